@@ -1,0 +1,277 @@
+//! The one async loop: a machine of `election` over a real store.
+//!
+//! Touches tokio, `election`, `claim` and the clock; knows no store and takes no decision about the
+//! election. Start with [`drive`]. The order of a turn matters: what a machine says is published before anything is
+//! awaited, and a request counts from the instant at which it was polled, just before it is sent.
+//!
+//! ```text
+//!            ┌────────────── turn: time-out, transitions, publish ◄─┐
+//!            ▼                                                      │
+//!   poll_request ──► Store::perform (within one call's time-out) ──►┤
+//!                    Store::next_event (a watch) ──────────────────►┤
+//!                    Command (stop, resign, campaign) ─────────────►┤
+//!                    poll_timeout ─────────────────────────────────►┘
+//! ```
+
+mod control;
+pub mod file;
+mod record_file;
+mod vitals;
+
+pub use control::{Control, Orders, Over, orders};
+pub use vitals::Vitals;
+
+use crate::claim::Publisher;
+use crate::clock::{Clock, Instant};
+use crate::config::OnLost;
+use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb};
+use crate::report::Reporter;
+use control::Command;
+use std::error::Error;
+use std::future::{Future, pending};
+use std::pin::pin;
+use std::time::Duration;
+use tokio::sync::oneshot;
+
+/// A store that an election is held in: it turns requests into calls, and decides nothing.
+pub trait Store<E: Election> {
+    /// Does what `request` says and returns the machine's event for the reply. An error means that the outcome is
+    /// unknown, and says why; so does a future that is dropped because it took too long.
+    fn perform(&self, request: E::Request) -> impl Future<Output = Result<E::Event, StoreError>>;
+
+    /// The next news that nobody asked for. It may pend for ever.
+    fn next_event(&self) -> impl Future<Output = E::Event>;
+}
+
+/// Why the outcome of a request is unknown.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The store did not answer, or not in a way that says what became of the request.
+    #[error("the store cannot be reached")]
+    Unreachable(#[source] Box<dyn Error + Send + Sync>),
+    /// The store answered that we may not: not a lost race, and not cured by trying sooner.
+    #[error("the store refuses us")]
+    Refused(#[source] Box<dyn Error + Send + Sync>),
+}
+
+/// A call that took longer than its share of the renew deadline.
+#[derive(Debug, thiserror::Error)]
+#[error("no answer within {0:?}")]
+struct TimedOut(Duration);
+
+/// What a drive needs besides machine and store.
+#[derive(Debug)]
+pub struct Seat {
+    /// Where standings are published.
+    pub publisher: Publisher,
+    /// What the supervisor orders.
+    pub orders: Orders,
+    /// Where transitions and requests are told.
+    pub reporter: Reporter,
+    /// How the loop itself is.
+    pub vitals: Vitals,
+    /// What to do when leadership is lost.
+    pub on_lost: OnLost,
+    /// How long one call may take.
+    pub call_timeout: Duration,
+    /// How long a store may refuse us from the start.
+    pub patience_with_refusals: Duration,
+}
+
+/// Why a drive ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Ended {
+    /// Leadership was lost, and the process is to end with it.
+    Lost(Reason),
+    /// The store refused us from the start for a whole lease duration.
+    Refused,
+}
+
+/// Runs `election` over `store` until leadership is lost (unless it may stay) or the store has refused us for good.
+///
+/// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
+/// its deadline.
+pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat) -> Ended {
+    let mut driver = Driver {
+        election,
+        seat,
+        release: None,
+        refused_since: None,
+        is_ending: false,
+        accepted: false,
+    };
+    let mut reply = None;
+    let mut news = pin!(store.next_event());
+    loop {
+        let now = Clock.now();
+        if let Some(ended) = driver.turn(now) {
+            return ended;
+        }
+        if reply.is_none() {
+            reply = driver
+                .election
+                .poll_request(now)
+                .map(|request| Box::pin(call(store, request, driver.seat.call_timeout)));
+            // A request may have been refused by the deadline, which poll_request looks at first.
+            if let Some(ended) = driver.turn(now) {
+                return ended;
+            }
+        }
+        let wake = driver.election.poll_timeout().map(|(due, _)| due);
+        driver
+            .seat
+            .vitals
+            .will_turn_by(wake.unwrap_or(now), now + driver.seat.call_timeout);
+        tokio::select! {
+            called = wait_for(&mut reply) => {
+                reply = None;
+                driver.replied(called);
+            }
+            event = &mut news => {
+                news.set(store.next_event());
+                driver.election.handle_event(event, Clock.now());
+            }
+            command = driver.seat.orders.next() => driver.obey(command),
+            () = sleep_until(wake) => driver.election.handle_timeout(Clock.now()),
+        }
+    }
+}
+
+/// What came of one request.
+struct Called<E: Election> {
+    request: Call,
+    result: Result<E::Event, StoreError>,
+    took: Duration,
+}
+
+/// What reports need to know of a request.
+#[derive(Clone, Copy, Debug)]
+pub struct Call {
+    /// What the store was asked to do.
+    pub verb: Verb,
+    /// Whether a claim hung on it.
+    pub is_renewal: bool,
+}
+
+async fn call<E: Election, S: Store<E>>(
+    store: &S,
+    request: E::Request,
+    timeout: Duration,
+) -> Called<E> {
+    let began = Clock.now();
+    tracing::trace!(?request, "asking the store");
+    let call = Call {
+        verb: request.verb(),
+        is_renewal: request.is_renewal(),
+    };
+    let result = match tokio::time::timeout(timeout, store.perform(request)).await {
+        Ok(result) => result,
+        Err(_elapsed) => Err(StoreError::Unreachable(Box::new(TimedOut(timeout)))),
+    };
+    Called {
+        request: call,
+        result,
+        took: Clock.now().since(began),
+    }
+}
+
+async fn wait_for<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+async fn sleep_until(wake: Option<Instant>) {
+    match wake {
+        Some(instant) => Clock.sleep_until(instant).await,
+        None => pending().await,
+    }
+}
+
+/// The state of a drive between two awaits.
+struct Driver<E: Election> {
+    election: E,
+    seat: Seat,
+    /// Who waits for a release to be over.
+    release: Option<oneshot::Sender<()>>,
+    refused_since: Option<Instant>,
+    /// Whether the process is about to end.
+    is_ending: bool,
+    /// Whether the store ever did what we asked.
+    accepted: bool,
+}
+
+impl<E: Election> Driver<E> {
+    /// Takes in that it is `now`, tells what happened and publishes where the machine stands.
+    fn turn(&mut self, now: Instant) -> Option<Ended> {
+        self.election.handle_timeout(now);
+        self.seat.publisher.publish(self.election.standing(), now);
+        while let Some(transition) = self.election.poll_transition() {
+            self.seat.vitals.changed();
+            self.seat.reporter.transition(&transition);
+            if let (Transition::Lost { reason, .. }, OnLost::Exit) =
+                (&transition, self.seat.on_lost)
+            {
+                return Some(Ended::Lost(*reason));
+            }
+        }
+        if self.election.is_at_rest()
+            && let Some(waiter) = self.release.take()
+        {
+            // Who ordered the release may have stopped waiting for it.
+            waiter.send(()).ok();
+        }
+        let refused_for = self.refused_since.map(|since| now.since(since));
+        (!self.accepted && refused_for >= Some(self.seat.patience_with_refusals))
+            .then_some(Ended::Refused)
+    }
+
+    fn replied(&mut self, called: Called<E>) {
+        let now = Clock.now();
+        let outcome = called
+            .result
+            .as_ref()
+            .map_or(Outcome::Unknown, Event::outcome);
+        self.seat
+            .reporter
+            .request(called.request, outcome, called.took);
+        let event = match called.result {
+            Ok(event) => {
+                self.accepted = true;
+                self.refused_since = None;
+                self.seat.vitals.heard();
+                self.seat.reporter.store_answers();
+                event
+            }
+            Err(error) => {
+                match error {
+                    StoreError::Refused(_) => self.refused_since = self.refused_since.or(Some(now)),
+                    StoreError::Unreachable(_) => self.refused_since = None,
+                }
+                self.seat.reporter.trouble(&error);
+                E::Event::UNKNOWN
+            }
+        };
+        self.election.handle_event(event, now);
+    }
+
+    fn obey(&mut self, command: Command) {
+        let now = Clock.now();
+        match command {
+            Command::Withdraw { for_good, done } => {
+                self.is_ending |= for_good;
+                self.election.withdraw();
+                self.seat.publisher.publish(self.election.standing(), now);
+                done.send(self.seat.publisher.promised_until().unwrap_or(now))
+                    .ok();
+            }
+            Command::Release(reason, done) => {
+                self.election.release(reason, now);
+                self.release = Some(done);
+            }
+            Command::Campaign(_) if self.is_ending => {}
+            Command::Campaign(from) => self.election.campaign(from),
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The store of candidates on one machine: a record in a local directory, and inotify for its news.
+//!
+//! Touches the runtime's blocking threads and inotify. It turns the Lease machine's requests into calls of
+//! `record_file.rs`, and decides nothing. A follower that hears every renewal does not poll.
+
+use super::record_file::{FileError, RecordFile, Replaced};
+use super::{Store, StoreError};
+use crate::clock::Clock;
+use crate::config::ElectionName;
+use crate::election::lease::Lease;
+use crate::election::record::{LeaseEvent, LeaseRequest};
+use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
+use rustix::io::Errno;
+use std::cell::RefCell;
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::unix::AsyncFd;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+
+/// An election's record in a local directory.
+#[derive(Debug)]
+pub struct FileStore {
+    record: Arc<RecordFile>,
+    call_timeout: Duration,
+    retry_period: Duration,
+    watch: RefCell<Option<Rc<Watch>>>,
+    /// Another folder has come to stand at the path of the one that is watched.
+    moved: Notify,
+}
+
+/// Why the file backend cannot begin.
+#[derive(Debug, thiserror::Error)]
+#[error(
+    "the file backend cannot use {directory:?}: --directory must name a directory of a local file system in which this user may write"
+)]
+pub struct OpenError {
+    directory: PathBuf,
+    #[source]
+    source: FileError,
+}
+
+/// An inotify on a folder.
+#[derive(Debug)]
+struct Watch {
+    fd: AsyncFd<OwnedFd>,
+    folder: Folder,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Folder {
+    device: u64,
+    inode: u64,
+}
+
+impl FileStore {
+    /// The record of `election` in `directory`.
+    pub fn open(
+        directory: &Path,
+        election: &ElectionName,
+        call_timeout: Duration,
+        retry_period: Duration,
+    ) -> Result<Self, OpenError> {
+        let record = RecordFile::open(directory, election).map_err(|source| OpenError {
+            directory: directory.to_owned(),
+            source,
+        })?;
+        let (watch, moved) = (RefCell::new(None), Notify::new());
+        Ok(Self {
+            record: Arc::new(record),
+            call_timeout,
+            retry_period,
+            watch,
+            moved,
+        })
+    }
+
+    /// Runs `work` where it may block.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&RecordFile) -> Result<T, FileError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let record = Arc::clone(&self.record);
+        match spawn_blocking(move || work(&record)).await {
+            Ok(result) => result.map_err(StoreError::from),
+            Err(died) => Err(StoreError::Unreachable(Box::new(died))),
+        }
+    }
+
+    /// Waits until the record has changed, or may have while nobody watched.
+    async fn changed(&self) {
+        loop {
+            let watch = self.watch.borrow().clone();
+            match watch {
+                Some(watch) => {
+                    let heard = tokio::select! {
+                        heard = watch.record_changed() => heard.is_ok(),
+                        () = self.moved.notified() => false,
+                    };
+                    if heard {
+                        return;
+                    }
+                    self.watch.replace(None);
+                }
+                None => match Watch::new(self.record.folder()) {
+                    Ok(watch) => {
+                        self.watch.replace(Some(Rc::new(watch)));
+                        return;
+                    }
+                    Err(_away) => tokio::time::sleep(self.retry_period).await,
+                },
+            }
+        }
+    }
+
+    /// A folder that was moved away takes its watch with it: whoever reads looks whether that has happened.
+    fn check_watch(&self) {
+        let there = Folder::at(self.record.folder()).ok();
+        if self
+            .watch
+            .borrow()
+            .as_ref()
+            .is_some_and(|watch| Some(watch.folder) != there)
+        {
+            self.moved.notify_one();
+        }
+    }
+}
+
+impl Store<Lease> for FileStore {
+    async fn perform(&self, request: LeaseRequest) -> Result<LeaseEvent, StoreError> {
+        let until = Clock.now() + self.call_timeout;
+        match request {
+            LeaseRequest::Read => {
+                self.check_watch();
+                self.blocking(RecordFile::read).await.map(LeaseEvent::Read)
+            }
+            LeaseRequest::Write(write) => {
+                let replaced = self
+                    .blocking(move |record| record.replace(&write, until))
+                    .await?;
+                Ok(match replaced {
+                    Replaced::Applied(snapshot) => LeaseEvent::Applied(snapshot),
+                    Replaced::Conflict => LeaseEvent::Conflict,
+                })
+            }
+        }
+    }
+
+    async fn next_event(&self) -> LeaseEvent {
+        loop {
+            self.changed().await;
+            // What cannot be read here is found, and told, by the read that follows on silence.
+            if let Ok(snapshot) = self.blocking(RecordFile::read).await {
+                return LeaseEvent::Noticed(snapshot);
+            }
+        }
+    }
+}
+
+impl From<FileError> for StoreError {
+    fn from(error: FileError) -> Self {
+        match &error {
+            FileError::Io { source, .. } if is_refusal(source) => Self::Refused(Box::new(error)),
+            FileError::Io { .. }
+            | FileError::Foreign { .. }
+            | FileError::Locked { .. }
+            | FileError::OutOfTime { .. }
+            | FileError::Remote { .. } => Self::Unreachable(Box::new(error)),
+        }
+    }
+}
+
+fn is_refusal(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
+}
+
+impl Watch {
+    fn new(path: &Path) -> io::Result<Self> {
+        let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
+        let folder = Folder::at(path)?;
+        let flags = WatchFlags::MOVED_TO
+            | WatchFlags::DELETE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF;
+        inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR)?;
+        #[expect(
+            deprecated,
+            reason = "what replaces it is unsafe; an OwnedFd that stays where it is upholds its terms"
+        )]
+        let fd = AsyncFd::new(fd)?;
+        Ok(Self { fd, folder })
+    }
+
+    /// Waits until something became of the record; an error when the folder went away.
+    async fn record_changed(&self) -> io::Result<()> {
+        loop {
+            let mut ready = self.fd.readable().await?;
+            match read_events(self.fd.get_ref()) {
+                Ok(Heard::Record) => return Ok(()),
+                Ok(Heard::Other) => {}
+                Ok(Heard::FolderGone) => return Err(io::ErrorKind::NotFound.into()),
+                Err(Errno::WOULDBLOCK) => ready.clear_ready(),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Folder {
+    fn at(path: &Path) -> io::Result<Self> {
+        let there = rustix::fs::stat(path)?;
+        Ok(Self {
+            device: there.st_dev,
+            inode: there.st_ino,
+        })
+    }
+}
+
+enum Heard {
+    Record,
+    Other,
+    FolderGone,
+}
+
+/// Reads what has come, to the last event: a burst is one change.
+fn read_events(fd: &OwnedFd) -> Result<Heard, Errno> {
+    const GONE: ReadFlags = ReadFlags::DELETE_SELF
+        .union(ReadFlags::MOVE_SELF)
+        .union(ReadFlags::IGNORED)
+        .union(ReadFlags::UNMOUNT);
+    let mut buffer = [MaybeUninit::uninit(); 1024];
+    let mut reader = inotify::Reader::new(fd, &mut buffer);
+    let mut heard = Heard::Other;
+    loop {
+        let event = reader.next()?;
+        if event.events().intersects(GONE) {
+            return Ok(Heard::FolderGone);
+        }
+        let is_record = event.file_name().is_some_and(|name| name == c"record");
+        // A queue that ran over may have swallowed anything.
+        if is_record || event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
+            heard = Heard::Record;
+        }
+        if reader.is_buffer_empty() {
+            return Ok(heard);
+        }
+    }
+}

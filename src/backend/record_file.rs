@@ -1,0 +1,389 @@
+//! One election's record in a folder of local files, read and replaced atomically.
+//!
+//! Touches the file system, and blocks: `file.rs` calls it off the runtime. A read needs no lock, since the record
+//! is only ever replaced by a rename. A write is prepared and synced beside the record before the lock is
+//! taken; inside the lock there is only compare, rename and the folder's sync. The lock file itself is never
+//! renamed: with lock and rename on one file two writers can each hold a lock of their own on what was and what is.
+//!
+//! ```text
+//!  DIR/<election>/record      the record, JSON
+//!  DIR/<election>/lock        flock, held only inside `replace`
+//!  DIR/<election>/<uuid>.tmp  the next record, locked by its writer while that lives
+//! ```
+
+use crate::clock::{Clock, Instant};
+use crate::config::ElectionName;
+use crate::election::record::{Intent, Record, Snapshot, Stamp, Version, Write};
+use crate::identity::Identity;
+use rustix::fs::{FsWord, fstat, stat, statfs};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use uuid::Uuid;
+
+/// What tells our records from other files.
+const FORMAT: &str = "baton.record/1";
+/// How long to wait between two tries of the lock, at first and at the most.
+const LOCK_WAITS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+/// File systems on which a lock or a rename may reach other machines late or not at all, by `statfs(2)`.
+const REMOTE: [(FsWord, &str); 6] = [
+    (0x6969, "NFS"),
+    (0x517b, "SMB"),
+    (0xff53_4d42, "CIFS"),
+    (0xfe53_4d42, "SMB2"),
+    (0x00c3_6400, "Ceph"),
+    (0x0102_1997, "9P"),
+];
+
+/// Why a record could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum FileError {
+    /// The file system said no.
+    #[error("cannot {doing} {}", path.display())]
+    Io {
+        doing: &'static str,
+        path: PathBuf,
+        source: io::Error,
+    },
+    /// A file that is not ours to overwrite.
+    #[error(
+        "{} is not a record of an election: it was left as it is; move it away when no candidate of this election runs",
+        path.display()
+    )]
+    Foreign { path: PathBuf, source: ForeignError },
+    /// Somebody holds the lock.
+    #[error("{} is still locked by another candidate, which may be stopped (fuser shows it)", path.display())]
+    Locked { path: PathBuf },
+    /// The machine took too long.
+    #[error("there was no time left to replace {}", path.display())]
+    OutOfTime { path: PathBuf },
+    /// Not a local file system.
+    #[error("{} is on {kind}: the file backend needs a local file system, on which all candidates see one lock", path.display())]
+    Remote { path: PathBuf, kind: &'static str },
+}
+
+/// Why a file is not a record.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ForeignError {
+    #[error("it is not the JSON of a record")]
+    Json(#[from] serde_json::Error),
+    #[error("its format is {0:?}")]
+    Format(String),
+    #[error("its holder cannot be an identity")]
+    Holder(#[from] crate::identity::IdentityError),
+}
+
+/// What became of a write.
+#[derive(Debug)]
+pub(super) enum Replaced {
+    Applied(Snapshot),
+    Conflict,
+}
+
+/// A record as its file spells it: a Lease's words.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Stored {
+    format: String,
+    holder_identity: String,
+    lease_duration_ms: u64,
+    acquire_time: String,
+    renew_time: String,
+    lease_transitions: u32,
+    uid: String,
+    #[serde(with = "decimal")]
+    version: u128,
+}
+
+/// A number that JSON readers would round, as a decimal string.
+mod decimal {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(
+        number: &u128,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
+
+/// The folder of one election.
+#[derive(Debug)]
+pub(super) struct RecordFile {
+    folder: PathBuf,
+    record: PathBuf,
+    lock: PathBuf,
+    draft: PathBuf,
+}
+
+impl RecordFile {
+    /// The folder of `election` in `directory`, which must be there, local and writable.
+    pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, FileError> {
+        let folder = directory.join(election.as_str());
+        let this = Self {
+            record: folder.join("record"),
+            lock: folder.join("lock"),
+            draft: folder.join(format!("{}.tmp", Uuid::new_v4())),
+            folder,
+        };
+        let file_system = statfs(directory)
+            .map_err(io::Error::from)
+            .map_err(io_error("look at", directory))?;
+        if let Some((_, kind)) = REMOTE
+            .iter()
+            .find(|(magic, _)| *magic == file_system.f_type)
+        {
+            return Err(FileError::Remote {
+                path: directory.to_owned(),
+                kind,
+            });
+        }
+        this.make_folder()?;
+        drop(this.prepare(b"")?);
+        this.discard_draft();
+        this.sweep();
+        Ok(this)
+    }
+
+    /// The record as it is now.
+    pub(super) fn read(&self) -> Result<Option<Snapshot>, FileError> {
+        Ok(self.stored()?.map(|(_, snapshot)| snapshot))
+    }
+
+    /// Replaces the record if it still has the version that `write` names; gives up at `until`.
+    pub(super) fn replace(&self, write: &Write, until: Instant) -> Result<Replaced, FileError> {
+        let Some(stored) = self.next(write)? else {
+            return Ok(Replaced::Conflict);
+        };
+        let text = serde_json::to_vec(&stored).expect("a record of texts and numbers is JSON");
+        self.make_folder()?;
+        let draft = self.prepare(&text)?;
+        let replaced = self.swap(write, until);
+        if !matches!(replaced, Ok(true)) {
+            self.discard_draft();
+        }
+        drop(draft);
+        match replaced? {
+            true => Ok(Replaced::Applied(
+                snapshot(&stored).map_err(self.foreign())?,
+            )),
+            false => Ok(Replaced::Conflict),
+        }
+    }
+
+    /// The file that identifies the folder we would watch.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The record that `write` makes of the one that is there; `None` where another one is there.
+    fn next(&self, write: &Write) -> Result<Option<Stored>, FileError> {
+        let current = self.stored()?;
+        if current.as_ref().map(|(_, snapshot)| &snapshot.version) != write.over.as_ref() {
+            return Ok(None);
+        }
+        let wall = Clock.wall();
+        let now = humantime::format_rfc3339_micros(wall).to_string();
+        let (uid, floor, acquired) = match current {
+            Some((stored, _)) => (
+                stored.uid,
+                stored.version.saturating_add(1),
+                stored.acquire_time,
+            ),
+            None => (Uuid::new_v4().to_string(), 0, now.clone()),
+        };
+        let acquire_time = match write.intent {
+            Intent::Renew => acquired,
+            Intent::Acquire | Intent::Release => now.clone(),
+        };
+        Ok(Some(Stored {
+            format: FORMAT.to_owned(),
+            holder_identity: write
+                .holder
+                .as_ref()
+                .map(ToString::to_string)
+                .unwrap_or_default(),
+            lease_duration_ms: milliseconds_rounded_up(write.duration),
+            acquire_time,
+            renew_time: now,
+            lease_transitions: write.transitions,
+            uid,
+            // Larger than the one before, and after a deletion, of which nothing is left, by the wall clock.
+            version: floor.max(microseconds_since_epoch(wall)),
+        }))
+    }
+
+    /// Renames the draft to the record inside the lock, if the record still has the version that `write` names.
+    fn swap(&self, write: &Write, until: Instant) -> Result<bool, FileError> {
+        let lock = self.lock(until)?;
+        if self.read()?.map(|snapshot| snapshot.version) != write.over {
+            return Ok(false);
+        }
+        // A process that was stopped on the way here must not bring back a claim that nobody counts on any more.
+        if Clock.now() >= until {
+            return Err(FileError::OutOfTime {
+                path: self.record.clone(),
+            });
+        }
+        fs::rename(&self.draft, &self.record).map_err(io_error("replace", &self.record))?;
+        let folder = File::open(&self.folder).map_err(io_error("open", &self.folder))?;
+        folder.sync_all().map_err(io_error("sync", &self.folder))?;
+        drop(lock);
+        Ok(true)
+    }
+
+    /// Holds the lock until the returned file is dropped.
+    fn lock(&self, until: Instant) -> Result<File, FileError> {
+        let [mut wait, longest] = LOCK_WAITS;
+        loop {
+            let file = OpenOptions::new()
+                .read(true)
+                .append(true)
+                .create(true)
+                .open(&self.lock);
+            let file = file.map_err(io_error("open", &self.lock))?;
+            match file.try_lock() {
+                // Somebody may have removed the file between opening and locking, and another one taken its place.
+                Ok(()) if is_same_file(&file, &self.lock) => return Ok(file),
+                Ok(()) | Err(TryLockError::WouldBlock) if Clock.now() + wait >= until => {
+                    return Err(FileError::Locked {
+                        path: self.lock.clone(),
+                    });
+                }
+                Ok(()) | Err(TryLockError::WouldBlock) => thread::sleep(wait),
+                Err(TryLockError::Error(source)) => {
+                    return Err(io_error("lock", &self.lock)(source));
+                }
+            }
+            wait = longest.min(wait * 2);
+        }
+    }
+
+    fn stored(&self) -> Result<Option<(Stored, Snapshot)>, FileError> {
+        let text = match fs::read(&self.record) {
+            Ok(text) => text,
+            // A record that is gone is news; a folder that is gone is a store that is away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.folder.is_dir() => {
+                return Ok(None);
+            }
+            Err(source) => return Err(io_error("read", &self.record)(source)),
+        };
+        let stored: Stored = serde_json::from_slice(&text)
+            .map_err(ForeignError::from)
+            .map_err(self.foreign())?;
+        let snapshot = snapshot(&stored).map_err(self.foreign())?;
+        Ok(Some((stored, snapshot)))
+    }
+
+    /// Writes and syncs the draft, and holds a lock on it so that nobody sweeps it away.
+    fn prepare(&self, text: &[u8]) -> Result<File, FileError> {
+        let mut file = File::create(&self.draft).map_err(io_error("write", &self.draft))?;
+        let written = file
+            .try_lock()
+            .map_err(io::Error::from)
+            .and_then(|()| file.write_all(text));
+        match written.and_then(|()| file.sync_all()) {
+            Ok(()) => Ok(file),
+            Err(source) => {
+                self.discard_draft();
+                Err(io_error("write", &self.draft)(source))
+            }
+        }
+    }
+
+    /// Best effort: what stays behind is swept by the next candidate that starts.
+    fn discard_draft(&self) {
+        drop(fs::remove_file(&self.draft));
+    }
+
+    /// Removes drafts whose writers died.
+    fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for path in entries
+            .flatten()
+            .map(|entry| entry.path())
+            .filter(|path| path.extension().is_some_and(|e| e == "tmp"))
+        {
+            if File::open(&path).is_ok_and(|draft| draft.try_lock().is_ok()) {
+                drop(fs::remove_file(&path));
+            }
+        }
+    }
+
+    /// Makes the election's folder, but never the directory around it: that one is the user's.
+    fn make_folder(&self) -> Result<(), FileError> {
+        match fs::create_dir(&self.folder) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.folder.is_dir() => {
+                Ok(())
+            }
+            made => made.map_err(io_error("make the folder", &self.folder)),
+        }
+    }
+
+    fn foreign(&self) -> impl Fn(ForeignError) -> FileError {
+        |source| FileError::Foreign {
+            path: self.record.clone(),
+            source,
+        }
+    }
+}
+
+fn snapshot(stored: &Stored) -> Result<Snapshot, ForeignError> {
+    if stored.format != FORMAT {
+        return Err(ForeignError::Format(stored.format.clone()));
+    }
+    let holder = Some(stored.holder_identity.as_str()).filter(|holder| !holder.is_empty());
+    let record = Record {
+        holder: holder.map(Identity::parse).transpose()?,
+        duration: Some(Duration::from_millis(stored.lease_duration_ms))
+            .filter(|duration| !duration.is_zero()),
+        transitions: stored.lease_transitions,
+        acquired: Stamp(stored.acquire_time.clone()),
+        renewed: Stamp(stored.renew_time.clone()),
+    };
+    Ok(Snapshot {
+        version: Version {
+            uid: Arc::from(stored.uid.as_str()),
+            number: stored.version,
+        },
+        record,
+    })
+}
+
+fn is_same_file(file: &File, path: &Path) -> bool {
+    match (fstat(file), stat(path)) {
+        (Ok(held), Ok(there)) => (held.st_dev, held.st_ino) == (there.st_dev, there.st_ino),
+        _ => false,
+    }
+}
+
+fn io_error(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
+    move |source| FileError::Io {
+        doing,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+fn milliseconds_rounded_up(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
+}
+
+fn microseconds_since_epoch(wall: SystemTime) -> u128 {
+    wall.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_micros())
+}

@@ -1,0 +1,84 @@
+//! How the driver itself is: what probes ask about, as opposed to how the election stands.
+//!
+//! Touches a mutex, a notice of changes, and the wall clock's readings. A store that is away is no ill health; a driver that does not come
+//! round is.
+
+use crate::clock::{Clock, Instant};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, SystemTime};
+use tokio::sync::Notify;
+
+/// A shared record of the driver's life.
+#[derive(Debug, Clone)]
+pub struct Vitals {
+    signs: Arc<Mutex<Signs>>,
+    change: Arc<Notify>,
+}
+
+#[derive(Debug)]
+struct Signs {
+    turn_due: Option<Instant>,
+    last_contact: Option<SystemTime>,
+    last_change: SystemTime,
+}
+
+impl Default for Vitals {
+    fn default() -> Self {
+        let signs = Signs {
+            turn_due: None,
+            last_contact: None,
+            last_change: Clock.wall(),
+        };
+        Self {
+            signs: Arc::new(Mutex::new(signs)),
+            change: Arc::new(Notify::new()),
+        }
+    }
+}
+
+impl Vitals {
+    /// How long a driver may be late before it counts as stuck: longer than a starved machine delays a timer.
+    const GRACE: Duration = Duration::from_secs(10);
+
+    /// The driver sleeps until `wake`, or until a call in flight is over at `call_ends`.
+    pub(super) fn will_turn_by(&self, wake: Instant, call_ends: Instant) {
+        self.signs().turn_due = Some(wake.max(call_ends));
+    }
+
+    /// The store answered.
+    pub(super) fn heard(&self) {
+        self.signs().last_contact = Some(Clock.wall());
+    }
+
+    /// The standing changed.
+    pub(super) fn changed(&self) {
+        self.signs().last_change = Clock.wall();
+        self.change.notify_one();
+    }
+
+    /// Waits for a change of standing, or finds that there was one since the last call. For one waiter.
+    pub async fn next_change(&self) {
+        self.change.notified().await;
+    }
+
+    /// Whether the driver comes round in time.
+    pub fn is_turning(&self, now: Instant) -> bool {
+        self.signs()
+            .turn_due
+            .is_none_or(|due| now.since(due) < Self::GRACE)
+    }
+
+    /// When the store last answered, by the wall clock.
+    pub fn last_contact(&self) -> Option<SystemTime> {
+        self.signs().last_contact
+    }
+
+    /// When the standing last changed, by the wall clock.
+    pub fn last_change(&self) -> SystemTime {
+        self.signs().last_change
+    }
+
+    fn signs(&self) -> MutexGuard<'_, Signs> {
+        self.signs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

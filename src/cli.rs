@@ -1,0 +1,249 @@
+//! What was typed: flags, their environment variables, and what the surroundings say.
+//!
+//! Touches arguments and environment, and nothing else does. It does not judge: `config.rs` says what the words
+//! mean, so that every mistake is named at once and not only the first.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+/// Leader election beside your program: one of several copies acts, and the handoff stays clean.
+#[derive(Debug, Parser)]
+#[command(
+    name = "baton",
+    version,
+    args_conflicts_with_subcommands = true,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: Settings,
+}
+
+impl Cli {
+    /// What is to be done; `baton` alone is `baton run`.
+    pub fn into_command(self) -> Command {
+        self.command.unwrap_or(Command::Run(self.run))
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Take part in the election, and tell the application whether it leads (the default)
+    Run(Settings),
+    /// Name every error of the configuration, or draw its timing
+    CheckConfig(Settings),
+    /// Ask the sidecar whether it leads: 0 leading, 1 not, 69 no answer
+    Status(Sidecar),
+    /// Ask the sidecar one of its probes, for images without a shell: 0 yes, 1 no, 69 no answer
+    Probe {
+        /// What to ask
+        what: Probe,
+        /// Whom to ask
+        #[command(flatten)]
+        sidecar: Sidecar,
+    },
+    /// Tell the sidecar that its Pod begins to end, and return when its last promise has run out
+    Stopping(Sidecar),
+    /// Print the Role and the `RoleBinding` that an election on Kubernetes needs
+    Rbac(Rbac),
+    /// Print version, revision and compiler as JSON
+    Version,
+}
+
+/// What `baton probe` asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Probe {
+    /// Is the process well?
+    Healthz,
+    /// Has it heard from the store?
+    Readyz,
+    /// Does it lead?
+    Leader,
+}
+
+/// Where the sidecar listens.
+#[derive(Debug, Args)]
+pub struct Sidecar {
+    /// The address at which the sidecar listens for its application
+    #[arg(
+        long,
+        env = "BATON_LISTEN",
+        value_name = "ADDR",
+        default_value = "localhost:4040"
+    )]
+    pub listen: String,
+}
+
+/// What `baton rbac` prints for.
+#[derive(Debug, Args)]
+pub struct Rbac {
+    /// The election's name
+    #[arg(long, env = "BATON_ELECTION", value_name = "NAME")]
+    pub election: String,
+    /// The service account that the Pods run under
+    #[arg(long, value_name = "NAME")]
+    pub service_account: String,
+    /// The namespace of Lease, Role and service account [default: none written]
+    #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
+    pub namespace: Option<String>,
+}
+
+/// Every flag of `run`, as typed.
+#[derive(Debug, Default, Clone, Args)]
+pub struct Settings {
+    /// The election's name, a DNS-1123 subdomain
+    #[arg(
+        long,
+        env = "BATON_ELECTION",
+        value_name = "NAME",
+        help_heading = "Election"
+    )]
+    pub election: Option<String>,
+    /// Where the election is held: file [default: none; it must be said]
+    #[arg(
+        long,
+        env = "BATON_BACKEND",
+        value_name = "BACKEND",
+        help_heading = "Election"
+    )]
+    pub backend: Option<String>,
+    /// The directory of the file backend, on a local file system
+    #[arg(
+        long,
+        env = "BATON_DIRECTORY",
+        value_name = "DIR",
+        help_heading = "Election"
+    )]
+    pub directory: Option<String>,
+    /// What the identity begins with [default: the Pod's name (`POD_NAME`), else the host's]
+    #[arg(
+        long,
+        env = "BATON_IDENTITY_PREFIX",
+        value_name = "PREFIX",
+        help_heading = "Election"
+    )]
+    pub identity_prefix: Option<String>,
+    /// Exit with 75 when leadership is lost, or stay and follow: exit, stay [default: exit]
+    #[arg(
+        long,
+        env = "BATON_ON_LOST",
+        value_name = "WHAT",
+        help_heading = "Election"
+    )]
+    pub on_lost: Option<String>,
+    /// Give leadership up when the application has not asked for so long [default: never]
+    #[arg(
+        long,
+        env = "BATON_REQUIRE_POLLING",
+        value_name = "DURATION",
+        help_heading = "Election"
+    )]
+    pub require_polling: Option<String>,
+    /// Where to keep how the last run ended [default: nowhere]
+    #[arg(
+        long,
+        env = "BATON_STATE_DIRECTORY",
+        value_name = "DIR",
+        help_heading = "Election"
+    )]
+    pub state_directory: Option<String>,
+
+    /// How long the others wait after they last saw our record change [default: 15s]
+    #[arg(
+        long,
+        env = "BATON_LEASE_DURATION",
+        value_name = "DURATION",
+        help_heading = "Timing"
+    )]
+    pub lease_duration: Option<String>,
+    /// How long we lead without an acknowledged renewal [default: 10s]
+    #[arg(
+        long,
+        env = "BATON_RENEW_DEADLINE",
+        value_name = "DURATION",
+        help_heading = "Timing"
+    )]
+    pub renew_deadline: Option<String>,
+    /// The time between two renewals [default: 2s]
+    #[arg(
+        long,
+        env = "BATON_RETRY_PERIOD",
+        value_name = "DURATION",
+        help_heading = "Timing"
+    )]
+    pub retry_period: Option<String>,
+    /// By how much the rates of two nodes' clocks may differ [default: 10%]
+    #[arg(
+        long,
+        env = "BATON_MAX_CLOCK_DRIFT",
+        value_name = "PERCENT",
+        help_heading = "Timing"
+    )]
+    pub max_clock_drift: Option<String>,
+    /// For how long an answer "leading" is good [default: the retry period]
+    #[arg(
+        long,
+        env = "BATON_ANSWER_VALIDITY",
+        value_name = "DURATION",
+        help_heading = "Timing"
+    )]
+    pub answer_validity: Option<String>,
+
+    /// Where the application asks [default: localhost:4040]
+    #[arg(long, env = "BATON_LISTEN", value_name = "ADDR", help_heading = "HTTP")]
+    pub listen: Option<String>,
+    /// Where kubelet and Prometheus ask, or none [default: :4041]
+    #[arg(
+        long,
+        env = "BATON_PROBE_LISTEN",
+        value_name = "ADDR",
+        help_heading = "HTTP"
+    )]
+    pub probe_listen: Option<String>,
+
+    /// How to log to standard error: text, json [default: text on a terminal, else json]
+    #[arg(
+        long,
+        env = "BATON_LOG_FORMAT",
+        value_name = "FORMAT",
+        help_heading = "Logging"
+    )]
+    pub log_format: Option<String>,
+    /// What to log: error, warn, info, debug, trace [default: info]
+    #[arg(
+        long,
+        env = "BATON_LOG_LEVEL",
+        value_name = "LEVEL",
+        help_heading = "Logging"
+    )]
+    pub log_level: Option<String>,
+}
+
+/// What the process finds around it without being told.
+#[derive(Debug, Default, Clone)]
+pub struct Surroundings {
+    /// Whether this is a Pod: `KUBERNETES_SERVICE_HOST` is set.
+    pub in_kubernetes: bool,
+    /// The Pod's name, where the manifest hands it in.
+    pub pod_name: Option<String>,
+    /// The machine's name.
+    pub host_name: String,
+}
+
+impl Surroundings {
+    /// Reads them.
+    #[expect(clippy::disallowed_methods, reason = "configuration enters here")]
+    pub fn read() -> Self {
+        let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+        Self {
+            in_kubernetes: variable("KUBERNETES_SERVICE_HOST").is_some(),
+            pod_name: variable("POD_NAME"),
+            host_name: rustix::system::uname()
+                .nodename()
+                .to_string_lossy()
+                .into_owned(),
+        }
+    }
+}

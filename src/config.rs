@@ -1,0 +1,466 @@
+//! What the flags mean: a [`Config`] is valid by construction.
+//!
+//! Pure but for nothing: it reads no file and no environment. Every mistake is collected, and each one says
+//! what to write instead.
+
+use crate::cli::{Settings, Surroundings};
+use crate::election::timing::{Drift, Durations, Timing, TimingError};
+use crate::identity::{Identity, IdentityError};
+use std::fmt;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+/// Everything that `run` needs to know.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The election's name.
+    pub election: ElectionName,
+    /// Where it is held.
+    pub backend: Backend,
+    /// What our identity begins with.
+    pub identity_prefix: String,
+    /// The durations.
+    pub timing: Timing,
+    /// What to do when leadership is lost.
+    pub on_lost: OnLost,
+    /// How long a leader may go unasked.
+    pub require_polling: Option<Duration>,
+    /// Where to keep how the last run ended.
+    pub state_directory: Option<PathBuf>,
+    /// Where the application asks.
+    pub listen: Listen,
+    /// Where kubelet and Prometheus ask.
+    pub probe_listen: Option<Listen>,
+    /// How to log.
+    pub log_format: LogFormat,
+    /// What to log.
+    pub log_level: tracing::Level,
+}
+
+/// Where an election is held.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Backend {
+    /// In files of this directory.
+    File {
+        /// The directory.
+        directory: PathBuf,
+    },
+}
+
+impl Backend {
+    /// The backend as flags and JSON spell it.
+    pub const fn as_str(&self) -> &'static str {
+        match self {
+            Self::File { .. } => "file",
+        }
+    }
+}
+
+/// What to do when leadership is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OnLost {
+    /// End the process with 75.
+    Exit,
+    /// Become a follower again.
+    Stay,
+}
+
+/// How to log; `Auto` is text on a terminal, else JSON.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LogFormat {
+    /// Text on a terminal, else JSON.
+    Auto,
+    /// Lines for people.
+    Text,
+    /// Lines for machines.
+    Json,
+}
+
+/// A DNS-1123 subdomain, which is what a Lease can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElectionName(String);
+
+impl ElectionName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ElectionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ElectionName {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+        let label = |label: &str| {
+            label.chars().all(|c| letter(c) || c == '-')
+                && label.starts_with(letter)
+                && label.ends_with(letter)
+        };
+        if text.len() <= 253 && text.split('.').all(label) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(ConfigError::Election(text.to_owned()))
+        }
+    }
+}
+
+/// Where to listen: one address or both loopbacks or every address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listen {
+    /// `localhost:PORT`: 127.0.0.1 and, where there is one, `::1` (Node.js resolves localhost to it first).
+    Localhost(u16),
+    /// `:PORT`: every address of both families.
+    Everywhere(u16),
+    /// `IP:PORT`.
+    At(SocketAddr),
+}
+
+impl Listen {
+    /// Where to reach who listens here, from this machine, in the order to try.
+    pub fn reachable_at(self) -> Vec<SocketAddr> {
+        let loopbacks = |port| {
+            vec![
+                SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+                SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+            ]
+        };
+        match self {
+            Self::Localhost(port) | Self::Everywhere(port) => loopbacks(port),
+            Self::At(address) => match address.ip() {
+                IpAddr::V4(ip) if ip.is_unspecified() => loopbacks(address.port()),
+                IpAddr::V6(ip) if ip.is_unspecified() => loopbacks(address.port()),
+                IpAddr::V4(_) | IpAddr::V6(_) => vec![address],
+            },
+        }
+    }
+}
+
+impl FromStr for Listen {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        let wrong = || ConfigError::Address(text.to_owned());
+        if let Ok(address) = text.parse() {
+            return Ok(Self::At(address));
+        }
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let port = port.parse().map_err(|_| wrong())?;
+        match host {
+            "localhost" => Ok(Self::Localhost(port)),
+            "" => Ok(Self::Everywhere(port)),
+            _ => Err(wrong()),
+        }
+    }
+}
+
+impl fmt::Display for Listen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Localhost(port) => write!(f, "localhost:{port}"),
+            Self::Everywhere(port) => write!(f, ":{port}"),
+            Self::At(address) => address.fmt(f),
+        }
+    }
+}
+
+/// One thing that is wrong, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// No election was named.
+    #[error("no election is named: pass --election NAME or set BATON_ELECTION")]
+    NoElection,
+    /// The name cannot be a Lease's.
+    #[error(
+        "election {0:?} is not a DNS-1123 subdomain: use lower-case letters, digits, '-' and '.', at most 253 of them, \
+         beginning and ending each part with a letter or digit, for example orders-billing"
+    )]
+    Election(String),
+    /// No backend was named.
+    #[error(
+        "no backend is named: pass --backend file --directory DIR; file is never chosen silently, since every machine's \
+         copy would lead"
+    )]
+    NoBackend,
+    /// A Pod, without a word about the backend.
+    #[error(
+        "KUBERNETES_SERVICE_HOST is set, which asks for the lease backend, but this version of baton has only file: pass \
+         --backend file --directory DIR if all copies share that machine"
+    )]
+    NoLease,
+    /// No such backend.
+    #[error("backend {0:?} is not known: this version of baton has file")]
+    Backend(String),
+    /// The file backend without its directory.
+    #[error("the file backend needs a directory: pass --directory DIR or set BATON_DIRECTORY")]
+    NoDirectory,
+    /// Not a duration.
+    #[error("--{flag} {text:?} is not a duration: write it like 15s, 500ms or 1m30s")]
+    Duration {
+        /// The flag.
+        flag: &'static str,
+        /// What was typed.
+        text: String,
+    },
+    /// Not a percentage.
+    #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
+    Drift(String),
+    /// Not an address to listen at.
+    #[error(
+        "{0:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or [::1]:4040"
+    )]
+    Address(String),
+    /// Not one of the words that a flag knows.
+    #[error("--{flag} {text:?} is not known: it is one of {known}")]
+    Word {
+        /// The flag.
+        flag: &'static str,
+        /// What was typed.
+        text: String,
+        /// What could have been.
+        known: &'static str,
+    },
+    /// The identity's prefix would spoil the record.
+    #[error("identity prefix {prefix:?} cannot be used: choose another by --identity-prefix")]
+    Identity {
+        /// The prefix.
+        prefix: String,
+        /// What is wrong with it.
+        source: IdentityError,
+    },
+    /// The durations do not go together.
+    #[error("{error}; these would pass: {}", Flags(*suggestion))]
+    Timing {
+        /// Which rule they break.
+        error: TimingError,
+        /// Durations near them that break none.
+        suggestion: Durations,
+    },
+}
+
+/// Durations as flags, to be pasted.
+struct Flags(Durations);
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written = humantime::format_duration;
+        write!(
+            f,
+            "--lease-duration={} --renew-deadline={} --retry-period={}",
+            Compact(written(self.0.lease_duration)),
+            Compact(written(self.0.renew_deadline)),
+            Compact(written(self.0.retry_period))
+        )
+    }
+}
+
+/// A duration without the spaces that would end a flag: `1m30s`.
+struct Compact(humantime::FormattedDuration);
+
+impl fmt::Display for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_string().replace(' ', ""))
+    }
+}
+
+/// Collects mistakes, so that all of them are named at once.
+#[derive(Default)]
+struct Mistakes(Vec<ConfigError>);
+
+impl Mistakes {
+    fn keep<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
+        result.map_err(|error| self.0.push(error)).ok()
+    }
+
+    fn duration(&mut self, flag: &'static str, typed: Option<&str>) -> Option<Duration> {
+        let text = typed?;
+        let parsed = humantime::parse_duration(text);
+        self.keep(parsed.map_err(|_| ConfigError::Duration {
+            flag,
+            text: text.to_owned(),
+        }))
+    }
+
+    fn word<T: Copy>(
+        &mut self,
+        flag: &'static str,
+        typed: Option<&str>,
+        words: &[(&str, T)],
+        known: &'static str,
+    ) -> T {
+        let (_, default) = words
+            .first()
+            .copied()
+            .expect("a flag knows at least one word");
+        let Some(text) = typed else { return default };
+        let found = words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|(_, value)| *value);
+        self.keep(found.ok_or_else(|| ConfigError::Word {
+            flag,
+            text: text.to_owned(),
+            known,
+        }))
+        .unwrap_or(default)
+    }
+}
+
+impl Config {
+    /// What `settings` mean in these `surroundings`, or everything that is wrong with them.
+    pub fn new(settings: &Settings, surroundings: &Surroundings) -> Result<Self, Vec<ConfigError>> {
+        let mut mistakes = Mistakes::default();
+        let election = typed(&settings.election)
+            .ok_or(ConfigError::NoElection)
+            .and_then(str::parse);
+        let election = mistakes.keep(election);
+        let backend = backend(settings, surroundings);
+        let backend = mistakes.keep(backend);
+        let timing = timing(settings, &mut mistakes);
+        let prefix = typed(&settings.identity_prefix).or(surroundings.pod_name.as_deref());
+        let prefix = prefix.unwrap_or(&surroundings.host_name).to_owned();
+        // As long as the longest that will be written, so that what passes here passes later.
+        let identity = Identity::unique(&prefix, "00000000-0000-0000-0000-000000000000");
+        mistakes.keep(identity.map_err(|source| ConfigError::Identity {
+            prefix: prefix.clone(),
+            source,
+        }));
+        let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
+        let on_lost = mistakes.word("on-lost", typed(&settings.on_lost), &on_lost, "exit, stay");
+        let require_polling =
+            mistakes.duration("require-polling", typed(&settings.require_polling));
+        let listen = mistakes.keep(typed(&settings.listen).unwrap_or("localhost:4040").parse());
+        let probe_listen = match typed(&settings.probe_listen).unwrap_or(":4041") {
+            "none" => Some(None),
+            address => mistakes.keep(address.parse()).map(Some),
+        };
+        let formats = [
+            ("auto", LogFormat::Auto),
+            ("text", LogFormat::Text),
+            ("json", LogFormat::Json),
+        ];
+        let log_format = mistakes.word(
+            "log-format",
+            typed(&settings.log_format),
+            &formats,
+            "text, json",
+        );
+        let log_level = mistakes.word(
+            "log-level",
+            typed(&settings.log_level),
+            &LEVELS,
+            "error, warn, info, debug, trace",
+        );
+        match (election, backend, timing, listen, probe_listen) {
+            (Some(election), Some(backend), Some(timing), Some(listen), Some(probe_listen))
+                if mistakes.0.is_empty() =>
+            {
+                let state_directory = typed(&settings.state_directory).map(PathBuf::from);
+                let identity_prefix = prefix;
+                Ok(Self {
+                    election,
+                    backend,
+                    identity_prefix,
+                    timing,
+                    on_lost,
+                    require_polling,
+                    state_directory,
+                    listen,
+                    probe_listen,
+                    log_format,
+                    log_level,
+                })
+            }
+            _ => Err(mistakes.0),
+        }
+    }
+}
+
+const LEVELS: [(&str, tracing::Level); 5] = [
+    ("info", tracing::Level::INFO),
+    ("error", tracing::Level::ERROR),
+    ("warn", tracing::Level::WARN),
+    ("debug", tracing::Level::DEBUG),
+    ("trace", tracing::Level::TRACE),
+];
+
+/// A flag's text; an empty variable is what a template leaves when it has nothing to say.
+fn typed(flag: &Option<String>) -> Option<&str> {
+    flag.as_deref().filter(|text| !text.is_empty())
+}
+
+fn backend(settings: &Settings, surroundings: &Surroundings) -> Result<Backend, ConfigError> {
+    match typed(&settings.backend) {
+        Some("file") => {
+            let directory = typed(&settings.directory).ok_or(ConfigError::NoDirectory)?;
+            Ok(Backend::File {
+                directory: PathBuf::from(directory),
+            })
+        }
+        Some(other) => Err(ConfigError::Backend(other.to_owned())),
+        None if surroundings.in_kubernetes => Err(ConfigError::NoLease),
+        None => Err(ConfigError::NoBackend),
+    }
+}
+
+fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
+    let before = mistakes.0.len();
+    let mut duration = |flag, typed, default| mistakes.duration(flag, typed).unwrap_or(default);
+    let seconds = Duration::from_secs;
+    let lease_duration = duration(
+        "lease-duration",
+        typed(&settings.lease_duration),
+        seconds(15),
+    );
+    let renew_deadline = duration(
+        "renew-deadline",
+        typed(&settings.renew_deadline),
+        seconds(10),
+    );
+    let retry_period = duration("retry-period", typed(&settings.retry_period), seconds(2));
+    let answer_validity = duration(
+        "answer-validity",
+        typed(&settings.answer_validity),
+        retry_period,
+    );
+    let drift = typed(&settings.max_clock_drift).map_or_else(|| Ok(Drift::default()), drift);
+    let drift = mistakes.keep(drift)?;
+    if mistakes.0.len() > before {
+        return None;
+    }
+    let durations = Durations {
+        lease_duration,
+        renew_deadline,
+        retry_period,
+        answer_validity,
+    };
+    let suggestion = Timing::suggestion(lease_duration, drift);
+    let wrong = |error| ConfigError::Timing { error, suggestion };
+    Timing::new(durations, drift)
+        .map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong)))
+        .ok()
+}
+
+fn drift(text: &str) -> Result<Drift, ConfigError> {
+    let percent = text
+        .strip_suffix('%')
+        .and_then(|number| number.trim().parse::<f64>().ok());
+    let parts = percent
+        .filter(|percent| (0.0..100.0).contains(percent))
+        .map(|percent| (percent * 10_000.0).ceil());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number from 0 to a million"
+    )]
+    let drift = parts.and_then(|parts| Drift::parts_per_million(parts as u32));
+    drift.ok_or_else(|| ConfigError::Drift(text.to_owned()))
+}

@@ -1,0 +1,229 @@
+//! What every election machine is: events and an instant go in, requests and transitions come out.
+//!
+//! Pure: no async, no client, no clock, no randomness that was not handed in. The verbs are those of
+//! sans-IO Rust (quinn-proto). One driver, `backend::drive`, runs any machine over a real store; a
+//! simulator runs the very same machines. Start with [`lease`], the machine of Lease and file.
+//!
+//! ```text
+//!              handle_event(reply or notice, now) ─┐      ┌─► poll_request(now): what to ask the store
+//!                             handle_timeout(now) ─┼─►  ──┼─► poll_timeout(): when to come back, and why
+//!   campaign, withdraw, release: what we are told ─┘      ├─► poll_transition(): what happened
+//!                                                         └─► standing(): what may be published
+//! ```
+
+pub mod lease;
+pub mod record;
+mod seen;
+pub mod timing;
+
+use crate::claim::{FencingToken, Standing};
+use crate::clock::Instant;
+use crate::identity::Identity;
+use std::fmt;
+
+/// An election as a state machine, for one candidate.
+pub trait Election {
+    /// What it asks of the store; at most one request is in flight.
+    type Request: Request;
+    /// What it hears: replies to its requests, and news that nobody asked for.
+    type Event: Event;
+
+    /// Takes in a reply or a notice that was received at `now`.
+    fn handle_event(&mut self, event: Self::Event, now: Instant);
+
+    /// Takes in that it is `now`; to be called at what [`Self::poll_timeout`] says, and harmless at any time.
+    fn handle_timeout(&mut self, now: Instant);
+
+    /// The request that is due at `now`, which counts as the instant before it is sent. Until its reply comes
+    /// in there is no other; a reply that does not come in time is [`Event::UNKNOWN`].
+    fn poll_request(&mut self, now: Instant) -> Option<Self::Request>;
+
+    /// When this machine wants to be looked at again, and what for.
+    fn poll_timeout(&self) -> Option<(Instant, Timer)>;
+
+    /// What happened since the last call, oldest first; the one source of logs and counters.
+    fn poll_transition(&mut self) -> Option<Transition>;
+
+    /// Where it stands, as of the last event or time-out.
+    fn standing(&self) -> Standing;
+
+    /// From `from` on, try to lead.
+    fn campaign(&mut self, from: Instant);
+
+    /// Promise nothing more and do not try to lead; what is held stays held, and is renewed.
+    fn withdraw(&mut self);
+
+    /// Give back what is ours, and do not try to lead. To be called when the last promise has run out.
+    fn release(&mut self, reason: Reason, now: Instant);
+
+    /// Whether nothing of ours is, or may be, in the store, and nothing is in flight.
+    fn is_at_rest(&self) -> bool;
+}
+
+/// A request to a store, as the driver and the metrics see it.
+pub trait Request: fmt::Debug {
+    /// Every verb that [`Self::verb`] can say.
+    const VERBS: &'static [Verb];
+
+    /// What the store is asked to do.
+    fn verb(&self) -> Verb;
+
+    /// Whether a claim hangs on it.
+    fn is_renewal(&self) -> bool;
+}
+
+/// What a machine hears, as the driver and the metrics see it.
+pub trait Event: fmt::Debug {
+    /// The reply of which nothing is known: it timed out, the connection broke, the store refused for now.
+    const UNKNOWN: Self;
+
+    /// How the request went that this is the reply to.
+    fn outcome(&self) -> Outcome;
+}
+
+/// What a store can be asked to do.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Verb {
+    /// Read the record.
+    Read,
+    /// Write the record where there is none.
+    Create,
+    /// Write the record over a version of it.
+    Replace,
+}
+
+impl Verb {
+    /// The verb as metrics and logs spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Create => "create",
+            Self::Replace => "replace",
+        }
+    }
+}
+
+/// How a request went.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Outcome {
+    /// The store did it, and said so.
+    Applied,
+    /// The store holds another version than the one that was named, and did nothing.
+    Conflict,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Outcome {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Applied, Self::Conflict, Self::Unknown];
+
+    /// The outcome as metrics and logs spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Applied => "applied",
+            Self::Conflict => "conflict",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// Why a machine wants to be woken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Timer {
+    /// The claim ends.
+    Deadline,
+    /// Another's lease ends.
+    Lapse,
+    /// A request is due.
+    Request,
+}
+
+/// A change of standing.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Transition {
+    /// Somebody else holds the election, or nobody does.
+    Following {
+        /// Who holds it, as far as we know.
+        leader: Option<Identity>,
+    },
+    /// A term of ours began.
+    Leading {
+        /// Its token.
+        token: FencingToken,
+    },
+    /// A term of ours ended without our doing.
+    Lost {
+        /// Its token.
+        token: FencingToken,
+        /// Why.
+        reason: Reason,
+    },
+    /// A term of ours ended because we gave it back.
+    Resigned {
+        /// Its token.
+        token: FencingToken,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Why a term, or the process, ended: one list for logs, metrics, files and JSON.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Reason {
+    /// No renewal was acknowledged in time.
+    Deadline,
+    /// The record is another's, or not the one that we wrote.
+    Conflict,
+    /// The record is gone.
+    Deleted,
+    /// The store ended our session.
+    SessionExpired,
+    /// Somebody asked us to give leadership up.
+    Resigned,
+    /// Our application did not ask for so long that it may be dead.
+    Unasked,
+    /// The process was told to stop.
+    Shutdown,
+    /// Something of ours failed.
+    Fault,
+}
+
+impl Reason {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Deadline,
+        Self::Conflict,
+        Self::Deleted,
+        Self::SessionExpired,
+        Self::Resigned,
+        Self::Unasked,
+        Self::Shutdown,
+        Self::Fault,
+    ];
+
+    /// The reason as metrics, logs and files spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Deadline => "deadline",
+            Self::Conflict => "conflict",
+            Self::Deleted => "deleted",
+            Self::SessionExpired => "session_expired",
+            Self::Resigned => "resigned",
+            Self::Unasked => "unasked",
+            Self::Shutdown => "shutdown",
+            Self::Fault => "fault",
+        }
+    }
+
+    /// The reason that is spelled so.
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| reason.as_str() == text)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}

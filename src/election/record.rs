@@ -1,0 +1,136 @@
+//! The words between the Lease machine and its stores: the record, its versions, requests and replies.
+//!
+//! Pure. A Kubernetes Lease and a file both come down to this: one record, replaced only over the very
+//! version that was read. Start with [`Write`].
+
+use crate::election::{Event, Outcome, Request, Verb};
+use crate::identity::Identity;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Which record, and which state of it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Version {
+    /// What a deleted and re-created record does not keep (`metadata.uid`).
+    pub uid: Arc<str>,
+    /// A number that each write makes larger, also over deletion and re-creation (`metadata.resourceVersion`,
+    /// comparable since KEP-5504).
+    pub number: u128,
+}
+
+/// The record of an election.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Record {
+    /// Who holds the election; nobody after a release.
+    pub holder: Option<Identity>,
+    /// How long the others must wait after they last saw this record change; `None` where the record does not say
+    /// it, or not in a way that makes sense.
+    pub duration: Option<Duration>,
+    /// How often the holder changed, for people to read.
+    pub transitions: u32,
+    /// When the term began.
+    pub acquired: Stamp,
+    /// When it was last renewed.
+    pub renewed: Stamp,
+}
+
+/// A wall-clock time as it stands in a record: two of them differ or they do not, and neither is the later one.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Stamp(pub String);
+
+/// A record as it was in the store at some moment.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Snapshot {
+    /// Its version.
+    pub version: Version,
+    /// What it said.
+    pub record: Record,
+}
+
+/// What the Lease machine asks of a store.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LeaseRequest {
+    /// The record as it is now; a cached one will not do.
+    Read,
+    /// A conditional write.
+    Write(Write),
+}
+
+/// A write that is applied only if the store still holds `over`.
+///
+/// The times in the record are the store's to fill in, from the wall clock: `renewed` always advances, and
+/// `acquired` is kept by a renewal and set by the others.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Write {
+    /// The version to replace; `None` where there must be no record.
+    pub over: Option<Version>,
+    /// What the write is for.
+    pub intent: Intent,
+    /// Who holds the election after it.
+    pub holder: Option<Identity>,
+    /// The duration to write; rounded up where a store knows only whole seconds.
+    pub duration: Duration,
+    /// The count to write.
+    pub transitions: u32,
+}
+
+/// What a write is for.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Intent {
+    /// Begin a term.
+    Acquire,
+    /// Extend the term.
+    Renew,
+    /// End the term.
+    Release,
+}
+
+/// What the Lease machine hears.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum LeaseEvent {
+    /// The reply to a read: the record, or that there is none.
+    Read(Option<Snapshot>),
+    /// The reply to a write that was applied: the record as it is since.
+    Applied(Snapshot),
+    /// The reply to a write that was not, because the store holds another version.
+    Conflict,
+    /// No reply that says what became of the request.
+    Unknown,
+    /// News that nobody asked for, from a watch: it may be old, and is a hint to read. `None` when the record is
+    /// gone.
+    Noticed(Option<Snapshot>),
+}
+
+impl Request for LeaseRequest {
+    const VERBS: &'static [Verb] = &[Verb::Read, Verb::Create, Verb::Replace];
+
+    fn verb(&self) -> Verb {
+        match self {
+            Self::Read => Verb::Read,
+            Self::Write(Write { over: None, .. }) => Verb::Create,
+            Self::Write(Write { over: Some(_), .. }) => Verb::Replace,
+        }
+    }
+
+    fn is_renewal(&self) -> bool {
+        matches!(
+            self,
+            Self::Write(Write {
+                intent: Intent::Renew,
+                ..
+            })
+        )
+    }
+}
+
+impl Event for LeaseEvent {
+    const UNKNOWN: Self = Self::Unknown;
+
+    fn outcome(&self) -> Outcome {
+        match self {
+            Self::Read(_) | Self::Applied(_) | Self::Noticed(_) => Outcome::Applied,
+            Self::Conflict => Outcome::Conflict,
+            Self::Unknown => Outcome::Unknown,
+        }
+    }
+}

@@ -1,0 +1,335 @@
+//! The endpoints: what the application, kubelet and Prometheus ask.
+//!
+//! Touches axum, and the elections only through `claim` (answers) and `backend::Control` (one order: withdraw).
+//! Two routers over one state: [`application`] is everything and belongs on loopback, [`probes`] is read-only and names
+//! nobody. Who serves them is `supervisor.rs`.
+
+use crate::backend::{Control, Vitals};
+use crate::build;
+use crate::claim::{Answer, Promise, Reader, Told};
+use crate::clock::Clock;
+use crate::config::ElectionName;
+use crate::identity::Identity;
+use crate::metrics::{self, Metrics};
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{RawQuery, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{MethodRouter, get, post};
+use humantime::format_rfc3339_seconds;
+use serde::Serialize;
+use std::net::IpAddr;
+use std::sync::Arc;
+use tokio::sync::Notify;
+
+const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
+const BATON_REQUEST: HeaderName = HeaderName::from_static("baton-request");
+
+/// What the endpoints read.
+#[derive(Debug, Clone)]
+pub struct Desk(pub Arc<Parts>);
+
+/// The parts of a [`Desk`].
+#[derive(Debug)]
+pub struct Parts {
+    /// The election's name.
+    pub election: ElectionName,
+    /// Who we are.
+    pub identity: Identity,
+    /// Where the election is held.
+    pub backend: &'static str,
+    /// Where we stand.
+    pub reader: Reader,
+    /// How the driver is.
+    pub vitals: Vitals,
+    /// What is counted.
+    pub metrics: Metrics,
+    /// How to withdraw.
+    pub control: Control,
+    /// Told at each request of the application.
+    pub asked: Arc<Notify>,
+}
+
+/// Everything, for the application beside us.
+pub fn application(desk: Desk) -> Router {
+    finish(
+        shared()
+            .route("/leader", get(leader).options(leader))
+            .route("/", get(legacy))
+            .route("/stopping", post(stopping)),
+        desk,
+    )
+}
+
+/// What kubelet and Prometheus need: nothing that changes anything.
+pub fn probes(desk: Desk) -> Router {
+    finish(shared(), desk)
+}
+
+fn shared() -> Router<Desk> {
+    Router::new()
+        .route("/healthz", get(healthz))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(scrape))
+        .route("/version", version())
+}
+
+fn finish(router: Router<Desk>, desk: Desk) -> Router {
+    router
+        .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .method_not_allowed_fallback(|| async {
+            error(
+                StatusCode::METHOD_NOT_ALLOWED,
+                "this path has other methods",
+            )
+        })
+        .with_state(desk)
+}
+
+/// The body of `/leader`. Fields are only ever added.
+#[derive(Debug, Serialize)]
+struct LeaderBody<'a> {
+    election: &'a str,
+    identity: &'a str,
+    standing: &'static str,
+    is_leader: bool,
+    leader: Option<&'a str>,
+    leader_name: Option<&'a str>,
+    token: Option<String>,
+    valid_for_ms: u64,
+    revision: u64,
+    backend: &'static str,
+}
+
+async fn leader(State(Desk(desk)): State<Desk>, RawQuery(query): RawQuery) -> Response {
+    let answer = match query.as_deref().unwrap_or_default() {
+        "" => {
+            // The clock is read first: whatever delays us from here on shortens what we promise.
+            let now = Clock.now();
+            let answer = desk.reader.promise(now);
+            desk.asked.notify_one();
+            answer
+        }
+        "promise=none" => desk.reader.glance(Clock.now()),
+        other => {
+            return error(
+                StatusCode::BAD_REQUEST,
+                &format!("the only parameter is promise=none, not {other:?}"),
+            );
+        }
+    };
+    let body = LeaderBody::new(&desk, &answer);
+    let status = if body.is_leader {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    let mut response = json(status, &body);
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(token) = body
+        .token
+        .as_deref()
+        .and_then(|token| HeaderValue::from_str(token).ok())
+    {
+        response.headers_mut().insert(FENCING_TOKEN, token);
+    }
+    response
+}
+
+impl<'a> LeaderBody<'a> {
+    fn new(desk: &'a Parts, answer: &'a Answer) -> Self {
+        let (standing, leader, promise) = match &answer.told {
+            Told::Unknown => ("unknown", None, None),
+            Told::Following { leader } => ("following", leader.as_ref(), None),
+            Told::Leading(promise) => ("leading", Some(&desk.identity), Some(promise)),
+            Told::Resigning => ("resigning", None, None),
+        };
+        Self {
+            election: desk.election.as_str(),
+            identity: desk.identity.as_str(),
+            standing,
+            is_leader: promise.is_some(),
+            leader: leader.map(Identity::as_str),
+            leader_name: leader.map(Identity::name),
+            token: promise.map(|promise| promise.token.to_string()),
+            valid_for_ms: promise.map_or(0, whole_milliseconds),
+            revision: answer.revision,
+            backend: desk.backend,
+        }
+    }
+}
+
+/// Rounds down: a promise is never stretched.
+fn whole_milliseconds(promise: &Promise) -> u64 {
+    u64::try_from(promise.valid_for.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// The body of `/`, as older sidecars answered: people migrate by changing an image.
+#[derive(Debug, Serialize)]
+struct LegacyBody<'a> {
+    name: &'a str,
+    leader: &'a str,
+    is_leader: bool,
+    node: &'a str,
+    timestamp: String,
+    last_update: String,
+}
+
+async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
+    // Whoever reads his own name here acts on it, so it is a promise like any other.
+    let answer = desk.reader.promise(Clock.now());
+    desk.asked.notify_one();
+    let (leader, is_leader) = match &answer.told {
+        Told::Leading(_) => (Some(&desk.identity), true),
+        Told::Following { leader } => (leader.as_ref(), false),
+        Told::Unknown | Told::Resigning => (None, false),
+    };
+    let body = LegacyBody {
+        name: leader.map_or("", Identity::name),
+        leader: leader.map_or("", Identity::as_str),
+        is_leader,
+        node: desk.identity.as_str(),
+        timestamp: format_rfc3339_seconds(Clock.wall()).to_string(),
+        last_update: format_rfc3339_seconds(desk.vitals.last_change()).to_string(),
+    };
+    let mut response = json(StatusCode::OK, &body);
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Withdraws, and answers when the last promise has run out: what the preStop hook waits for.
+async fn stopping(State(Desk(desk)): State<Desk>, headers: HeaderMap) -> Response {
+    if headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
+        || !is_loopback(headers.get(HOST))
+    {
+        let message = "this needs the header Baton-Request: 1 and a loopback Host, so that no web page can send it";
+        return error(StatusCode::FORBIDDEN, message);
+    }
+    match desk.control.withdraw_for_good().await {
+        Ok(promised_until) => {
+            Clock.sleep_until(promised_until).await;
+            StatusCode::NO_CONTENT.into_response()
+        }
+        // Nobody is left who could promise anything.
+        Err(_over) => StatusCode::NO_CONTENT.into_response(),
+    }
+}
+
+/// Whether a request was sent to a loopback address and not to a name that happens to lead here.
+fn is_loopback(host: Option<&HeaderValue>) -> bool {
+    let Some(host) = host.and_then(|host| host.to_str().ok()) else {
+        return false;
+    };
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _port)) => address,
+        None => host.split_once(':').map_or(host, |(name, _port)| name),
+    };
+    name == "localhost"
+        || name
+            .parse()
+            .is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+async fn healthz(State(Desk(desk)): State<Desk>) -> Response {
+    let now = Clock.now();
+    let overdue = desk
+        .reader
+        .published_claim()
+        .is_some_and(|claim| claim.remaining(now).is_zero());
+    if overdue {
+        error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "leadership is held past its deadline",
+        )
+    } else if !desk.vitals.is_turning(now) {
+        error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the election's loop does not come round",
+        )
+    } else {
+        (StatusCode::OK, "ok\n").into_response()
+    }
+}
+
+async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
+    if desk.vitals.last_contact().is_some() {
+        (StatusCode::OK, "ok\n").into_response()
+    } else {
+        error(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the store has not answered yet",
+        )
+    }
+}
+
+async fn scrape(State(Desk(desk)): State<Desk>) -> Response {
+    let text = desk.metrics.scrape(&desk.reader, &desk.vitals, Clock.now());
+    ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
+}
+
+fn version() -> MethodRouter<Desk> {
+    get(|| async { json(StatusCode::OK, &Version::default()) })
+}
+
+/// What was built.
+#[derive(Debug, Serialize)]
+pub struct Version {
+    version: &'static str,
+    revision: &'static str,
+    rustc: &'static str,
+}
+
+impl Default for Version {
+    fn default() -> Self {
+        Self {
+            version: build::VERSION,
+            revision: build::REVISION,
+            rustc: build::RUSTC,
+        }
+    }
+}
+
+fn error(status: StatusCode, message: &str) -> Response {
+    json(status, &serde_json::json!({ "error": message }))
+}
+
+fn json(status: StatusCode, body: &impl Serialize) -> Response {
+    let mut text = serde_json::to_vec(body).expect("our bodies are texts and numbers");
+    text.push(b'\n');
+    (
+        status,
+        [(CONTENT_TYPE, "application/json")],
+        Body::from(text),
+    )
+        .into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_loopback_host_is_one() {
+        let is = |host| is_loopback(Some(&HeaderValue::from_static(host)));
+        assert!(
+            is("localhost:4040")
+                && is("127.0.0.1")
+                && is("127.1.2.3:80")
+                && is("[::1]:4040")
+                && is("localhost")
+        );
+        assert!(
+            !is("evil.example")
+                && !is("localhost.evil.example")
+                && !is("10.0.0.1:4040")
+                && !is("[2001:db8::1]:4040")
+        );
+        assert!(!is_loopback(None));
+    }
+}

@@ -1,0 +1,35 @@
+//! How log lines look: text for people, flat JSON for machines, both to standard error.
+//!
+//! Touches `tracing-subscriber`; called once, before anything is logged. What is logged is decided elsewhere.
+
+use crate::config::LogFormat;
+use std::io::{self, IsTerminal as _};
+use tracing::Level;
+use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+/// Begins to log.
+pub fn start(format: LogFormat, level: Level) {
+    let terminal = io::stderr().is_terminal();
+    let json = match format {
+        LogFormat::Auto => !terminal,
+        LogFormat::Text => false,
+        LogFormat::Json => true,
+    };
+    let registry = tracing_subscriber::registry().with(LevelFilter::from_level(level));
+    let lines = fmt::layer().with_writer(io::stderr).with_target(false);
+    // A second start within one process (a test) keeps the first.
+    let started = if json {
+        let flat = lines
+            .json()
+            .flatten_event(true)
+            .with_current_span(false)
+            .with_span_list(false);
+        registry.with(flat).try_init()
+    } else {
+        registry.with(lines.with_ansi(terminal)).try_init()
+    };
+    drop(started);
+}

@@ -1,0 +1,160 @@
+//! The one place where what happened becomes log lines and counters.
+//!
+//! Touches `tracing` and `metrics`. Both are made from the same [`Transition`], so that they cannot tell different
+//! stories. The same trouble again is counted, not repeated.
+
+use crate::backend::{Call, StoreError};
+use crate::config::ElectionName;
+use crate::election::{Outcome, Transition};
+use crate::identity::Identity;
+use crate::metrics::Metrics;
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+/// Tells logs and metrics what the driver did.
+#[derive(Debug)]
+pub struct Reporter {
+    election: ElectionName,
+    identity: Identity,
+    metrics: Metrics,
+    trouble: Option<Trouble>,
+}
+
+/// A trouble that has been told, and how often it has come since.
+#[derive(Debug)]
+struct Trouble {
+    told: String,
+    times: u64,
+}
+
+impl Reporter {
+    /// A reporter of this candidate.
+    pub const fn new(election: ElectionName, identity: Identity, metrics: Metrics) -> Self {
+        Self {
+            election,
+            identity,
+            metrics,
+            trouble: None,
+        }
+    }
+
+    /// Tells of a change of standing.
+    pub fn transition(&mut self, transition: &Transition) {
+        self.metrics.count_transition(transition);
+        let (election, identity) = (self.election.as_str(), self.identity.as_str());
+        match transition {
+            Transition::Following {
+                leader: Some(leader),
+            } => {
+                tracing::info!(
+                    event = "following",
+                    election,
+                    identity,
+                    leader = leader.as_str(),
+                    "following {leader}"
+                );
+            }
+            Transition::Following { leader: None } => {
+                tracing::info!(
+                    event = "following",
+                    election,
+                    identity,
+                    "following, and nobody leads"
+                );
+            }
+            Transition::Leading { token } => {
+                let token = token.to_string();
+                tracing::info!(event = "leading", election, identity, token, "leading");
+            }
+            Transition::Lost { token, reason } => {
+                let (token, reason) = (token.to_string(), reason.as_str());
+                tracing::warn!(
+                    event = "lost",
+                    election,
+                    identity,
+                    token,
+                    reason,
+                    "leadership is lost"
+                );
+            }
+            Transition::Resigned { token, reason } => {
+                let (token, reason) = (token.to_string(), reason.as_str());
+                tracing::info!(
+                    event = "resigned",
+                    election,
+                    identity,
+                    token,
+                    reason,
+                    "leadership is given back"
+                );
+            }
+        }
+    }
+
+    /// Tells of a request and how it went.
+    pub fn request(&self, call: Call, outcome: Outcome, took: Duration) {
+        self.metrics.count_request(call, outcome, took);
+        let (verb, outcome) = (call.verb.as_str(), outcome.as_str());
+        tracing::debug!(
+            event = "request",
+            verb,
+            outcome,
+            took_ms = milliseconds(took),
+            "asked the store"
+        );
+    }
+
+    /// Tells why a request has an unknown outcome, once until another trouble comes or the store is back.
+    pub fn trouble(&mut self, error: &StoreError) {
+        let told = Chain(error).to_string();
+        if let Some(trouble) = self.trouble.as_mut().filter(|trouble| trouble.told == told) {
+            trouble.times += 1;
+            return;
+        }
+        let (election, identity) = (self.election.as_str(), self.identity.as_str());
+        match error {
+            StoreError::Unreachable(_) => {
+                tracing::warn!(event = "store_unreachable", election, identity, "{told}")
+            }
+            StoreError::Refused(_) => {
+                tracing::error!(event = "store_refuses", election, identity, "{told}")
+            }
+        }
+        self.trouble = Some(Trouble { told, times: 1 });
+    }
+
+    /// Tells that the store answers, if it did not before.
+    pub fn store_answers(&mut self) {
+        if let Some(Trouble { told, times }) = self.trouble.take() {
+            let (election, identity) = (self.election.as_str(), self.identity.as_str());
+            tracing::info!(
+                event = "store_back",
+                election,
+                identity,
+                times,
+                "the store answers again, after: {told}"
+            );
+        }
+    }
+}
+
+/// An error with all that caused it, each part once.
+#[derive(Debug)]
+pub struct Chain<'a>(pub &'a dyn Error);
+
+impl fmt::Display for Chain<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1000.0
+}

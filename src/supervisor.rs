@@ -1,0 +1,391 @@
+//! Owns every task, and decides why the process ends.
+//!
+//! Touches all modules below it; none of them touches it. Start with [`run`]. The order of a clean stop (DESIGN
+//! 14a) stands in [`stop`]: withdraw, wait until the last promise has run out, release.
+
+use crate::backend::file::FileStore;
+use crate::backend::{Control, Ended, Over, Seat, Vitals, drive, orders};
+use crate::claim::{Publisher, Reader, publish};
+use crate::clock::Clock;
+use crate::config::{Backend, Config};
+use crate::election::lease::Lease;
+use crate::election::record::LeaseRequest;
+use crate::election::timing::Jitter;
+use crate::election::{Reason, Request as _};
+use crate::exit::Exit;
+use crate::http::{self, Desk, Parts};
+use crate::identity::Identity;
+use crate::lifecycle::{LastEnd, Lifecycle};
+use crate::listen::{Listeners, bind};
+use crate::metrics::Metrics;
+use crate::report::{Chain, Reporter};
+use crate::shutdown::Signals;
+use crate::{logging, watchdog};
+use axum::serve::ListenerExt as _;
+use std::error::Error;
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+/// Takes part in the election until the process is to end.
+pub fn run(config: &Config) -> Exit {
+    logging::start(config.log_format, config.log_level);
+    // One thread is enough for what we do, and costs a third of the memory.
+    let runtime = match tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&error),
+    };
+    let (publisher, reader) = publish(config.timing.answer_validity());
+    let supervised = catch_unwind(AssertUnwindSafe(|| {
+        runtime.block_on(async {
+            match Candidate::prepare(config, publisher, reader.clone()) {
+                Ok(Prepared::Candidate(candidate)) => candidate.take_part().await,
+                Ok(Prepared::Exit(exit)) => exit,
+                Err(error) => refuse(&*error),
+            }
+        })
+    }));
+    // A call that hangs in the kernel must not keep the process from ending.
+    runtime.shutdown_background();
+    supervised.unwrap_or_else(|_panic| {
+        if reader.published_claim().is_some() {
+            Exit::Lost
+        } else {
+            Exit::Fault
+        }
+    })
+}
+
+/// Surroundings that nothing can be done in: named once, and the end.
+fn refuse(error: &dyn Error) -> Exit {
+    tracing::error!(event = "cannot_start", "{}", Chain(error));
+    Exit::Usage
+}
+
+/// Everything that was opened, bound and read before the election begins.
+struct Candidate<'a> {
+    config: &'a Config,
+    signals: Signals,
+    lifecycle: Lifecycle,
+    servers: JoinSet<io::Result<()>>,
+    election: Lease,
+    store: FileStore,
+    seat: Seat,
+    reader: Reader,
+    control: Control,
+    vitals: Vitals,
+    asked: Arc<Notify>,
+}
+
+enum Prepared<'a> {
+    Candidate(Box<Candidate<'a>>),
+    Exit(Exit),
+}
+
+/// How a run ended.
+struct End {
+    exit: Exit,
+    reason: Reason,
+    led: bool,
+}
+
+impl<'a> Candidate<'a> {
+    fn prepare(
+        config: &'a Config,
+        publisher: Publisher,
+        reader: Reader,
+    ) -> Result<Prepared<'a>, Box<dyn Error>> {
+        let signals = Signals::catch()?;
+        let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
+        let identity = Identity::unique(&config.identity_prefix, unique)?;
+        let timing = config.timing;
+        let Backend::File { directory } = &config.backend;
+        let store = FileStore::open(
+            directory,
+            &config.election,
+            timing.call_timeout(),
+            timing.retry_period(),
+        )?;
+        let listeners = bind(config.listen, "listen")?;
+        let probe_listeners = config
+            .probe_listen
+            .map(|listen| bind(listen, "probe-listen"))
+            .transpose()?;
+        let (lifecycle, last) =
+            Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
+        let metrics = Metrics::new(&config.election, LeaseRequest::VERBS);
+        let last = last.unwrap_or_else(|forgotten| {
+            tracing::warn!(event = "previous_end", "{}", Chain(&forgotten));
+            None
+        });
+        let delay = lifecycle.damping(&timing);
+        if let Some(last) = &last {
+            metrics.show_last_end(last);
+            tell_previous_end(config, last, delay);
+            if last.left_application_behind(config.on_lost) {
+                lifecycle.end_to_move()?;
+                return Ok(Prepared::Exit(Exit::Lost));
+            }
+        }
+        watchdog::start(reader.clone())?;
+        tell_start(config, &identity, &listeners, probe_listeners.as_ref());
+
+        let (control, orders) = orders();
+        let (vitals, asked) = (Vitals::default(), Arc::new(Notify::new()));
+        let desk = Desk(Arc::new(Parts {
+            election: config.election.clone(),
+            identity: identity.clone(),
+            backend: config.backend.as_str(),
+            reader: reader.clone(),
+            vitals: vitals.clone(),
+            metrics: metrics.clone(),
+            control: control.clone(),
+            asked: Arc::clone(&asked),
+        }));
+        let mut servers = JoinSet::new();
+        serve(&mut servers, listeners, &http::application(desk.clone()));
+        if let Some(listeners) = probe_listeners {
+            serve(&mut servers, listeners, &http::probes(desk));
+        }
+        let election = Lease::new(
+            identity.clone(),
+            timing,
+            Jitter::new(seed),
+            Clock.now() + delay,
+        );
+        let seat = Seat {
+            publisher,
+            orders,
+            reporter: Reporter::new(config.election.clone(), identity, metrics),
+            vitals: vitals.clone(),
+            on_lost: config.on_lost,
+            call_timeout: timing.call_timeout(),
+            patience_with_refusals: timing.lease_duration(),
+        };
+        let candidate = Self {
+            config,
+            signals,
+            lifecycle,
+            servers,
+            election,
+            store,
+            seat,
+            reader,
+            control,
+            vitals,
+            asked,
+        };
+        Ok(Prepared::Candidate(Box::new(candidate)))
+    }
+
+    /// Runs until there is a reason to end, and notes it.
+    async fn take_part(self) -> Exit {
+        let Self {
+            config,
+            mut signals,
+            lifecycle,
+            mut servers,
+            election,
+            store,
+            seat,
+            reader,
+            control,
+            vitals,
+            asked,
+        } = self;
+        let mut driving = pin!(drive(election, &store, seat));
+        let end = tokio::select! {
+            ended = &mut driving => after(ended),
+            died = servers.join_next() => server_died(died, &reader),
+            Over = require_polling(config.require_polling, &reader, &control, &vitals, &asked) => fault(&reader),
+            () = signals.next() => {
+                let led = reader.published_claim().is_some();
+                let patience = config.timing.call_timeout() * 3;
+                let exit = stop(driving, &control, &mut signals, &reader, patience).await;
+                End { exit, reason: Reason::Shutdown, led }
+            }
+        };
+        if let Err(error) = lifecycle.end(end.exit, end.reason, end.led) {
+            tracing::warn!("{}", Chain(&error));
+        }
+        end.exit
+    }
+}
+
+/// Stops cleanly: withdraws, waits until the last promise has run out, and releases. A second signal ends it at
+/// once, without another touch of the store.
+async fn stop(
+    mut driving: Pin<&mut impl Future<Output = Ended>>,
+    control: &Control,
+    signals: &mut Signals,
+    reader: &Reader,
+    patience: Duration,
+) -> Exit {
+    let release = async {
+        let promised_until = control.withdraw_for_good().await?;
+        Clock.sleep_until(promised_until).await;
+        if tokio::time::timeout(patience, control.release(Reason::Shutdown))
+            .await
+            .is_err()
+        {
+            tracing::warn!(
+                "the store did not confirm the release in time: others wait for the lease to run out"
+            );
+        }
+        Ok::<(), Over>(())
+    };
+    tokio::select! {
+        _ = release => Exit::Clean,
+        ended = &mut driving => match ended {
+            // By the deadline the last promise has run out too: nothing is left to release, and nobody to be misled.
+            Ended::Lost(Reason::Deadline) | Ended::Refused => Exit::Clean,
+            Ended::Lost(_) => Exit::Lost,
+        },
+        () = signals.next() => if reader.published_claim().is_some() { Exit::Lost } else { Exit::Clean },
+    }
+}
+
+/// Gives leadership up while nobody asks for it, and tries again when somebody does (DESIGN 15).
+async fn require_polling(
+    limit: Option<Duration>,
+    reader: &Reader,
+    control: &Control,
+    vitals: &Vitals,
+    asked: &Notify,
+) -> Over {
+    let Some(limit) = limit else {
+        return std::future::pending().await;
+    };
+    loop {
+        while reader.claim(Clock.now()).is_none() {
+            vitals.next_change().await;
+        }
+        let led_since = Clock.now();
+        while reader.claim(Clock.now()).is_some() {
+            let due = reader
+                .asked_at()
+                .map_or(led_since, |asked| asked.max(led_since))
+                + limit;
+            if Clock.now() >= due {
+                match resign_until_asked(reader, control, asked).await {
+                    Ok(()) => break,
+                    Err(over) => return over,
+                }
+            }
+            tokio::select! {
+                () = Clock.sleep_until(due) => {}
+                () = vitals.next_change() => {}
+            }
+        }
+    }
+}
+
+async fn resign_until_asked(
+    reader: &Reader,
+    control: &Control,
+    asked: &Notify,
+) -> Result<(), Over> {
+    let given_up_at = Clock.now();
+    let promised_until = control.withdraw().await?;
+    Clock.sleep_until(promised_until).await;
+    control.release(Reason::Unasked).await?;
+    while reader.asked_at() <= Some(given_up_at) {
+        asked.notified().await;
+    }
+    control.campaign(Clock.now()).await
+}
+
+fn serve(servers: &mut JoinSet<io::Result<()>>, listeners: Listeners, router: &axum::Router) {
+    for listener in listeners.listeners {
+        // An answer is one small segment, which must not wait for more to send.
+        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
+        servers.spawn(axum::serve(listener, router.clone()).into_future());
+    }
+}
+
+fn after(ended: Ended) -> End {
+    match ended {
+        Ended::Lost(reason) => End {
+            exit: Exit::Lost,
+            reason,
+            led: true,
+        },
+        Ended::Refused => End {
+            exit: Exit::Refused,
+            reason: Reason::Fault,
+            led: false,
+        },
+    }
+}
+
+fn server_died(
+    died: Option<Result<io::Result<()>, tokio::task::JoinError>>,
+    reader: &Reader,
+) -> End {
+    tracing::error!(event = "fault", "a listener ended: {died:?}");
+    fault(reader)
+}
+
+fn fault(reader: &Reader) -> End {
+    let led = reader.published_claim().is_some();
+    End {
+        exit: if led { Exit::Lost } else { Exit::Fault },
+        reason: Reason::Fault,
+        led,
+    }
+}
+
+fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
+    let (election, reason) = (config.election.as_str(), last.reason.as_str());
+    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+    let at = humantime::format_rfc3339_seconds(last.at).to_string();
+    let what = if last.left_application_behind(config.on_lost) {
+        "the run before this one led and stopped cleanly, but its application is still here: exiting once to have it moved"
+    } else if delay.is_zero() {
+        "how the run before this one ended"
+    } else {
+        "the run before this one ended badly: campaigning is delayed"
+    };
+    tracing::info!(
+        event = "previous_end",
+        election,
+        reason,
+        code = last.code,
+        at,
+        delay_ms,
+        "{what}"
+    );
+}
+
+fn tell_start(
+    config: &Config,
+    identity: &Identity,
+    listeners: &Listeners,
+    probes: Option<&Listeners>,
+) {
+    let listen = listeners.address.to_string();
+    let probe_listen = probes.map_or_else(
+        || "none".to_owned(),
+        |listeners| listeners.address.to_string(),
+    );
+    tracing::info!(
+        event = "starting",
+        election = config.election.as_str(),
+        identity = identity.as_str(),
+        backend = config.backend.as_str(),
+        listen,
+        probe_listen,
+        version = crate::build::VERSION,
+        "{identity} stands for election {} ({}): ask http://{listen}/leader",
+        config.election,
+        config.backend.as_str(),
+    );
+}
