@@ -92,14 +92,7 @@ pub enum Ended {
 /// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
 /// its deadline.
 pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat) -> Ended {
-    let mut driver = Driver {
-        election,
-        seat,
-        release: None,
-        refused_since: None,
-        is_ending: false,
-        accepted: false,
-    };
+    let mut driver = Driver { election, seat, release: None, refused_since: None, is_ending: false, accepted: false };
     let mut reply = None;
     let mut news = pin!(store.next_event());
     loop {
@@ -118,10 +111,7 @@ pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat)
             }
         }
         let wake = driver.election.poll_timeout().map(|(due, _)| due);
-        driver
-            .seat
-            .vitals
-            .will_turn_by(wake.unwrap_or(now), now + driver.seat.call_timeout);
+        driver.seat.vitals.will_turn_by(wake.unwrap_or(now), now + driver.seat.call_timeout);
         tokio::select! {
             called = wait_for(&mut reply) => {
                 reply = None;
@@ -153,26 +143,15 @@ pub struct Call {
     pub is_renewal: bool,
 }
 
-async fn call<E: Election, S: Store<E>>(
-    store: &S,
-    request: E::Request,
-    timeout: Duration,
-) -> Called<E> {
+async fn call<E: Election, S: Store<E>>(store: &S, request: E::Request, timeout: Duration) -> Called<E> {
     let began = Clock.now();
     tracing::trace!(?request, "asking the store");
-    let call = Call {
-        verb: request.verb(),
-        is_renewal: request.is_renewal(),
-    };
+    let call = Call { verb: request.verb(), is_renewal: request.is_renewal() };
     let result = match tokio::time::timeout(timeout, store.perform(request)).await {
         Ok(result) => result,
         Err(_elapsed) => Err(StoreError::Unreachable(Box::new(TimedOut(timeout)))),
     };
-    Called {
-        request: call,
-        result,
-        took: Clock.now().since(began),
-    }
+    Called { request: call, result, took: Clock.now().since(began) }
 }
 
 async fn wait_for<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
@@ -210,9 +189,7 @@ impl<E: Election> Driver<E> {
         while let Some(transition) = self.election.poll_transition() {
             self.seat.vitals.changed();
             self.seat.reporter.transition(&transition);
-            if let (Transition::Lost { reason, .. }, OnLost::Exit) =
-                (&transition, self.seat.on_lost)
-            {
+            if let (Transition::Lost { reason, .. }, OnLost::Exit) = (&transition, self.seat.on_lost) {
                 return Some(Ended::Lost(*reason));
             }
         }
@@ -223,19 +200,13 @@ impl<E: Election> Driver<E> {
             waiter.send(()).ok();
         }
         let refused_for = self.refused_since.map(|since| now.since(since));
-        (!self.accepted && refused_for >= Some(self.seat.patience_with_refusals))
-            .then_some(Ended::Refused)
+        (!self.accepted && refused_for >= Some(self.seat.patience_with_refusals)).then_some(Ended::Refused)
     }
 
     fn replied(&mut self, called: Called<E>) {
         let now = Clock.now();
-        let outcome = called
-            .result
-            .as_ref()
-            .map_or(Outcome::Unknown, Event::outcome);
-        self.seat
-            .reporter
-            .request(called.request, outcome, called.took);
+        let outcome = called.result.as_ref().map_or(Outcome::Unknown, Event::outcome);
+        self.seat.reporter.request(called.request, outcome, called.took);
         let event = match called.result {
             Ok(event) => {
                 self.accepted = true;
@@ -263,8 +234,7 @@ impl<E: Election> Driver<E> {
                 self.is_ending |= for_good;
                 self.election.withdraw();
                 self.seat.publisher.publish(self.election.standing(), now);
-                done.send(self.seat.publisher.promised_until().unwrap_or(now))
-                    .ok();
+                done.send(self.seat.publisher.promised_until().unwrap_or(now)).ok();
             }
             Command::Release(reason, done) => {
                 self.election.release(reason, now);

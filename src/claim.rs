@@ -181,17 +181,12 @@ impl Reader {
 
     /// Answers an onlooker (a probe, a scrape, `baton status`): the same, good for nothing.
     pub fn glance(&self, now: Instant) -> Answer {
-        self.0
-            .lock()
-            .answer(now, self.0.answer_validity, Duration::ZERO)
+        self.0.lock().answer(now, self.0.answer_validity, Duration::ZERO)
     }
 
     /// The claim that we hold at `now`, be it promised or not.
     pub fn claim(&self, now: Instant) -> Option<Claim> {
-        self.0
-            .lock()
-            .claim()
-            .filter(|claim| !claim.remaining(now).is_zero())
+        self.0.lock().claim().filter(|claim| !claim.remaining(now).is_zero())
     }
 
     /// The claim that is published, also one past its deadline: for those who look after the driver.
@@ -211,11 +206,7 @@ impl Reader {
             if let Some(claim) = notice.claim() {
                 return claim;
             }
-            notice = self
-                .0
-                .claimed
-                .wait(notice)
-                .unwrap_or_else(PoisonError::into_inner);
+            notice = self.0.claimed.wait(notice).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -267,14 +258,10 @@ impl Notice {
         let told = match &self.standing {
             Standing::Unknown => Aspect::Unknown,
             Standing::Following { leader } => Aspect::Following(leader.clone()),
-            Standing::Leading(claim) | Standing::Resigning(claim)
-                if claim.remaining(now).is_zero() =>
-            {
+            Standing::Leading(claim) | Standing::Resigning(claim) if claim.remaining(now).is_zero() => {
                 Aspect::Following(None)
             }
-            Standing::Leading(claim) if claim.remaining(now) >= validity => {
-                Aspect::Leading(claim.token)
-            }
+            Standing::Leading(claim) if claim.remaining(now) >= validity => Aspect::Leading(claim.token),
             Standing::Leading(_) | Standing::Resigning(_) => Aspect::Resigning,
         };
         if told != self.told {
@@ -287,19 +274,11 @@ impl Notice {
         self.settle(now, validity);
         let told = match &self.told {
             Aspect::Unknown => Told::Unknown,
-            Aspect::Following(leader) => Told::Following {
-                leader: leader.clone(),
-            },
-            Aspect::Leading(token) => Told::Leading(Promise {
-                token: *token,
-                valid_for,
-            }),
+            Aspect::Following(leader) => Told::Following { leader: leader.clone() },
+            Aspect::Leading(token) => Told::Leading(Promise { token: *token, valid_for }),
             Aspect::Resigning => Told::Resigning,
         };
-        Answer {
-            told,
-            revision: self.revision,
-        }
+        Answer { told, revision: self.revision }
     }
 }
 
@@ -321,17 +300,11 @@ mod tests {
     fn a_promise_is_good_for_exactly_the_validity_and_only_while_that_much_is_left() {
         let (publisher, reader) = publish(VALIDITY);
         publisher.publish(leading_until(10), at(0));
-        let promise = Told::Leading(Promise {
-            token: FencingToken::new(7),
-            valid_for: VALIDITY,
-        });
+        let promise = Told::Leading(Promise { token: FencingToken::new(7), valid_for: VALIDITY });
         assert_eq!(reader.promise(at(8)).told, promise);
         assert_eq!(publisher.promised_until(), Some(at(10)));
         assert_eq!(reader.promise(at(9)).told, Told::Resigning);
-        assert_eq!(
-            reader.promise(at(10)).told,
-            Told::Following { leader: None }
-        );
+        assert_eq!(reader.promise(at(10)).told, Told::Following { leader: None });
         assert_eq!(publisher.promised_until(), Some(at(10)));
     }
 
@@ -339,10 +312,7 @@ mod tests {
     fn after_withdrawal_nothing_is_promised() {
         let (publisher, reader) = publish(VALIDITY);
         publisher.publish(leading_until(10), at(0));
-        publisher.publish(
-            Standing::Resigning(Claim::new(FencingToken::new(7), at(10))),
-            at(1),
-        );
+        publisher.publish(Standing::Resigning(Claim::new(FencingToken::new(7), at(10))), at(1));
         assert_eq!(reader.promise(at(1)).told, Told::Resigning);
         assert_eq!(publisher.promised_until(), None);
     }
@@ -351,10 +321,7 @@ mod tests {
     fn an_onlooker_is_promised_nothing_and_does_not_count_as_asking() {
         let (publisher, reader) = publish(VALIDITY);
         publisher.publish(leading_until(10), at(0));
-        let glance = Told::Leading(Promise {
-            token: FencingToken::new(7),
-            valid_for: Duration::ZERO,
-        });
+        let glance = Told::Leading(Promise { token: FencingToken::new(7), valid_for: Duration::ZERO });
         assert_eq!(reader.glance(at(1)).told, glance);
         assert_eq!(publisher.promised_until(), None);
         assert_eq!(reader.asked_at(), None);
@@ -366,17 +333,9 @@ mod tests {
         publisher.publish(leading_until(10), at(0));
         assert_eq!(reader.promise(at(1)).revision, 1);
         publisher.publish(leading_until(12), at(2));
-        assert_eq!(
-            reader.promise(at(3)).revision,
-            1,
-            "a renewal changes nothing"
-        );
+        assert_eq!(reader.promise(at(3)).revision, 1, "a renewal changes nothing");
         assert_eq!(reader.promise(at(12)).revision, 2, "the deadline does");
         publisher.publish(Standing::Following { leader: None }, at(12));
-        assert_eq!(
-            reader.promise(at(13)).revision,
-            2,
-            "and publishing it later does not count twice"
-        );
+        assert_eq!(reader.promise(at(13)).revision, 2, "and publishing it later does not count twice");
     }
 }

@@ -7,12 +7,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 /// Leader election beside your program: one of several copies acts, and the handoff stays clean.
 #[derive(Debug, Parser)]
-#[command(
-    name = "baton",
-    version,
-    args_conflicts_with_subcommands = true,
-    disable_help_subcommand = true
-)]
+#[command(name = "baton", version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -67,12 +62,7 @@ pub enum Probe {
 #[derive(Debug, Args)]
 pub struct Sidecar {
     /// The address at which the sidecar listens for its application
-    #[arg(
-        long,
-        env = "BATON_LISTEN",
-        value_name = "ADDR",
-        default_value = "localhost:4040"
-    )]
+    #[arg(long, env = "BATON_LISTEN", value_name = "ADDR", default_value = "localhost:4040")]
     pub listen: String,
 }
 
@@ -94,130 +84,55 @@ pub struct Rbac {
 #[derive(Debug, Default, Clone, Args)]
 pub struct Settings {
     /// The election's name, a DNS-1123 subdomain
-    #[arg(
-        long,
-        env = "BATON_ELECTION",
-        value_name = "NAME",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_ELECTION", value_name = "NAME", help_heading = "Election")]
     pub election: Option<String>,
     /// Where the election is held: file [default: none; it must be said]
-    #[arg(
-        long,
-        env = "BATON_BACKEND",
-        value_name = "BACKEND",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_BACKEND", value_name = "BACKEND", help_heading = "Election")]
     pub backend: Option<String>,
     /// The directory of the file backend, on a local file system
-    #[arg(
-        long,
-        env = "BATON_DIRECTORY",
-        value_name = "DIR",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
     /// What the identity begins with [default: the Pod's name (`POD_NAME`), else the host's]
-    #[arg(
-        long,
-        env = "BATON_IDENTITY_PREFIX",
-        value_name = "PREFIX",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_IDENTITY_PREFIX", value_name = "PREFIX", help_heading = "Election")]
     pub identity_prefix: Option<String>,
     /// Exit with 75 when leadership is lost, or stay and follow: exit, stay [default: exit]
-    #[arg(
-        long,
-        env = "BATON_ON_LOST",
-        value_name = "WHAT",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_ON_LOST", value_name = "WHAT", help_heading = "Election")]
     pub on_lost: Option<String>,
     /// Give leadership up when the application has not asked for so long [default: never]
-    #[arg(
-        long,
-        env = "BATON_REQUIRE_POLLING",
-        value_name = "DURATION",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_REQUIRE_POLLING", value_name = "DURATION", help_heading = "Election")]
     pub require_polling: Option<String>,
     /// Where to keep how the last run ended [default: nowhere]
-    #[arg(
-        long,
-        env = "BATON_STATE_DIRECTORY",
-        value_name = "DIR",
-        help_heading = "Election"
-    )]
+    #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
 
     /// How long the others wait after they last saw our record change [default: 15s]
-    #[arg(
-        long,
-        env = "BATON_LEASE_DURATION",
-        value_name = "DURATION",
-        help_heading = "Timing"
-    )]
+    #[arg(long, env = "BATON_LEASE_DURATION", value_name = "DURATION", help_heading = "Timing")]
     pub lease_duration: Option<String>,
     /// How long we lead without an acknowledged renewal [default: 10s]
-    #[arg(
-        long,
-        env = "BATON_RENEW_DEADLINE",
-        value_name = "DURATION",
-        help_heading = "Timing"
-    )]
+    #[arg(long, env = "BATON_RENEW_DEADLINE", value_name = "DURATION", help_heading = "Timing")]
     pub renew_deadline: Option<String>,
     /// The time between two renewals [default: 2s]
-    #[arg(
-        long,
-        env = "BATON_RETRY_PERIOD",
-        value_name = "DURATION",
-        help_heading = "Timing"
-    )]
+    #[arg(long, env = "BATON_RETRY_PERIOD", value_name = "DURATION", help_heading = "Timing")]
     pub retry_period: Option<String>,
     /// By how much the rates of two nodes' clocks may differ [default: 10%]
-    #[arg(
-        long,
-        env = "BATON_MAX_CLOCK_DRIFT",
-        value_name = "PERCENT",
-        help_heading = "Timing"
-    )]
+    #[arg(long, env = "BATON_MAX_CLOCK_DRIFT", value_name = "PERCENT", help_heading = "Timing")]
     pub max_clock_drift: Option<String>,
     /// For how long an answer "leading" is good [default: the retry period]
-    #[arg(
-        long,
-        env = "BATON_ANSWER_VALIDITY",
-        value_name = "DURATION",
-        help_heading = "Timing"
-    )]
+    #[arg(long, env = "BATON_ANSWER_VALIDITY", value_name = "DURATION", help_heading = "Timing")]
     pub answer_validity: Option<String>,
 
     /// Where the application asks [default: localhost:4040]
     #[arg(long, env = "BATON_LISTEN", value_name = "ADDR", help_heading = "HTTP")]
     pub listen: Option<String>,
     /// Where kubelet and Prometheus ask, or none [default: :4041]
-    #[arg(
-        long,
-        env = "BATON_PROBE_LISTEN",
-        value_name = "ADDR",
-        help_heading = "HTTP"
-    )]
+    #[arg(long, env = "BATON_PROBE_LISTEN", value_name = "ADDR", help_heading = "HTTP")]
     pub probe_listen: Option<String>,
 
     /// How to log to standard error: text, json [default: text on a terminal, else json]
-    #[arg(
-        long,
-        env = "BATON_LOG_FORMAT",
-        value_name = "FORMAT",
-        help_heading = "Logging"
-    )]
+    #[arg(long, env = "BATON_LOG_FORMAT", value_name = "FORMAT", help_heading = "Logging")]
     pub log_format: Option<String>,
     /// What to log: error, warn, info, debug, trace [default: info]
-    #[arg(
-        long,
-        env = "BATON_LOG_LEVEL",
-        value_name = "LEVEL",
-        help_heading = "Logging"
-    )]
+    #[arg(long, env = "BATON_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logging")]
     pub log_level: Option<String>,
 }
 
@@ -240,10 +155,7 @@ impl Surroundings {
         Self {
             in_kubernetes: variable("KUBERNETES_SERVICE_HOST").is_some(),
             pod_name: variable("POD_NAME"),
-            host_name: rustix::system::uname()
-                .nodename()
-                .to_string_lossy()
-                .into_owned(),
+            host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         }
     }
 }

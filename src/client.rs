@@ -38,16 +38,10 @@ pub struct NoAnswer {
 /// Asks the sidecar that listens at `listen`.
 pub async fn ask(listen: Listen, question: Question) -> Result<(StatusCode, String), NoAnswer> {
     let answer = tokio::time::timeout(question.timeout, exchange(listen, question)).await;
-    answer
-        .map_err(Into::into)
-        .flatten()
-        .map_err(|source| NoAnswer { listen, source })
+    answer.map_err(Into::into).flatten().map_err(|source| NoAnswer { listen, source })
 }
 
-async fn exchange(
-    listen: Listen,
-    question: Question,
-) -> Result<(StatusCode, String), Box<dyn Error + Send + Sync>> {
+async fn exchange(listen: Listen, question: Question) -> Result<(StatusCode, String), Box<dyn Error + Send + Sync>> {
     let stream = connect(listen).await?;
     let host = stream.peer_addr()?.to_string();
     let request = Request::builder()
@@ -60,13 +54,8 @@ async fn exchange(
     let answer = async {
         let response = sender.send_request(request).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), LARGEST_BODY)
-            .collect()
-            .await?;
-        Ok((
-            status,
-            String::from_utf8_lossy(&body.to_bytes()).into_owned(),
-        ))
+        let body = Limited::new(response.into_body(), LARGEST_BODY).collect().await?;
+        Ok((status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
     };
     let mut answer = std::pin::pin!(answer);
     tokio::select! {

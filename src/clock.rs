@@ -63,17 +63,13 @@ mod real {
         /// The present moment, by `CLOCK_BOOTTIME`.
         pub fn now(self) -> Instant {
             let time = clock_gettime(ClockId::Boottime);
-            let seconds =
-                u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
+            let seconds = u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
             let nanos = u32::try_from(time.tv_nsec).expect("nanoseconds stay below one second");
             Instant::since_boot(Duration::new(seconds, nanos))
         }
 
         /// The wall clock: to be written down for people, and never to be compared.
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "this is the one reader of clocks"
-        )]
+        #[expect(clippy::disallowed_methods, reason = "this is the one reader of clocks")]
         pub fn wall(self) -> SystemTime {
             SystemTime::now()
         }

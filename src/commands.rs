@@ -17,16 +17,12 @@ use std::time::Duration;
 /// How long a question may take that is answered at once.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// How long `stopping` waits for the last promise to run out; longer ones than this nobody configures.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What clap has to say: help goes to standard output and is no mistake.
 pub fn usage(error: &clap::Error) -> Exit {
     let printed = error.print();
-    if printed.is_ok() && !error.use_stderr() {
-        Exit::Clean
-    } else {
-        Exit::Usage
-    }
+    if printed.is_ok() && !error.use_stderr() { Exit::Clean } else { Exit::Usage }
 }
 
 /// Names every mistake of a configuration.
@@ -47,18 +43,10 @@ pub fn check_config(settings: &Settings, surroundings: &Surroundings) -> Exit {
 
 /// Asks whether the sidecar leads.
 pub fn status(sidecar: &Sidecar) -> Exit {
-    let question = Question {
-        method: &Method::GET,
-        path: "/leader?promise=none",
-        timeout: AT_ONCE,
-    };
+    let question = Question { method: &Method::GET, path: "/leader?promise=none", timeout: AT_ONCE };
     answered(sidecar, question, |status, body| {
         let told = say(&body.trim_end());
-        if told == Exit::Clean {
-            yes(status == StatusCode::OK)
-        } else {
-            told
-        }
+        if told == Exit::Clean { yes(status == StatusCode::OK) } else { told }
     })
 }
 
@@ -69,11 +57,7 @@ pub fn probe(what: Probe, sidecar: &Sidecar) -> Exit {
         Probe::Readyz => "/readyz",
         Probe::Leader => "/leader?promise=none",
     };
-    let question = Question {
-        method: &Method::GET,
-        path,
-        timeout: AT_ONCE,
-    };
+    let question = Question { method: &Method::GET, path, timeout: AT_ONCE };
     answered(sidecar, question, |status, body| {
         if status != StatusCode::OK {
             complain(&body.trim_end());
@@ -84,11 +68,7 @@ pub fn probe(what: Probe, sidecar: &Sidecar) -> Exit {
 
 /// Tells the sidecar that its Pod begins to end.
 pub fn stopping(sidecar: &Sidecar) -> Exit {
-    let question = Question {
-        method: &Method::POST,
-        path: "/stopping",
-        timeout: PATIENCE,
-    };
+    let question = Question { method: &Method::POST, path: "/stopping", timeout: PATIENCE };
     answered(sidecar, question, |status, body| {
         if status != StatusCode::NO_CONTENT {
             complain(&body.trim_end());
@@ -110,11 +90,7 @@ pub fn version() -> Exit {
     say(&serde_json::to_string(&Version::default()).expect("three texts are JSON"))
 }
 
-fn answered(
-    sidecar: &Sidecar,
-    question: Question,
-    judge: impl FnOnce(StatusCode, &str) -> Exit,
-) -> Exit {
+fn answered(sidecar: &Sidecar, question: Question, judge: impl FnOnce(StatusCode, &str) -> Exit) -> Exit {
     let listen = match sidecar.listen.parse::<Listen>() {
         Ok(listen) => listen,
         Err(mistake) => return mistakes(&[mistake]),
@@ -133,9 +109,7 @@ fn answered(
 }
 
 fn ask(listen: Listen, question: Question) -> io::Result<Result<(StatusCode, String), NoAnswer>> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(client::ask(listen, question)))
 }
 
@@ -145,11 +119,7 @@ const fn yes(yes: bool) -> Exit {
 
 /// Prints to standard output; a reader that went away ends the command, and is no panic.
 fn say(text: &impl Display) -> Exit {
-    if writeln!(io::stdout(), "{text}").is_ok() {
-        Exit::Clean
-    } else {
-        Exit::Fault
-    }
+    if writeln!(io::stdout(), "{text}").is_ok() { Exit::Clean } else { Exit::Fault }
 }
 
 /// Prints to standard error, where nothing more can be done if that fails.
@@ -162,51 +132,16 @@ struct Drawing<'a>(&'a Config);
 
 impl Display for Drawing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config {
-            election,
-            backend,
-            identity_prefix,
-            timing,
-            on_lost,
-            ..
-        } = self.0;
-        let (lease, renew, retry) = (
-            timing.lease_duration(),
-            timing.renew_deadline(),
-            timing.retry_period(),
-        );
+        let Config { election, backend, identity_prefix, timing, on_lost, .. } = self.0;
+        let (lease, renew, retry) = (timing.lease_duration(), timing.renew_deadline(), timing.retry_period());
         let validity = timing.answer_validity();
-        writeln!(
-            f,
-            "election {election} in {}, as {identity_prefix}_<uuid>\n",
-            backend.as_str()
-        )?;
-        writeln!(
-            f,
-            "  0            {retry:<12?} {:<12?} {renew:<12?} {lease:?}",
-            renew.saturating_sub(validity)
-        )?;
-        writeln!(
-            f,
-            "  ├────────────┼────────────┼────────────┼────────────┼──►"
-        )?;
-        writeln!(
-            f,
-            "  renewal      next         last answer  claim ends   others"
-        )?;
-        writeln!(
-            f,
-            "  is sent      renewal      \"leading\"                 may lead\n"
-        )?;
-        writeln!(
-            f,
-            "a renewal that fails is tried again, three times in all, {:?} each",
-            timing.call_timeout()
-        )?;
-        writeln!(
-            f,
-            "an answer \"leading\" is good for {validity:?}: ask at least that often"
-        )?;
+        writeln!(f, "election {election} in {}, as {identity_prefix}_<uuid>\n", backend.as_str())?;
+        writeln!(f, "  0            {retry:<12?} {:<12?} {renew:<12?} {lease:?}", renew.saturating_sub(validity))?;
+        writeln!(f, "  ├────────────┼────────────┼────────────┼────────────┼──►")?;
+        writeln!(f, "  renewal      next         last answer  claim ends   others")?;
+        writeln!(f, "  is sent      renewal      \"leading\"                 may lead\n")?;
+        writeln!(f, "a renewal that fails is tried again, three times in all, {:?} each", timing.call_timeout())?;
+        writeln!(f, "an answer \"leading\" is good for {validity:?}: ask at least that often")?;
         let margin = timing.margin();
         writeln!(
             f,
@@ -218,16 +153,9 @@ impl Display for Drawing<'_> {
                 f,
                 "an application that never asks must be gone within {margin:?} of the claim's end: Kubernetes 1.36 needs up to \
                  4 s for RestartAllContainers to end it{}",
-                if margin < Duration::from_secs(4) {
-                    ", which is more: let it ask"
-                } else {
-                    ""
-                }
+                if margin < Duration::from_secs(4) { ", which is more: let it ask" } else { "" }
             ),
-            OnLost::Stay => write!(
-                f,
-                "with --on-lost=stay nothing moves an application that never asks: let it ask"
-            ),
+            OnLost::Stay => write!(f, "with --on-lost=stay nothing moves an application that never asks: let it ask"),
         }
     }
 }
@@ -239,15 +167,9 @@ struct Roles<'a>(&'a Rbac);
 
 impl Display for Roles<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rbac {
-            election,
-            service_account,
-            namespace,
-        } = self.0;
+        let Rbac { election, service_account, namespace } = self.0;
         let in_namespace = |indent: &str| {
-            namespace.as_ref().map_or_else(String::new, |namespace| {
-                format!("\n{indent}namespace: {namespace:?}")
-            })
+            namespace.as_ref().map_or_else(String::new, |namespace| format!("\n{indent}namespace: {namespace:?}"))
         };
         let (of_object, of_subject) = (in_namespace("  "), in_namespace("    "));
         write!(

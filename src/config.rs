@@ -101,9 +101,7 @@ impl FromStr for ElectionName {
     fn from_str(text: &str) -> Result<Self, ConfigError> {
         let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
         let label = |label: &str| {
-            label.chars().all(|c| letter(c) || c == '-')
-                && label.starts_with(letter)
-                && label.ends_with(letter)
+            label.chars().all(|c| letter(c) || c == '-') && label.starts_with(letter) && label.ends_with(letter)
         };
         if text.len() <= 253 && text.split('.').all(label) {
             Ok(Self(text.to_owned()))
@@ -127,12 +125,8 @@ pub enum Listen {
 impl Listen {
     /// Where to reach who listens here, from this machine, in the order to try.
     pub fn reachable_at(self) -> Vec<SocketAddr> {
-        let loopbacks = |port| {
-            vec![
-                SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
-                SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
-            ]
-        };
+        let loopbacks =
+            |port| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
         match self {
             Self::Localhost(port) | Self::Everywhere(port) => loopbacks(port),
             Self::At(address) => match address.ip() {
@@ -214,9 +208,7 @@ pub enum ConfigError {
     #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
     Drift(String),
     /// Not an address to listen at.
-    #[error(
-        "{0:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or [::1]:4040"
-    )]
+    #[error("{0:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or [::1]:4040")]
     Address(String),
     /// Not one of the words that a flag knows.
     #[error("--{flag} {text:?} is not known: it is one of {known}")]
@@ -237,17 +229,13 @@ pub enum ConfigError {
         source: IdentityError,
     },
     /// The durations do not go together.
-    #[error("{error}; these would pass: {}", Flags(*suggestion))]
-    Timing {
-        /// Which rule they break.
-        error: TimingError,
-        /// Durations near them that break none.
-        suggestion: Durations,
-    },
+    #[error("{0}; these would pass: {1}")]
+    Timing(TimingError, Flags),
 }
 
-/// Durations as flags, to be pasted.
-struct Flags(Durations);
+/// Durations that pass, written as flags to be pasted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flags(Box<Durations>);
 
 impl fmt::Display for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -283,10 +271,7 @@ impl Mistakes {
     fn duration(&mut self, flag: &'static str, typed: Option<&str>) -> Option<Duration> {
         let text = typed?;
         let parsed = humantime::parse_duration(text);
-        self.keep(parsed.map_err(|_| ConfigError::Duration {
-            flag,
-            text: text.to_owned(),
-        }))
+        self.keep(parsed.map_err(|_| ConfigError::Duration { flag, text: text.to_owned() }))
     }
 
     fn word<T: Copy>(
@@ -296,21 +281,10 @@ impl Mistakes {
         words: &[(&str, T)],
         known: &'static str,
     ) -> T {
-        let (_, default) = words
-            .first()
-            .copied()
-            .expect("a flag knows at least one word");
+        let (_, default) = words.first().copied().expect("a flag knows at least one word");
         let Some(text) = typed else { return default };
-        let found = words
-            .iter()
-            .find(|(word, _)| *word == text)
-            .map(|(_, value)| *value);
-        self.keep(found.ok_or_else(|| ConfigError::Word {
-            flag,
-            text: text.to_owned(),
-            known,
-        }))
-        .unwrap_or(default)
+        let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
+        self.keep(found.ok_or_else(|| ConfigError::Word { flag, text: text.to_owned(), known })).unwrap_or(default)
     }
 }
 
@@ -318,52 +292,33 @@ impl Config {
     /// What `settings` mean in these `surroundings`, or everything that is wrong with them.
     pub fn new(settings: &Settings, surroundings: &Surroundings) -> Result<Self, Vec<ConfigError>> {
         let mut mistakes = Mistakes::default();
-        let election = typed(&settings.election)
-            .ok_or(ConfigError::NoElection)
-            .and_then(str::parse);
+        let election = typed(settings.election.as_ref()).ok_or(ConfigError::NoElection).and_then(str::parse);
         let election = mistakes.keep(election);
         let backend = backend(settings, surroundings);
         let backend = mistakes.keep(backend);
         let timing = timing(settings, &mut mistakes);
-        let prefix = typed(&settings.identity_prefix).or(surroundings.pod_name.as_deref());
+        let prefix = typed(settings.identity_prefix.as_ref()).or(surroundings.pod_name.as_deref());
         let prefix = prefix.unwrap_or(&surroundings.host_name).to_owned();
         // As long as the longest that will be written, so that what passes here passes later.
         let identity = Identity::unique(&prefix, "00000000-0000-0000-0000-000000000000");
-        mistakes.keep(identity.map_err(|source| ConfigError::Identity {
-            prefix: prefix.clone(),
-            source,
-        }));
+        mistakes.keep(identity.map_err(|source| ConfigError::Identity { prefix: prefix.clone(), source }));
         let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
-        let on_lost = mistakes.word("on-lost", typed(&settings.on_lost), &on_lost, "exit, stay");
-        let require_polling =
-            mistakes.duration("require-polling", typed(&settings.require_polling));
-        let listen = mistakes.keep(typed(&settings.listen).unwrap_or("localhost:4040").parse());
-        let probe_listen = match typed(&settings.probe_listen).unwrap_or(":4041") {
+        let on_lost = mistakes.word("on-lost", typed(settings.on_lost.as_ref()), &on_lost, "exit, stay");
+        let require_polling = mistakes.duration("require-polling", typed(settings.require_polling.as_ref()));
+        let listen = mistakes.keep(typed(settings.listen.as_ref()).unwrap_or("localhost:4040").parse());
+        let probe_listen = match typed(settings.probe_listen.as_ref()).unwrap_or(":4041") {
             "none" => Some(None),
             address => mistakes.keep(address.parse()).map(Some),
         };
-        let formats = [
-            ("auto", LogFormat::Auto),
-            ("text", LogFormat::Text),
-            ("json", LogFormat::Json),
-        ];
-        let log_format = mistakes.word(
-            "log-format",
-            typed(&settings.log_format),
-            &formats,
-            "text, json",
-        );
-        let log_level = mistakes.word(
-            "log-level",
-            typed(&settings.log_level),
-            &LEVELS,
-            "error, warn, info, debug, trace",
-        );
+        let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
+        let log_format = mistakes.word("log-format", typed(settings.log_format.as_ref()), &formats, "text, json");
+        let log_level =
+            mistakes.word("log-level", typed(settings.log_level.as_ref()), &LEVELS, "error, warn, info, debug, trace");
         match (election, backend, timing, listen, probe_listen) {
             (Some(election), Some(backend), Some(timing), Some(listen), Some(probe_listen))
                 if mistakes.0.is_empty() =>
             {
-                let state_directory = typed(&settings.state_directory).map(PathBuf::from);
+                let state_directory = typed(settings.state_directory.as_ref()).map(PathBuf::from);
                 let identity_prefix = prefix;
                 Ok(Self {
                     election,
@@ -393,17 +348,15 @@ const LEVELS: [(&str, tracing::Level); 5] = [
 ];
 
 /// A flag's text; an empty variable is what a template leaves when it has nothing to say.
-fn typed(flag: &Option<String>) -> Option<&str> {
-    flag.as_deref().filter(|text| !text.is_empty())
+fn typed(flag: Option<&String>) -> Option<&str> {
+    flag.map(String::as_str).filter(|text| !text.is_empty())
 }
 
 fn backend(settings: &Settings, surroundings: &Surroundings) -> Result<Backend, ConfigError> {
-    match typed(&settings.backend) {
+    match typed(settings.backend.as_ref()) {
         Some("file") => {
-            let directory = typed(&settings.directory).ok_or(ConfigError::NoDirectory)?;
-            Ok(Backend::File {
-                directory: PathBuf::from(directory),
-            })
+            let directory = typed(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory)?;
+            Ok(Backend::File { directory: PathBuf::from(directory) })
         }
         Some(other) => Err(ConfigError::Backend(other.to_owned())),
         None if surroundings.in_kubernetes => Err(ConfigError::NoLease),
@@ -415,52 +368,25 @@ fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
     let before = mistakes.0.len();
     let mut duration = |flag, typed, default| mistakes.duration(flag, typed).unwrap_or(default);
     let seconds = Duration::from_secs;
-    let lease_duration = duration(
-        "lease-duration",
-        typed(&settings.lease_duration),
-        seconds(15),
-    );
-    let renew_deadline = duration(
-        "renew-deadline",
-        typed(&settings.renew_deadline),
-        seconds(10),
-    );
-    let retry_period = duration("retry-period", typed(&settings.retry_period), seconds(2));
-    let answer_validity = duration(
-        "answer-validity",
-        typed(&settings.answer_validity),
-        retry_period,
-    );
-    let drift = typed(&settings.max_clock_drift).map_or_else(|| Ok(Drift::default()), drift);
+    let lease_duration = duration("lease-duration", typed(settings.lease_duration.as_ref()), seconds(15));
+    let renew_deadline = duration("renew-deadline", typed(settings.renew_deadline.as_ref()), seconds(10));
+    let retry_period = duration("retry-period", typed(settings.retry_period.as_ref()), seconds(2));
+    let answer_validity = duration("answer-validity", typed(settings.answer_validity.as_ref()), retry_period);
+    let drift = typed(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
     let drift = mistakes.keep(drift)?;
     if mistakes.0.len() > before {
         return None;
     }
-    let durations = Durations {
-        lease_duration,
-        renew_deadline,
-        retry_period,
-        answer_validity,
-    };
+    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
     let suggestion = Timing::suggestion(lease_duration, drift);
-    let wrong = |error| ConfigError::Timing { error, suggestion };
-    Timing::new(durations, drift)
-        .map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong)))
-        .ok()
+    let wrong = |error| ConfigError::Timing(error, Flags(Box::new(suggestion)));
+    Timing::new(durations, drift).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()
 }
 
 fn drift(text: &str) -> Result<Drift, ConfigError> {
-    let percent = text
-        .strip_suffix('%')
-        .and_then(|number| number.trim().parse::<f64>().ok());
-    let parts = percent
-        .filter(|percent| (0.0..100.0).contains(percent))
-        .map(|percent| (percent * 10_000.0).ceil());
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number from 0 to a million"
-    )]
+    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
+    let parts = percent.filter(|percent| (0.0..100.0).contains(percent)).map(|percent| (percent * 10_000.0).ceil());
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number from 0 to a million")]
     let drift = parts.and_then(|parts| Drift::parts_per_million(parts as u32));
     drift.ok_or_else(|| ConfigError::Drift(text.to_owned()))
 }

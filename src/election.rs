@@ -139,7 +139,7 @@ pub enum Timer {
     Request,
 }
 
-/// A change of standing.
+/// A change of standing, or of what standings rest on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Transition {
     /// Somebody else holds the election, or nobody does.
@@ -158,6 +158,14 @@ pub enum Transition {
         token: FencingToken,
         /// Why.
         reason: Reason,
+    },
+    /// The store knows less than it did, as after a restore from a backup: tokens given from now on may be smaller than
+    /// ones that resources have seen.
+    StoreWentBack {
+        /// The token of our term.
+        token: FencingToken,
+        /// The version that the store gives now.
+        version: FencingToken,
     },
     /// A term of ours ended because we gave it back.
     Resigned {

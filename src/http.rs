@@ -79,12 +79,7 @@ fn shared() -> Router<Desk> {
 fn finish(router: Router<Desk>, desk: Desk) -> Router {
     router
         .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing at this path") })
-        .method_not_allowed_fallback(|| async {
-            error(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "this path has other methods",
-            )
-        })
+        .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods") })
         .with_state(desk)
 }
 
@@ -114,27 +109,14 @@ async fn leader(State(Desk(desk)): State<Desk>, RawQuery(query): RawQuery) -> Re
         }
         "promise=none" => desk.reader.glance(Clock.now()),
         other => {
-            return error(
-                StatusCode::BAD_REQUEST,
-                &format!("the only parameter is promise=none, not {other:?}"),
-            );
+            return error(StatusCode::BAD_REQUEST, &format!("the only parameter is promise=none, not {other:?}"));
         }
     };
     let body = LeaderBody::new(&desk, &answer);
-    let status = if body.is_leader {
-        StatusCode::OK
-    } else {
-        StatusCode::SERVICE_UNAVAILABLE
-    };
+    let status = if body.is_leader { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = json(status, &body);
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(token) = body
-        .token
-        .as_deref()
-        .and_then(|token| HeaderValue::from_str(token).ok())
-    {
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if let Some(token) = body.token.as_deref().and_then(|token| HeaderValue::from_str(token).ok()) {
         response.headers_mut().insert(FENCING_TOKEN, token);
     }
     response
@@ -197,17 +179,13 @@ async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
         last_update: format_rfc3339_seconds(desk.vitals.last_change()).to_string(),
     };
     let mut response = json(StatusCode::OK, &body);
-    response
-        .headers_mut()
-        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }
 
 /// Withdraws, and answers when the last promise has run out: what the preStop hook waits for.
 async fn stopping(State(Desk(desk)): State<Desk>, headers: HeaderMap) -> Response {
-    if headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
-        || !is_loopback(headers.get(HOST))
-    {
+    if headers.get(BATON_REQUEST).is_none_or(|value| value != "1") || !is_loopback(headers.get(HOST)) {
         let message = "this needs the header Baton-Request: 1 and a loopback Host, so that no web page can send it";
         return error(StatusCode::FORBIDDEN, message);
     }
@@ -230,28 +208,16 @@ fn is_loopback(host: Option<&HeaderValue>) -> bool {
         Some((address, _port)) => address,
         None => host.split_once(':').map_or(host, |(name, _port)| name),
     };
-    name == "localhost"
-        || name
-            .parse()
-            .is_ok_and(|address: IpAddr| address.is_loopback())
+    name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 async fn healthz(State(Desk(desk)): State<Desk>) -> Response {
     let now = Clock.now();
-    let overdue = desk
-        .reader
-        .published_claim()
-        .is_some_and(|claim| claim.remaining(now).is_zero());
+    let overdue = desk.reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero());
     if overdue {
-        error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "leadership is held past its deadline",
-        )
+        error(StatusCode::SERVICE_UNAVAILABLE, "leadership is held past its deadline")
     } else if !desk.vitals.is_turning(now) {
-        error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the election's loop does not come round",
-        )
+        error(StatusCode::SERVICE_UNAVAILABLE, "the election's loop does not come round")
     } else {
         (StatusCode::OK, "ok\n").into_response()
     }
@@ -261,10 +227,7 @@ async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
     if desk.vitals.last_contact().is_some() {
         (StatusCode::OK, "ok\n").into_response()
     } else {
-        error(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "the store has not answered yet",
-        )
+        error(StatusCode::SERVICE_UNAVAILABLE, "the store has not answered yet")
     }
 }
 
@@ -279,6 +242,7 @@ fn version() -> MethodRouter<Desk> {
 
 /// What was built.
 #[derive(Debug, Serialize)]
+#[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
 pub struct Version {
     version: &'static str,
     revision: &'static str,
@@ -287,11 +251,7 @@ pub struct Version {
 
 impl Default for Version {
     fn default() -> Self {
-        Self {
-            version: build::VERSION,
-            revision: build::REVISION,
-            rustc: build::RUSTC,
-        }
+        Self { version: build::VERSION, revision: build::REVISION, rustc: build::RUSTC }
     }
 }
 
@@ -302,12 +262,7 @@ fn error(status: StatusCode, message: &str) -> Response {
 fn json(status: StatusCode, body: &impl Serialize) -> Response {
     let mut text = serde_json::to_vec(body).expect("our bodies are texts and numbers");
     text.push(b'\n');
-    (
-        status,
-        [(CONTENT_TYPE, "application/json")],
-        Body::from(text),
-    )
-        .into_response()
+    (status, [(CONTENT_TYPE, "application/json")], Body::from(text)).into_response()
 }
 
 #[cfg(test)]
@@ -317,18 +272,9 @@ mod tests {
     #[test]
     fn only_a_loopback_host_is_one() {
         let is = |host| is_loopback(Some(&HeaderValue::from_static(host)));
+        assert!(is("localhost:4040") && is("127.0.0.1") && is("127.1.2.3:80") && is("[::1]:4040") && is("localhost"));
         assert!(
-            is("localhost:4040")
-                && is("127.0.0.1")
-                && is("127.1.2.3:80")
-                && is("[::1]:4040")
-                && is("localhost")
-        );
-        assert!(
-            !is("evil.example")
-                && !is("localhost.evil.example")
-                && !is("10.0.0.1:4040")
-                && !is("[2001:db8::1]:4040")
+            !is("evil.example") && !is("localhost.evil.example") && !is("10.0.0.1:4040") && !is("[2001:db8::1]:4040")
         );
         assert!(!is_loopback(None));
     }

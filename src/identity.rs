@@ -88,9 +88,6 @@ mod tests {
     fn what_would_spoil_a_record_is_refused() {
         assert_eq!(Identity::parse(""), Err(IdentityError::Empty));
         assert_eq!(Identity::parse("a\nb"), Err(IdentityError::Control));
-        assert_eq!(
-            Identity::parse(&"x".repeat(1025)),
-            Err(IdentityError::TooLong)
-        );
+        assert_eq!(Identity::parse(&"x".repeat(1025)), Err(IdentityError::TooLong));
     }
 }

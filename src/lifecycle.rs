@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 /// How long a bad end is held against the ones after it.
-const MEMORY: Duration = Duration::from_secs(600);
+const MEMORY: Duration = Duration::from_mins(10);
 /// More bad ends than this change nothing: the delay has long reached its bound.
 const MOST_REMEMBERED: usize = 16;
 
@@ -103,16 +103,9 @@ impl Lifecycle {
         election: &ElectionName,
     ) -> Result<(Self, Result<Option<LastEnd>, Forgotten>), LifecycleError> {
         let path = directory.map(|directory| directory.join(election.as_str()).join("last-run"));
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")
-            .unwrap_or_default()
-            .trim()
-            .to_owned();
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let page = path.as_deref().map_or(Ok(None), read);
-        let mut this = Self {
-            path,
-            boot_id,
-            bad_ends: Vec::new(),
-        };
+        let mut this = Self { path, boot_id, bad_ends: Vec::new() };
         let last = page.map(|page| page.map(|page| this.remember(page)));
         this.write(None)?;
         Ok((this, last))
@@ -121,15 +114,8 @@ impl Lifecycle {
     /// How long to wait before trying to lead.
     pub fn damping(&self, timing: &Timing) -> Duration {
         let bad = u32::try_from(self.bad_ends.len()).unwrap_or(u32::MAX);
-        let factor = if bad == 0 {
-            0
-        } else {
-            2_u32.checked_pow(bad).unwrap_or(u32::MAX)
-        };
-        timing
-            .retry_period()
-            .saturating_mul(factor)
-            .min(timing.lease_duration())
+        let factor = if bad == 0 { 0 } else { 2_u32.checked_pow(bad).unwrap_or(u32::MAX) };
+        timing.retry_period().saturating_mul(factor).min(timing.lease_duration())
     }
 
     /// Notes how this run ends.
@@ -137,20 +123,12 @@ impl Lifecycle {
         if exit != Exit::Clean {
             self.note_bad_end(Clock.now());
         }
-        self.write(Some(End {
-            reason: reason.as_str().to_owned(),
-            code: exit.code(),
-            led,
-        }))
+        self.write(Some(End { reason: reason.as_str().to_owned(), code: exit.code(), led }))
     }
 
     /// Notes that this run ends at once, to have the application moved: no fault, and not to be repeated.
     pub fn end_to_move(self) -> Result<(), LifecycleError> {
-        self.write(Some(End {
-            reason: Reason::Shutdown.as_str().to_owned(),
-            code: Exit::Lost.code(),
-            led: false,
-        }))
+        self.write(Some(End { reason: Reason::Shutdown.as_str().to_owned(), code: Exit::Lost.code(), led: false }))
     }
 
     fn remember(&mut self, page: Page) -> LastEnd {
@@ -166,13 +144,7 @@ impl Lifecycle {
                 led: end.led,
                 same_boot,
             },
-            None => LastEnd {
-                reason: Reason::Fault,
-                code: None,
-                at: page.wall,
-                led: false,
-                same_boot,
-            },
+            None => LastEnd { reason: Reason::Fault, code: None, at: page.wall, led: false, same_boot },
         };
         // A killed process wrote no end; it ended some time before now.
         if last.code.is_none() && same_boot {
@@ -189,8 +161,7 @@ impl Lifecycle {
 
     fn forget_old_ends(&mut self, now: Instant) {
         let now = now.elapsed_since_boot();
-        self.bad_ends
-            .retain(|end| now.saturating_sub(*end) < MEMORY);
+        self.bad_ends.retain(|end| now.saturating_sub(*end) < MEMORY);
         let surplus = self.bad_ends.len().saturating_sub(MOST_REMEMBERED);
         self.bad_ends.drain(..surplus);
     }
@@ -207,10 +178,7 @@ impl Lifecycle {
             end,
         };
         let text = serde_json::to_vec(&page).expect("a page of texts and numbers is JSON");
-        replace(path, &text).map_err(|source| LifecycleError {
-            path: path.clone(),
-            source,
-        })
+        replace(path, &text).map_err(|source| LifecycleError { path: path.clone(), source })
     }
 }
 
@@ -230,16 +198,10 @@ fn read(path: &Path) -> Result<Option<Page>, Forgotten> {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(source) => {
-            return Err(Forgotten::Unreadable {
-                path: path.to_owned(),
-                source,
-            });
+            return Err(Forgotten::Unreadable { path: path.to_owned(), source });
         }
     };
-    let damaged = |source| Forgotten::Damaged {
-        path: path.to_owned(),
-        source,
-    };
+    let damaged = |source| Forgotten::Damaged { path: path.to_owned(), source };
     serde_json::from_slice(&text).map(Some).map_err(damaged)
 }
 

@@ -31,19 +31,10 @@ pub struct Listeners {
 
 /// Binds `listen`, which `flag` asked for. Port 0 takes a free one.
 pub fn bind(listen: Listen, flag: &'static str) -> Result<Listeners, ListenError> {
-    let error = |address| {
-        move |source| ListenError {
-            flag,
-            address,
-            source,
-        }
-    };
+    let error = |address| move |source| ListenError { flag, address, source };
     let (first, second) = match listen {
         Listen::At(address) => (address, None),
-        Listen::Localhost(port) => (
-            (Ipv4Addr::LOCALHOST, port).into(),
-            Some(Ipv6Addr::LOCALHOST),
-        ),
+        Listen::Localhost(port) => ((Ipv4Addr::LOCALHOST, port).into(), Some(Ipv6Addr::LOCALHOST)),
         Listen::Everywhere(port) => {
             return everywhere(port).map_err(error((Ipv6Addr::UNSPECIFIED, port).into()));
         }
@@ -70,18 +61,11 @@ fn everywhere(port: u16) -> io::Result<Listeners> {
         bound => bound?,
     };
     let address = listener.local_addr()?;
-    Ok(Listeners {
-        listeners: vec![listener],
-        address,
-    })
+    Ok(Listeners { listeners: vec![listener], address })
 }
 
 fn socket(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(
-        Domain::for_address(address),
-        Type::STREAM,
-        Some(Protocol::TCP),
-    )?;
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
@@ -95,10 +79,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpListener> {
 
 fn is_no_such_family(error: &io::Error) -> bool {
     let os = error.raw_os_error();
-    [
-        rustix::io::Errno::AFNOSUPPORT,
-        rustix::io::Errno::ADDRNOTAVAIL,
-    ]
-    .iter()
-    .any(|errno| os == Some(errno.raw_os_error()))
+    [rustix::io::Errno::AFNOSUPPORT, rustix::io::Errno::ADDRNOTAVAIL]
+        .iter()
+        .any(|errno| os == Some(errno.raw_os_error()))
 }

@@ -22,11 +22,7 @@ pub fn start(format: LogFormat, level: Level) {
     let lines = fmt::layer().with_writer(io::stderr).with_target(false);
     // A second start within one process (a test) keeps the first.
     let started = if json {
-        let flat = lines
-            .json()
-            .flatten_event(true)
-            .with_current_span(false)
-            .with_span_list(false);
+        let flat = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
         registry.with(flat).try_init()
     } else {
         registry.with(lines.with_ansi(terminal)).try_init()

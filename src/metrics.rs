@@ -11,9 +11,7 @@ use crate::config::ElectionName;
 use crate::election::{Outcome, Reason, Transition, Verb};
 use crate::lifecycle::LastEnd;
 use prometheus::core::Collector;
-use prometheus::{
-    Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
-};
+use prometheus::{Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
 use prometheus::{Opts, Registry, TextEncoder};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,9 +21,7 @@ pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
 /// Upper bounds of the renewals' histogram, in seconds: a local file takes a millisecond, a starved API server ten
 /// seconds.
-const RENEW_BUCKETS: [f64; 13] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
-];
+const RENEW_BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Every metric of this process.
 #[derive(Debug, Clone)]
@@ -72,7 +68,7 @@ impl Metrics {
         let series = &self.0;
         match transition {
             Transition::Following { leader: Some(_) } => series.leader_changes.inc(),
-            Transition::Following { leader: None } => {}
+            Transition::Following { leader: None } | Transition::StoreWentBack { .. } => {}
             Transition::Leading { .. } => {
                 series.acquisitions.inc();
                 series.leader_changes.inc();
@@ -85,10 +81,7 @@ impl Metrics {
 
     /// Counts a request and how it went.
     pub(crate) fn count_request(&self, call: Call, outcome: Outcome, took: Duration) {
-        self.0
-            .requests
-            .with_label_values(&[call.verb.as_str(), outcome.as_str()])
-            .inc();
+        self.0.requests.with_label_values(&[call.verb.as_str(), outcome.as_str()]).inc();
         if call.is_renewal {
             self.0.renewals.with_label_values(&[outcome.as_str()]).inc();
             self.0.renew_duration.observe(took.as_secs_f64());
@@ -97,10 +90,7 @@ impl Metrics {
 
     /// Shows how the last run ended.
     pub(crate) fn show_last_end(&self, last: &LastEnd) {
-        self.0
-            .last_end
-            .with_label_values(&[last.reason.as_str()])
-            .set(1);
+        self.0.last_end.with_label_values(&[last.reason.as_str()]).set(1);
         self.0.last_end_timestamp.set(unix_seconds(last.at));
     }
 
@@ -121,81 +111,32 @@ impl Series {
         let gauge = |name, help| register(&registry, Gauge::with_opts(opts(name, help)));
         let flag = |name, help| register(&registry, IntGauge::with_opts(opts(name, help)));
         let count = |name, help| register(&registry, IntCounter::with_opts(opts(name, help)));
-        let counts = |name, help, labels: &[&str]| {
-            register(&registry, IntCounterVec::new(opts(name, help), labels))
-        };
-        let status = Opts::new(
-            "leader_election_master_status",
-            "1 while this process leads, as client-go names it",
-        );
-        let durations = HistogramOpts::new(
-            "baton_renew_duration_seconds",
-            "Time from a renewal to its outcome",
-        )
-        .const_label("election", election)
-        .buckets(RENEW_BUCKETS.to_vec());
-        let ends = opts(
-            "baton_last_end_info",
-            "1 for the reason for which the last run of this sidecar ended",
-        );
+        let counts = |name, help, labels: &[&str]| register(&registry, IntCounterVec::new(opts(name, help), labels));
+        let status = Opts::new("leader_election_master_status", "1 while this process leads, as client-go names it");
+        let durations = HistogramOpts::new("baton_renew_duration_seconds", "Time from a renewal to its outcome")
+            .const_label("election", election)
+            .buckets(RENEW_BUCKETS.to_vec());
+        let ends = opts("baton_last_end_info", "1 for the reason for which the last run of this sidecar ended");
         let info = opts("baton_build_info", "1, with what was built")
             .const_label("version", build::VERSION)
             .const_label("revision", build::REVISION);
         register(&registry, IntGauge::with_opts(info)).set(1);
         let process = prometheus::process_collector::ProcessCollector::for_self();
-        registry
-            .register(Box::new(process))
-            .expect("process_* is registered once");
+        registry.register(Box::new(process)).expect("process_* is registered once");
         Self {
-            is_leader: flag(
-                "baton_is_leader",
-                "1 while this process holds a current claim",
-            ),
-            master_status: register(
-                &registry,
-                IntGauge::with_opts(status.const_label("name", election)),
-            ),
-            has_leader: flag(
-                "baton_has_leader",
-                "1 while this process knows of a leader, itself or another",
-            ),
-            claim_remaining: gauge(
-                "baton_claim_remaining_seconds",
-                "Time until our claim ends; 0 without one",
-            ),
-            last_contact: gauge(
-                "baton_store_last_contact_timestamp_seconds",
-                "When the store last answered; 0 before",
-            ),
-            acquisitions: count(
-                "baton_acquisitions_total",
-                "Terms of this process that began",
-            ),
-            losses: counts(
-                "baton_losses_total",
-                "Terms of this process that ended",
-                &["reason"],
-            ),
-            leader_changes: count(
-                "baton_leader_changes_seen_total",
-                "Changes of leader that this process saw",
-            ),
-            renewals: counts(
-                "baton_renewals_total",
-                "Renewals of our claim",
-                &["outcome"],
-            ),
-            requests: counts(
-                "baton_store_requests_total",
-                "Requests to the store",
-                &["verb", "outcome"],
-            ),
+            is_leader: flag("baton_is_leader", "1 while this process holds a current claim"),
+            master_status: register(&registry, IntGauge::with_opts(status.const_label("name", election))),
+            has_leader: flag("baton_has_leader", "1 while this process knows of a leader, itself or another"),
+            claim_remaining: gauge("baton_claim_remaining_seconds", "Time until our claim ends; 0 without one"),
+            last_contact: gauge("baton_store_last_contact_timestamp_seconds", "When the store last answered; 0 before"),
+            acquisitions: count("baton_acquisitions_total", "Terms of this process that began"),
+            losses: counts("baton_losses_total", "Terms of this process that ended", &["reason"]),
+            leader_changes: count("baton_leader_changes_seen_total", "Changes of leader that this process saw"),
+            renewals: counts("baton_renewals_total", "Renewals of our claim", &["outcome"]),
+            requests: counts("baton_store_requests_total", "Requests to the store", &["verb", "outcome"]),
             renew_duration: register(&registry, Histogram::with_opts(durations)),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
-            last_end_timestamp: gauge(
-                "baton_last_end_timestamp_seconds",
-                "When the last run ended; 0 if unknown",
-            ),
+            last_end_timestamp: gauge("baton_last_end_timestamp_seconds", "When the last run ended; 0 if unknown"),
             registry,
         }
     }
@@ -207,27 +148,18 @@ impl Series {
         self.is_leader.set(leads.into());
         self.master_status.set(leads.into());
         self.has_leader.set((leads || follows).into());
-        self.claim_remaining
-            .set(remaining.unwrap_or_default().as_secs_f64());
-        self.last_contact
-            .set(vitals.last_contact().map_or(0.0, unix_seconds));
+        self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
+        self.last_contact.set(vitals.last_contact().map_or(0.0, unix_seconds));
     }
 }
 
 /// Both can fail only for a name that is misspelt or given twice, which the first run of any test shows.
-fn register<C: Collector + Clone + 'static>(
-    registry: &Registry,
-    collector: prometheus::Result<C>,
-) -> C {
+fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: prometheus::Result<C>) -> C {
     let collector = collector.expect("a metric's name is well formed");
-    registry
-        .register(Box::new(collector.clone()))
-        .expect("a metric's name is given once");
+    registry.register(Box::new(collector.clone())).expect("a metric's name is given once");
     collector
 }
 
 fn unix_seconds(wall: SystemTime) -> f64 {
-    wall.duration_since(UNIX_EPOCH)
-        .unwrap_or_default()
-        .as_secs_f64()
+    wall.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }

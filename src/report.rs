@@ -31,12 +31,7 @@ struct Trouble {
 impl Reporter {
     /// A reporter of this candidate.
     pub const fn new(election: ElectionName, identity: Identity, metrics: Metrics) -> Self {
-        Self {
-            election,
-            identity,
-            metrics,
-            trouble: None,
-        }
+        Self { election, identity, metrics, trouble: None }
     }
 
     /// Tells of a change of standing.
@@ -44,24 +39,11 @@ impl Reporter {
         self.metrics.count_transition(transition);
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
         match transition {
-            Transition::Following {
-                leader: Some(leader),
-            } => {
-                tracing::info!(
-                    event = "following",
-                    election,
-                    identity,
-                    leader = leader.as_str(),
-                    "following {leader}"
-                );
+            Transition::Following { leader: Some(leader) } => {
+                tracing::info!(event = "following", election, identity, leader = leader.as_str(), "following {leader}");
             }
             Transition::Following { leader: None } => {
-                tracing::info!(
-                    event = "following",
-                    election,
-                    identity,
-                    "following, and nobody leads"
-                );
+                tracing::info!(event = "following", election, identity, "following, and nobody leads");
             }
             Transition::Leading { token } => {
                 let token = token.to_string();
@@ -69,25 +51,23 @@ impl Reporter {
             }
             Transition::Lost { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
-                tracing::warn!(
-                    event = "lost",
+                tracing::warn!(event = "lost", election, identity, token, reason, "leadership is lost");
+            }
+            Transition::StoreWentBack { token, version } => {
+                let (token, version) = (token.to_string(), version.to_string());
+                tracing::error!(
+                    event = "store_went_back",
                     election,
                     identity,
                     token,
-                    reason,
-                    "leadership is lost"
+                    version,
+                    "the store was set back: fencing tokens from now on may be smaller than ones already used; \
+                     tell the resources that check them to forget what they have seen"
                 );
             }
             Transition::Resigned { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
-                tracing::info!(
-                    event = "resigned",
-                    election,
-                    identity,
-                    token,
-                    reason,
-                    "leadership is given back"
-                );
+                tracing::info!(event = "resigned", election, identity, token, reason, "leadership is given back");
             }
         }
     }
@@ -96,13 +76,7 @@ impl Reporter {
     pub fn request(&self, call: Call, outcome: Outcome, took: Duration) {
         self.metrics.count_request(call, outcome, took);
         let (verb, outcome) = (call.verb.as_str(), outcome.as_str());
-        tracing::debug!(
-            event = "request",
-            verb,
-            outcome,
-            took_ms = milliseconds(took),
-            "asked the store"
-        );
+        tracing::debug!(event = "request", verb, outcome, took_ms = milliseconds(took), "asked the store");
     }
 
     /// Tells why a request has an unknown outcome, once until another trouble comes or the store is back.
@@ -115,10 +89,10 @@ impl Reporter {
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
         match error {
             StoreError::Unreachable(_) => {
-                tracing::warn!(event = "store_unreachable", election, identity, "{told}")
+                tracing::warn!(event = "store_unreachable", election, identity, "{told}");
             }
             StoreError::Refused(_) => {
-                tracing::error!(event = "store_refuses", election, identity, "{told}")
+                tracing::error!(event = "store_refuses", election, identity, "{told}");
             }
         }
         self.trouble = Some(Trouble { told, times: 1 });
@@ -128,13 +102,7 @@ impl Reporter {
     pub fn store_answers(&mut self) {
         if let Some(Trouble { told, times }) = self.trouble.take() {
             let (election, identity) = (self.election.as_str(), self.identity.as_str());
-            tracing::info!(
-                event = "store_back",
-                election,
-                identity,
-                times,
-                "the store answers again, after: {told}"
-            );
+            tracing::info!(event = "store_back", election, identity, times, "the store answers again, after: {told}");
         }
     }
 }

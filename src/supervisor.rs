@@ -36,10 +36,7 @@ use uuid::Uuid;
 pub fn run(config: &Config) -> Exit {
     logging::start(config.log_format, config.log_level);
     // One thread is enough for what we do, and costs a third of the memory.
-    let runtime = match tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-    {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&error),
     };
@@ -55,13 +52,7 @@ pub fn run(config: &Config) -> Exit {
     }));
     // A call that hangs in the kernel must not keep the process from ending.
     runtime.shutdown_background();
-    supervised.unwrap_or_else(|_panic| {
-        if reader.published_claim().is_some() {
-            Exit::Lost
-        } else {
-            Exit::Fault
-        }
-    })
+    supervised.unwrap_or_else(|_panic| if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault })
 }
 
 /// Surroundings that nothing can be done in: named once, and the end.
@@ -98,29 +89,16 @@ struct End {
 }
 
 impl<'a> Candidate<'a> {
-    fn prepare(
-        config: &'a Config,
-        publisher: Publisher,
-        reader: Reader,
-    ) -> Result<Prepared<'a>, Box<dyn Error>> {
+    fn prepare(config: &'a Config, publisher: Publisher, reader: Reader) -> Result<Prepared<'a>, Box<dyn Error>> {
         let signals = Signals::catch()?;
         let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
         let identity = Identity::unique(&config.identity_prefix, unique)?;
         let timing = config.timing;
         let Backend::File { directory } = &config.backend;
-        let store = FileStore::open(
-            directory,
-            &config.election,
-            timing.call_timeout(),
-            timing.retry_period(),
-        )?;
+        let store = FileStore::open(directory, &config.election, timing.call_timeout(), timing.retry_period())?;
         let listeners = bind(config.listen, "listen")?;
-        let probe_listeners = config
-            .probe_listen
-            .map(|listen| bind(listen, "probe-listen"))
-            .transpose()?;
-        let (lifecycle, last) =
-            Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
+        let probe_listeners = config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
+        let (lifecycle, last) = Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, LeaseRequest::VERBS);
         let last = last.unwrap_or_else(|forgotten| {
             tracing::warn!(event = "previous_end", "{}", Chain(&forgotten));
@@ -155,12 +133,7 @@ impl<'a> Candidate<'a> {
         if let Some(listeners) = probe_listeners {
             serve(&mut servers, listeners, &http::probes(desk));
         }
-        let election = Lease::new(
-            identity.clone(),
-            timing,
-            Jitter::new(seed),
-            Clock.now() + delay,
-        );
+        let election = Lease::new(identity.clone(), timing, Jitter::new(seed), Clock.now() + delay);
         let seat = Seat {
             publisher,
             orders,
@@ -170,41 +143,19 @@ impl<'a> Candidate<'a> {
             call_timeout: timing.call_timeout(),
             patience_with_refusals: timing.lease_duration(),
         };
-        let candidate = Self {
-            config,
-            signals,
-            lifecycle,
-            servers,
-            election,
-            store,
-            seat,
-            reader,
-            control,
-            vitals,
-            asked,
-        };
+        let candidate =
+            Self { config, signals, lifecycle, servers, election, store, seat, reader, control, vitals, asked };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
     /// Runs until there is a reason to end, and notes it.
     async fn take_part(self) -> Exit {
-        let Self {
-            config,
-            mut signals,
-            lifecycle,
-            mut servers,
-            election,
-            store,
-            seat,
-            reader,
-            control,
-            vitals,
-            asked,
-        } = self;
+        let Self { config, mut signals, lifecycle, mut servers, election, store, seat, reader, control, vitals, asked } =
+            self;
         let mut driving = pin!(drive(election, &store, seat));
         let end = tokio::select! {
             ended = &mut driving => after(ended),
-            died = servers.join_next() => server_died(died, &reader),
+            died = servers.join_next() => server_died(died.as_ref(), &reader),
             Over = require_polling(config.require_polling, &reader, &control, &vitals, &asked) => fault(&reader),
             () = signals.next() => {
                 let led = reader.published_claim().is_some();
@@ -232,13 +183,8 @@ async fn stop(
     let release = async {
         let promised_until = control.withdraw_for_good().await?;
         Clock.sleep_until(promised_until).await;
-        if tokio::time::timeout(patience, control.release(Reason::Shutdown))
-            .await
-            .is_err()
-        {
-            tracing::warn!(
-                "the store did not confirm the release in time: others wait for the lease to run out"
-            );
+        if tokio::time::timeout(patience, control.release(Reason::Shutdown)).await.is_err() {
+            tracing::warn!("the store did not confirm the release in time: others wait for the lease to run out");
         }
         Ok::<(), Over>(())
     };
@@ -270,10 +216,7 @@ async fn require_polling(
         }
         let led_since = Clock.now();
         while reader.claim(Clock.now()).is_some() {
-            let due = reader
-                .asked_at()
-                .map_or(led_since, |asked| asked.max(led_since))
-                + limit;
+            let due = reader.asked_at().map_or(led_since, |asked| asked.max(led_since)) + limit;
             if Clock.now() >= due {
                 match resign_until_asked(reader, control, asked).await {
                     Ok(()) => break,
@@ -288,11 +231,7 @@ async fn require_polling(
     }
 }
 
-async fn resign_until_asked(
-    reader: &Reader,
-    control: &Control,
-    asked: &Notify,
-) -> Result<(), Over> {
+async fn resign_until_asked(reader: &Reader, control: &Control, asked: &Notify) -> Result<(), Over> {
     let given_up_at = Clock.now();
     let promised_until = control.withdraw().await?;
     Clock.sleep_until(promised_until).await;
@@ -313,34 +252,19 @@ fn serve(servers: &mut JoinSet<io::Result<()>>, listeners: Listeners, router: &a
 
 fn after(ended: Ended) -> End {
     match ended {
-        Ended::Lost(reason) => End {
-            exit: Exit::Lost,
-            reason,
-            led: true,
-        },
-        Ended::Refused => End {
-            exit: Exit::Refused,
-            reason: Reason::Fault,
-            led: false,
-        },
+        Ended::Lost(reason) => End { exit: Exit::Lost, reason, led: true },
+        Ended::Refused => End { exit: Exit::Refused, reason: Reason::Fault, led: false },
     }
 }
 
-fn server_died(
-    died: Option<Result<io::Result<()>, tokio::task::JoinError>>,
-    reader: &Reader,
-) -> End {
+fn server_died(died: Option<&Result<io::Result<()>, tokio::task::JoinError>>, reader: &Reader) -> End {
     tracing::error!(event = "fault", "a listener ended: {died:?}");
     fault(reader)
 }
 
 fn fault(reader: &Reader) -> End {
     let led = reader.published_claim().is_some();
-    End {
-        exit: if led { Exit::Lost } else { Exit::Fault },
-        reason: Reason::Fault,
-        led,
-    }
+    End { exit: if led { Exit::Lost } else { Exit::Fault }, reason: Reason::Fault, led }
 }
 
 fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
@@ -354,28 +278,12 @@ fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
     } else {
         "the run before this one ended badly: campaigning is delayed"
     };
-    tracing::info!(
-        event = "previous_end",
-        election,
-        reason,
-        code = last.code,
-        at,
-        delay_ms,
-        "{what}"
-    );
+    tracing::info!(event = "previous_end", election, reason, code = last.code, at, delay_ms, "{what}");
 }
 
-fn tell_start(
-    config: &Config,
-    identity: &Identity,
-    listeners: &Listeners,
-    probes: Option<&Listeners>,
-) {
+fn tell_start(config: &Config, identity: &Identity, listeners: &Listeners, probes: Option<&Listeners>) {
     let listen = listeners.address.to_string();
-    let probe_listen = probes.map_or_else(
-        || "none".to_owned(),
-        |listeners| listeners.address.to_string(),
-    );
+    let probe_listen = probes.map_or_else(|| "none".to_owned(), |listeners| listeners.address.to_string());
     tracing::info!(
         event = "starting",
         election = config.election.as_str(),

@@ -17,10 +17,7 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
 /// Watches the claims that `reader` shows, for as long as the process lives.
 pub fn start(reader: Reader) -> io::Result<()> {
-    thread::Builder::new()
-        .name("watchdog".to_owned())
-        .spawn(move || watch(&reader))
-        .map(drop)
+    thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(&reader)).map(drop)
 }
 
 fn watch(reader: &Reader) {
@@ -39,22 +36,12 @@ fn watch(reader: &Reader) {
 
 /// Whether a claim is published that has run out.
 fn is_overdue(reader: &Reader, now: Instant) -> bool {
-    reader
-        .published_claim()
-        .is_some_and(|claim| claim.remaining(now).is_zero())
+    reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero())
 }
 
-#[expect(
-    clippy::exit,
-    clippy::disallowed_methods,
-    reason = "what would return through main is what is stuck"
-)]
+#[expect(clippy::exit, clippy::disallowed_methods, reason = "what would return through main is what is stuck")]
 fn end() -> ! {
-    tracing::error!(
-        event = "lost",
-        reason = "fault",
-        "leadership ran out and the driver did not notice: ending"
-    );
+    tracing::error!(event = "lost", reason = "fault", "leadership ran out and the driver did not notice: ending");
     std::process::exit(Exit::Lost.code().into())
 }
 
@@ -68,10 +55,7 @@ mod tests {
         let at = |seconds| Instant::since_boot(Duration::from_secs(seconds));
         let (publisher, reader) = publish(Duration::from_secs(1));
         assert!(!is_overdue(&reader, at(0)));
-        publisher.publish(
-            Standing::Leading(Claim::new(FencingToken::new(1), at(10))),
-            at(0),
-        );
+        publisher.publish(Standing::Leading(Claim::new(FencingToken::new(1), at(10))), at(0));
         assert!(!is_overdue(&reader, at(9)));
         assert!(is_overdue(&reader, at(10)));
         publisher.publish(Standing::Following { leader: None }, at(10));

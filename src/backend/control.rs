@@ -17,10 +17,7 @@ pub struct Over;
 pub(super) enum Command {
     /// Promise nothing more; the answer is when the last promise runs out. `for_good`: no later order to campaign
     /// counts, since the process is about to end.
-    Withdraw {
-        for_good: bool,
-        done: oneshot::Sender<Instant>,
-    },
+    Withdraw { for_good: bool, done: oneshot::Sender<Instant> },
     /// Give back what is ours; answered when nothing of ours is in the store.
     Release(Reason, oneshot::Sender<()>),
     /// Try to lead from this instant on.
@@ -40,20 +37,12 @@ pub struct Control(mpsc::Sender<Command>);
 impl Control {
     /// Withdraws from leading; returns the instant at which the last promise has run out.
     pub async fn withdraw(&self) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw {
-            for_good: false,
-            done,
-        })
-        .await
+        self.order(|done| Command::Withdraw { for_good: false, done }).await
     }
 
     /// The same, for a process that is about to end.
     pub async fn withdraw_for_good(&self) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw {
-            for_good: true,
-            done,
-        })
-        .await
+        self.order(|done| Command::Withdraw { for_good: true, done }).await
     }
 
     /// Releases what is ours; returns when nothing of ours is in the store.
@@ -66,10 +55,7 @@ impl Control {
         self.0.send(Command::Campaign(from)).await.map_err(|_| Over)
     }
 
-    async fn order<T>(
-        &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Result<T, Over> {
+    async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Over> {
         let (done, answer) = oneshot::channel();
         self.0.send(command(done)).await.map_err(|_| Over)?;
         answer.await.map_err(|_| Over)

@@ -66,18 +66,10 @@ impl FileStore {
         call_timeout: Duration,
         retry_period: Duration,
     ) -> Result<Self, OpenError> {
-        let record = RecordFile::open(directory, election).map_err(|source| OpenError {
-            directory: directory.to_owned(),
-            source,
-        })?;
+        let record = RecordFile::open(directory, election)
+            .map_err(|source| OpenError { directory: directory.to_owned(), source })?;
         let (watch, moved) = (RefCell::new(None), Notify::new());
-        Ok(Self {
-            record: Arc::new(record),
-            call_timeout,
-            retry_period,
-            watch,
-            moved,
-        })
+        Ok(Self { record: Arc::new(record), call_timeout, retry_period, watch, moved })
     }
 
     /// Runs `work` where it may block.
@@ -121,12 +113,7 @@ impl FileStore {
     /// A folder that was moved away takes its watch with it: whoever reads looks whether that has happened.
     fn check_watch(&self) {
         let there = Folder::at(self.record.folder()).ok();
-        if self
-            .watch
-            .borrow()
-            .as_ref()
-            .is_some_and(|watch| Some(watch.folder) != there)
-        {
+        if self.watch.borrow().as_ref().is_some_and(|watch| Some(watch.folder) != there) {
             self.moved.notify_one();
         }
     }
@@ -141,9 +128,7 @@ impl Store<Lease> for FileStore {
                 self.blocking(RecordFile::read).await.map(LeaseEvent::Read)
             }
             LeaseRequest::Write(write) => {
-                let replaced = self
-                    .blocking(move |record| record.replace(&write, until))
-                    .await?;
+                let replaced = self.blocking(move |record| record.replace(&write, until)).await?;
                 Ok(match replaced {
                     Replaced::Applied(snapshot) => LeaseEvent::Applied(snapshot),
                     Replaced::Conflict => LeaseEvent::Conflict,
@@ -185,10 +170,7 @@ impl Watch {
     fn new(path: &Path) -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let folder = Folder::at(path)?;
-        let flags = WatchFlags::MOVED_TO
-            | WatchFlags::DELETE
-            | WatchFlags::DELETE_SELF
-            | WatchFlags::MOVE_SELF;
+        let flags = WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
         inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR)?;
         #[expect(
             deprecated,
@@ -216,10 +198,7 @@ impl Watch {
 impl Folder {
     fn at(path: &Path) -> io::Result<Self> {
         let there = rustix::fs::stat(path)?;
-        Ok(Self {
-            device: there.st_dev,
-            inode: there.st_ino,
-        })
+        Ok(Self { device: there.st_dev, inode: there.st_ino })
     }
 }
 
@@ -231,10 +210,8 @@ enum Heard {
 
 /// Reads what has come, to the last event: a burst is one change.
 fn read_events(fd: &OwnedFd) -> Result<Heard, Errno> {
-    const GONE: ReadFlags = ReadFlags::DELETE_SELF
-        .union(ReadFlags::MOVE_SELF)
-        .union(ReadFlags::IGNORED)
-        .union(ReadFlags::UNMOUNT);
+    const GONE: ReadFlags =
+        ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::IGNORED).union(ReadFlags::UNMOUNT);
     let mut buffer = [MaybeUninit::uninit(); 1024];
     let mut reader = inotify::Reader::new(fd, &mut buffer);
     let mut heard = Heard::Other;

@@ -44,11 +44,7 @@ const REMOTE: [(FsWord, &str); 6] = [
 pub(super) enum FileError {
     /// The file system said no.
     #[error("cannot {doing} {}", path.display())]
-    Io {
-        doing: &'static str,
-        path: PathBuf,
-        source: io::Error,
-    },
+    Io { doing: &'static str, path: PathBuf, source: io::Error },
     /// A file that is not ours to overwrite.
     #[error(
         "{} is not a record of an election: it was left as it is; move it away when no candidate of this election runs",
@@ -103,19 +99,12 @@ struct Stored {
 mod decimal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-    pub(super) fn serialize<S: Serializer>(
-        number: &u128,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(number)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
-        deserializer: D,
-    ) -> Result<u128, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
 
@@ -138,17 +127,9 @@ impl RecordFile {
             draft: folder.join(format!("{}.tmp", Uuid::new_v4())),
             folder,
         };
-        let file_system = statfs(directory)
-            .map_err(io::Error::from)
-            .map_err(io_error("look at", directory))?;
-        if let Some((_, kind)) = REMOTE
-            .iter()
-            .find(|(magic, _)| *magic == file_system.f_type)
-        {
-            return Err(FileError::Remote {
-                path: directory.to_owned(),
-                kind,
-            });
+        let file_system = statfs(directory).map_err(io::Error::from).map_err(io_error("look at", directory))?;
+        if let Some((_, kind)) = REMOTE.iter().find(|(magic, _)| *magic == file_system.f_type) {
+            return Err(FileError::Remote { path: directory.to_owned(), kind });
         }
         this.make_folder()?;
         drop(this.prepare(b"")?);
@@ -175,11 +156,10 @@ impl RecordFile {
             self.discard_draft();
         }
         drop(draft);
-        match replaced? {
-            true => Ok(Replaced::Applied(
-                snapshot(&stored).map_err(self.foreign())?,
-            )),
-            false => Ok(Replaced::Conflict),
+        if replaced? {
+            Ok(Replaced::Applied(snapshot(&stored).map_err(self.foreign())?))
+        } else {
+            Ok(Replaced::Conflict)
         }
     }
 
@@ -194,34 +174,27 @@ impl RecordFile {
         if current.as_ref().map(|(_, snapshot)| &snapshot.version) != write.over.as_ref() {
             return Ok(None);
         }
-        let wall = Clock.wall();
-        let now = humantime::format_rfc3339_micros(wall).to_string();
         let (uid, floor, acquired) = match current {
-            Some((stored, _)) => (
-                stored.uid,
-                stored.version.saturating_add(1),
-                stored.acquire_time,
-            ),
-            None => (Uuid::new_v4().to_string(), 0, now.clone()),
+            Some((stored, _)) => (stored.uid, stored.version.saturating_add(1), Some(stored.acquire_time)),
+            None => (Uuid::new_v4().to_string(), 0, None),
         };
+        // Larger than the one before, and after a deletion, of which nothing is left, by the wall clock. The time that is
+        // written is made from it, so that every renewal shows even while the wall clock stands still.
+        let version = floor.max(microseconds_since_epoch(Clock.wall()));
+        let now = time_of(version);
         let acquire_time = match write.intent {
-            Intent::Renew => acquired,
+            Intent::Renew => acquired.unwrap_or_else(|| now.clone()),
             Intent::Acquire | Intent::Release => now.clone(),
         };
         Ok(Some(Stored {
             format: FORMAT.to_owned(),
-            holder_identity: write
-                .holder
-                .as_ref()
-                .map(ToString::to_string)
-                .unwrap_or_default(),
+            holder_identity: write.holder.as_ref().map(ToString::to_string).unwrap_or_default(),
             lease_duration_ms: milliseconds_rounded_up(write.duration),
             acquire_time,
             renew_time: now,
             lease_transitions: write.transitions,
             uid,
-            // Larger than the one before, and after a deletion, of which nothing is left, by the wall clock.
-            version: floor.max(microseconds_since_epoch(wall)),
+            version,
         }))
     }
 
@@ -233,9 +206,7 @@ impl RecordFile {
         }
         // A process that was stopped on the way here must not bring back a claim that nobody counts on any more.
         if Clock.now() >= until {
-            return Err(FileError::OutOfTime {
-                path: self.record.clone(),
-            });
+            return Err(FileError::OutOfTime { path: self.record.clone() });
         }
         fs::rename(&self.draft, &self.record).map_err(io_error("replace", &self.record))?;
         let folder = File::open(&self.folder).map_err(io_error("open", &self.folder))?;
@@ -248,19 +219,13 @@ impl RecordFile {
     fn lock(&self, until: Instant) -> Result<File, FileError> {
         let [mut wait, longest] = LOCK_WAITS;
         loop {
-            let file = OpenOptions::new()
-                .read(true)
-                .append(true)
-                .create(true)
-                .open(&self.lock);
+            let file = OpenOptions::new().read(true).append(true).create(true).open(&self.lock);
             let file = file.map_err(io_error("open", &self.lock))?;
             match file.try_lock() {
                 // Somebody may have removed the file between opening and locking, and another one taken its place.
                 Ok(()) if is_same_file(&file, &self.lock) => return Ok(file),
                 Ok(()) | Err(TryLockError::WouldBlock) if Clock.now() + wait >= until => {
-                    return Err(FileError::Locked {
-                        path: self.lock.clone(),
-                    });
+                    return Err(FileError::Locked { path: self.lock.clone() });
                 }
                 Ok(()) | Err(TryLockError::WouldBlock) => thread::sleep(wait),
                 Err(TryLockError::Error(source)) => {
@@ -280,9 +245,7 @@ impl RecordFile {
             }
             Err(source) => return Err(io_error("read", &self.record)(source)),
         };
-        let stored: Stored = serde_json::from_slice(&text)
-            .map_err(ForeignError::from)
-            .map_err(self.foreign())?;
+        let stored: Stored = serde_json::from_slice(&text).map_err(ForeignError::from).map_err(self.foreign())?;
         let snapshot = snapshot(&stored).map_err(self.foreign())?;
         Ok(Some((stored, snapshot)))
     }
@@ -290,10 +253,7 @@ impl RecordFile {
     /// Writes and syncs the draft, and holds a lock on it so that nobody sweeps it away.
     fn prepare(&self, text: &[u8]) -> Result<File, FileError> {
         let mut file = File::create(&self.draft).map_err(io_error("write", &self.draft))?;
-        let written = file
-            .try_lock()
-            .map_err(io::Error::from)
-            .and_then(|()| file.write_all(text));
+        let written = file.try_lock().map_err(io::Error::from).and_then(|()| file.write_all(text));
         match written.and_then(|()| file.sync_all()) {
             Ok(()) => Ok(file),
             Err(source) => {
@@ -313,10 +273,8 @@ impl RecordFile {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
         };
-        for path in entries
-            .flatten()
-            .map(|entry| entry.path())
-            .filter(|path| path.extension().is_some_and(|e| e == "tmp"))
+        for path in
+            entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "tmp"))
         {
             if File::open(&path).is_ok_and(|draft| draft.try_lock().is_ok()) {
                 drop(fs::remove_file(&path));
@@ -327,18 +285,13 @@ impl RecordFile {
     /// Makes the election's folder, but never the directory around it: that one is the user's.
     fn make_folder(&self) -> Result<(), FileError> {
         match fs::create_dir(&self.folder) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.folder.is_dir() => {
-                Ok(())
-            }
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && self.folder.is_dir() => Ok(()),
             made => made.map_err(io_error("make the folder", &self.folder)),
         }
     }
 
     fn foreign(&self) -> impl Fn(ForeignError) -> FileError {
-        |source| FileError::Foreign {
-            path: self.record.clone(),
-            source,
-        }
+        |source| FileError::Foreign { path: self.record.clone(), source }
     }
 }
 
@@ -349,19 +302,12 @@ fn snapshot(stored: &Stored) -> Result<Snapshot, ForeignError> {
     let holder = Some(stored.holder_identity.as_str()).filter(|holder| !holder.is_empty());
     let record = Record {
         holder: holder.map(Identity::parse).transpose()?,
-        duration: Some(Duration::from_millis(stored.lease_duration_ms))
-            .filter(|duration| !duration.is_zero()),
+        duration: Some(Duration::from_millis(stored.lease_duration_ms)).filter(|duration| !duration.is_zero()),
         transitions: stored.lease_transitions,
         acquired: Stamp(stored.acquire_time.clone()),
         renewed: Stamp(stored.renew_time.clone()),
     };
-    Ok(Snapshot {
-        version: Version {
-            uid: Arc::from(stored.uid.as_str()),
-            number: stored.version,
-        },
-        record,
-    })
+    Ok(Snapshot { version: Version { uid: Arc::from(stored.uid.as_str()), number: stored.version }, record })
 }
 
 fn is_same_file(file: &File, path: &Path) -> bool {
@@ -372,18 +318,21 @@ fn is_same_file(file: &File, path: &Path) -> bool {
 }
 
 fn io_error(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> FileError {
-    move |source| FileError::Io {
-        doing,
-        path: path.to_owned(),
-        source,
-    }
+    move |source| FileError::Io { doing, path: path.to_owned(), source }
 }
 
 fn milliseconds_rounded_up(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
 
+fn time_of(version: u128) -> String {
+    let since_epoch = Duration::from_micros(u64::try_from(version).unwrap_or(u64::MAX));
+    // The last moment that RFC 3339 can write; whoever edits a version beyond it sees that.
+    let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
+    humantime::format_rfc3339_micros(UNIX_EPOCH.checked_add(since_epoch).map_or(last, |time| time.min(last)))
+        .to_string()
+}
+
 fn microseconds_since_epoch(wall: SystemTime) -> u128 {
-    wall.duration_since(UNIX_EPOCH)
-        .map_or(0, |since| since.as_micros())
+    wall.duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros())
 }

@@ -24,15 +24,8 @@ struct Signs {
 
 impl Default for Vitals {
     fn default() -> Self {
-        let signs = Signs {
-            turn_due: None,
-            last_contact: None,
-            last_change: Clock.wall(),
-        };
-        Self {
-            signs: Arc::new(Mutex::new(signs)),
-            change: Arc::new(Notify::new()),
-        }
+        let signs = Signs { turn_due: None, last_contact: None, last_change: Clock.wall() };
+        Self { signs: Arc::new(Mutex::new(signs)), change: Arc::new(Notify::new()) }
     }
 }
 
@@ -63,9 +56,7 @@ impl Vitals {
 
     /// Whether the driver comes round in time.
     pub fn is_turning(&self, now: Instant) -> bool {
-        self.signs()
-            .turn_due
-            .is_none_or(|due| now.since(due) < Self::GRACE)
+        self.signs().turn_due.is_none_or(|due| now.since(due) < Self::GRACE)
     }
 
     /// When the store last answered, by the wall clock.

@@ -31,9 +31,6 @@ use std::cmp::max;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// What a release writes, as client-go does: the API server refuses zero.
-const RELEASED_DURATION: Duration = Duration::from_secs(1);
-
 /// The machine of one candidate.
 #[derive(Debug)]
 pub struct Lease {
@@ -99,9 +96,7 @@ impl Lease {
             identity,
             timing,
             jitter,
-            candidacy: Candidacy::Campaigning {
-                from: campaign_from,
-            },
+            candidacy: Candidacy::Campaigning { from: campaign_from },
             role: Role::Unknown,
             seen: None,
             knowledge: Knowledge::Noted,
@@ -117,31 +112,23 @@ impl Lease {
         if self.in_flight.is_some() {
             return None;
         }
+        let (at_once, knowledge) = (self.not_before, self.knowledge);
         let read = (self.read_at, Step::Read);
-        let at_once = self.not_before;
         let (due, step) = match (&self.role, self.candidacy) {
-            (Role::Unknown, _) => read,
+            (Role::Unknown, _) | (Role::Following { .. }, Candidacy::Withdrawn) => read,
             // Only what is still ours is released, so an unknown write is read first.
-            (_, Candidacy::Releasing(_)) => match self.knowledge {
+            (_, Candidacy::Releasing(_)) => match knowledge {
                 Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => {
-                    (at_once, Step::Write(Intent::Release))
-                }
+                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => (at_once, Step::Write(Intent::Release)),
                 Knowledge::Noted | Knowledge::Fresh => read,
             },
-            (
-                Role::Leading { renew_at, .. },
-                Candidacy::Campaigning { .. } | Candidacy::Withdrawn,
-            ) => match self.knowledge {
+            (Role::Leading { renew_at, .. }, Candidacy::Campaigning { .. } | Candidacy::Withdrawn) => match knowledge {
                 Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => {
-                    (*renew_at, Step::Write(Intent::Renew))
-                }
+                Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => (*renew_at, Step::Write(Intent::Renew)),
             },
-            (Role::Following { .. }, Candidacy::Withdrawn) => read,
             (Role::Following { .. }, Candidacy::Campaigning { from }) => {
                 let take = max(self.free_at(), from);
-                match self.knowledge {
+                match knowledge {
                     Knowledge::Fresh | Knowledge::Doubtful => (take, Step::Write(Intent::Acquire)),
                     Knowledge::Noted => (take.min(self.read_at), Step::Read),
                     // A lost race: the winner's record is on its way.
@@ -154,8 +141,7 @@ impl Lease {
 
     /// Whether the newest record that we know names us.
     fn is_ours(&self) -> bool {
-        self.held()
-            .is_some_and(|held| held.record.holder.as_ref() == Some(&self.identity))
+        self.held().is_some_and(|held| held.record.holder.as_ref() == Some(&self.identity))
     }
 
     /// The newest record that we know.
@@ -172,29 +158,13 @@ impl Lease {
     }
 
     fn request(&self, step: Step) -> LeaseRequest {
-        let Step::Write(intent) = step else {
-            return LeaseRequest::Read;
-        };
-        let over = self.held().map(|held| held.version.clone());
-        let transitions = self.held().map_or(0, |held| {
-            let changes_hands = intent == Intent::Acquire && !self.is_ours();
-            held.record
-                .transitions
-                .saturating_add(u32::from(changes_hands))
-        });
-        let (holder, duration) = match intent {
-            Intent::Acquire | Intent::Renew => {
-                (Some(self.identity.clone()), self.timing.lease_duration())
+        match step {
+            Step::Read => LeaseRequest::Read,
+            Step::Write(intent) => {
+                let lease_duration = self.timing.lease_duration();
+                LeaseRequest::Write(Write::over(self.held(), intent, &self.identity, lease_duration))
             }
-            Intent::Release => (None, RELEASED_DURATION),
-        };
-        LeaseRequest::Write(Write {
-            over,
-            intent,
-            holder,
-            duration,
-            transitions,
-        })
+        }
     }
 
     // === replies ===
@@ -207,19 +177,18 @@ impl Lease {
                 (!self.continues(claim.token(), read)).then_some(Reason::Conflict)
             }
         };
+        let may_be_released = self.knowledge == Knowledge::Doubtful;
         self.observe(snapshot, now);
         let may_take = match self.candidacy {
             Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
             Candidacy::Withdrawn | Candidacy::Releasing(_) => false,
         };
-        self.knowledge = if may_take {
-            Knowledge::Fresh
-        } else {
-            Knowledge::Noted
-        };
-        match ends {
-            Some(reason) => self.lose(reason, now),
-            None => self.follow_unless_leading(now),
+        self.knowledge = if may_take { Knowledge::Fresh } else { Knowledge::Noted };
+        match (ends, self.candidacy) {
+            // The release whose reply was lost had been applied.
+            (Some(_), Candidacy::Releasing(_)) if may_be_released => self.released(now),
+            (Some(reason), _) => self.lose(reason, now),
+            (None, _) => self.follow_unless_leading(now),
         }
     }
 
@@ -227,9 +196,7 @@ impl Lease {
     /// backup: others may have been given tokens that the store has forgotten.
     fn continues(&self, token: FencingToken, read: &Snapshot) -> bool {
         read.record.holder.as_ref() == Some(&self.identity)
-            && self
-                .held()
-                .is_some_and(|held| held.version.uid == read.version.uid)
+            && self.held().is_some_and(|held| held.version.uid == read.version.uid)
             && FencingToken::new(read.version.number) >= token
     }
 
@@ -248,35 +215,22 @@ impl Lease {
         let deadline = sent + self.timing.renew_deadline();
         let renew_at = sent + self.timing.retry_period();
         match &self.role {
-            Role::Leading { claim, .. } if number < claim.token() => {
-                self.lose(Reason::Conflict, now)
-            }
+            Role::Leading { claim, .. } if number < claim.token() => self.lose(Reason::Conflict, now),
             Role::Leading { claim, .. } => {
                 let claim = Claim::new(claim.token(), max(deadline, claim.deadline()));
                 self.role = Role::Leading { claim, renew_at };
             }
-            Role::Unknown | Role::Following { .. } if deadline <= now => {
-                self.follow_unless_leading(now)
-            }
+            Role::Unknown | Role::Following { .. } if deadline <= now => self.follow_unless_leading(now),
             Role::Unknown | Role::Following { .. } => {
-                self.role = Role::Leading {
-                    claim: Claim::new(number, deadline),
-                    renew_at,
-                };
-                self.transitions
-                    .push_back(Transition::Leading { token: number });
+                self.role = Role::Leading { claim: Claim::new(number, deadline), renew_at };
+                self.transitions.push_back(Transition::Leading { token: number });
             }
         }
     }
 
     fn released(&mut self, now: Instant) {
-        if let (Role::Leading { claim, .. }, Candidacy::Releasing(reason)) =
-            (&self.role, self.candidacy)
-        {
-            self.transitions.push_back(Transition::Resigned {
-                token: claim.token(),
-                reason,
-            });
+        if let (Role::Leading { claim, .. }, Candidacy::Releasing(reason)) = (&self.role, self.candidacy) {
+            self.transitions.push_back(Transition::Resigned { token: claim.token(), reason });
             self.role = Role::Unknown;
         }
         self.follow_unless_leading(now);
@@ -297,12 +251,8 @@ impl Lease {
 
     fn unknown(&mut self, request: &LeaseRequest, sent: Instant, now: Instant) {
         let pace = match (request, &self.role) {
-            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => {
-                self.timing.retry_period()
-            }
-            (LeaseRequest::Read, Role::Leading { .. }) | (LeaseRequest::Write(_), _) => {
-                self.timing.call_timeout()
-            }
+            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => self.timing.retry_period(),
+            (LeaseRequest::Read, Role::Leading { .. }) | (LeaseRequest::Write(_), _) => self.timing.call_timeout(),
         };
         if let LeaseRequest::Write(_) = request {
             self.knowledge = Knowledge::Doubtful;
@@ -314,17 +264,12 @@ impl Lease {
         let Some(snapshot) = snapshot else {
             return self.suspect(now);
         };
-        if self
-            .held()
-            .is_some_and(|held| snapshot.version.number <= held.version.number)
-        {
+        if self.held().is_some_and(|held| snapshot.version.number <= held.version.number) {
             return;
         }
         match &self.role {
             Role::Unknown => {}
-            Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => {
-                self.suspect(now)
-            }
+            Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => self.suspect(now),
             // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
             Role::Leading { .. } => self.observe(Some(snapshot), now),
             Role::Following { .. } => {
@@ -348,21 +293,17 @@ impl Lease {
     fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         self.read_at = now + self.timing.retry_period() * 2;
         let patience = self.timing.lease_duration();
-        self.seen = Some(Seen::after(
-            self.seen.take(),
-            snapshot,
-            now,
-            patience,
-            &mut self.jitter,
-        ));
+        self.seen = Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
     }
 
     fn lose(&mut self, reason: Reason, now: Instant) {
         if let Role::Leading { claim, .. } = &self.role {
-            self.transitions.push_back(Transition::Lost {
-                token: claim.token(),
-                reason,
-            });
+            let token = claim.token();
+            let version = self.held().map_or(token, |held| FencingToken::new(held.version.number));
+            if version < token {
+                self.transitions.push_back(Transition::StoreWentBack { token, version });
+            }
+            self.transitions.push_back(Transition::Lost { token, reason });
             self.role = Role::Unknown;
             self.follow_unless_leading(now);
         }
@@ -372,15 +313,9 @@ impl Lease {
         if let Role::Leading { .. } = self.role {
             return;
         }
-        let holder = self
-            .seen
-            .as_ref()
-            .and_then(|seen| seen.holder(now))
-            .cloned();
+        let holder = self.seen.as_ref().and_then(|seen| seen.holder(now)).cloned();
         let leader = holder.filter(|holder| *holder != self.identity);
-        let role = Role::Following {
-            leader: leader.clone(),
-        };
+        let role = Role::Following { leader: leader.clone() };
         if self.role != role {
             self.role = role;
             self.transitions.push_back(Transition::Following { leader });
@@ -403,22 +338,16 @@ impl Election for Lease {
         };
         match (event, &request) {
             (LeaseEvent::Read(snapshot), LeaseRequest::Read) => self.read(snapshot, now),
-            (LeaseEvent::Applied(snapshot), LeaseRequest::Write(write)) => {
-                self.applied(write, snapshot, sent, now)
-            }
+            (LeaseEvent::Applied(snapshot), LeaseRequest::Write(write)) => self.applied(write, snapshot, sent, now),
             (LeaseEvent::Conflict, LeaseRequest::Write(_)) => self.conflict(now),
-            (LeaseEvent::Unknown, _)
-            | (LeaseEvent::Read(_), LeaseRequest::Write(_))
-            | (LeaseEvent::Applied(_) | LeaseEvent::Conflict, LeaseRequest::Read)
-            | (LeaseEvent::Noticed(_), _) => self.unknown(&request, sent, now),
+            // A reply of another kind than the request says as little as none.
+            _ => self.unknown(&request, sent, now),
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         match &self.role {
-            Role::Leading { claim, .. } if claim.remaining(now).is_zero() => {
-                self.lose(Reason::Deadline, now)
-            }
+            Role::Leading { claim, .. } if claim.remaining(now).is_zero() => self.lose(Reason::Deadline, now),
             Role::Following { leader: Some(_) } => self.follow_unless_leading(now),
             Role::Unknown | Role::Leading { .. } | Role::Following { leader: None } => {}
         }
@@ -431,10 +360,7 @@ impl Election for Lease {
             return None;
         }
         let request = self.request(step);
-        self.in_flight = Some(InFlight {
-            request: request.clone(),
-            sent: now,
-        });
+        self.in_flight = Some(InFlight { request: request.clone(), sent: now });
         Some(request)
     }
 
@@ -442,9 +368,7 @@ impl Election for Lease {
         let request = self.plan().map(|(due, _)| (due, Timer::Request));
         let other = match (&self.role, &self.seen) {
             (Role::Leading { claim, .. }, _) => Some((claim.deadline(), Timer::Deadline)),
-            (Role::Following { leader: Some(_) }, Some(seen)) => {
-                Some((seen.lapses_at(), Timer::Lapse))
-            }
+            (Role::Following { leader: Some(_) }, Some(seen)) => Some((seen.lapses_at(), Timer::Lapse)),
             (Role::Unknown | Role::Following { .. }, _) => None,
         };
         request.into_iter().chain(other).min_by_key(|(due, _)| *due)
@@ -457,12 +381,8 @@ impl Election for Lease {
     fn standing(&self) -> Standing {
         match (&self.role, self.candidacy) {
             (Role::Unknown, _) => Standing::Unknown,
-            (Role::Following { leader }, _) => Standing::Following {
-                leader: leader.clone(),
-            },
-            (Role::Leading { claim, .. }, Candidacy::Campaigning { .. }) => {
-                Standing::Leading(*claim)
-            }
+            (Role::Following { leader }, _) => Standing::Following { leader: leader.clone() },
+            (Role::Leading { claim, .. }, Candidacy::Campaigning { .. }) => Standing::Leading(*claim),
             (Role::Leading { claim, .. }, Candidacy::Withdrawn | Candidacy::Releasing(_)) => {
                 Standing::Resigning(*claim)
             }

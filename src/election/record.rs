@@ -8,6 +8,9 @@ use crate::identity::Identity;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What a release writes, as client-go does: the API server refuses zero.
+const RELEASED_DURATION: Duration = Duration::from_secs(1);
+
 /// Which record, and which state of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Version {
@@ -74,6 +77,24 @@ pub struct Write {
     pub transitions: u32,
 }
 
+impl Write {
+    /// The write for `intent` over the record that is `held` in the store, by `identity`.
+    ///
+    /// `transitions` counts as client-go does: when the holder changes, and not when a holder comes back.
+    pub fn over(held: Option<&Snapshot>, intent: Intent, identity: &Identity, lease_duration: Duration) -> Self {
+        let is_ours = held.is_some_and(|held| held.record.holder.as_ref() == Some(identity));
+        let transitions = held.map_or(0, |held| {
+            let changes_hands = intent == Intent::Acquire && !is_ours;
+            held.record.transitions.saturating_add(u32::from(changes_hands))
+        });
+        let (holder, duration) = match intent {
+            Intent::Acquire | Intent::Renew => (Some(identity.clone()), lease_duration),
+            Intent::Release => (None, RELEASED_DURATION),
+        };
+        Self { over: held.map(|held| held.version.clone()), intent, holder, duration, transitions }
+    }
+}
+
 /// What a write is for.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Intent {
@@ -113,13 +134,7 @@ impl Request for LeaseRequest {
     }
 
     fn is_renewal(&self) -> bool {
-        matches!(
-            self,
-            Self::Write(Write {
-                intent: Intent::Renew,
-                ..
-            })
-        )
+        matches!(self, Self::Write(Write { intent: Intent::Renew, .. }))
     }
 }
 

@@ -25,29 +25,23 @@ pub(super) struct Seen {
 impl Seen {
     /// What is known after `snapshot` was received at `now`; `before` is what was known until then.
     pub(super) fn after(
-        before: Option<Self>,
+        before: Option<&Self>,
         snapshot: Option<Snapshot>,
         now: Instant,
         default_patience: Duration,
         jitter: &mut Jitter,
     ) -> Self {
-        let (lapses_at, spread) = match (&before, &snapshot) {
+        let (lapses_at, spread) = match (before, &snapshot) {
             (Some(seen), None) => (seen.lapses_at, seen.spread),
             (Some(seen), Some(new)) if seen.is_same(new) => (seen.lapses_at, seen.spread),
             (None, None) => (now, Duration::ZERO),
-            (_, Some(new)) if new.record.holder.is_none() => {
-                (now, jitter.below(SPREAD_AFTER_RELEASE))
-            }
+            (_, Some(new)) if new.record.holder.is_none() => (now, jitter.below(SPREAD_AFTER_RELEASE)),
             (_, Some(new)) => {
                 let patience = new.record.duration.unwrap_or(default_patience);
                 (now + patience, jitter.below(SPREAD_AFTER_LAPSE))
             }
         };
-        Self {
-            snapshot,
-            lapses_at,
-            spread,
-        }
+        Self { snapshot, lapses_at, spread }
     }
 
     /// Whether `new` says what we knew: a stranger's edit of other metadata moves the version and nothing else.
@@ -63,12 +57,7 @@ impl Seen {
 
     /// Who holds the election at `now`.
     pub(super) fn holder(&self, now: Instant) -> Option<&Identity> {
-        self.snapshot
-            .as_ref()
-            .filter(|_| now < self.lapses_at)?
-            .record
-            .holder
-            .as_ref()
+        self.snapshot.as_ref().filter(|_| now < self.lapses_at)?.record.holder.as_ref()
     }
 
     /// When the record stops to protect its holder.

@@ -16,25 +16,17 @@ impl Drift {
 
     /// The drift of so many parts per million; `None` from 100 % on, where no timing is safe.
     pub const fn parts_per_million(parts: u32) -> Option<Self> {
-        if parts < Self::WHOLE {
-            Some(Self(parts))
-        } else {
-            None
-        }
+        if parts < Self::WHOLE { Some(Self(parts)) } else { None }
     }
 
     /// `duration` times (1 + drift), in nanoseconds and parts per million.
     fn stretched(self, duration: Duration) -> u128 {
-        duration
-            .as_nanos()
-            .saturating_mul(u128::from(Self::WHOLE + self.0))
+        duration.as_nanos().saturating_mul(u128::from(Self::WHOLE + self.0))
     }
 
     /// `duration` times (1 − drift), in nanoseconds and parts per million.
     fn shrunk(self, duration: Duration) -> u128 {
-        duration
-            .as_nanos()
-            .saturating_mul(u128::from(Self::WHOLE - self.0))
+        duration.as_nanos().saturating_mul(u128::from(Self::WHOLE - self.0))
     }
 }
 
@@ -125,48 +117,23 @@ impl Timing {
 
     /// Checks `durations`; every error is returned, not only the first.
     pub fn new(durations: Durations, drift: Drift) -> Result<Self, Vec<TimingError>> {
-        let Durations {
-            lease_duration,
-            renew_deadline,
-            retry_period,
-            answer_validity,
-        } = durations;
+        let Durations { lease_duration, renew_deadline, retry_period, answer_validity } = durations;
         let mut errors = Vec::new();
         // The holder stops R after it sent its last renewal; the others start no sooner than L after they saw that
         // renewal's effect. Each counts on its own clock (client-go's package comment; docs of KEP-589).
         if drift.stretched(renew_deadline) >= drift.shrunk(lease_duration) {
-            errors.push(TimingError::Overlap {
-                lease_duration,
-                renew_deadline,
-                drift,
-            });
+            errors.push(TimingError::Overlap { lease_duration, renew_deadline, drift });
         }
         let call = call_timeout(durations);
         if call < Self::SHORTEST_CALL {
-            errors.push(TimingError::TooFewTries {
-                renew_deadline,
-                retry_period,
-            });
-        } else if answer_validity
-            .saturating_add(retry_period)
-            .saturating_add(call)
-            > renew_deadline
-        {
-            errors.push(TimingError::AnswerTooLong {
-                answer_validity,
-                renew_deadline,
-                retry_period,
-                call,
-            });
+            errors.push(TimingError::TooFewTries { renew_deadline, retry_period });
+        } else if answer_validity.saturating_add(retry_period).saturating_add(call) > renew_deadline {
+            errors.push(TimingError::AnswerTooLong { answer_validity, renew_deadline, retry_period, call });
         }
         if answer_validity < Duration::from_millis(1) {
             errors.push(TimingError::AnswerTooShort(answer_validity));
         }
-        if errors.is_empty() {
-            Ok(Self { durations, drift })
-        } else {
-            Err(errors)
-        }
+        if errors.is_empty() { Ok(Self { durations, drift }) } else { Err(errors) }
     }
 
     /// Durations near `lease_duration` that pass under `drift`, in client-go's proportions where they can be.
@@ -178,12 +145,7 @@ impl Timing {
             let safe = Duration::from_nanos(u64::try_from(shrunk / 20 * 19).unwrap_or(u64::MAX));
             let renew_deadline = whole_milliseconds(safe.min(lease_duration / 3 * 2));
             let retry_period = whole_milliseconds(renew_deadline / 5);
-            let durations = Durations {
-                lease_duration,
-                renew_deadline,
-                retry_period,
-                answer_validity: retry_period,
-            };
+            let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
             if Self::new(durations, drift).is_ok() {
                 return durations;
             }
@@ -232,10 +194,7 @@ impl Timing {
 }
 
 fn call_timeout(durations: Durations) -> Duration {
-    durations
-        .renew_deadline
-        .saturating_sub(durations.retry_period)
-        / 3
+    durations.renew_deadline.saturating_sub(durations.retry_period) / 3
 }
 
 /// Cuts what a person would not write.
@@ -286,19 +245,13 @@ mod tests {
         assert_eq!(timing.call_timeout(), Duration::from_secs(8) / 3);
         // 13 × 1.1 = 14.3 is more than 15 × 0.9 = 13.5, though client-go accepts it.
         let errors = Timing::new(seconds(15, 13, 2, 2), Drift::default()).unwrap_err();
-        assert!(
-            matches!(errors[..], [TimingError::Overlap { .. }]),
-            "{errors:?}"
-        );
+        assert!(matches!(errors[..], [TimingError::Overlap { .. }]), "{errors:?}");
     }
 
     #[test]
     fn equality_is_refused_because_two_could_lead_in_the_same_instant() {
         let drift = Drift::parts_per_million(200_000).unwrap();
-        assert!(
-            Timing::new(seconds(15, 10, 2, 2), drift).is_err(),
-            "10 × 1.2 = 15 × 0.8"
-        );
+        assert!(Timing::new(seconds(15, 10, 2, 2), drift).is_err(), "10 × 1.2 = 15 × 0.8");
     }
 
     #[test]
@@ -313,10 +266,7 @@ mod tests {
             let drift = Drift::parts_per_million(parts).unwrap();
             for lease in [1, 299, 1_000, 15_000, 137_000, 86_400_000] {
                 let suggested = Timing::suggestion(Duration::from_millis(lease), drift);
-                assert!(
-                    Timing::new(suggested, drift).is_ok(),
-                    "{suggested:?} under {drift}"
-                );
+                assert!(Timing::new(suggested, drift).is_ok(), "{suggested:?} under {drift}");
             }
         }
         let usual = Timing::suggestion(Duration::from_secs(15), Drift::default());
@@ -331,11 +281,7 @@ mod tests {
         };
         assert_eq!(draw(1), draw(1));
         assert_ne!(draw(1), draw(2));
-        assert!(
-            draw(3)
-                .iter()
-                .all(|delay| *delay < Duration::from_millis(20))
-        );
+        assert!(draw(3).iter().all(|delay| *delay < Duration::from_millis(20)));
         assert_eq!(Jitter::new(1).below(Duration::ZERO), Duration::ZERO);
     }
 }
