@@ -1,0 +1,42 @@
+# Everything that a person or a machine does with this repository. `make` alone lists it.
+
+CARGO ?= cargo
+CARGO_DENY_VERSION := 0.20.2
+# Tools that the checks need are installed here, not into the user's home.
+TOOLS := $(CURDIR)/.cache/tools
+
+.DEFAULT_GOAL := help
+.PHONY: help run test check bench setup clean
+
+help: ## List what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+run: ## Three candidates of one election on this machine, live in the terminal
+	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
+	@target/debug/examples/demo $(ARGS)
+
+test: setup check ## Everything that must hold: checks, unit tests, real processes
+	$(CARGO) test --locked --no-default-features --lib
+	$(CARGO) test --locked --all-targets
+
+check: setup ## Format, lints, docs, dependencies
+	$(CARGO) fmt --check
+	$(CARGO) clippy --locked --all-targets -- --deny warnings
+	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib
+	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
+
+bench: ## The figures of README, measured on this machine
+	$(CARGO) bench --locked --bench figures
+
+setup: $(TOOLS)/bin/cargo-deny ## Install what the checks need, without root
+	@for tool in curl python3 go java node strace unshare; do \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless nodejs strace util-linux)" >&2; exit 1; }; \
+	done
+
+$(TOOLS)/bin/cargo-deny:
+	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_DENY_VERSION) cargo-deny
+
+clean: ## Remove what was built
+	$(CARGO) clean
+	rm -rf .cache

@@ -1,0 +1,122 @@
+//! The command line of everything that the demo starts, and in one place the flags of the election.
+
+use crate::process;
+use humantime::format_duration;
+use std::env;
+use std::io;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+/// Where one candidate sits: its name and the port that its application asks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seat {
+    pub(crate) name: &'static str,
+    pub(crate) port: u16,
+}
+
+pub(crate) const SEATS: [Seat; 3] =
+    [Seat { name: "a", port: 4040 }, Seat { name: "b", port: 4050 }, Seat { name: "c", port: 4060 }];
+
+/// What to type in another terminal.
+pub(crate) const ELSEWHERE: &str = "curl -f 127.0.0.1:4040/leader";
+
+// About a third of the defaults: an onlooker does not want to wait 15 s for the next leader.
+pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(5);
+pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(3);
+pub(crate) const RETRY_PERIOD: Duration = Duration::from_millis(500);
+
+impl Seat {
+    /// Where it answers.
+    pub(crate) fn url(self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+}
+
+/// Where the programs are, and where the election is held.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    baton: PathBuf,
+    ledger: PathBuf,
+    directory: PathBuf,
+    pub(crate) has_setpriv: bool,
+}
+
+/// Why the demo cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum NotReady {
+    #[error("{0} is not there; run `cargo build --bin baton --examples`, or simply `make run`")]
+    NotBuilt(PathBuf),
+    #[error("port {port} is in use, which candidate {name} needs; `ss -ltnp 'sport = :{port}'` says by whom")]
+    PortInUse { name: &'static str, port: u16 },
+    #[error("this program cannot find out where it lies, and so not the others; start it with `make run`")]
+    NoPath(#[from] io::Error),
+}
+
+impl Programs {
+    /// Finds the programs next to this one, where cargo puts them, and tries the ports.
+    pub(crate) fn find(directory: &Path) -> Result<Self, NotReady> {
+        let demo = env::current_exe()?;
+        let baton = demo.with_file_name("../baton");
+        let ledger = demo.with_file_name("ledger");
+        if let Some(missing) = [&baton, &ledger].into_iter().find(|program| !program.exists()) {
+            return Err(NotReady::NotBuilt(missing.clone()));
+        }
+        if let Some(Seat { name, port }) = SEATS.into_iter().find(|seat| in_use(seat.port)) {
+            return Err(NotReady::PortInUse { name, port });
+        }
+        let directory = directory.to_owned();
+        Ok(Self { baton, ledger, directory, has_setpriv: process::has_setpriv() })
+    }
+
+    /// The flags that say which election it is and where it is held.
+    fn election(&self, command: &mut Command) {
+        command.args(["--election=demo", "--backend=file", "--directory"]).arg(&self.directory);
+    }
+
+    pub(crate) fn candidate(&self, seat: Seat) -> Command {
+        let mut command = self.guarded(&self.baton);
+        command.arg("run");
+        self.election(&mut command);
+        command
+            .arg(format!("--identity-prefix={}", seat.name))
+            .arg(format!("--lease-duration={}", format_duration(LEASE_DURATION)))
+            .arg(format!("--renew-deadline={}", format_duration(RENEW_DEADLINE)))
+            .arg(format!("--retry-period={}", format_duration(RETRY_PERIOD)))
+            .arg(format!("--listen=localhost:{}", seat.port))
+            .args(["--probe-listen=none", "--log-format=json"]);
+        command
+    }
+
+    /// What a Pod's end runs first: the candidate withdraws while the application is still ending.
+    pub(crate) fn stopping(&self, seat: Seat) -> Command {
+        let mut command = self.guarded(&self.baton);
+        command.arg("stopping").arg(format!("--listen=localhost:{}", seat.port));
+        command
+    }
+
+    pub(crate) fn application(&self, seat: Seat, ledger: &str) -> Command {
+        let mut command = self.guarded(&self.ledger);
+        command.args(["work", "--name", seat.name]).args(["--sidecar", &seat.url()]).args(["--ledger", ledger]);
+        command
+    }
+
+    pub(crate) fn ledger(&self) -> Command {
+        let mut command = self.guarded(&self.ledger);
+        command.args(["serve", "--listen", "127.0.0.1:0"]);
+        command
+    }
+
+    fn guarded(&self, program: &Path) -> Command {
+        process::guarded(program.as_os_str(), self.has_setpriv)
+    }
+}
+
+/// Whether somebody has the port on either loopback. That it is free now is no promise, only a kindness:
+/// a candidate that finds it taken later says so itself.
+fn in_use(port: u16) -> bool {
+    let taken =
+        |listener: io::Result<TcpListener>| listener.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
+    taken(TcpListener::bind((Ipv4Addr::LOCALHOST, port))) || taken(TcpListener::bind((Ipv6Addr::LOCALHOST, port)))
+}
