@@ -36,7 +36,9 @@ use uuid::Uuid;
 pub fn run(config: &Config) -> Exit {
     logging::start(config.log_format, config.log_level);
     // One thread is enough for what we do, and costs a third of the memory.
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    // A disk that hangs holds one thread for each try: these are all that it gets.
+    let runtime = match builder.max_blocking_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&error),
     };

@@ -8,7 +8,7 @@
 //! ```text
 //!  DIR/<election>/record      the record, JSON
 //!  DIR/<election>/lock        flock, held only inside `replace`
-//!  DIR/<election>/<uuid>.tmp  the next record, locked by its writer while that lives
+//!  DIR/<election>/<uuid>.tmp  what one write would make of it, locked by its writer while that lives
 //! ```
 
 use crate::clock::{Clock, Instant};
@@ -95,6 +95,26 @@ struct Stored {
     version: u128,
 }
 
+impl Draft {
+    /// Writes and syncs a draft, and holds a lock on it so that nobody sweeps it away.
+    fn write(folder: &Path, text: &[u8]) -> Result<Self, FileError> {
+        let path = folder.join(format!("{}.tmp", Uuid::new_v4()));
+        let file = File::create_new(&path).map_err(io_error("write", &path))?;
+        let mut draft = Self { path, file };
+        let locked = draft.file.try_lock().map_err(io::Error::from);
+        let written = locked.and_then(|()| draft.file.write_all(text)).and_then(|()| draft.file.sync_all());
+        written.map_err(io_error("write", &draft.path))?;
+        Ok(draft)
+    }
+}
+
+/// Best effort: what stays behind is swept by the next candidate that starts.
+impl Drop for Draft {
+    fn drop(&mut self) {
+        fs::remove_file(&self.path).ok();
+    }
+}
+
 /// A number that JSON readers would round, as a decimal string.
 mod decimal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
@@ -114,26 +134,27 @@ pub(super) struct RecordFile {
     folder: PathBuf,
     record: PathBuf,
     lock: PathBuf,
-    draft: PathBuf,
+}
+
+/// What one write would make of the record. Each write has a file of its own: one that took too long may still be at
+/// work when the next one begins. It is removed when it is dropped, unless it has become the record.
+#[derive(Debug)]
+struct Draft {
+    path: PathBuf,
+    file: File,
 }
 
 impl RecordFile {
     /// The folder of `election` in `directory`, which must be there, local and writable.
     pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, FileError> {
         let folder = directory.join(election.as_str());
-        let this = Self {
-            record: folder.join("record"),
-            lock: folder.join("lock"),
-            draft: folder.join(format!("{}.tmp", Uuid::new_v4())),
-            folder,
-        };
+        let this = Self { record: folder.join("record"), lock: folder.join("lock"), folder };
         let file_system = statfs(directory).map_err(io::Error::from).map_err(io_error("look at", directory))?;
         if let Some((_, kind)) = REMOTE.iter().find(|(magic, _)| *magic == file_system.f_type) {
             return Err(FileError::Remote { path: directory.to_owned(), kind });
         }
         this.make_folder()?;
-        drop(this.prepare(b"")?);
-        this.discard_draft();
+        drop(Draft::write(&this.folder, b"")?);
         this.sweep();
         Ok(this)
     }
@@ -150,13 +171,8 @@ impl RecordFile {
         };
         let text = serde_json::to_vec(&stored).expect("a record of texts and numbers is JSON");
         self.make_folder()?;
-        let draft = self.prepare(&text)?;
-        let replaced = self.swap(write, until);
-        if !matches!(replaced, Ok(true)) {
-            self.discard_draft();
-        }
-        drop(draft);
-        if replaced? {
+        let draft = Draft::write(&self.folder, &text)?;
+        if self.swap(&draft, write, until)? {
             Ok(Replaced::Applied(snapshot(&stored).map_err(self.foreign())?))
         } else {
             Ok(Replaced::Conflict)
@@ -199,7 +215,7 @@ impl RecordFile {
     }
 
     /// Renames the draft to the record inside the lock, if the record still has the version that `write` names.
-    fn swap(&self, write: &Write, until: Instant) -> Result<bool, FileError> {
+    fn swap(&self, draft: &Draft, write: &Write, until: Instant) -> Result<bool, FileError> {
         let lock = self.lock(until)?;
         if self.read()?.map(|snapshot| snapshot.version) != write.over {
             return Ok(false);
@@ -208,7 +224,7 @@ impl RecordFile {
         if Clock.now() >= until {
             return Err(FileError::OutOfTime { path: self.record.clone() });
         }
-        fs::rename(&self.draft, &self.record).map_err(io_error("replace", &self.record))?;
+        fs::rename(&draft.path, &self.record).map_err(io_error("replace", &self.record))?;
         let folder = File::open(&self.folder).map_err(io_error("open", &self.folder))?;
         folder.sync_all().map_err(io_error("sync", &self.folder))?;
         drop(lock);
@@ -250,24 +266,6 @@ impl RecordFile {
         Ok(Some((stored, snapshot)))
     }
 
-    /// Writes and syncs the draft, and holds a lock on it so that nobody sweeps it away.
-    fn prepare(&self, text: &[u8]) -> Result<File, FileError> {
-        let mut file = File::create(&self.draft).map_err(io_error("write", &self.draft))?;
-        let written = file.try_lock().map_err(io::Error::from).and_then(|()| file.write_all(text));
-        match written.and_then(|()| file.sync_all()) {
-            Ok(()) => Ok(file),
-            Err(source) => {
-                self.discard_draft();
-                Err(io_error("write", &self.draft)(source))
-            }
-        }
-    }
-
-    /// Best effort: what stays behind is swept by the next candidate that starts.
-    fn discard_draft(&self) {
-        drop(fs::remove_file(&self.draft));
-    }
-
     /// Removes drafts whose writers died.
     fn sweep(&self) {
         let Ok(entries) = fs::read_dir(&self.folder) else {
@@ -277,7 +275,7 @@ impl RecordFile {
             entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "tmp"))
         {
             if File::open(&path).is_ok_and(|draft| draft.try_lock().is_ok()) {
-                drop(fs::remove_file(&path));
+                fs::remove_file(&path).ok();
             }
         }
     }

@@ -23,7 +23,7 @@
 use crate::claim::{Claim, FencingToken, Standing};
 use crate::clock::Instant;
 use crate::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
-use crate::election::seen::Seen;
+use crate::election::seen::{Knowledge, Seen};
 use crate::election::timing::{Jitter, Timing};
 use crate::election::{Election, Reason, Timer, Transition};
 use crate::identity::Identity;
@@ -61,19 +61,6 @@ enum Candidacy {
     Campaigning { from: Instant },
     Withdrawn,
     Releasing(Reason),
-}
-
-/// How far `seen` can be relied on for the next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Knowledge {
-    /// Seen some time ago: to be read again before anything is taken over.
-    Noted,
-    /// Read when the record could already be taken: the write may follow.
-    Fresh,
-    /// A write of ours has an unknown outcome.
-    Doubtful,
-    /// The store refused a write of ours, or a notice spoke against our claim: `seen` is not what it holds.
-    Contradicted,
 }
 
 #[derive(Debug)]
@@ -355,10 +342,7 @@ impl Election for Lease {
 
     fn poll_request(&mut self, now: Instant) -> Option<LeaseRequest> {
         self.handle_timeout(now);
-        let (due, step) = self.plan()?;
-        if now < due {
-            return None;
-        }
+        let (_, step) = self.plan().filter(|(due, _)| *due <= now)?;
         let request = self.request(step);
         self.in_flight = Some(InFlight { request: request.clone(), sent: now });
         Some(request)

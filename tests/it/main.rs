@@ -3,3 +3,21 @@
 
 /// Stories of the pure machine, read aloud: what it says to what it hears.
 mod transcripts;
+
+/// What no compiler holds: purity, owners, sizes, README's lists.
+mod tidy;
+
+/// The harness of everything below: real processes, a prober, one clock.
+mod rig;
+
+/// The built sidecar as a process, killed, paused, starved, filled up, restarted.
+mod process;
+
+/// README's loops, run word for word.
+mod snippets;
+
+/// The endpoints of a running sidecar, on both listeners.
+mod http;
+
+/// Flags, environment, errors, exit codes, subcommands.
+mod cli;

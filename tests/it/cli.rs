@@ -1,0 +1,131 @@
+//! The command line of the built program: flags, environment, errors, exit codes, subcommands.
+
+use crate::rig::{Rig, Timing};
+use std::process::{Command, Output};
+
+/// The program in an empty environment.
+fn baton(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    command.env_clear().args(arguments);
+    command
+}
+
+fn run(command: &mut Command) -> (i32, String, String) {
+    let Output { status, stdout, stderr } = command.output().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    (status.code().unwrap(), text(stdout), text(stderr))
+}
+
+#[test]
+fn every_error_of_a_configuration_is_named_at_once() {
+    let (code, _, errors) = run(&mut baton(&[
+        "check-config",
+        "--election=Orders",
+        "--backend=paper",
+        "--retry-period=soon",
+        "--max-clock-drift=9",
+        "--on-lost=weep",
+        "--listen=here",
+        "--log-level=loud",
+    ]));
+    assert_eq!(code, 2);
+    for named in ["\"Orders\"", "\"paper\"", "\"soon\"", "\"9\"", "\"weep\"", "\"here\"", "\"loud\""] {
+        assert!(errors.contains(named), "{named} is not named in:\n{errors}");
+    }
+    assert_eq!(errors.lines().count(), 7, "{errors}");
+}
+
+#[test]
+fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
+    let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
+    let (code, _, errors) = run(baton(&election).args(["--lease-duration=12s", "--renew-deadline=10s"]));
+    assert_eq!(code, 2);
+    assert!(errors.contains("renew deadline × (1 + drift) must be less than lease duration × (1 − drift)"), "{errors}");
+    let suggested = errors.split("these would pass: ").nth(1).expect("numbers that pass").trim();
+    let (code, drawing, errors) = run(baton(&election).args(suggested.split(' ')));
+    assert_eq!((code, errors.as_str()), (0, ""), "{suggested} passes");
+    assert!(drawing.contains("12s"), "what was asked for is kept where it can be: {drawing}");
+}
+
+#[test]
+fn a_flag_goes_before_the_environment_and_that_before_the_default() {
+    let drawing = |command: &mut Command| run(command).1;
+    let base = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
+    assert!(drawing(&mut baton(&base)).contains("is good for 2s"));
+    assert!(drawing(baton(&base).env("BATON_ANSWER_VALIDITY", "1s")).contains("is good for 1s"));
+    let both = ["--answer-validity=3s"];
+    assert!(drawing(baton(&base).env("BATON_ANSWER_VALIDITY", "1s").args(both)).contains("is good for 3s"));
+    // A Service named baton injects variables of its own; an empty one says nothing.
+    let noise = [("BATON_PORT", "tcp://10.0.0.1:80"), ("BATON_SERVICE_HOST", "10.0.0.1"), ("BATON_ON_LOST", "")];
+    assert!(drawing(baton(&base).envs(noise)).contains("is good for 2s"));
+}
+
+#[test]
+fn file_is_never_chosen_silently() {
+    let (code, _, errors) = run(&mut baton(&["--election=orders"]));
+    assert_eq!(code, 2);
+    assert!(errors.contains("--backend file --directory DIR"), "{errors}");
+    let (code, _, errors) = run(baton(&["--election=orders"]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
+    assert_eq!(code, 2);
+    assert!(errors.contains("KUBERNETES_SERVICE_HOST"), "{errors}");
+}
+
+#[test]
+fn an_unknown_flag_is_an_error_and_help_is_none() {
+    let (code, _, errors) = run(&mut baton(&["run", "--lease-durations=15s"]));
+    assert_eq!(code, 2);
+    assert!(errors.contains("--lease-duration"), "the near one is named: {errors}");
+    assert_eq!(run(&mut baton(&["--help"])).0, 0);
+    assert_eq!(run(&mut baton(&["--version"])).0, 0);
+}
+
+#[test]
+fn status_and_probes_answer_by_their_exit_code() {
+    let rig = Rig::new(Timing::CALM);
+    rig.start("a");
+    let leader = rig.leader();
+    let follower = rig.start("b");
+    rig.hear_enough();
+    for (candidate, code) in [(&leader, 0), (&follower, 1)] {
+        let status = candidate.baton("status");
+        assert_eq!(status.status.code(), Some(code));
+        let body: serde_json::Value = serde_json::from_slice(&status.stdout).unwrap();
+        assert_eq!(body["identity"].as_str(), Some(&*candidate.identity));
+        let probe = |what| run(baton(&["probe", what]).env("BATON_LISTEN", &candidate.listen)).0;
+        assert_eq!(["healthz", "readyz", "leader"].map(probe), [0, 0, code]);
+    }
+}
+
+#[test]
+fn nobody_there_is_69() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    for arguments in [&["status"][..], &["probe", "healthz"], &["stopping"]] {
+        let (code, _, errors) = run(baton(arguments).env("BATON_LISTEN", port.to_string()));
+        assert_eq!(code, 69, "{arguments:?}");
+        assert!(errors.contains(&format!("no answer from a sidecar at {port}")), "{errors}");
+    }
+}
+
+#[test]
+fn rbac_prints_a_role_that_is_limited_to_the_one_lease() {
+    let (code, yaml, _) =
+        run(&mut baton(&["rbac", "--election=orders", "--service-account=shop", "--namespace=sales"]));
+    assert_eq!(code, 0);
+    for line in [
+        "    resourceNames: [\"orders\"]",
+        "    verbs: [\"get\", \"watch\", \"create\", \"update\"]",
+        "    name: \"shop\"",
+        "    namespace: \"sales\"",
+    ] {
+        assert!(yaml.lines().any(|candidate| candidate == line), "{line} is not in\n{yaml}");
+    }
+    assert_eq!(run(&mut baton(&["rbac", "--election=Orders", "--service-account=shop"])).0, 2);
+}
+
+#[test]
+fn version_says_what_was_built() {
+    let (code, text, _) = run(&mut baton(&["version"]));
+    let version: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!((code, version["version"].as_str()), (0, Some(env!("CARGO_PKG_VERSION"))));
+    assert!(version["rustc"].as_str().unwrap().starts_with("rustc 1."), "{text}");
+}

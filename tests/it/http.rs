@@ -1,0 +1,210 @@
+//! The endpoints of a running sidecar, on both listeners, asked byte by byte.
+
+use crate::rig::{Candidate, Rig, Timing, eventually};
+use crate::tidy::listed_metrics;
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const TIMING: Timing = Timing::CALM;
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+/// An answer, taken apart.
+struct Answer {
+    status: u16,
+    head: String,
+    body: String,
+}
+
+impl Answer {
+    fn header(&self, name: &str) -> Option<&str> {
+        let value = |line: &'_ str| line.split_once(": ").filter(|(key, _)| key.eq_ignore_ascii_case(name)).is_some();
+        self.head.lines().find(|line| value(line)).and_then(|line| line.split_once(": ")).map(|(_, value)| value)
+    }
+
+    fn json(&self) -> Value {
+        assert!(self.body.ends_with("}\n"), "a body ends in a newline: {:?}", self.body);
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+/// Sends a request with these further headers, and reads the answer to its end.
+fn send(address: &str, request: &str, headers: &str) -> Answer {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(AT_ONCE)).unwrap();
+    let host = if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
+    write!(stream, "{request} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n").unwrap();
+    let mut text = String::new();
+    stream.read_to_string(&mut text).unwrap();
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer to {request}: {text:?}"));
+    let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+    Answer { status, head: head.to_owned(), body: body.to_owned() }
+}
+
+fn get(address: &str, path: &str) -> Answer {
+    send(address, &format!("GET {path}"), "")
+}
+
+/// A rig with a leader and a follower in it.
+fn pair(rig: &Rig) -> [std::sync::Arc<Candidate>; 2] {
+    rig.start("a");
+    let leader = rig.leader();
+    let follower = rig.start("b");
+    eventually(AT_ONCE, "the other one follows", || rig.stands(&follower, "following"));
+    rig.hear_enough();
+    [leader, follower]
+}
+
+#[test]
+fn leader_says_in_status_header_and_body_who_leads() {
+    let rig = Rig::new(TIMING);
+    let [leader, follower] = pair(&rig);
+    let yes = get(&leader.listen, "/leader");
+    let body = yes.json();
+    assert_eq!(yes.status, 200);
+    assert_eq!(yes.header("cache-control"), Some("no-store"));
+    assert_eq!(yes.header("fencing-token"), body["token"].as_str());
+    assert_eq!(body["token"].as_str().map(|token| token.parse::<u128>().is_ok()), Some(true));
+    assert_eq!(body["valid_for_ms"], 500);
+    assert_eq!((&body["standing"], &body["is_leader"]), (&"leading".into(), &true.into()));
+    assert_eq!((body["leader"].as_str(), body["leader_name"].as_str()), (Some(&*leader.identity), Some("a")));
+    assert_eq!((&body["election"], &body["backend"]), (&"orders".into(), &"file".into()));
+
+    let no = get(&follower.listen, "/leader");
+    let body = no.json();
+    assert_eq!((no.status, no.header("fencing-token")), (503, None));
+    assert_eq!((&body["standing"], &body["token"]), (&"following".into(), &Value::Null));
+    assert_eq!((&body["is_leader"], &body["valid_for_ms"]), (&false.into(), &0.into()));
+    assert_eq!(body["leader"].as_str(), Some(&*leader.identity));
+    assert_eq!(body["identity"].as_str(), Some(&*follower.identity));
+}
+
+#[test]
+fn leader_answers_head_and_options_and_refuses_what_it_does_not_know() {
+    let rig = Rig::new(TIMING);
+    let [leader, _] = pair(&rig);
+    for method in ["HEAD", "OPTIONS"] {
+        assert_eq!(send(&leader.listen, &format!("{method} /leader"), "").status, 200, "{method}");
+    }
+    assert_eq!(send(&leader.listen, "HEAD /leader", "").body, "");
+    for (request, status) in [
+        ("POST /leader", 405),
+        ("DELETE /metrics", 405),
+        ("GET /stopping", 405),
+        ("GET /nothing", 404),
+        ("GET /leader?wait=30s", 400),
+        ("GET /leader?promise=yes", 400),
+    ] {
+        let answer = send(&leader.listen, request, "Content-Length: 0\r\n");
+        assert_eq!(answer.status, status, "{request}");
+        assert!(answer.json()["error"].is_string(), "{request}");
+    }
+}
+
+#[test]
+fn an_onlooker_gets_the_same_answer_and_no_promise() {
+    let rig = Rig::new(TIMING);
+    let [leader, follower] = pair(&rig);
+    let glance = get(&leader.listen, "/leader?promise=none");
+    assert_eq!((glance.status, glance.json()["valid_for_ms"].as_u64()), (200, Some(0)));
+    assert_eq!(get(&follower.listen, "/leader?promise=none").status, 503);
+}
+
+#[test]
+fn the_root_answers_as_older_sidecars_did() {
+    let rig = Rig::new(TIMING);
+    let [leader, follower] = pair(&rig);
+    for (candidate, is_leader) in [(&leader, true), (&follower, false)] {
+        let answer = get(&candidate.listen, "/");
+        let body = answer.json();
+        assert_eq!(answer.status, 200);
+        assert_eq!((body["name"].as_str(), body["is_leader"].as_bool()), (Some("a"), Some(is_leader)));
+        assert_eq!(body["node"].as_str(), Some(&*candidate.identity));
+        assert_eq!(body["leader"].as_str(), Some(&*leader.identity));
+        for time in ["timestamp", "last_update"] {
+            assert!(humantime::parse_rfc3339(body[time].as_str().unwrap()).is_ok(), "{time} in {body}");
+        }
+    }
+}
+
+#[test]
+fn the_probe_listener_changes_nothing_and_names_nobody() {
+    let rig = Rig::new(TIMING);
+    let [leader, _] = pair(&rig);
+    for path in ["/healthz", "/readyz"] {
+        assert_eq!(get(&leader.probe_listen, path).body, "ok\n");
+    }
+    assert!(get(&leader.probe_listen, "/version").json()["rustc"].is_string());
+    for request in ["GET /leader", "GET /", "POST /stopping"] {
+        let answer = send(&leader.probe_listen, request, "Baton-Request: 1\r\nContent-Length: 0\r\n");
+        assert_eq!(answer.status, 404, "{request}");
+    }
+    assert!(!get(&leader.probe_listen, "/metrics").body.contains(&leader.identity));
+}
+
+#[test]
+fn stopping_needs_its_header_and_a_loopback_host() {
+    let rig = Rig::new(TIMING);
+    let [leader, _] = pair(&rig);
+    let stopping = |headers: &str| send(&leader.listen, "POST /stopping", &format!("Content-Length: 0\r\n{headers}"));
+    assert_eq!(stopping("").status, 403);
+    assert_eq!(stopping("Host: evil.example\r\nBaton-Request: 1\r\n").status, 403);
+    assert_eq!(get(&leader.listen, "/leader").status, 200, "it still leads");
+    assert_eq!(stopping("Baton-Request: 1\r\n").status, 204);
+    assert_eq!(get(&leader.listen, "/leader").json()["standing"], "resigning");
+}
+
+#[test]
+fn every_metric_is_there_from_the_start_and_in_the_readme() {
+    let rig = Rig::new(TIMING);
+    let [leader, follower] = pair(&rig);
+    for candidate in [&leader, &follower] {
+        let answer = get(&candidate.listen, "/metrics");
+        assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4"));
+        let names = answer.body.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        let told: BTreeSet<_> = names.filter(|name| !name.starts_with("process_")).map(str::to_owned).collect();
+        assert_eq!(told, listed_metrics());
+        for reason in baton::election::Reason::ALL {
+            let series = format!("baton_losses_total{{election=\"orders\",reason=\"{reason}\"}}");
+            assert_eq!(candidate.metric(&series), Some(0.0), "{series}");
+        }
+    }
+    assert_eq!(leader.metric("leader_election_master_status{name=\"orders\"}"), Some(1.0));
+    assert_eq!(follower.metric("baton_is_leader{election=\"orders\"}"), Some(0.0));
+    assert_eq!(follower.metric("baton_has_leader{election=\"orders\"}"), Some(1.0));
+}
+
+#[test]
+fn both_loopbacks_answer_and_the_probe_listener_answers_on_both_families() {
+    let rig = Rig::new(TIMING);
+    let candidate = rig.candidate("a").flag("--listen", "localhost:0").flag("--probe-listen", ":0").start();
+    rig.leader();
+    rig.hear_enough();
+    let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
+    for ip in ["127.0.0.1", "[::1]"] {
+        assert_eq!(get(&format!("{ip}:{}", port(&candidate.listen)), "/leader").status, 200, "{ip}");
+        assert_eq!(get(&format!("{ip}:{}", port(&candidate.probe_listen)), "/healthz").status, 200, "{ip}");
+    }
+}
+
+#[test]
+fn garbage_is_answered_and_forgotten() {
+    let rig = Rig::new(TIMING);
+    let [leader, _] = pair(&rig);
+    let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20));
+    for garbage in ["\r\n\r\n", "GET\r\n\r\n", "\u{0}\u{1}\u{2}\r\n\r\n", "GET /leader HTTP/9.9\r\n\r\n", &long] {
+        let mut stream = TcpStream::connect(&leader.listen).unwrap();
+        stream.set_read_timeout(Some(AT_ONCE)).unwrap();
+        // A sidecar that has heard enough may close the connection before all is written.
+        stream.write_all(garbage.as_bytes()).ok();
+        stream.shutdown(std::net::Shutdown::Write).ok();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).ok();
+        let answer = String::from_utf8_lossy(&answer);
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert!(leader.is_healthy());
+    assert_eq!(get(&leader.listen, "/leader").status, 200);
+}

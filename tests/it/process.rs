@@ -1,0 +1,13 @@
+//! The built sidecar as a process: killed, paused, starved, filled up, restarted; with the prober of the rig
+//! beside every test.
+//!
+//! Each test is a short story over the file store. Upper bounds allow [`crate::rig::NOISE`] beyond what DESIGN 1
+//! promises; exclusion, tokens and silence are judged without allowance when the rig is dropped.
+
+mod crowd;
+mod leaving;
+mod memory;
+mod pausing;
+mod polling;
+mod records;
+mod surroundings;

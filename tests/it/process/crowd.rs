@@ -1,0 +1,85 @@
+//! Many candidates, many elections, much load: and no more transitions than faults.
+
+use crate::rig::{ELECTION, NOISE, Rig, Timing, eventually, throughout};
+use std::collections::BTreeMap;
+use std::hint::spin_loop;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+#[test]
+fn fifty_candidates_have_one_leader_and_then_one_successor() {
+    let rig = Rig::new(Timing::of_ms(3000, 2000, 500, 500));
+    let candidates: Vec<_> = (0..50).map(|number| rig.start(&format!("c{number}"))).collect();
+    let old = rig.leader();
+
+    let used = || candidates.iter().map(|candidate| candidate.processor_time()).sum::<Duration>();
+    let (begun, used_before) = (rig.now(), used());
+    throughout(4 * rig.timing.retry_period, "the leader leads on", || rig.holds(&old));
+    let share = used().saturating_sub(used_before).as_secs_f64() / rig.now().since(begun).as_secs_f64();
+    assert!(share < 0.5, "fifty candidates at rest, asked now and then, used {share:.2} of a processor");
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+
+    let killed = old.kill();
+    let (new, _) = rig.successor(&old, killed, rig.timing.takeover() + 2 * NOISE);
+    throughout(2 * rig.timing.retry_period, "one successor leads on", || rig.holds(&new));
+    assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
+
+#[test]
+fn the_elections_of_one_directory_do_not_touch_each_other() {
+    let rig = Rig::new(Timing::FAST);
+    let elections = ["orders", "orders.v2", "bills", "a"];
+    for election in elections {
+        for name in ["x", "y", "z"] {
+            rig.candidate(&format!("{name}-{election}")).election(election).start();
+        }
+    }
+
+    let leaders = BTreeMap::from(elections.map(|election| (election, rig.leader_of(election))));
+    let killed = leaders["orders"].kill();
+    rig.successor(&leaders["orders"], killed, rig.timing.takeover() + NOISE);
+    for election in elections {
+        let terms = if election == "orders" { 2 } else { 1 };
+        assert_eq!(rig.tokens(election).len(), terms, "{election}");
+        assert_eq!(rig.leader_of(election).election, election);
+    }
+}
+
+#[test]
+fn without_a_fault_there_is_no_transition_however_busy_the_machine() {
+    let rig = Rig::new(Timing::CALM);
+    let leader = rig.start("a");
+    rig.leader();
+    let [b, c] = rig.start_all(["b", "c"]);
+    eventually(NOISE, "the others follow", || rig.stands(&b, "following") && rig.stands(&c, "following"));
+
+    let calm = || rig.holds(&leader) && c.is_healthy();
+    let busy = AtomicBool::new(true);
+    thread::scope(|scope| {
+        let _idle = Idle(&busy);
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while busy.load(Ordering::Relaxed) {
+                    spin_loop();
+                }
+            });
+        }
+        throughout(rig.timing.lease_duration / 2, "the leader leads on", calm);
+        b.kill();
+        throughout(rig.timing.lease_duration / 2, "a follower's death changes nothing", calm);
+        rig.start("d");
+        throughout(rig.timing.lease_duration / 2, "nor does another's birth", calm);
+    });
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+    assert!(leader.events("lost").is_empty());
+}
+
+/// Ends the load also where the test panics under it.
+struct Idle<'a>(&'a AtomicBool);
+
+impl Drop for Idle<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

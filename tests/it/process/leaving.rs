@@ -1,0 +1,103 @@
+//! How a leader goes: killed, asked to stop, asked twice; and what its successor waits for.
+
+use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout, wait_for};
+use std::time::Duration;
+
+/// A release is heard of at once: DESIGN 1.
+const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
+
+#[test]
+fn a_killed_leader_is_succeeded_within_the_bound() {
+    let rig = Rig::new(Timing::FAST);
+    rig.start_all(["a", "b", "c"]);
+
+    let old = rig.leader();
+    let killed = old.kill();
+    rig.successor(&old, killed, rig.timing.takeover() + NOISE);
+}
+
+#[test]
+fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise() {
+    let rig = Rig::new(Timing::SLOW);
+    rig.start_all(["a", "b", "c"]);
+
+    let old = rig.leader();
+    let asked = old.terminate();
+    let released = release(&rig, &old);
+    let (_, succeeded) = rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + NOISE);
+
+    assert_eq!(old.exit_code(NOISE), 0);
+    let last_promise = rig.last_promise(&old);
+    assert!(last_promise > asked, "no promise was open: this run shows nothing");
+    assert!(released >= last_promise, "released at {released:?}, promised until {last_promise:?}");
+    let took = succeeded.since(released);
+    assert!(took <= AFTER_A_RELEASE + NOISE, "the successor led {took:?} after the release");
+    assert_eq!(resigned_because(&old), ["shutdown"]);
+}
+
+#[test]
+fn after_baton_stopping_the_signal_releases_at_once() {
+    let rig = Rig::new(Timing::of_ms(3000, 2000, 300, 1000));
+    rig.start_all(["a", "b", "c"]);
+
+    let old = rig.leader();
+    let asked = rig.now();
+    let stopping = old.baton("stopping");
+    let returned = rig.now();
+    assert!(stopping.status.success(), "{stopping:?}");
+    let last_promise = rig.last_promise(&old);
+    assert!(last_promise > asked, "no promise was open: this run shows nothing");
+    assert!(returned >= last_promise, "returned at {returned:?}, promised until {last_promise:?}");
+    rig.must_be_silent(&old, returned, "`baton stopping` had returned");
+
+    // It keeps the election until its application has ended, of which the signal tells.
+    let held = || rig.holds(&old);
+    throughout(rig.timing.lease_duration, "the election is not released before the signal", held);
+    let signalled = old.terminate();
+    let released = release(&rig, &old);
+    let took = released.since(signalled);
+    assert!(took <= rig.timing.answer_validity.min(NOISE), "the release took {took:?} after the signal");
+    rig.successor(&old, signalled, AFTER_A_RELEASE + NOISE);
+    assert_eq!(old.exit_code(NOISE), 0);
+}
+
+#[test]
+fn a_second_signal_ends_at_once_and_leaves_the_record_alone() {
+    let rig = Rig::new(Timing::of_ms(8000, 6000, 1000, 3000));
+    rig.start_all(["a", "b"]);
+
+    let old = rig.leader();
+    old.terminate();
+    eventually(NOISE, "it has withdrawn", || rig.stands(&old, "resigning"));
+    old.terminate();
+    assert_eq!(old.exit_code(NOISE), 75, "it led, and did not stop cleanly");
+    let held = || rig.holds(&old);
+    throughout(rig.timing.retry_period, "the record is held, to run out", held);
+}
+
+#[test]
+fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing() {
+    let rig = Rig::new(Timing::CALM);
+    let leader = rig.start("a");
+    rig.leader();
+    let [b, c] = rig.start_all(["b", "c"]);
+
+    b.terminate();
+    c.interrupt();
+    assert_eq!(b.exit_code(NOISE), 0);
+    assert_eq!(c.exit_code(NOISE), 0);
+    throughout(rig.timing.retry_period, "the leader leads on", || rig.holds(&leader));
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+}
+
+/// Waits until the record names `old` no longer: a moment after its release, and hardly so.
+#[track_caller]
+fn release(rig: &Rig, old: &Candidate) -> Moment {
+    let within = rig.timing.answer_validity + 2 * NOISE;
+    wait_for(within, "the leader releases", || (!rig.holds(old)).then(|| rig.now()))
+}
+
+fn resigned_because(candidate: &Candidate) -> Vec<String> {
+    let events = candidate.events("resigned");
+    events.iter().filter_map(|event| event["reason"].as_str().map(str::to_owned)).collect()
+}

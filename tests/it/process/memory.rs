@@ -1,0 +1,122 @@
+//! The memory of the last end: a state directory that survives the restart of a container.
+
+use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout};
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PROMISES_RUN_OUT: Duration = Duration::from_secs(5);
+
+#[test]
+fn each_bad_end_doubles_the_wait_before_the_next_campaign() {
+    let rig = Rig::new(Timing::of_ms(2000, 1400, 200, 200));
+    let state = state_directory(&rig);
+    let retry = rig.timing.retry_period;
+    // 2ⁿ·retry after the nth, and never more than a lease.
+    let waits = [Duration::ZERO, 2 * retry, 4 * retry, 8 * retry, rig.timing.lease_duration];
+
+    for (bad_ends, wait) in waits.into_iter().enumerate() {
+        let begun = rig.now();
+        let candidate = rig.candidate("a").state_directory(&state).start();
+        let led = leads(&rig, &candidate);
+        let took = led.since(begun);
+        assert!(took >= wait, "after {bad_ends} bad ends it led after {took:?} already");
+        assert!(took <= wait + 2 * NOISE, "after {bad_ends} bad ends it led only after {took:?}");
+
+        let logged = candidate.events("previous_end");
+        assert_eq!(logged.len(), usize::from(bad_ends > 0), "{}", candidate.output());
+        let series = format!(r#"baton_last_end_info{{election="{ELECTION}",reason="fault"}}"#);
+        assert_eq!(candidate.metric(&series), Some(if bad_ends > 0 { 1.0 } else { 0.0 }));
+
+        candidate.kill();
+        // So that nothing but the damping holds up the next one.
+        clear_away(&rig, &candidate);
+    }
+}
+
+#[test]
+fn a_sidecar_that_was_replaced_alone_ends_with_75_once() {
+    let rig = Rig::new(Timing::FAST);
+    let state = state_directory(&rig);
+
+    let first = rig.candidate("a").state_directory(&state).start();
+    leads(&rig, &first);
+    first.terminate();
+    assert_eq!(first.exit_code(rig.timing.answer_validity + NOISE), 0);
+
+    // Its application was not moved, and may still act on what the first one said.
+    let (code, output) = rig.candidate("a").state_directory(&state).ends();
+    assert_eq!(code, 75, "{output}");
+    assert!(output.contains("previous_end"), "it does not say why: {output}");
+
+    // Now the application has been moved.
+    let third = rig.candidate("a").state_directory(&state).start();
+    leads(&rig, &third);
+}
+
+#[test]
+fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters() {
+    let rig = Rig::new(Timing::FAST);
+    let state = state_directory(&rig);
+    let leader = rig.start("a");
+    rig.leader();
+
+    for _ in 0..2 {
+        let follower = rig.candidate("b").state_directory(&state).start();
+        eventually(NOISE, "it follows", || rig.stands(&follower, "following"));
+        follower.terminate();
+        assert_eq!(follower.exit_code(NOISE), 0);
+    }
+    throughout(rig.timing.retry_period, "the leader leads on", || rig.stands(&leader, "leading"));
+}
+
+#[test]
+fn a_damaged_memory_is_a_warning() {
+    let rig = Rig::new(Timing::FAST);
+    let state = state_directory(&rig);
+    let first = rig.candidate("a").state_directory(&state).start();
+    leads(&rig, &first);
+    first.kill();
+    clear_away(&rig, &first);
+
+    let memory = state.join(ELECTION).join("last-run");
+    for damage in [b"".as_slice(), b"{\"half", b"\xff\xfe\x00"] {
+        assert!(memory.exists(), "there is nothing to damage");
+        fs::write(&memory, damage).expect("it is ours");
+
+        let next = rig.candidate("a").state_directory(&state).start();
+        leads(&rig, &next);
+        throughout(rig.timing.retry_period, "it leads on", || rig.stands(&next, "leading"));
+        let path = memory.to_str().expect("the paths of the rig are UTF-8");
+        let output = next.output();
+        assert!(
+            output.lines().any(|line| line.contains("\"WARN\"") && line.contains(path)),
+            "no warning names {path}: {output}"
+        );
+        next.kill();
+        clear_away(&rig, &next);
+    }
+}
+
+/// Waits until `candidate` leads: the moment.
+#[track_caller]
+fn leads(rig: &Rig, candidate: &Arc<Candidate>) -> Moment {
+    let leader = rig.leader();
+    let led = rig.now();
+    assert_eq!(leader.identity, candidate.identity);
+    led
+}
+
+/// Removes the record of a leader that is dead, as soon as nobody can rely on it any more.
+fn clear_away(rig: &Rig, leader: &Candidate) {
+    let until = rig.last_promise(leader);
+    eventually(PROMISES_RUN_OUT, "its promises have run out", || rig.now() > until);
+    fs::remove_file(rig.store.record_path(ELECTION)).expect("it led");
+}
+
+fn state_directory(rig: &Rig) -> PathBuf {
+    let directory = rig.folder().join("state");
+    fs::create_dir(&directory).expect("the folder is new");
+    directory
+}

@@ -1,0 +1,95 @@
+//! A leader that stands still while time goes on: paused, as a whole machine may be.
+
+use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout, wait_for};
+use std::time::Duration;
+
+/// How long it may take to catch a process inside the lock.
+const CAUGHT: Duration = Duration::from_secs(20);
+
+#[test]
+fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75() {
+    let rig = Rig::new(Timing::FAST);
+    rig.start_all(["a", "b", "c"]);
+
+    let old = rig.leader();
+    let paused = old.pause();
+    rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
+    rig.successor(&old, paused, rig.timing.takeover() + NOISE);
+
+    old.resume();
+    assert_eq!(old.exit_code(NOISE), 75);
+    assert_eq!(old.events("lost")[0]["reason"], "deadline");
+}
+
+#[test]
+fn with_on_lost_stay_it_follows_instead_and_can_lead_again() {
+    let rig = Rig::new(Timing::FAST);
+    for name in ["a", "b"] {
+        rig.candidate(name).flag("--on-lost", "stay").start();
+    }
+
+    let old = rig.leader();
+    let paused = old.pause();
+    let (new, _) = rig.successor(&old, paused, rig.timing.takeover() + NOISE);
+    old.resume();
+    eventually(NOISE, "it follows", || rig.stands(&old, "following"));
+    throughout(rig.timing.retry_period, "it lives on", || old.is_healthy());
+
+    let killed = new.kill();
+    rig.successor(&new, killed, rig.timing.takeover() + NOISE);
+    assert_eq!(rig.tokens(ELECTION).len(), 3, "its second term has a token of its own");
+}
+
+#[test]
+fn a_pause_within_the_slack_changes_nothing() {
+    let rig = Rig::new(Timing::CALM);
+    rig.start_all(["a", "b"]);
+
+    let leader = rig.leader();
+    leader.pause();
+    // Until the promises that it has given have run out: applications ask in vain for a while.
+    let until = rig.last_promise(&leader) + rig.timing.retry_period;
+    eventually(NOISE * 3, "the pause is over", || rig.now() > until);
+    leader.resume();
+
+    assert_eq!(rig.leader().identity, leader.identity);
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+}
+
+#[test]
+fn a_leader_paused_inside_the_file_lock_keeps_everybody_out_and_nothing_else() {
+    let rig = Rig::new(Timing::FAST);
+    let leader = rig.start("a");
+    rig.leader();
+    let followers = rig.start_all(["b", "c"]);
+
+    let paused = wait_for(CAUGHT, "it is caught inside the lock", || pause_inside_lock(&rig, &leader));
+    rig.must_be_silent(&leader, paused + rig.timing.renew_deadline, "its deadline had passed");
+
+    let span = rig.timing.takeover() + NOISE;
+    throughout(span, "nobody else leads, and all are well", || {
+        !rig.succeeded(&leader, paused) && followers.iter().all(|follower| follower.is_healthy())
+    });
+    for follower in &followers {
+        let trouble = follower.events("store_unreachable");
+        assert!(trouble.iter().any(|line| line.to_string().contains("lock")), "{}", follower.output());
+    }
+
+    let resumed = leader.resume();
+    assert_eq!(leader.exit_code(NOISE), 75);
+    // What it wrote last may count anew from now for those who follow.
+    rig.successor(&leader, resumed, rig.timing.takeover() + NOISE);
+}
+
+/// Tries for a while to pause a process between the moments at which it takes the lock and frees it: some
+/// hundred microseconds once a retry period.
+fn pause_inside_lock(rig: &Rig, leader: &Candidate) -> Option<Moment> {
+    let inside = || rig.store.inside_lock(ELECTION) == Some(leader.pid());
+    (0..1000).find(|_| inside())?;
+    let paused = leader.pause();
+    if inside() {
+        return Some(paused);
+    }
+    leader.resume();
+    None
+}

@@ -1,0 +1,169 @@
+//! Ports, directories and disks that are taken, unwritable, away or full.
+
+use crate::rig::{Candidate, Disk, ELECTION, NOISE, Rig, Timing, eventually, throughout, wait_for};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+#[test]
+fn an_address_in_use_is_refused_by_its_name() {
+    let rig = Rig::new(Timing::FAST);
+    let first = rig.start("a");
+    rig.leader();
+
+    for (flag, address) in [("--listen", &first.listen), ("--probe-listen", &first.probe_listen)] {
+        let (code, output) = rig.candidate("b").flag(flag, address).ends();
+        assert_eq!(code, 2, "{flag}: {output}");
+        assert!(output.contains(address), "{flag} {address} is not named: {output}");
+    }
+    throughout(rig.timing.renew_deadline, "the first leads on", || rig.stands(&first, "leading"));
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_refused_by_its_name() {
+    let rig = Rig::new(Timing::FAST);
+    let missing = rig.folder().join("missing");
+    let file = rig.folder().join("file");
+    fs::write(&file, "").expect("the folder is ours");
+    let below = rig.folder().join("read-only");
+    fs::create_dir(&below).expect("the folder is new");
+    let read_only = Disk::mount(&below, "size=64k,ro");
+
+    for directory in [&missing, &file, &read_only.path] {
+        let (code, output) = rig.candidate("a").directory(directory).ends();
+        assert_eq!(code, 2, "{}: {output}", directory.display());
+        assert!(output.contains(path(directory)), "{} is not named: {output}", directory.display());
+    }
+
+    // The same command, where there is a directory.
+    let first = rig.start("a");
+    rig.leader();
+    throughout(rig.timing.renew_deadline, "it leads on", || rig.stands(&first, "leading"));
+}
+
+#[test]
+fn an_outage_within_the_slack_changes_nothing() {
+    let rig = Rig::new(Timing::CALM);
+    rig.start_all(["a", "b"]);
+    let leader = rig.leader();
+
+    let outage = Outage::begin(rig.store.directory());
+    throughout(2 * rig.timing.retry_period, "the leader is well", || leader.is_healthy());
+    outage.end();
+    throughout(rig.timing.renew_deadline, "the leader leads on", || rig.holds(&leader));
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+}
+
+#[test]
+fn a_directory_that_vanishes_costs_one_term_and_no_follower() {
+    let rig = Rig::new(Timing::FAST);
+    let old = rig.start("a");
+    rig.leader();
+    let followers = rig.start_all(["b", "c", "d"]);
+
+    // The same directory again, and then a copy of it: another place on the disk under the same name.
+    let new = survive(&rig, &old, &followers, Outage::end);
+    let followers: Vec<_> = followers.into_iter().filter(|follower| follower.identity != new.identity).collect();
+    survive(&rig, &new, &followers, Outage::end_with_a_copy);
+}
+
+/// Takes the directory away from a leader until it has lost, and gives it back: who leads then.
+fn survive(rig: &Rig, leader: &Candidate, followers: &[Arc<Candidate>], end: fn(Outage)) -> Arc<Candidate> {
+    let outage = Outage::begin(rig.store.directory());
+    let begun = rig.now();
+    rig.must_be_silent(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
+    assert_eq!(leader.exit_code(rig.timing.renew_deadline + NOISE), 75);
+    assert_eq!(leader.events("lost")[0]["reason"], "deadline");
+
+    throughout(rig.timing.takeover(), "the followers stay, are well and do not lead", || {
+        !rig.succeeded(leader, begun)
+            && followers.iter().all(|follower| follower.is_healthy() && follower.probe("/readyz") == 200)
+    });
+    for follower in followers {
+        assert!(!follower.events("store_unreachable").is_empty(), "{}", follower.output());
+    }
+    let ended = rig.now();
+    end(outage);
+    rig.successor(leader, ended, rig.timing.takeover() + NOISE).0
+}
+
+#[test]
+fn a_leader_that_is_asked_to_stop_while_the_directory_is_away_keeps_nobody_waiting() {
+    let rig = Rig::new(Timing::FAST);
+    let old = rig.start("a");
+    rig.leader();
+    let follower = rig.start("b");
+
+    let outage = Outage::begin(rig.store.directory());
+    let asked = old.terminate();
+    assert_eq!(old.exit_code(rig.timing.renew_deadline + NOISE), 0, "its last promise had run out");
+    follower.terminate();
+    assert_eq!(follower.exit_code(NOISE), 0, "it has nothing to give back");
+    outage.end();
+
+    assert!(rig.holds(&old), "what could not be released runs out");
+    rig.start("c");
+    rig.successor(&old, asked, rig.timing.renew_deadline + rig.timing.takeover() + 2 * NOISE);
+}
+
+#[test]
+fn a_full_disk_costs_the_term_and_tears_nothing() {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let disk = Disk::mount(folder.path(), "size=256k");
+    let rig = Rig::at(Timing::FAST, &disk.path);
+    let old = rig.start("a");
+    rig.leader();
+    let followers = rig.start_all(["b", "c"]);
+
+    // Each renewal frees the page of the record before: fill until there is none.
+    let lost = wait_for(rig.timing.renew_deadline * 2 + NOISE, "the leader ends", || {
+        disk.fill();
+        old.ended()
+    });
+    assert_eq!(old.exit_code(NOISE), 75);
+    assert_eq!(old.events("lost")[0]["reason"], "deadline");
+
+    throughout(rig.timing.takeover(), "the followers stay and are well, and the record is whole", || {
+        disk.fill();
+        rig.holds(&old) && followers.iter().all(|follower| follower.is_healthy())
+    });
+    assert!(!rig.succeeded(&old, lost.seen));
+
+    let freed = rig.now();
+    disk.free();
+    rig.successor(&old, freed, rig.timing.takeover() + NOISE);
+    eventually(NOISE, "no unfinished file is left", || {
+        rig.store.files(ELECTION).iter().all(|name| Path::new(name).extension().is_none())
+    });
+}
+
+/// A time in which the store's directory is not there.
+struct Outage {
+    directory: PathBuf,
+    away: PathBuf,
+}
+
+impl Outage {
+    fn begin(directory: &Path) -> Self {
+        let away = directory.with_extension("away");
+        fs::rename(directory, &away).expect("the folder is ours");
+        Self { directory: directory.to_owned(), away }
+    }
+
+    fn end(self) {
+        fs::rename(&self.away, &self.directory).expect("the folder is ours");
+    }
+
+    /// Brings back copies of the files.
+    fn end_with_a_copy(self) {
+        let copy = self.directory.with_extension("copy");
+        let copied = Command::new("cp").arg("-r").args([&self.away, &copy]).status();
+        assert!(copied.expect("coreutils are installed").success());
+        fs::rename(&copy, &self.directory).expect("the folder is ours");
+    }
+}
+
+fn path(path: &Path) -> &str {
+    path.to_str().expect("the paths of the rig are UTF-8")
+}

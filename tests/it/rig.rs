@@ -1,0 +1,256 @@
+//! The rig of the process tests: real sidecars, real signals, and a prober that hears every answer.
+//!
+//! A test makes a [`Rig`], starts candidates in it and does something to them. Whatever they answer to
+//! `GET /leader` and whatever they log is kept on one clock. When the rig is dropped it ends every
+//! process and judges the whole history ([`history::judge`]), so no test can forget to; where anything
+//! failed it prints the story, one line an event. A process that ended and was not asked for its exit
+//! code fails the test too.
+
+mod candidate;
+mod clock;
+mod disk;
+mod history;
+mod journal;
+mod prober;
+mod process;
+mod start;
+mod store;
+
+pub(crate) use candidate::Candidate;
+pub(crate) use clock::{Moment, eventually, throughout, wait_for};
+pub(crate) use disk::Disk;
+use history::{Answer, History, Silence};
+use journal::Journal;
+pub(crate) use start::Start;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+pub(crate) use store::{Store, Timing};
+use tempfile::TempDir;
+
+/// The election of every test that does not need several.
+pub(crate) const ELECTION: &str = "orders";
+
+/// What upper bounds allow beyond the promised time: two cores run other tests (and compilers) beside
+/// this one, and a process may have to wait for them. Exclusion is judged without any allowance.
+pub(crate) const NOISE: Duration = Duration::from_millis(700);
+
+/// How long a leader may take to appear where a test is about something else.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Candidates of one directory, with everything that was heard from them.
+pub(crate) struct Rig {
+    pub(crate) timing: Timing,
+    /// Where the candidates keep their elections.
+    pub(crate) store: Store,
+    folder: TempDir,
+    journal: Arc<Journal>,
+    candidates: Mutex<Vec<Arc<Candidate>>>,
+    probers: Mutex<Vec<JoinHandle<()>>>,
+    silences: Mutex<Vec<Silence>>,
+    /// Candidates of this rig that are probed; the prober slows down as they become many.
+    crowd: Arc<AtomicUsize>,
+}
+
+impl Rig {
+    /// A rig whose candidates meet in a folder of its own.
+    pub(crate) fn new(timing: Timing) -> Self {
+        let folder = TempDir::with_prefix("baton-").expect("temporary folders can be made");
+        let directory = folder.path().join("store");
+        std::fs::create_dir(&directory).expect("the folder is new");
+        Self::in_folder(timing, folder, &directory)
+    }
+
+    /// A rig whose candidates meet in `directory`.
+    pub(crate) fn at(timing: Timing, directory: &Path) -> Self {
+        let folder = TempDir::with_prefix("baton-").expect("temporary folders can be made");
+        Self::in_folder(timing, folder, directory)
+    }
+
+    fn in_folder(timing: Timing, folder: TempDir, directory: &Path) -> Self {
+        Self {
+            timing,
+            store: Store::at(directory),
+            folder,
+            journal: Arc::new(Journal::begin()),
+            candidates: Mutex::default(),
+            probers: Mutex::default(),
+            silences: Mutex::default(),
+            crowd: Arc::default(),
+        }
+    }
+
+    /// A folder for what a test keeps outside the store.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// A candidate to be started, still open to other flags.
+    pub(crate) fn candidate(&self, name: &str) -> Start<'_> {
+        Start::new(self, name)
+    }
+
+    /// Starts a candidate with nothing special about it.
+    pub(crate) fn start(&self, name: &str) -> Arc<Candidate> {
+        self.candidate(name).start()
+    }
+
+    /// Starts several.
+    pub(crate) fn start_all<const N: usize>(&self, names: [&str; N]) -> [Arc<Candidate>; N] {
+        names.map(|name| self.start(name))
+    }
+
+    /// The present moment.
+    pub(crate) fn now(&self) -> Moment {
+        self.journal.clock.now()
+    }
+
+    /// Waits for a candidate that answers "leading" from now on.
+    #[track_caller]
+    pub(crate) fn leader(&self) -> Arc<Candidate> {
+        self.leader_of(ELECTION)
+    }
+
+    /// The same, of an election with a name of its own.
+    #[track_caller]
+    pub(crate) fn leader_of(&self, election: &str) -> Arc<Candidate> {
+        let now = self.now();
+        let leads = |answer: &Answer| answer.asked >= now && answer.leads_in(election);
+        let answer = wait_for(PATIENCE, "a candidate leads", || self.first_answer(leads));
+        self.asked_in(&answer)
+    }
+
+    /// Waits for the first answer "leading" of another than `old` to a question asked after `since`, which has
+    /// to come `within` that time: who gave it, and when.
+    #[track_caller]
+    pub(crate) fn successor(&self, old: &Candidate, since: Moment, within: Duration) -> (Arc<Candidate>, Moment) {
+        let leads = |answer: &Answer| {
+            answer.asked >= since && answer.leads_in(&old.election) && answer.identity() != Some(&old.identity)
+        };
+        let answer = wait_for(PATIENCE, "another candidate leads", || self.first_answer(leads));
+        let took = answer.answered.since(since);
+        assert!(took <= within, "the successor took {took:?}, which is more than {within:?}");
+        (self.asked_in(&answer), answer.answered)
+    }
+
+    /// Whether anybody but `old` was heard leading in answer to a question asked after `since`.
+    pub(crate) fn succeeded(&self, old: &Candidate, since: Moment) -> bool {
+        let leads = |answer: &Answer| {
+            answer.asked >= since && answer.leads_in(&old.election) && answer.identity() != Some(&old.identity)
+        };
+        self.first_answer(leads).is_some()
+    }
+
+    /// Waits until the prober has heard enough for its judgement to mean something: for tests that would be over sooner.
+    #[track_caller]
+    pub(crate) fn hear_enough(&self) {
+        wait_for(PATIENCE, "the prober hears enough", || (!history::is_void(&self.history())).then_some(()));
+    }
+
+    /// Whether a candidate said this of itself when it was last heard.
+    pub(crate) fn stands(&self, candidate: &Candidate, standing: &str) -> bool {
+        let answers = lock(&self.journal.answers);
+        let mut own = answers.iter().rev().filter(|answer| answer.identity() == Some(&candidate.identity));
+        own.next().is_some_and(|answer| answer.standing() == Some(standing))
+    }
+
+    /// Whether the record names a candidate.
+    pub(crate) fn holds(&self, candidate: &Candidate) -> bool {
+        self.store.holder(&candidate.election) == candidate.identity
+    }
+
+    /// The moment at which the record was written that stands there now.
+    pub(crate) fn written(&self, election: &str) -> Moment {
+        self.journal.clock.written(&self.store.record_path(election))
+    }
+
+    /// Until when the last promise that was heard of a candidate is good.
+    pub(crate) fn last_promise(&self, candidate: &Candidate) -> Moment {
+        let answers = lock(&self.journal.answers);
+        let promises = answers.iter().filter(|answer| answer.identity() == Some(&candidate.identity));
+        promises.filter_map(Answer::promised_until).max().expect("it was heard leading")
+    }
+
+    /// The tokens of all terms of an election that were heard of.
+    pub(crate) fn tokens(&self, election: &str) -> BTreeSet<String> {
+        let answers = lock(&self.journal.answers);
+        let leading = answers.iter().filter(|answer| answer.leads_in(election));
+        leading.filter_map(|answer| answer.token().map(str::to_owned)).collect()
+    }
+
+    /// From `since` on no answer of this candidate may say "leading": judged at the end.
+    pub(crate) fn must_be_silent(&self, candidate: &Candidate, since: Moment, why: &str) {
+        let silence = Silence { identity: candidate.identity.clone(), since, why: why.to_owned() };
+        lock(&self.silences).push(silence);
+    }
+
+    fn first_answer(&self, wanted: impl Fn(&Answer) -> bool) -> Option<Answer> {
+        lock(&self.journal.answers).iter().find(|answer| wanted(answer)).cloned()
+    }
+
+    /// The candidate that an answer came from.
+    fn asked_in(&self, answer: &Answer) -> Arc<Candidate> {
+        let candidates = lock(&self.candidates);
+        let found = candidates.iter().find(|candidate| answer.identity() == Some(&candidate.identity));
+        Arc::clone(found.expect("only candidates of this rig answer"))
+    }
+
+    /// Takes a candidate into the rig, and asks it from now on.
+    fn admit(&self, candidate: Candidate) -> Arc<Candidate> {
+        let candidate = Arc::new(candidate);
+        self.crowd.fetch_add(1, Ordering::Relaxed);
+        lock(&self.candidates).push(Arc::clone(&candidate));
+        lock(&self.probers).push(prober::begin(&self.journal, &candidate, &self.crowd));
+        candidate
+    }
+
+    /// What the judge looks at: the answers, and from when on each candidate may not lead any more.
+    fn history(&self) -> History {
+        let candidates = lock(&self.candidates);
+        let ends = candidates.iter().filter_map(|candidate| {
+            let since = candidate.ended()?.seen;
+            Some(Silence { identity: candidate.identity.clone(), since, why: "it had ended".to_owned() })
+        });
+        History {
+            elections: candidates.iter().map(|candidate| candidate.election.clone()).collect(),
+            answers: lock(&self.journal.answers).clone(),
+            silences: lock(&self.silences).iter().cloned().chain(ends).collect(),
+        }
+    }
+
+    /// Ends everything, and says what was wrong with it.
+    fn finish(&self) -> Vec<String> {
+        let candidates = lock(&self.candidates).clone();
+        let mut faults: Vec<String> = candidates.iter().filter_map(|candidate| candidate.unexpected_end()).collect();
+        self.journal.close();
+        for candidate in &candidates {
+            candidate.put_down();
+        }
+        for prober in lock(&self.probers).drain(..) {
+            faults.extend(prober.join().err().map(|_| "a prober panicked".to_owned()));
+        }
+        faults.extend(self.journal.panics());
+        faults.extend(history::judge(&self.history()).iter().map(ToString::to_string));
+        faults
+    }
+}
+
+impl Drop for Rig {
+    #[expect(clippy::print_stderr, reason = "libtest shows it with the failure that is on its way")]
+    fn drop(&mut self) {
+        let faults = self.finish();
+        if thread::panicking() {
+            eprintln!("{}", self.journal.story(&faults));
+        } else {
+            assert!(faults.is_empty(), "{}", self.journal.story(&faults));
+        }
+    }
+}
+
+/// Locks also what a panicking thread has left locked: the story of a failure is told after it.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,60 @@
+//! A running sidecar: its process, and the addresses where it answers.
+
+use super::prober::agent;
+use super::process::Process;
+use std::ops::Deref;
+use std::process::{Command, Output};
+
+pub(crate) struct Candidate {
+    pub(crate) election: String,
+    pub(crate) identity: String,
+    /// Where its application asks.
+    pub(crate) listen: String,
+    /// Where kubelet and Prometheus ask.
+    pub(crate) probe_listen: String,
+    /// Whether its application hangs: then the prober looks on, and asks for no promise.
+    pub(crate) unasked: bool,
+    pub(crate) process: Process,
+}
+
+impl Candidate {
+    /// The status of `/healthz` or `/readyz`; 0 where nobody answers.
+    pub(crate) fn probe(&self, path: &str) -> u16 {
+        let answer = agent().get(format!("http://{}{path}", self.probe_listen)).call();
+        answer.map_or(0, |answer| answer.status().as_u16())
+    }
+
+    /// Alive, and well in its own eyes.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.is_alive() && self.probe("/healthz") == 200
+    }
+
+    /// The value of a metric, named with its labels as it is exposed.
+    pub(crate) fn metric(&self, series: &str) -> Option<f64> {
+        let mut answer = agent().get(format!("http://{}/metrics", self.probe_listen)).call().expect("it answers");
+        let text = answer.body_mut().read_to_string().expect("metrics are text");
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map(|value| value.parse().expect("a number"))
+    }
+
+    /// Has its application ask it once.
+    pub(crate) fn ask(&self) {
+        agent().get(format!("http://{}/leader", self.listen)).call().expect("it answers");
+    }
+
+    /// Runs a subcommand that talks to this sidecar, until it ends.
+    pub(crate) fn baton(&self, subcommand: &str) -> Output {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.env_clear().env("BATON_LISTEN", &self.listen).arg(subcommand);
+        command.output().expect("the program is built")
+    }
+}
+
+/// A candidate is a process: it is killed, paused and waited for as one.
+impl Deref for Candidate {
+    type Target = Process;
+
+    fn deref(&self) -> &Process {
+        &self.process
+    }
+}

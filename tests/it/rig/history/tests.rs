@@ -1,0 +1,176 @@
+//! The judge, judged: a history without fault passes, and each planted fault is found.
+
+use super::{Answer, Body, Heard, History, Rule, Said, Silence, judge};
+use crate::rig::Moment;
+
+#[test]
+fn a_clean_history_passes() {
+    assert_eq!(rules(&clean()), []);
+}
+
+#[test]
+fn two_terms_that_are_valid_at_one_instant_are_found() {
+    let mut history = clean();
+    // The last promise of a is good until 295 ms.
+    history.answers.push(leading("b", 7, 290, 294));
+    assert_eq!(rules(&history), [Rule::Exclusion]);
+}
+
+#[test]
+fn a_promise_counts_from_the_answer_to_the_question_plus_its_time() {
+    let mut history = clean();
+    // Asked in time, but answered only when the last promise of a had run out.
+    history.answers.push(leading("b", 7, 290, 296));
+    // And one whose time was over before the answer came is no promise at all.
+    history.answers.push(leading("a", 5, 190, 500));
+    history.answers.push(leading("b", 7, 480, 490));
+    assert_eq!(rules(&history), []);
+}
+
+#[test]
+fn an_overlap_behind_a_longer_claim_is_found() {
+    let mut history = clean();
+    let mut long = leading("a", 5, 20, 21);
+    said(&mut long).body.valid_for_ms = 1000;
+    history.answers.push(long);
+    history.answers.push(leading("b", 7, 900, 901));
+    assert_eq!(rules(&history), [Rule::Exclusion]);
+}
+
+#[test]
+fn a_token_that_changes_within_a_term_is_found() {
+    let mut history = clean();
+    history.answers.push(leading("a", 6, 200, 201));
+    assert_eq!(rules(&history), [Rule::Exclusion]);
+}
+
+#[test]
+fn a_token_that_falls_or_is_used_twice_is_found() {
+    for token in [4, 5] {
+        let mut history = clean();
+        history.answers.push(leading("b", token, 400, 401));
+        assert_eq!(rules(&history), [Rule::Token], "token {token} after 5");
+    }
+}
+
+#[test]
+fn questions_at_the_same_time_have_no_order() {
+    let mut history = clean();
+    // This answer of a hung for long; b led in the meantime.
+    history.answers.push(leading("b", 7, 500, 501));
+    history.answers.push(leading("a", 5, 290, 700));
+    assert_eq!(rules(&history), []);
+}
+
+#[test]
+fn an_answer_after_the_end_is_found() {
+    let mut history = clean();
+    let since = Moment::from_ms(150);
+    history.silences.push(Silence { identity: "a_1".to_owned(), since, why: "it had ended".to_owned() });
+    assert_eq!(rules(&history), [Rule::Silence]);
+}
+
+#[test]
+fn a_history_without_promises_or_with_few_answers_is_void() {
+    let mut unled = clean();
+    unled.answers.retain(|answer| answer.promised_until().is_none());
+    assert_eq!(rules(&unled), [Rule::Void]);
+
+    let mut short = clean();
+    short.answers.truncate(super::FEWEST_ANSWERS - 1);
+    assert_eq!(rules(&short), [Rule::Void]);
+
+    let mut forgotten = clean();
+    forgotten.elections.insert("bills".to_owned());
+    assert_eq!(rules(&forgotten), [Rule::Void]);
+}
+
+#[test]
+fn an_answer_that_contradicts_itself_is_found() {
+    type Spoil = fn(&mut Said);
+    let spoils: [Spoil; 8] = [
+        |said| said.status = 503,
+        |said| said.body.token = None,
+        |said| "x".clone_into(said.body.token.get_or_insert_default()),
+        |said| said.fencing_token = None,
+        |said| "resigning".clone_into(&mut said.body.standing),
+        |said| said.body.valid_for_ms = 0,
+        |said| said.body.leader = None,
+        |said| said.body.is_leader = false,
+    ];
+    for (number, spoil) in spoils.into_iter().enumerate() {
+        let mut history = clean();
+        let last = history.answers.last_mut().expect("it is not empty");
+        spoil(said(last));
+        assert_eq!(rules(&history), [Rule::Shape], "spoil {number}");
+    }
+}
+
+#[test]
+fn nonsense_is_a_fault_and_no_answer_is_none() {
+    let mut history = clean();
+    let mut answer = leading("a", 5, 195, 196);
+    answer.heard = Heard::Nothing("connection refused".to_owned());
+    history.answers.push(answer.clone());
+    assert_eq!(rules(&history), []);
+
+    answer.heard = Heard::Nonsense("not JSON".to_owned());
+    history.answers.push(answer);
+    assert_eq!(rules(&history), [Rule::Shape]);
+}
+
+/// a leads with token 5 from 0 to 195 ms, and each answer of it is good for 100 ms; b follows.
+fn clean() -> History {
+    let answers =
+        (0..20).flat_map(|n| [following("b", 10 * n + 4, 10 * n + 6), leading("a", 5, 10 * n + 5, 10 * n + 7)]);
+    History { elections: ["orders".to_owned()].into(), answers: answers.collect(), silences: Vec::new() }
+}
+
+fn leading(name: &str, token: u64, asked_ms: u64, answered_ms: u64) -> Answer {
+    let identity = format!("{name}_1");
+    let body = Body {
+        election: "orders".to_owned(),
+        identity: identity.clone(),
+        standing: "leading".to_owned(),
+        is_leader: true,
+        leader: Some(identity),
+        token: Some(token.to_string()),
+        valid_for_ms: 100,
+    };
+    let said = Said { status: 200, fencing_token: body.token.clone(), body };
+    answer(name, asked_ms, answered_ms, said)
+}
+
+fn following(name: &str, asked_ms: u64, answered_ms: u64) -> Answer {
+    let body = Body {
+        election: "orders".to_owned(),
+        identity: format!("{name}_1"),
+        standing: "following".to_owned(),
+        is_leader: false,
+        leader: Some("a_1".to_owned()),
+        token: None,
+        valid_for_ms: 0,
+    };
+    answer(name, asked_ms, answered_ms, Said { status: 503, fencing_token: None, body })
+}
+
+fn answer(name: &str, asked_ms: u64, answered_ms: u64, said: Said) -> Answer {
+    Answer {
+        candidate: name.to_owned(),
+        asked: Moment::from_ms(asked_ms),
+        answered: Moment::from_ms(answered_ms),
+        relied_on: true,
+        heard: Heard::Said(said),
+    }
+}
+
+fn said(answer: &mut Answer) -> &mut Said {
+    match &mut answer.heard {
+        Heard::Said(said) => said,
+        Heard::Nonsense(_) | Heard::Nothing(_) => unreachable!("made with an answer"),
+    }
+}
+
+fn rules(history: &History) -> Vec<Rule> {
+    judge(history).iter().map(|fault| fault.rule).collect()
+}

@@ -1,0 +1,131 @@
+//! What happened in a rig, in the order of one clock: log lines, answers, and what the test did.
+
+use super::clock::{Clock, Moment};
+use super::history::{Answer, Heard};
+use super::lock;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Read};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+
+/// How much of a long story is told: its end.
+const LONGEST_STORY: usize = 400;
+
+const INFALLIBLE: &str = "a String takes everything";
+
+pub(crate) struct Journal {
+    pub(crate) clock: Clock,
+    pub(crate) answers: Mutex<Vec<Answer>>,
+    lines: Mutex<Vec<Line>>,
+    /// The test is over: nobody is asked any more.
+    closed: AtomicBool,
+}
+
+/// A line that a process logged, or a note of what was done to it.
+struct Line {
+    at: Moment,
+    who: String,
+    text: String,
+}
+
+impl Journal {
+    pub(crate) fn begin() -> Self {
+        Self {
+            clock: Clock::start(),
+            answers: Mutex::default(),
+            lines: Mutex::default(),
+            closed: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
+    }
+
+    /// Writes down what happens to `who`, and returns the moment before it happens.
+    pub(crate) fn note(&self, who: &str, what: impl Into<String>) -> Moment {
+        let at = self.clock.now();
+        lock(&self.lines).push(Line { at, who: who.to_owned(), text: what.into() });
+        at
+    }
+
+    /// Notes every line of a process's output until it ends.
+    pub(crate) fn follow(self: &Arc<Self>, who: &str, output: impl Read + Send + 'static) -> JoinHandle<()> {
+        let (journal, who) = (Arc::clone(self), who.to_owned());
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                journal.note(&who, line);
+            }
+        })
+    }
+
+    /// Everything that `who` wrote.
+    pub(crate) fn text(&self, who: &str) -> String {
+        let lines = lock(&self.lines);
+        let own = lines.iter().filter(|line| line.who == who);
+        own.fold(String::new(), |text, line| text + &line.text + "\n")
+    }
+
+    /// The lines that `who` logged with this event.
+    pub(crate) fn events(&self, who: &str, event: &str) -> Vec<Value> {
+        let lines = lock(&self.lines);
+        let own = lines.iter().filter(|line| line.who == who);
+        let parsed = own.filter_map(|line| serde_json::from_str(&line.text).ok());
+        parsed.filter(|line: &Value| line["event"] == event).collect()
+    }
+
+    /// A panic is a fault, however the process went on.
+    pub(crate) fn panics(&self) -> Vec<String> {
+        let lines = lock(&self.lines);
+        let panics = lines.iter().filter(|line| line.text.contains("panicked at"));
+        panics.map(|line| format!("{} panicked: {}", line.who, line.text)).collect()
+    }
+
+    /// The faults, and what led to them.
+    pub(crate) fn story(&self, faults: &[String]) -> String {
+        let mut events: Vec<(Moment, String)> = heard(&lock(&self.answers));
+        events.extend(lock(&self.lines).iter().map(|line| (line.at, format!("{} {}", line.who, line.text))));
+        events.sort_by_key(|(at, _)| *at);
+
+        let mut story = String::from("\n");
+        for fault in faults {
+            writeln!(story, "FAULT {fault}").expect(INFALLIBLE);
+        }
+        let untold = events.len().saturating_sub(LONGEST_STORY);
+        if untold > 0 {
+            writeln!(story, "({untold} earlier events are left out)").expect(INFALLIBLE);
+        }
+        for (at, event) in &events[untold..] {
+            writeln!(story, "{at:?} {event}").expect(INFALLIBLE);
+        }
+        story
+    }
+}
+
+/// The answers of each candidate, equal ones in one line.
+fn heard(answers: &[Answer]) -> Vec<(Moment, String)> {
+    let mut runs: BTreeMap<&str, Vec<(&Answer, usize, Moment)>> = BTreeMap::new();
+    for answer in answers {
+        let own = runs.entry(&answer.candidate).or_default();
+        match own.last_mut().filter(|(first, ..)| same(&first.heard, &answer.heard)) {
+            Some((_, count, until)) => (*count, *until) = (*count + 1, answer.answered),
+            None => own.push((answer, 1, answer.answered)),
+        }
+    }
+    let lines = runs.into_values().flatten().map(|(first, count, until)| {
+        let Answer { candidate, asked, heard, .. } = first;
+        (*asked, format!("{candidate} said {count} times until {until:?}: {heard}"))
+    });
+    lines.collect()
+}
+
+fn same(one: &Heard, other: &Heard) -> bool {
+    one == other || one.to_string() == other.to_string()
+}

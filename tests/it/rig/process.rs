@@ -1,0 +1,179 @@
+//! One process under test: its output, its signals, its end. It never outlives the test.
+
+use super::clock::{Moment, eventually, wait_for};
+use super::journal::Journal;
+use super::lock;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How long the kernel may take for what it does at once.
+const AT_ONCE: Duration = Duration::from_secs(5);
+
+pub(crate) struct Process {
+    /// Its name in the story: unique in a rig, also where a candidate is started again under its name.
+    pub(crate) label: String,
+    pid: Pid,
+    journal: Arc<Journal>,
+    running: Mutex<Running>,
+    /// Whether the test has asked for the exit code, which no test may leave out.
+    end_expected: AtomicBool,
+}
+
+struct Running {
+    child: Child,
+    output: Option<JoinHandle<()>>,
+    end: Option<End>,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct End {
+    /// As a shell counts it: 128 and the signal where one ended the process.
+    pub(crate) code: i32,
+    pub(crate) seen: Moment,
+}
+
+impl Process {
+    pub(crate) fn spawn(name: &str, mut command: Command, journal: &Arc<Journal>) -> Self {
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program is built");
+        let label = format!("{name}[{}]", child.id());
+        let errors = child.stderr.take().expect("it is piped");
+        Self {
+            pid: Pid::from_child(&child),
+            running: Mutex::new(Running { child, output: Some(journal.follow(&label, errors)), end: None }),
+            journal: Arc::clone(journal),
+            end_expected: AtomicBool::new(false),
+            label,
+        }
+    }
+
+    /// SIGKILL. Returns the moment before it; afterwards the process is gone.
+    pub(crate) fn kill(&self) -> Moment {
+        let before = self.signal(Signal::KILL);
+        assert_eq!(self.exit_code(AT_ONCE), 128 + 9);
+        before
+    }
+
+    /// SIGTERM, as kubelet sends it. Returns the moment before it.
+    pub(crate) fn terminate(&self) -> Moment {
+        self.signal(Signal::TERM)
+    }
+
+    /// SIGINT, as Ctrl-C sends it. Returns the moment before it.
+    pub(crate) fn interrupt(&self) -> Moment {
+        self.signal(Signal::INT)
+    }
+
+    /// SIGSTOP. Returns a moment at which nothing in the process moves any more.
+    pub(crate) fn pause(&self) -> Moment {
+        self.signal(Signal::STOP);
+        eventually(AT_ONCE, "every thread has stopped", || self.is_stopped());
+        self.journal.clock.now()
+    }
+
+    /// SIGCONT. Returns the moment before it.
+    pub(crate) fn resume(&self) -> Moment {
+        self.signal(Signal::CONT)
+    }
+
+    /// The exit code, which has to be there `within` the time.
+    #[track_caller]
+    pub(crate) fn exit_code(&self, within: Duration) -> i32 {
+        let what = format!("{} ends", self.label);
+        let end = wait_for(within, &what, || self.ended());
+        self.end_expected.store(true, Ordering::Relaxed);
+        end.code
+    }
+
+    /// How it ended, if it did; its whole output is in the journal then.
+    pub(crate) fn ended(&self) -> Option<End> {
+        let mut running = lock(&self.running);
+        if running.end.is_none() {
+            let status = running.child.try_wait().expect("it is our child")?;
+            let code = status.code().or_else(|| Some(128 + status.signal()?)).expect("it has ended");
+            let seen = self.journal.note(&self.label, format!("has ended with {code}"));
+            running.end = Some(End { code, seen });
+            if let Some(output) = running.output.take() {
+                output.join().expect("reading lines does not panic");
+            }
+        }
+        running.end
+    }
+
+    pub(crate) fn is_alive(&self) -> bool {
+        self.ended().is_none()
+    }
+
+    /// That it ended although no test expected it.
+    pub(crate) fn unexpected_end(&self) -> Option<String> {
+        let end = self.ended().filter(|_| !self.end_expected.load(Ordering::Relaxed))?;
+        Some(format!("{} ended with {}, which no test expected", self.label, end.code))
+    }
+
+    /// Ends it in whatever state it is.
+    pub(crate) fn put_down(&self) {
+        let mut running = lock(&self.running);
+        running.child.kill().expect("it is our child");
+        running.child.wait().expect("it is our child");
+    }
+
+    /// Everything that it wrote to standard error.
+    pub(crate) fn output(&self) -> String {
+        self.journal.text(&self.label)
+    }
+
+    /// What it logged with this event.
+    pub(crate) fn events(&self, event: &str) -> Vec<Value> {
+        self.journal.events(&self.label, event)
+    }
+
+    /// The processor time that it has used.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let fields = self.proc_fields("stat");
+        // In user and in kernel mode, in hundredths of a second (on every Linux: USER_HZ).
+        let ticks = |field: &String| field.parse::<u64>().expect("a count");
+        Duration::from_millis(10 * fields[11..13].iter().map(ticks).sum::<u64>())
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.pid.as_raw_nonzero().get().unsigned_abs()
+    }
+
+    fn signal(&self, signal: Signal) -> Moment {
+        // Under this lock nobody waits for it, so that its number stays its own.
+        let running = lock(&self.running);
+        assert!(running.end.is_none(), "{} ended before it got {signal:?}", self.label);
+        let before = self.journal.note(&self.label, format!("gets {signal:?}"));
+        kill_process(self.pid, signal).expect("it has not been waited for");
+        before
+    }
+
+    /// SIGSTOP reaches the threads one by one.
+    fn is_stopped(&self) -> bool {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it is alive");
+        let mut states = tasks.flatten().map(|task| {
+            let id = task.file_name().into_string().expect("a number");
+            self.proc_fields(&format!("task/{id}/stat")).swap_remove(0)
+        });
+        states.all(|state| state == "T")
+    }
+
+    /// The fields of a stat file from the state on: what stands before may contain blanks.
+    fn proc_fields(&self, file: &str) -> Vec<String> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/{file}", self.pid())).expect("it is alive");
+        let (_, fields) = stat.rsplit_once(") ").expect("the form of proc(5)");
+        fields.split(' ').map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.put_down();
+    }
+}

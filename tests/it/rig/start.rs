@@ -1,0 +1,103 @@
+//! Starting a sidecar: its flags, and the first line that says where it listens.
+
+use super::candidate::Candidate;
+use super::clock::wait_for;
+use super::process::Process;
+use super::{ELECTION, Rig};
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How long a start may take on a busy machine.
+const STARTUP: Duration = Duration::from_secs(10);
+
+/// A sidecar about to be started.
+pub(crate) struct Start<'a> {
+    rig: &'a Rig,
+    name: String,
+    unasked: bool,
+    flags: BTreeMap<&'static str, String>,
+}
+
+impl<'a> Start<'a> {
+    pub(crate) fn new(rig: &'a Rig, name: &str) -> Self {
+        let timing = rig.timing;
+        let start = Self { rig, name: name.to_owned(), unasked: false, flags: BTreeMap::new() };
+        start
+            .flag("--election", ELECTION)
+            .flag("--backend", "file")
+            .directory(rig.store.directory())
+            .flag("--lease-duration", format!("{:?}", timing.lease_duration))
+            .flag("--renew-deadline", format!("{:?}", timing.renew_deadline))
+            .flag("--retry-period", format!("{:?}", timing.retry_period))
+            .flag("--answer-validity", format!("{:?}", timing.answer_validity))
+            .flag("--listen", "127.0.0.1:0")
+            .flag("--probe-listen", "127.0.0.1:0")
+            .flag("--log-format", "json")
+            .flag("--identity-prefix", name)
+    }
+
+    /// Sets a flag, over what is set already.
+    pub(crate) fn flag(mut self, flag: &'static str, value: impl Into<String>) -> Self {
+        self.flags.insert(flag, value.into());
+        self
+    }
+
+    pub(crate) fn election(self, name: &str) -> Self {
+        self.flag("--election", name)
+    }
+
+    pub(crate) fn directory(self, directory: &Path) -> Self {
+        self.flag("--directory", path(directory))
+    }
+
+    pub(crate) fn state_directory(self, directory: &Path) -> Self {
+        self.flag("--state-directory", path(directory))
+    }
+
+    /// Its application never asks: the prober looks on only.
+    pub(crate) fn unasked(mut self) -> Self {
+        self.unasked = true;
+        self
+    }
+
+    /// Starts it, and returns once it has said where it listens.
+    #[track_caller]
+    pub(crate) fn start(self) -> Arc<Candidate> {
+        let process = self.spawn();
+        let first_line = wait_for(STARTUP, "the sidecar says that it starts", || {
+            let end = process.ended();
+            let first_line = process.events("starting").pop();
+            assert!(first_line.is_some() || end.is_none(), "it ended at its start:\n{}", process.output());
+            first_line
+        });
+        let field = |name: &str| first_line[name].as_str().expect("the first line has it").to_owned();
+        self.rig.admit(Candidate {
+            election: field("election"),
+            identity: field("identity"),
+            listen: field("listen"),
+            probe_listen: field("probe_listen"),
+            unasked: self.unasked,
+            process,
+        })
+    }
+
+    /// Starts one that ends by itself, before it takes part: its exit code, and what it wrote.
+    #[track_caller]
+    pub(crate) fn ends(self) -> (i32, String) {
+        let process = self.spawn();
+        (process.exit_code(STARTUP), process.output())
+    }
+
+    fn spawn(&self) -> Process {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+        command.env_clear().arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
+        Process::spawn(&self.name, command, &self.rig.journal)
+    }
+}
+
+fn path(path: &Path) -> String {
+    path.to_str().expect("the paths of the rig are UTF-8").to_owned()
+}

@@ -1,0 +1,76 @@
+//! A stub of the sidecar, for answers that a real one gives only in rare moments.
+//!
+//! One thread on one loopback socket. Each answer closes its connection, so that the next question is the next answer.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::thread;
+use std::time::Duration;
+
+pub(crate) struct Answer {
+    status: &'static str,
+    /// How long the question stays unanswered.
+    after: Duration,
+    valid_for_ms: u64,
+}
+
+const fn answer(status: &'static str, after_ms: u64, valid_for_ms: u64) -> Answer {
+    Answer { status, after: Duration::from_millis(after_ms), valid_for_ms }
+}
+
+/// What no loop may act on.
+const WORTHLESS: [Answer; 3] = [
+    // Not leading, whatever the body says.
+    answer("503 Service Unavailable", 0, 2000),
+    answer("500 Internal Server Error", 0, 2000),
+    // After the loop's own time-out.
+    answer("200 OK", 900, 2000),
+];
+
+/// What a loop may not act on that knows how long an answer holds.
+const SHORT: [Answer; 2] = [
+    // Shorter than a step takes.
+    answer("200 OK", 0, 90),
+    // As good as over when it comes: it holds from the moment at which it was asked for.
+    answer("200 OK", 400, 450),
+];
+
+/// Answers in the order in which they are given, of which only the last is good. The nth has the token n.
+pub(crate) fn answers(reads_validity: bool) -> Vec<Answer> {
+    let short = reads_validity.then_some(SHORT).into_iter().flatten();
+    WORTHLESS.into_iter().chain(short).chain([answer("200 OK", 0, 2000)]).collect()
+}
+
+/// Starts a stub that gives each answer once; where it listens.
+pub(crate) fn start(answers: Vec<Answer>) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
+    let listen = listener.local_addr().expect("it is bound").to_string();
+    thread::spawn(move || {
+        for (token, answer) in (1..).zip(answers) {
+            let (mut stream, _) = listener.accept().expect("it listens");
+            read_question(&stream);
+            thread::sleep(answer.after);
+            // A loop that has given up waiting is not there to be told.
+            stream.write_all(answer.to_http(token).as_bytes()).ok();
+        }
+    });
+    listen
+}
+
+fn read_question(stream: &TcpStream) {
+    let mut lines = BufReader::new(stream).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.is_empty()), "a question has a head that ends");
+}
+
+impl Answer {
+    fn to_http(&self, token: u64) -> String {
+        let Self { status, valid_for_ms, .. } = self;
+        let body = format!(
+            "{{\"standing\":\"leading\",\"is_leader\":true,\"token\":\"{token}\",\"valid_for_ms\":{valid_for_ms}}}\n"
+        );
+        let length = body.len();
+        format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\nfencing-token: {token}\r\n\r\n{body}"
+        )
+    }
+}

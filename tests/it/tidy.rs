@@ -1,0 +1,204 @@
+//! What no compiler holds: purity, one owner for each power, sizes, and lists in README that match the program.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The longest file of the product, in lines: beyond it a file has more than one idea.
+const LONGEST_FILE: usize = 400;
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(path: impl AsRef<Path>) -> String {
+    let path = root().join(path);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Every source file below `folder`, with what stands in it before its tests.
+fn sources(folder: &str) -> Vec<(PathBuf, String)> {
+    let mut found = Vec::new();
+    let mut folders = vec![root().join(folder)];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let text = fs::read_to_string(&path).unwrap();
+                let product = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+                found.push((path.strip_prefix(root()).unwrap().to_owned(), product));
+            }
+        }
+    }
+    assert!(!found.is_empty(), "no sources in {folder}");
+    found.sort();
+    found
+}
+
+/// The lines of code, without comments, that contain `word`, as `file: line`.
+fn uses(sources: &[(PathBuf, String)], word: &str) -> Vec<String> {
+    let code = |line: &&str| !line.trim_start().starts_with("//");
+    sources
+        .iter()
+        .flat_map(|(path, text)| text.lines().filter(code).map(move |line| (path, line)))
+        .filter(|(_, line)| line.contains(word))
+        .map(|(path, line)| format!("{}: {}", path.display(), line.trim()))
+        .collect()
+}
+
+#[test]
+fn the_election_is_pure() {
+    let mut pure = sources("src/election");
+    for file in ["src/election.rs", "src/identity.rs", "src/claim.rs"] {
+        pure.push((file.into(), sources("src").into_iter().find(|(path, _)| path == Path::new(file)).unwrap().1));
+    }
+    let banned = [
+        "async ",
+        ".await",
+        "tokio",
+        "kube",
+        "axum",
+        "HashMap",
+        "HashSet",
+        "Clock",
+        "SystemTime",
+        "std::fs",
+        "std::net",
+    ];
+    for word in banned {
+        assert_eq!(uses(&pure, word), [""; 0], "{word} in the pure half");
+    }
+}
+
+#[test]
+fn the_pure_half_depends_on_nothing_that_does_input_or_output() {
+    let output = Command::new(env!("CARGO"))
+        .args(["tree", "--locked", "--offline", "--no-default-features", "--edges", "normal", "--prefix", "none"])
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tree = String::from_utf8(output.stdout).unwrap();
+    let crates: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert!(crates.contains("thiserror"), "this is no tree:\n{tree}");
+    for banned in ["tokio", "kube", "axum", "hyper", "rustix", "libc", "mio", "socket2"] {
+        assert!(!crates.contains(banned), "{banned} is in the graph of the pure half:\n{tree}");
+    }
+}
+
+#[test]
+fn each_power_has_one_owner() {
+    let sources = sources("src");
+    let owners = [
+        ("Claim::new(", &["src/election/lease.rs"][..]),
+        ("clock_gettime", &["src/clock.rs"]),
+        ("SystemTime::now", &["src/clock.rs"]),
+        ("process::exit", &["src/watchdog.rs"]),
+        (".publish(", &["src/backend.rs"]),
+        (".promise(", &["src/http.rs"]),
+        ("env::var", &["src/cli.rs"]),
+        ("servers.spawn(", &["src/supervisor.rs"]),
+        ("count_transition(", &["src/metrics.rs", "src/report.rs"]),
+        ("prometheus::", &["src/metrics.rs"]),
+    ];
+    for (power, owners) in owners {
+        let used = uses(&sources, power);
+        assert!(!used.is_empty(), "nobody uses {power}: is it still called so?");
+        for place in used {
+            assert!(owners.iter().any(|owner| place.starts_with(&format!("{owner}:"))), "{power} is used in {place}");
+        }
+    }
+    for task in ["tokio::spawn", "spawn_local", "thread::spawn"] {
+        assert_eq!(uses(&sources, task), [""; 0], "{task} starts what nobody awaits");
+    }
+}
+
+#[test]
+fn every_file_says_what_it_is_and_stays_readable() {
+    let mut all = sources("src");
+    all.extend(sources("tests"));
+    for (path, text) in all {
+        let lines = text.lines().count();
+        assert!(text.starts_with("//! "), "{} does not say at its head what it is", path.display());
+        assert!(lines <= LONGEST_FILE, "{} has {lines} lines", path.display());
+    }
+}
+
+#[test]
+fn the_architecture_names_every_source_file() {
+    let map = read("ARCHITECTURE.md");
+    for (path, _) in sources("src") {
+        let stem = path.file_stem().unwrap().to_str().unwrap();
+        let is_named = stem == "lib" || stem == "build" || map.contains(stem);
+        assert!(is_named, "ARCHITECTURE.md does not name {}", path.display());
+    }
+}
+
+/// What stands between backticks at the start of the first cell of each row of README's table under `heading`.
+fn listed(heading: &str, column: &str) -> BTreeSet<String> {
+    let readme = read("README.md");
+    let section = readme.split(&format!("## {heading}\n")).nth(1).unwrap_or_else(|| panic!("no section {heading}"));
+    let section = section.split("\n## ").next().unwrap();
+    let table = section.split(&format!("| {column} |")).nth(1).unwrap_or_else(|| panic!("no table of {column}"));
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    rows.map(|row| row.trim_start_matches("| ").split(" |").next().unwrap().trim_matches('`').to_owned()).collect()
+}
+
+fn help(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_baton")).args(arguments).arg("--help").output().unwrap();
+    assert!(output.status.success());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn first_words(text: &str, pattern: &str) -> BTreeSet<String> {
+    let pattern = regex::Regex::new(pattern).unwrap();
+    pattern.captures_iter(text).map(|found| found[1].to_owned()).collect()
+}
+
+#[test]
+fn readme_lists_the_flags_that_there_are_each_with_its_variable() {
+    let told = first_words(&help(&["run"]), r"(?m)^ +(?:-\w, )?(--[a-z-]+)");
+    let told: BTreeSet<_> = told.into_iter().filter(|flag| flag != "--help").collect();
+    let listed: BTreeSet<_> =
+        listed("Command line", "flag").iter().map(|row| row.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(told, listed);
+    let variables =
+        first_words(&help(&["run"]).split_whitespace().collect::<Vec<_>>().join(" "), r"env: (BATON_[A-Z_]+)=");
+    let expected: BTreeSet<_> = told
+        .iter()
+        .map(|flag| format!("BATON_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase()))
+        .collect();
+    assert_eq!(variables, expected);
+}
+
+#[test]
+fn readme_lists_the_subcommands_that_there_are() {
+    let commands = help(&[]);
+    let commands = commands.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap().to_owned();
+    let told = first_words(&commands, r"(?m)^  ([a-z][a-z-]+) ");
+    let listed: BTreeSet<_> =
+        listed("Command line", "subcommand").iter().map(|row| row.split(' ').next().unwrap().to_owned()).collect();
+    assert_eq!(told, listed);
+}
+
+#[test]
+fn readme_lists_the_exit_codes_that_there_are() {
+    let codes: BTreeSet<_> = baton::exit::Exit::ALL.iter().map(|exit| exit.code().to_string()).collect();
+    assert_eq!(codes, listed("Command line", "exit code"));
+}
+
+#[test]
+fn readme_lists_every_reason() {
+    let readme = read("README.md");
+    for reason in baton::election::Reason::ALL {
+        assert!(readme.contains(&format!("`{reason}`")), "README does not name {reason}");
+    }
+}
+
+/// Metrics and endpoints are compared with what a running sidecar serves, in `http.rs`.
+pub(crate) fn listed_metrics() -> BTreeSet<String> {
+    listed("Metrics", "metric").iter().map(|row| row.split('{').next().unwrap().trim_matches('`').to_owned()).collect()
+}
