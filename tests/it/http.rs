@@ -20,8 +20,8 @@ struct Answer {
 
 impl Answer {
     fn header(&self, name: &str) -> Option<&str> {
-        let value = |line: &'_ str| line.split_once(": ").filter(|(key, _)| key.eq_ignore_ascii_case(name)).is_some();
-        self.head.lines().find(|line| value(line)).and_then(|line| line.split_once(": ")).map(|(_, value)| value)
+        let mut headers = self.head.lines().filter_map(|line| line.split_once(": "));
+        headers.find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
     fn json(&self) -> Value {

@@ -1,4 +1,5 @@
 //! The only test crate: one link step, and this list says what belongs where.
+#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure that it has to show")]
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
 /// Stories of the pure machine, read aloud: what it says to what it hears.

@@ -10,4 +10,5 @@ mod memory;
 mod pausing;
 mod polling;
 mod records;
+mod stuck;
 mod surroundings;

@@ -157,7 +157,7 @@ impl Stage {
     fn written(&self, text: &str) -> Result<Snapshot, String> {
         let write = self.asked.as_ref().ok_or("nothing was written")?;
         let number = number(text)?;
-        let uid = write.over.as_ref().map_or("uid-a".into(), |over| over.uid.clone());
+        let uid = write.over.as_ref().map_or_else(|| "uid-a".into(), |over| over.uid.clone());
         let record = Record {
             holder: write.holder.clone(),
             duration: Some(write.duration),
@@ -232,7 +232,7 @@ fn spell_standing(standing: &Standing) -> String {
 
 fn spell_request(request: &LeaseRequest) -> String {
     let LeaseRequest::Write(write) = request else { return "> read".to_owned() };
-    let over = write.over.as_ref().map_or("create".to_owned(), |over| format!("replace v{}", over.number));
+    let over = write.over.as_ref().map_or_else(|| "create".to_owned(), |over| format!("replace v{}", over.number));
     let intent = match write.intent {
         Intent::Acquire => "acquire",
         Intent::Renew => "renew",

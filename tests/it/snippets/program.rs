@@ -12,7 +12,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -110,7 +110,7 @@ impl Program {
         if !language.compile.is_empty() {
             let compiler = program.spawn(language.compile, "");
             let succeeded = wait_for(COMPILING, "the loop is compiled", || compiler.ended());
-            assert!(succeeded, "the {} loop does not compile:\n{}", language.tag, compiler.output());
+            assert!(succeeded, "README's {} loop does not compile", language.tag);
         }
         program
     }
@@ -154,6 +154,7 @@ pub(crate) struct Running {
     child: Mutex<Child>,
     group: Pid,
     lines: Arc<Mutex<Vec<Line>>>,
+    readers: Vec<JoinHandle<()>>,
 }
 
 struct Line {
@@ -164,9 +165,11 @@ struct Line {
 impl Running {
     fn follow(mut child: Child) -> Self {
         let lines = Arc::default();
-        read(child.stdout.take().expect("it is piped"), &lines);
-        read(child.stderr.take().expect("it is piped"), &lines);
-        Self { group: Pid::from_child(&child), child: Mutex::new(child), lines }
+        let readers = vec![
+            read(child.stdout.take().expect("it is piped"), &lines),
+            read(child.stderr.take().expect("it is piped"), &lines),
+        ];
+        Self { group: Pid::from_child(&child), child: Mutex::new(child), lines, readers }
     }
 
     /// What it did: `work TOKEN` for each step.
@@ -190,11 +193,6 @@ impl Running {
         let mut child = self.child.lock().expect("waiting does not panic");
         child.try_wait().expect("it is our child").map(|status| status.success())
     }
-
-    fn output(&self) -> String {
-        let lines = self.lines.lock().expect("reading lines does not panic");
-        lines.iter().fold(String::new(), |text, line| text + &line.text + "\n")
-    }
 }
 
 impl Drop for Running {
@@ -204,8 +202,13 @@ impl Drop for Running {
             kill_process_group(self.group, Signal::KILL).expect("it has not been waited for");
             self.child.lock().expect("waiting does not panic").wait().expect("it is our child");
         }
+        for reader in self.readers.drain(..) {
+            reader.join().expect("reading lines does not panic");
+        }
         if thread::panicking() {
-            eprintln!("what the loop wrote:\n{}", self.output());
+            let lines = self.lines.lock().expect("reading lines does not panic");
+            let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
+            eprintln!("what was written:\n{text}");
         }
     }
 }
@@ -217,12 +220,12 @@ impl Line {
 }
 
 /// A thread for each pipe: it ends with the processes that hold the other end.
-fn read(pipe: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<Line>>>) {
+fn read(pipe: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<Line>>>) -> JoinHandle<()> {
     let lines = Arc::clone(lines);
     thread::spawn(move || {
         for text in BufReader::new(pipe).lines().map_while(Result::ok) {
             let line = Line { read_at: Instant::now(), text };
             lines.lock().expect("reading lines does not panic").push(line);
         }
-    });
+    })
 }

@@ -1,0 +1,59 @@
+//! A sidecar whose thread hangs: strace holds it in a system call while the rest of the process goes on.
+
+use crate::rig::{NOISE, Rig, Timing, throughout, wait_for};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// What the watchdog adds to the deadline: two looks, half a second apart.
+const TWO_LOOKS: Duration = Duration::from_millis(500);
+
+/// A strace that holds the main thread of a process for a minute at its next wait for events.
+struct Hold(Child);
+
+impl Hold {
+    fn begin(pid: u32) -> Self {
+        let strace = Command::new("strace")
+            .args(["--quiet=all", "--output=/dev/null", "--trace=epoll_wait"])
+            .args(["--inject=epoll_wait:delay_exit=60000000", &format!("--attach={pid}")])
+            .stderr(Stdio::inherit())
+            .spawn();
+        Self(strace.expect("strace is installed"))
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.0.kill().expect("it is our child");
+        self.0.wait().expect("it is our child");
+    }
+}
+
+#[test]
+fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog() {
+    let rig = Rig::new(Timing::FAST);
+    rig.start_all(["a", "b"]);
+    let leader = rig.leader();
+    let since = rig.now();
+    let hold = Hold::begin(leader.pid());
+    let bound = rig.timing.renew_deadline + TWO_LOOKS + NOISE;
+    let lost = wait_for(bound, "the watchdog ends it", || leader.events("lost").pop());
+    assert_eq!(lost["reason"], "fault");
+    // Its end is told to whoever traces it first, and strace is asleep.
+    drop(hold);
+    assert_eq!(leader.exit_code(NOISE), 75);
+    rig.successor(&leader, since, rig.timing.takeover() + NOISE);
+}
+
+#[test]
+fn a_follower_whose_thread_hangs_is_left_alone() {
+    let rig = Rig::new(Timing::FAST);
+    rig.start("a");
+    let leader = rig.leader();
+    let follower = rig.start("b");
+    let _hold = Hold::begin(follower.pid());
+    // Nothing is at stake: it claims nothing, and nobody's application has to be moved.
+    let beyond = rig.timing.lease_duration + TWO_LOOKS;
+    throughout(beyond, "both are alive, and the leader leads", || {
+        follower.is_alive() && leader.is_alive() && rig.holds(&leader)
+    });
+}
