@@ -230,9 +230,9 @@ impl<E: Election> Driver<E> {
     fn obey(&mut self, command: Command) {
         let now = Clock.now();
         match command {
-            Command::Withdraw { for_good, done } => {
+            Command::Withdraw { how, for_good, done } => {
                 self.is_ending |= for_good;
-                self.election.withdraw();
+                self.election.withdraw(how);
                 self.seat.publisher.publish(self.election.standing(), now);
                 done.send(self.seat.publisher.promised_until().unwrap_or(now)).ok();
             }

@@ -50,14 +50,24 @@ pub trait Election {
     /// From `from` on, try to lead.
     fn campaign(&mut self, from: Instant);
 
-    /// Promise nothing more and do not try to lead; what is held stays held, and is renewed.
-    fn withdraw(&mut self);
+    /// Promise nothing more and do not try to lead; what is held stays held.
+    fn withdraw(&mut self, how: Withdrawal);
 
     /// Give back what is ours, and do not try to lead. To be called when the last promise has run out.
     fn release(&mut self, reason: Reason, now: Instant);
 
     /// Whether nothing of ours is, or may be, in the store, and nothing is in flight.
     fn is_at_rest(&self) -> bool;
+}
+
+/// What becomes of a claim that is withdrawn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Withdrawal {
+    /// It is renewed until somebody orders its release, however long that takes.
+    Renewing,
+    /// Its release follows when the last promise has run out, which is before its deadline: a renewal on the way would
+    /// only keep the release waiting.
+    Releasing,
 }
 
 /// A request to a store, as the driver and the metrics see it.

@@ -9,6 +9,7 @@ use crate::build;
 use crate::claim::{Answer, Promise, Reader, Told};
 use crate::clock::Clock;
 use crate::config::ElectionName;
+use crate::election::Withdrawal;
 use crate::identity::Identity;
 use crate::metrics::{self, Metrics};
 use axum::Router;
@@ -189,7 +190,7 @@ async fn stopping(State(Desk(desk)): State<Desk>, headers: HeaderMap) -> Respons
         let message = "this needs the header Baton-Request: 1 and a loopback Host, so that no web page can send it";
         return error(StatusCode::FORBIDDEN, message);
     }
-    match desk.control.withdraw_for_good().await {
+    match desk.control.withdraw_for_good(Withdrawal::Renewing).await {
         Ok(promised_until) => {
             Clock.sleep_until(promised_until).await;
             StatusCode::NO_CONTENT.into_response()

@@ -11,7 +11,7 @@ use crate::config::{Backend, Config};
 use crate::election::lease::Lease;
 use crate::election::record::LeaseRequest;
 use crate::election::timing::Jitter;
-use crate::election::{Reason, Request as _};
+use crate::election::{Reason, Request as _, Withdrawal};
 use crate::exit::Exit;
 use crate::http::{self, Desk, Parts};
 use crate::identity::Identity;
@@ -183,7 +183,7 @@ async fn stop(
     patience: Duration,
 ) -> Exit {
     let release = async {
-        let promised_until = control.withdraw_for_good().await?;
+        let promised_until = control.withdraw_for_good(Withdrawal::Releasing).await?;
         Clock.sleep_until(promised_until).await;
         if tokio::time::timeout(patience, control.release(Reason::Shutdown)).await.is_err() {
             tracing::warn!("the store did not confirm the release in time: others wait for the lease to run out");

@@ -4,7 +4,7 @@
 //! has run out, release.
 
 use crate::clock::Instant;
-use crate::election::Reason;
+use crate::election::{Reason, Withdrawal};
 use tokio::sync::{mpsc, oneshot};
 
 /// The driver is gone, and the process is about to end.
@@ -17,7 +17,7 @@ pub struct Over;
 pub(super) enum Command {
     /// Promise nothing more; the answer is when the last promise runs out. `for_good`: no later order to campaign
     /// counts, since the process is about to end.
-    Withdraw { for_good: bool, done: oneshot::Sender<Instant> },
+    Withdraw { how: Withdrawal, for_good: bool, done: oneshot::Sender<Instant> },
     /// Give back what is ours; answered when nothing of ours is in the store.
     Release(Reason, oneshot::Sender<()>),
     /// Try to lead from this instant on.
@@ -35,14 +35,15 @@ pub fn orders() -> (Control, Orders) {
 pub struct Control(mpsc::Sender<Command>);
 
 impl Control {
-    /// Withdraws from leading; returns the instant at which the last promise has run out.
+    /// Withdraws from leading until there is an order to campaign; returns the instant at which the last promise has run
+    /// out.
     pub async fn withdraw(&self) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw { for_good: false, done }).await
+        self.order(|done| Command::Withdraw { how: Withdrawal::Releasing, for_good: false, done }).await
     }
 
     /// The same, for a process that is about to end.
-    pub async fn withdraw_for_good(&self) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw { for_good: true, done }).await
+    pub async fn withdraw_for_good(&self, how: Withdrawal) -> Result<Instant, Over> {
+        self.order(|done| Command::Withdraw { how, for_good: true, done }).await
     }
 
     /// Releases what is ours; returns when nothing of ours is in the store.

@@ -2,7 +2,7 @@
 //!
 //! Touches the file system, and blocks: `file.rs` calls it off the runtime. A read needs no lock, since the record
 //! is only ever replaced by a rename. A write is prepared and synced beside the record before the lock is
-//! taken; inside the lock there is only compare, rename and the folder's sync. The lock file itself is never
+//! taken; inside the lock there is only compare and rename. The lock file itself is never
 //! renamed: with lock and rename on one file two writers can each hold a lock of their own on what was and what is.
 //!
 //! ```text
@@ -225,9 +225,10 @@ impl RecordFile {
             return Err(FileError::OutOfTime { path: self.record.clone() });
         }
         fs::rename(&draft.path, &self.record).map_err(io_error("replace", &self.record))?;
+        drop(lock);
+        // The rename is durable before anybody counts on it; whoever replaces the record meanwhile syncs the same folder.
         let folder = File::open(&self.folder).map_err(io_error("open", &self.folder))?;
         folder.sync_all().map_err(io_error("sync", &self.folder))?;
-        drop(lock);
         Ok(true)
     }
 

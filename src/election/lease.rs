@@ -25,7 +25,7 @@ use crate::clock::Instant;
 use crate::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
 use crate::election::seen::{Knowledge, Seen};
 use crate::election::timing::{Jitter, Timing};
-use crate::election::{Election, Reason, Timer, Transition};
+use crate::election::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::identity::Identity;
 use std::cmp::max;
 use std::collections::VecDeque;
@@ -59,7 +59,7 @@ enum Role {
 #[derive(Debug, Clone, Copy)]
 enum Candidacy {
     Campaigning { from: Instant },
-    Withdrawn,
+    Withdrawn(Withdrawal),
     Releasing(Reason),
 }
 
@@ -102,17 +102,22 @@ impl Lease {
         let (at_once, knowledge) = (self.not_before, self.knowledge);
         let read = (self.read_at, Step::Read);
         let (due, step) = match (&self.role, self.candidacy) {
-            (Role::Unknown, _) | (Role::Following { .. }, Candidacy::Withdrawn) => read,
+            (Role::Unknown, _) | (Role::Following { .. }, Candidacy::Withdrawn(_)) => read,
             // Only what is still ours is released, so an unknown write is read first.
             (_, Candidacy::Releasing(_)) => match knowledge {
                 Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
                 Knowledge::Noted | Knowledge::Fresh if self.is_ours() => (at_once, Step::Write(Intent::Release)),
                 Knowledge::Noted | Knowledge::Fresh => read,
             },
-            (Role::Leading { renew_at, .. }, Candidacy::Campaigning { .. } | Candidacy::Withdrawn) => match knowledge {
-                Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => (*renew_at, Step::Write(Intent::Renew)),
-            },
+            (Role::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing)) => return None,
+            (Role::Leading { renew_at, .. }, Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_)) => {
+                match knowledge {
+                    Knowledge::Contradicted => (at_once, Step::Read),
+                    Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => {
+                        (*renew_at, Step::Write(Intent::Renew))
+                    }
+                }
+            }
             (Role::Following { .. }, Candidacy::Campaigning { from }) => {
                 let take = max(self.free_at(), from);
                 match knowledge {
@@ -168,7 +173,7 @@ impl Lease {
         self.observe(snapshot, now);
         let may_take = match self.candidacy {
             Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
-            Candidacy::Withdrawn | Candidacy::Releasing(_) => false,
+            Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
         };
         self.knowledge = if may_take { Knowledge::Fresh } else { Knowledge::Noted };
         match (ends, self.candidacy) {
@@ -367,7 +372,7 @@ impl Election for Lease {
             (Role::Unknown, _) => Standing::Unknown,
             (Role::Following { leader }, _) => Standing::Following { leader: leader.clone() },
             (Role::Leading { claim, .. }, Candidacy::Campaigning { .. }) => Standing::Leading(*claim),
-            (Role::Leading { claim, .. }, Candidacy::Withdrawn | Candidacy::Releasing(_)) => {
+            (Role::Leading { claim, .. }, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Standing::Resigning(*claim)
             }
         }
@@ -377,9 +382,9 @@ impl Election for Lease {
         self.candidacy = Candidacy::Campaigning { from };
     }
 
-    fn withdraw(&mut self) {
-        if let Candidacy::Campaigning { .. } = self.candidacy {
-            self.candidacy = Candidacy::Withdrawn;
+    fn withdraw(&mut self, how: Withdrawal) {
+        if let Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) = self.candidacy {
+            self.candidacy = Candidacy::Withdrawn(how);
         }
     }
 
@@ -389,10 +394,7 @@ impl Election for Lease {
     }
 
     fn is_at_rest(&self) -> bool {
-        let certain = match self.knowledge {
-            Knowledge::Noted | Knowledge::Fresh => true,
-            Knowledge::Doubtful | Knowledge::Contradicted => false,
-        };
+        let certain = matches!(self.knowledge, Knowledge::Noted | Knowledge::Fresh);
         self.in_flight.is_none() && (self.role == Role::Unknown || certain && !self.is_ours())
     }
 }

@@ -11,8 +11,9 @@ use std::time::Duration;
 
 /// Spreads candidates that wait for the same lease to run out.
 const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(100);
-/// Spreads candidates that saw the same release: small, since the election has no leader meanwhile.
-const SPREAD_AFTER_RELEASE: Duration = Duration::from_millis(20);
+/// Spreads candidates that saw the same release: small, since the election has no leader meanwhile. A lone follower waits
+/// half of it for nothing.
+const SPREAD_AFTER_RELEASE: Duration = Duration::from_millis(5);
 
 /// What was seen, and until when it must be respected.
 #[derive(Debug)]

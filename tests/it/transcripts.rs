@@ -9,7 +9,7 @@ use baton::clock::Instant;
 use baton::election::lease::Lease;
 use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version, Write};
 use baton::election::timing::{Drift, Durations, Jitter, Timing};
-use baton::election::{Election, Reason, Transition};
+use baton::election::{Election, Reason, Transition, Withdrawal};
 use baton::identity::Identity;
 use std::fmt::Write as _;
 use std::fs;
@@ -108,7 +108,8 @@ impl Stage {
         match verb {
             "nothing happens" => self.machine.handle_timeout(now),
             "campaign" => self.machine.campaign(now),
-            "withdraw" => self.machine.withdraw(),
+            "withdraw" => self.machine.withdraw(Withdrawal::Renewing),
+            "withdraw for a release" => self.machine.withdraw(Withdrawal::Releasing),
             "release" => self.machine.release(Reason::Shutdown, now),
             "read" => self.machine.handle_event(LeaseEvent::Read(record(rest)?), now),
             "noticed" => self.machine.handle_event(LeaseEvent::Noticed(record(rest)?), now),
