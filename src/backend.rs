@@ -15,6 +15,9 @@
 
 mod control;
 pub mod file;
+mod kubernetes;
+pub mod lease;
+mod lease_object;
 mod record_file;
 mod vitals;
 

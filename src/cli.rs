@@ -67,7 +67,7 @@ pub struct Sidecar {
 }
 
 /// What `baton rbac` prints for.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Rbac {
     /// The election's name
     #[arg(long, env = "BATON_ELECTION", value_name = "NAME")]
@@ -86,12 +86,21 @@ pub struct Settings {
     /// The election's name, a DNS-1123 subdomain
     #[arg(long, env = "BATON_ELECTION", value_name = "NAME", help_heading = "Election")]
     pub election: Option<String>,
-    /// Where the election is held: file [default: none; it must be said]
+    /// Where the election is held: lease, file [default: lease in a Pod, else it must be said]
     #[arg(long, env = "BATON_BACKEND", value_name = "BACKEND", help_heading = "Election")]
     pub backend: Option<String>,
     /// The directory of the file backend, on a local file system
     #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
+    /// The namespace of the Lease [default: the Pod's own, else the context's]
+    #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME", help_heading = "Election")]
+    pub namespace: Option<String>,
+    /// How to reach the API server [default: in a Pod its service account, else as kubectl]
+    #[arg(long, env = "BATON_KUBECONFIG", value_name = "FILE", help_heading = "Election")]
+    pub kubeconfig: Option<String>,
+    /// The context of the kubeconfig [default: its current one]
+    #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", help_heading = "Election")]
+    pub context: Option<String>,
     /// What the identity begins with [default: the Pod's name (`POD_NAME`), else the host's]
     #[arg(long, env = "BATON_IDENTITY_PREFIX", value_name = "PREFIX", help_heading = "Election")]
     pub identity_prefix: Option<String>,
@@ -143,6 +152,8 @@ pub struct Surroundings {
     pub in_kubernetes: bool,
     /// The Pod's name, where the manifest hands it in.
     pub pod_name: Option<String>,
+    /// The Pod's namespace, where the manifest hands it in.
+    pub pod_namespace: Option<String>,
     /// The machine's name.
     pub host_name: String,
 }
@@ -155,6 +166,7 @@ impl Surroundings {
         Self {
             in_kubernetes: variable("KUBERNETES_SERVICE_HOST").is_some(),
             pod_name: variable("POD_NAME"),
+            pod_namespace: variable("POD_NAMESPACE"),
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
         }
     }

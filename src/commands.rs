@@ -7,6 +7,7 @@ use crate::client::{self, NoAnswer, Question};
 use crate::config::{Config, ConfigError, ElectionName, Listen, OnLost};
 use crate::exit::Exit;
 use crate::http::Version;
+use crate::rbac::Role;
 use crate::report::Chain;
 use hyper::{Method, StatusCode};
 use std::error::Error;
@@ -80,7 +81,10 @@ pub fn stopping(sidecar: &Sidecar) -> Exit {
 /// Prints what an election on Kubernetes needs.
 pub fn rbac(rbac: &Rbac) -> Exit {
     match rbac.election.parse::<ElectionName>() {
-        Ok(_) => say(&Roles(rbac)),
+        Ok(_) => {
+            let Rbac { election, service_account, namespace } = rbac.clone();
+            say(&Role { election, namespace, service_account })
+        }
         Err(mistake) => mistakes(&[mistake]),
     }
 }
@@ -157,44 +161,5 @@ impl Display for Drawing<'_> {
             ),
             OnLost::Stay => write!(f, "with --on-lost=stay nothing moves an application that never asks: let it ask"),
         }
-    }
-}
-
-/// A Role limited to one Lease, and its binding.
-///
-/// Creation is by PUT, which is authorized with the name, so `resourceNames` can limit it too; POST could not be.
-struct Roles<'a>(&'a Rbac);
-
-impl Display for Roles<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Rbac { election, service_account, namespace } = self.0;
-        let in_namespace = |indent: &str| {
-            namespace.as_ref().map_or_else(String::new, |namespace| format!("\n{indent}namespace: {namespace:?}"))
-        };
-        let (of_object, of_subject) = (in_namespace("  "), in_namespace("    "));
-        write!(
-            f,
-            r#"apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata:
-  name: {election:?}{of_object}
-rules:
-  - apiGroups: ["coordination.k8s.io"]
-    resources: ["leases"]
-    resourceNames: [{election:?}]
-    verbs: ["get", "watch", "create", "update"]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata:
-  name: {election:?}{of_object}
-roleRef:
-  apiGroup: rbac.authorization.k8s.io
-  kind: Role
-  name: {election:?}
-subjects:
-  - kind: ServiceAccount
-    name: {service_account:?}{of_subject}"#
-        )
     }
 }

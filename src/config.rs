@@ -42,6 +42,13 @@ pub struct Config {
 /// Where an election is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {
+    /// In a Kubernetes Lease.
+    Lease {
+        /// The cluster.
+        cluster: Cluster,
+        /// The Lease's namespace; `None` for the Pod's mounted one, or the context's.
+        namespace: Option<String>,
+    },
     /// In files of this directory.
     File {
         /// The directory.
@@ -53,9 +60,24 @@ impl Backend {
     /// The backend as flags and JSON spell it.
     pub const fn as_str(&self) -> &'static str {
         match self {
+            Self::Lease { .. } => "lease",
             Self::File { .. } => "file",
         }
     }
+}
+
+/// How an API server is reached.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cluster {
+    /// From a Pod, by its environment and its service account.
+    Pod,
+    /// By a kubeconfig.
+    Kubeconfig {
+        /// The file; `None` for where kubectl looks.
+        path: Option<PathBuf>,
+        /// The context; `None` for the current one.
+        context: Option<String>,
+    },
 }
 
 /// What to do when leadership is lost.
@@ -180,18 +202,12 @@ pub enum ConfigError {
     Election(String),
     /// No backend was named.
     #[error(
-        "no backend is named: pass --backend file --directory DIR; file is never chosen silently, since every machine's \
-         copy would lead"
+        "no backend is named, and this is no Pod: pass --backend lease, or --backend file --directory DIR; file is never \
+         chosen silently, since every machine's copy would lead"
     )]
     NoBackend,
-    /// A Pod, without a word about the backend.
-    #[error(
-        "KUBERNETES_SERVICE_HOST is set, which asks for the lease backend, but this version of baton has only file: pass \
-         --backend file --directory DIR if all copies share that machine"
-    )]
-    NoLease,
     /// No such backend.
-    #[error("backend {0:?} is not known: this version of baton has file")]
+    #[error("backend {0:?} is not known: it is one of lease, file")]
     Backend(String),
     /// The file backend without its directory.
     #[error("the file backend needs a directory: pass --directory DIR or set BATON_DIRECTORY")]
@@ -358,10 +374,24 @@ fn backend(settings: &Settings, surroundings: &Surroundings) -> Result<Backend, 
             let directory = typed(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory)?;
             Ok(Backend::File { directory: PathBuf::from(directory) })
         }
+        Some("lease") => Ok(lease(settings, surroundings)),
         Some(other) => Err(ConfigError::Backend(other.to_owned())),
-        None if surroundings.in_kubernetes => Err(ConfigError::NoLease),
+        None if surroundings.in_kubernetes => Ok(lease(settings, surroundings)),
         None => Err(ConfigError::NoBackend),
     }
+}
+
+/// A Pod uses its service account, unless a kubeconfig is named.
+fn lease(settings: &Settings, surroundings: &Surroundings) -> Backend {
+    let path = typed(settings.kubeconfig.as_ref()).map(PathBuf::from);
+    let context = typed(settings.context.as_ref()).map(str::to_owned);
+    let cluster = if surroundings.in_kubernetes && path.is_none() && context.is_none() {
+        Cluster::Pod
+    } else {
+        Cluster::Kubeconfig { path, context }
+    };
+    let namespace = typed(settings.namespace.as_ref()).or(surroundings.pod_namespace.as_deref());
+    Backend::Lease { cluster, namespace: namespace.map(str::to_owned) }
 }
 
 fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {

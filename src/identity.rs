@@ -48,6 +48,14 @@ impl Identity {
         }
     }
 
+    /// Whoever stands in a record that others write: nobody for an empty text, and for one that could not be ours somebody
+    /// who can still be waited for and named.
+    pub fn lossy(text: &str) -> Option<Self> {
+        let end = text.floor_char_boundary(Self::LONGEST);
+        let clean: String = text[..end].chars().map(|c| if c.is_control() { '?' } else { c }).collect();
+        Self::parse(&clean).ok()
+    }
+
     /// The whole identity.
     pub fn as_str(&self) -> &str {
         &self.0

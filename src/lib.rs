@@ -47,6 +47,8 @@ pub mod logging;
 #[cfg(feature = "sidecar")]
 pub mod metrics;
 #[cfg(feature = "sidecar")]
+pub mod rbac;
+#[cfg(feature = "sidecar")]
 pub mod report;
 #[cfg(feature = "sidecar")]
 pub mod shutdown;

@@ -113,13 +113,17 @@ pub struct Chain<'a>(pub &'a dyn Error);
 
 impl fmt::Display for Chain<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)?;
+        let mut told = self.0.to_string();
         let mut cause = self.0.source();
         while let Some(error) = cause {
-            write!(f, ": {error}")?;
+            let part = error.to_string();
+            // Other crates' errors may have said it already.
+            if !told.contains(&part) {
+                told = format!("{told}: {part}");
+            }
             cause = error.source();
         }
-        Ok(())
+        f.write_str(&told)
     }
 }
 

@@ -4,7 +4,8 @@
 //! 14a) stands in [`stop`]: withdraw, wait until the last promise has run out, release.
 
 use crate::backend::file::FileStore;
-use crate::backend::{Control, Ended, Over, Seat, Vitals, drive, orders};
+use crate::backend::lease::LeaseStore;
+use crate::backend::{Control, Ended, Over, Seat, Store, Vitals, drive, orders};
 use crate::claim::{Publisher, Reader, publish};
 use crate::clock::Clock;
 use crate::config::{Backend, Config};
@@ -45,16 +46,41 @@ pub fn run(config: &Config) -> Exit {
     let (publisher, reader) = publish(config.timing.answer_validity());
     let supervised = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            match Candidate::prepare(config, publisher, reader.clone()) {
-                Ok(Prepared::Candidate(candidate)) => candidate.take_part().await,
-                Ok(Prepared::Exit(exit)) => exit,
-                Err(error) => refuse(&*error),
+            let timing = &config.timing;
+            let (call, retry) = (timing.call_timeout(), timing.retry_period());
+            match &config.backend {
+                Backend::File { directory } => {
+                    let store = FileStore::open(directory, &config.election, call, retry);
+                    supervise(config, store, publisher, reader.clone()).await
+                }
+                Backend::Lease { cluster, namespace } => {
+                    let store = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry).await;
+                    supervise(config, store, publisher, reader.clone()).await
+                }
             }
         })
     }));
     // A call that hangs in the kernel must not keep the process from ending.
     runtime.shutdown_background();
     supervised.unwrap_or_else(|_panic| if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault })
+}
+
+/// Takes part over `store`, if it could be opened.
+async fn supervise<S: Store<Lease>, E: Error>(
+    config: &Config,
+    store: Result<S, E>,
+    publisher: Publisher,
+    reader: Reader,
+) -> Exit {
+    let store = match store {
+        Ok(store) => store,
+        Err(error) => return refuse(&error),
+    };
+    match Candidate::prepare(config, publisher, reader) {
+        Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
+        Ok(Prepared::Exit(exit)) => exit,
+        Err(error) => refuse(&*error),
+    }
 }
 
 /// Surroundings that nothing can be done in: named once, and the end.
@@ -70,7 +96,6 @@ struct Candidate<'a> {
     lifecycle: Lifecycle,
     servers: JoinSet<io::Result<()>>,
     election: Lease,
-    store: FileStore,
     seat: Seat,
     reader: Reader,
     control: Control,
@@ -96,8 +121,6 @@ impl<'a> Candidate<'a> {
         let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
         let identity = Identity::unique(&config.identity_prefix, unique)?;
         let timing = config.timing;
-        let Backend::File { directory } = &config.backend;
-        let store = FileStore::open(directory, &config.election, timing.call_timeout(), timing.retry_period())?;
         let listeners = bind(config.listen, "listen")?;
         let probe_listeners = config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         let (lifecycle, last) = Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
@@ -145,16 +168,14 @@ impl<'a> Candidate<'a> {
             call_timeout: timing.call_timeout(),
             patience_with_refusals: timing.lease_duration(),
         };
-        let candidate =
-            Self { config, signals, lifecycle, servers, election, store, seat, reader, control, vitals, asked };
+        let candidate = Self { config, signals, lifecycle, servers, election, seat, reader, control, vitals, asked };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
     /// Runs until there is a reason to end, and notes it.
-    async fn take_part(self) -> Exit {
-        let Self { config, mut signals, lifecycle, mut servers, election, store, seat, reader, control, vitals, asked } =
-            self;
-        let mut driving = pin!(drive(election, &store, seat));
+    async fn take_part(self, store: &impl Store<Lease>) -> Exit {
+        let Self { config, mut signals, lifecycle, mut servers, election, seat, reader, control, vitals, asked } = self;
+        let mut driving = pin!(drive(election, store, seat));
         let end = tokio::select! {
             ended = &mut driving => after(ended),
             died = servers.join_next() => server_died(died.as_ref(), &reader),
