@@ -1,6 +1,6 @@
 //! The one async loop: a machine of `election` over a real store.
 //!
-//! Touches tokio, `election`, `claim` and the clock; knows no store and takes no decision about the
+//! Touches tokio, `election`, `claim`, `report` and the clock; knows no store and takes no decision about the
 //! election. Start with [`drive`]. The order of a turn matters: what a machine says is published before anything is
 //! awaited, and a request counts from the instant at which it was polled, just before it is sent.
 //!
@@ -44,6 +44,9 @@ pub trait Store<E: Election> {
 
     /// The next news that nobody asked for. It may pend for ever.
     fn next_event(&self) -> impl Future<Output = E::Event>;
+
+    /// Where this is, as a person would look for it.
+    fn place(&self) -> String;
 }
 
 /// Why the outcome of a request is unknown.
@@ -59,8 +62,13 @@ pub enum StoreError {
 
 /// A call that took longer than its share of the renew deadline.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer within {0:?}")]
-struct TimedOut(Duration);
+#[error(
+    "{place} did not answer within {timeout:?}, one call's share of the renew deadline: see whether it is there and not slow"
+)]
+struct TimedOut {
+    place: String,
+    timeout: Duration,
+}
 
 /// What a drive needs besides machine and store.
 #[derive(Debug)]
@@ -152,7 +160,7 @@ async fn call<E: Election, S: Store<E>>(store: &S, request: E::Request, timeout:
     let call = Call { verb: request.verb(), is_renewal: request.is_renewal() };
     let result = match tokio::time::timeout(timeout, store.perform(request)).await {
         Ok(result) => result,
-        Err(_elapsed) => Err(StoreError::Unreachable(Box::new(TimedOut(timeout)))),
+        Err(_elapsed) => Err(StoreError::Unreachable(Box::new(TimedOut { place: store.place(), timeout }))),
     };
     Called { request: call, result, took: Clock.now().since(began) }
 }

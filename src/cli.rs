@@ -61,9 +61,9 @@ pub enum Probe {
 /// Where the sidecar listens.
 #[derive(Debug, Args)]
 pub struct Sidecar {
-    /// The address at which the sidecar listens for its application
-    #[arg(long, env = "BATON_LISTEN", value_name = "ADDR", default_value = "localhost:4040")]
-    pub listen: String,
+    /// The address at which the sidecar listens for its application [default: localhost:4040]
+    #[arg(long, env = "BATON_LISTEN", value_name = "ADDR")]
+    pub listen: Option<String>,
 }
 
 /// What `baton rbac` prints for.

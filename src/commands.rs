@@ -4,7 +4,7 @@
 
 use crate::cli::{Probe, Rbac, Settings, Sidecar, Surroundings};
 use crate::client::{self, NoAnswer, Question};
-use crate::config::{Config, ConfigError, ElectionName, Listen, OnLost};
+use crate::config::{self, Config, ConfigError, ElectionName, Listen, OnLost};
 use crate::exit::Exit;
 use crate::http::Version;
 use crate::rbac::Role;
@@ -17,8 +17,8 @@ use std::time::Duration;
 
 /// How long a question may take that is answered at once.
 const AT_ONCE: Duration = Duration::from_secs(1);
-/// How long `stopping` waits for the last promise to run out; longer ones than this nobody configures.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// How long `stopping` waits for the last promise to run out, which nobody makes longer.
+const PATIENCE: Duration = Duration::from_hours(1);
 
 /// What clap has to say: help goes to standard output and is no mistake.
 pub fn usage(error: &clap::Error) -> Exit {
@@ -95,7 +95,7 @@ pub fn version() -> Exit {
 }
 
 fn answered(sidecar: &Sidecar, question: Question, judge: impl FnOnce(StatusCode, &str) -> Exit) -> Exit {
-    let listen = match sidecar.listen.parse::<Listen>() {
+    let listen = match config::listen(sidecar.listen.as_ref()) {
         Ok(listen) => listen,
         Err(mistake) => return mistakes(&[mistake]),
     };

@@ -3,9 +3,13 @@
 //! Pure but for nothing: it reads no file and no environment. Every mistake is collected, and each one says
 //! what to write instead.
 
+mod error;
+
+pub use error::{ConfigError, Flags};
+
 use crate::cli::{Settings, Surroundings};
-use crate::election::timing::{Drift, Durations, Timing, TimingError};
-use crate::identity::{Identity, IdentityError};
+use crate::election::timing::{Drift, Durations, Timing};
+use crate::identity::Identity;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -33,8 +37,8 @@ pub struct Config {
     pub listen: Listen,
     /// Where kubelet and Prometheus ask.
     pub probe_listen: Option<Listen>,
-    /// How to log.
-    pub log_format: LogFormat,
+    /// How to log; `None` for text on a terminal, else JSON.
+    pub log_format: Option<LogFormat>,
     /// What to log.
     pub log_level: tracing::Level,
 }
@@ -89,11 +93,9 @@ pub enum OnLost {
     Stay,
 }
 
-/// How to log; `Auto` is text on a terminal, else JSON.
+/// How to log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text on a terminal, else JSON.
-    Auto,
     /// Lines for people.
     Text,
     /// Lines for machines.
@@ -188,93 +190,6 @@ impl fmt::Display for Listen {
     }
 }
 
-/// One thing that is wrong, and what would be right.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// No election was named.
-    #[error("no election is named: pass --election NAME or set BATON_ELECTION")]
-    NoElection,
-    /// The name cannot be a Lease's.
-    #[error(
-        "election {0:?} is not a DNS-1123 subdomain: use lower-case letters, digits, '-' and '.', at most 253 of them, \
-         beginning and ending each part with a letter or digit, for example orders-billing"
-    )]
-    Election(String),
-    /// No backend was named.
-    #[error(
-        "no backend is named, and this is no Pod: pass --backend lease, or --backend file --directory DIR; file is never \
-         chosen silently, since every machine's copy would lead"
-    )]
-    NoBackend,
-    /// No such backend.
-    #[error("backend {0:?} is not known: it is one of lease, file")]
-    Backend(String),
-    /// The file backend without its directory.
-    #[error("the file backend needs a directory: pass --directory DIR or set BATON_DIRECTORY")]
-    NoDirectory,
-    /// Not a duration.
-    #[error("--{flag} {text:?} is not a duration: write it like 15s, 500ms or 1m30s")]
-    Duration {
-        /// The flag.
-        flag: &'static str,
-        /// What was typed.
-        text: String,
-    },
-    /// Not a percentage.
-    #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
-    Drift(String),
-    /// Not an address to listen at.
-    #[error("{0:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or [::1]:4040")]
-    Address(String),
-    /// Not one of the words that a flag knows.
-    #[error("--{flag} {text:?} is not known: it is one of {known}")]
-    Word {
-        /// The flag.
-        flag: &'static str,
-        /// What was typed.
-        text: String,
-        /// What could have been.
-        known: &'static str,
-    },
-    /// The identity's prefix would spoil the record.
-    #[error("identity prefix {prefix:?} cannot be used: choose another by --identity-prefix")]
-    Identity {
-        /// The prefix.
-        prefix: String,
-        /// What is wrong with it.
-        source: IdentityError,
-    },
-    /// The durations do not go together.
-    #[error("{0}; these would pass: {1}")]
-    Timing(TimingError, Flags),
-}
-
-/// Durations that pass, written as flags to be pasted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flags(Box<Durations>);
-
-impl fmt::Display for Flags {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written = humantime::format_duration;
-        write!(
-            f,
-            "--lease-duration={} --renew-deadline={} --retry-period={}",
-            Compact(written(self.0.lease_duration)),
-            Compact(written(self.0.renew_deadline)),
-            Compact(written(self.0.retry_period))
-        )
-    }
-}
-
-/// A duration without the spaces that would end a flag: `1m30s`.
-struct Compact(humantime::FormattedDuration);
-
-impl fmt::Display for Compact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_string().replace(' ', ""))
-    }
-}
-
 /// Collects mistakes, so that all of them are named at once.
 #[derive(Default)]
 struct Mistakes(Vec<ConfigError>);
@@ -321,13 +236,18 @@ impl Config {
         let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
         let on_lost = mistakes.word("on-lost", typed(settings.on_lost.as_ref()), &on_lost, "exit, stay");
         let require_polling = mistakes.duration("require-polling", typed(settings.require_polling.as_ref()));
-        let listen = mistakes.keep(typed(settings.listen.as_ref()).unwrap_or("localhost:4040").parse());
+        if let (Some(asked), Some(timing)) = (require_polling, &timing) {
+            let least = timing.answer_validity() + timing.retry_period();
+            mistakes.keep(if asked < least { Err(ConfigError::Polling { asked, least }) } else { Ok(()) });
+        }
+        let listen = mistakes.keep(listen(settings.listen.as_ref()));
         let probe_listen = match typed(settings.probe_listen.as_ref()).unwrap_or(":4041") {
             "none" => Some(None),
             address => mistakes.keep(address.parse()).map(Some),
         };
-        let formats = [("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)];
-        let log_format = mistakes.word("log-format", typed(settings.log_format.as_ref()), &formats, "text, json");
+        let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
+        let log_format = typed(settings.log_format.as_ref());
+        let log_format = log_format.map(|typed| mistakes.word("log-format", Some(typed), &formats, "text, json"));
         let log_level =
             mistakes.word("log-level", typed(settings.log_level.as_ref()), &LEVELS, "error, warn, info, debug, trace");
         match (election, backend, timing, listen, probe_listen) {
@@ -362,6 +282,11 @@ const LEVELS: [(&str, tracing::Level); 5] = [
     ("debug", tracing::Level::DEBUG),
     ("trace", tracing::Level::TRACE),
 ];
+
+/// Where the application asks: what `run` listens at, and the other subcommands ask.
+pub fn listen(flag: Option<&String>) -> Result<Listen, ConfigError> {
+    typed(flag).unwrap_or("localhost:4040").parse()
+}
 
 /// A flag's text; an empty variable is what a template leaves when it has nothing to say.
 fn typed(flag: Option<&String>) -> Option<&str> {
@@ -409,7 +334,7 @@ fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
     }
     let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
     let suggestion = Timing::suggestion(lease_duration, drift);
-    let wrong = |error| ConfigError::Timing(error, Flags(Box::new(suggestion)));
+    let wrong = |error| ConfigError::Timing(error, Flags::new(suggestion));
     Timing::new(durations, drift).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()
 }
 

@@ -168,7 +168,8 @@ async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
     desk.asked.notify_one();
     let (leader, is_leader) = match &answer.told {
         Told::Leading(_) => (Some(&desk.identity), true),
-        Told::Following { leader } => (leader.as_ref(), false),
+        // A former self of the same name may still hold the record: its reader would take that for himself.
+        Told::Following { leader } => (leader.as_ref().filter(|leader| leader.name() != desk.identity.name()), false),
         Told::Unknown | Told::Resigning => (None, false),
     };
     let body = LegacyBody {

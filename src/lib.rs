@@ -7,7 +7,7 @@
 //! ```text
 //!  main ─► supervisor ─► backend::drive ─► election::lease ─► claim ─► clock::Instant
 //!                  │           │  performs requests
-//!                  │           └──► backend::file ─► files
+//!                  │           └──► backend::{lease,file} ─► kube / files
 //!                  ├─► http ─────┐
 //!                  ├─► metrics ──┼──► claim: standing and promise(now), the only way to an answer
 //!                  └─► watchdog ─┘
@@ -50,6 +50,8 @@ pub mod metrics;
 pub mod rbac;
 #[cfg(feature = "sidecar")]
 pub mod report;
+#[cfg(feature = "sidecar")]
+pub mod server;
 #[cfg(feature = "sidecar")]
 pub mod shutdown;
 #[cfg(feature = "sidecar")]

@@ -7,7 +7,7 @@
 //! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease duration: kubelet
 //!   has no back-off for `RestartAllContainers` (151 restarts in 213 s were measured).
 //! * A process whose predecessor here led and ended with 0 exits with 75 once: its container alone was replaced, and
-//!   the application, which may still believe in the last promise's successor, was not moved.
+//!   the application beside it, which may rely on being restarted when leadership goes, was not.
 
 use crate::clock::{Clock, Instant};
 use crate::config::{ElectionName, OnLost};
@@ -15,20 +15,25 @@ use crate::election::Reason;
 use crate::election::timing::Timing;
 use crate::exit::Exit;
 use serde::{Deserialize, Serialize};
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// How long a bad end is held against the ones after it.
 const MEMORY: Duration = Duration::from_mins(10);
 /// More bad ends than this change nothing: the delay has long reached its bound.
 const MOST_REMEMBERED: usize = 16;
 
+/// The last moment that RFC 3339 can write, since 1970.
+const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
+
 /// The memory of this sidecar's runs.
 #[derive(Debug)]
 pub struct Lifecycle {
     path: Option<PathBuf>,
+    /// Held while the process lives.
+    _lock: Option<File>,
     boot_id: String,
     bad_ends: Vec<Duration>,
 }
@@ -49,7 +54,7 @@ pub struct LastEnd {
 
 /// Why the state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot write {}: --state-directory must name a directory in which this user may write", path.display())]
+#[error("cannot use {}: --state-directory must name a directory of this one sidecar's own, in which its user may write", path.display())]
 pub struct LifecycleError {
     path: PathBuf,
     source: io::Error,
@@ -82,8 +87,6 @@ struct Page {
     boot_id: String,
     /// Bad ends since that boot.
     bad_ends: Vec<Duration>,
-    /// When this was written.
-    at: Duration,
     wall: SystemTime,
     /// How the run ended; absent while it runs.
     end: Option<End>,
@@ -102,10 +105,12 @@ impl Lifecycle {
         directory: Option<&Path>,
         election: &ElectionName,
     ) -> Result<(Self, Result<Option<LastEnd>, Forgotten>), LifecycleError> {
-        let path = directory.map(|directory| directory.join(election.as_str()).join("last-run"));
+        let folder = directory.map(|directory| directory.join(election.as_str()));
+        let lock = folder.as_deref().map(lock).transpose()?;
+        let path = folder.map(|folder| folder.join("last-run"));
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
         let page = path.as_deref().map_or(Ok(None), read);
-        let mut this = Self { path, boot_id, bad_ends: Vec::new() };
+        let mut this = Self { path, _lock: lock, boot_id, bad_ends: Vec::new() };
         let last = page.map(|page| page.map(|page| this.remember(page)));
         this.write(None)?;
         Ok((this, last))
@@ -161,7 +166,7 @@ impl Lifecycle {
 
     fn forget_old_ends(&mut self, now: Instant) {
         let now = now.elapsed_since_boot();
-        self.bad_ends.retain(|end| now.saturating_sub(*end) < MEMORY);
+        self.bad_ends.retain(|end| *end <= now && now.saturating_sub(*end) < MEMORY);
         let surplus = self.bad_ends.len().saturating_sub(MOST_REMEMBERED);
         self.bad_ends.drain(..surplus);
     }
@@ -170,13 +175,7 @@ impl Lifecycle {
         let Some(path) = &self.path else {
             return Ok(());
         };
-        let page = Page {
-            boot_id: self.boot_id.clone(),
-            bad_ends: self.bad_ends.clone(),
-            at: Clock.now().elapsed_since_boot(),
-            wall: Clock.wall(),
-            end,
-        };
+        let page = Page { boot_id: self.boot_id.clone(), bad_ends: self.bad_ends.clone(), wall: Clock.wall(), end };
         let text = serde_json::to_vec(&page).expect("a page of texts and numbers is JSON");
         replace(path, &text).map_err(|source| LifecycleError { path: path.clone(), source })
     }
@@ -202,14 +201,27 @@ fn read(path: &Path) -> Result<Option<Page>, Forgotten> {
         }
     };
     let damaged = |source| Forgotten::Damaged { path: path.to_owned(), source };
-    serde_json::from_slice(&text).map(Some).map_err(damaged)
+    let page: Page = serde_json::from_slice(&text).map_err(damaged)?;
+    if page.wall > UNIX_EPOCH + LAST_SECOND {
+        return Err(damaged(serde::de::Error::custom("its time is beyond the year 9999")));
+    }
+    Ok(Some(page))
+}
+
+/// Makes the folder, and locks it against a second sidecar: each would take the other's ends for its own.
+fn lock(folder: &Path) -> Result<File, LifecycleError> {
+    let path = folder.join("lock");
+    let locked = || {
+        fs::create_dir_all(folder)?;
+        let file = File::create(&path)?;
+        file.try_lock()?;
+        Ok(file)
+    };
+    locked().map_err(|source: io::Error| LifecycleError { path: path.clone(), source })
 }
 
 /// Replaces the file by a rename, so that a kill in between leaves the old page or the new one.
 fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    if let Some(folder) = path.parent() {
-        fs::create_dir_all(folder)?;
-    }
     let draft = path.with_extension("tmp");
     fs::write(&draft, text)?;
     fs::rename(&draft, path)

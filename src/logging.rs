@@ -11,12 +11,12 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
 /// Begins to log.
-pub fn start(format: LogFormat, level: Level) {
+pub fn start(format: Option<LogFormat>, level: Level) {
     let terminal = io::stderr().is_terminal();
     let json = match format {
-        LogFormat::Auto => !terminal,
-        LogFormat::Text => false,
-        LogFormat::Json => true,
+        None => !terminal,
+        Some(LogFormat::Text) => false,
+        Some(LogFormat::Json) => true,
     };
     let registry = tracing_subscriber::registry().with(LevelFilter::from_level(level));
     let lines = fmt::layer().with_writer(io::stderr).with_target(false);

@@ -20,18 +20,21 @@ use crate::lifecycle::{LastEnd, Lifecycle};
 use crate::listen::{Listeners, bind};
 use crate::metrics::Metrics;
 use crate::report::{Chain, Reporter};
+use crate::server::{self, ServerError};
 use crate::shutdown::Signals;
 use crate::{logging, watchdog};
-use axum::serve::ListenerExt as _;
 use std::error::Error;
-use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
+use tokio::task::{JoinError, JoinSet, spawn_blocking};
+use tokio::time::timeout;
 use uuid::Uuid;
+
+/// How long the end of a process may wait for its state directory.
+const TIME_TO_REMEMBER: Duration = Duration::from_millis(200);
 
 /// Takes part in the election until the process is to end.
 pub fn run(config: &Config) -> Exit {
@@ -76,7 +79,7 @@ async fn supervise<S: Store<Lease>, E: Error>(
         Ok(store) => store,
         Err(error) => return refuse(&error),
     };
-    match Candidate::prepare(config, publisher, reader) {
+    match Candidate::prepare(config, &store.place(), publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
         Err(error) => refuse(&*error),
@@ -94,7 +97,7 @@ struct Candidate<'a> {
     config: &'a Config,
     signals: Signals,
     lifecycle: Lifecycle,
-    servers: JoinSet<io::Result<()>>,
+    servers: Servers,
     election: Lease,
     seat: Seat,
     reader: Reader,
@@ -108,7 +111,11 @@ enum Prepared<'a> {
     Exit(Exit),
 }
 
+/// The listeners' tasks.
+type Servers = JoinSet<Result<(), ServerError>>;
+
 /// How a run ended.
+#[derive(Debug, Clone, Copy)]
 struct End {
     exit: Exit,
     reason: Reason,
@@ -116,7 +123,12 @@ struct End {
 }
 
 impl<'a> Candidate<'a> {
-    fn prepare(config: &'a Config, publisher: Publisher, reader: Reader) -> Result<Prepared<'a>, Box<dyn Error>> {
+    fn prepare(
+        config: &'a Config,
+        place: &str,
+        publisher: Publisher,
+        reader: Reader,
+    ) -> Result<Prepared<'a>, Box<dyn Error>> {
         let signals = Signals::catch()?;
         let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
         let identity = Identity::unique(&config.identity_prefix, unique)?;
@@ -139,7 +151,7 @@ impl<'a> Candidate<'a> {
             }
         }
         watchdog::start(reader.clone())?;
-        tell_start(config, &identity, &listeners, probe_listeners.as_ref());
+        tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
 
         let (control, orders) = orders();
         let (vitals, asked) = (Vitals::default(), Arc::new(Notify::new()));
@@ -181,16 +193,22 @@ impl<'a> Candidate<'a> {
             died = servers.join_next() => server_died(died.as_ref(), &reader),
             Over = require_polling(config.require_polling, &reader, &control, &vitals, &asked) => fault(&reader),
             () = signals.next() => {
-                let led = reader.published_claim().is_some();
                 let patience = config.timing.call_timeout() * 3;
-                let exit = stop(driving, &control, &mut signals, &reader, patience).await;
-                End { exit, reason: Reason::Shutdown, led }
+                stop(driving, &control, &mut signals, &reader, patience).await
             }
         };
-        if let Err(error) = lifecycle.end(end.exit, end.reason, end.led) {
-            tracing::warn!("{}", Chain(&error));
-        }
+        remember(lifecycle, end).await;
         end.exit
+    }
+}
+
+/// Notes how this run ends, unless that takes longer than the end itself may wait.
+async fn remember(lifecycle: Lifecycle, end: End) {
+    let noted = spawn_blocking(move || lifecycle.end(end.exit, end.reason, end.led));
+    match timeout(TIME_TO_REMEMBER, noted).await {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(error))) => tracing::warn!("{}", Chain(&error)),
+        Ok(Err(_)) | Err(_) => tracing::warn!("the state directory does not answer: how this run ended is not noted"),
     }
 }
 
@@ -202,23 +220,28 @@ async fn stop(
     signals: &mut Signals,
     reader: &Reader,
     patience: Duration,
-) -> Exit {
+) -> End {
+    let led = reader.published_claim().is_some();
+    let clean = End { exit: Exit::Clean, reason: Reason::Shutdown, led };
     let release = async {
         let promised_until = control.withdraw_for_good(Withdrawal::Releasing).await?;
         Clock.sleep_until(promised_until).await;
-        if tokio::time::timeout(patience, control.release(Reason::Shutdown)).await.is_err() {
+        if timeout(patience, control.release(Reason::Shutdown)).await.is_err() {
             tracing::warn!("the store did not confirm the release in time: others wait for the lease to run out");
         }
         Ok::<(), Over>(())
     };
     tokio::select! {
-        _ = release => Exit::Clean,
+        _ = release => clean,
         ended = &mut driving => match ended {
             // By the deadline the last promise has run out too: nothing is left to release, and nobody to be misled.
-            Ended::Lost(Reason::Deadline) | Ended::Refused => Exit::Clean,
-            Ended::Lost(_) => Exit::Lost,
+            Ended::Lost(Reason::Deadline) | Ended::Refused => clean,
+            Ended::Lost(reason) => End { exit: Exit::Lost, reason, led },
         },
-        () = signals.next() => if reader.published_claim().is_some() { Exit::Lost } else { Exit::Clean },
+        () = signals.next() => match reader.published_claim() {
+            Some(_) => End { exit: Exit::Lost, ..clean },
+            None => clean,
+        },
     }
 }
 
@@ -265,11 +288,9 @@ async fn resign_until_asked(reader: &Reader, control: &Control, asked: &Notify) 
     control.campaign(Clock.now()).await
 }
 
-fn serve(servers: &mut JoinSet<io::Result<()>>, listeners: Listeners, router: &axum::Router) {
+fn serve(servers: &mut Servers, listeners: Listeners, router: &axum::Router) {
     for listener in listeners.listeners {
-        // An answer is one small segment, which must not wait for more to send.
-        let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
-        servers.spawn(axum::serve(listener, router.clone()).into_future());
+        servers.spawn(server::serve(listener, router.clone()));
     }
 }
 
@@ -280,7 +301,7 @@ fn after(ended: Ended) -> End {
     }
 }
 
-fn server_died(died: Option<&Result<io::Result<()>, tokio::task::JoinError>>, reader: &Reader) -> End {
+fn server_died(died: Option<&Result<Result<(), ServerError>, JoinError>>, reader: &Reader) -> End {
     tracing::error!(event = "fault", "a listener ended: {died:?}");
     fault(reader)
 }
@@ -304,7 +325,7 @@ fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
     tracing::info!(event = "previous_end", election, reason, code = last.code, at, delay_ms, "{what}");
 }
 
-fn tell_start(config: &Config, identity: &Identity, listeners: &Listeners, probes: Option<&Listeners>) {
+fn tell_start(config: &Config, identity: &Identity, place: &str, listeners: &Listeners, probes: Option<&Listeners>) {
     let listen = listeners.address.to_string();
     let probe_listen = probes.map_or_else(|| "none".to_owned(), |listeners| listeners.address.to_string());
     tracing::info!(
@@ -312,11 +333,11 @@ fn tell_start(config: &Config, identity: &Identity, listeners: &Listeners, probe
         election = config.election.as_str(),
         identity = identity.as_str(),
         backend = config.backend.as_str(),
+        place,
         listen,
         probe_listen,
         version = crate::build::VERSION,
-        "{identity} stands for election {} ({}): ask http://{listen}/leader",
+        "{identity} stands for election {}, held in {place}: ask http://{listen}/leader",
         config.election,
-        config.backend.as_str(),
     );
 }

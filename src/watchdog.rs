@@ -15,6 +15,9 @@ use std::time::Duration;
 /// gets this long to notice by itself.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
 
+/// How long the last line may take.
+const TIME_TO_TELL: Duration = Duration::from_millis(100);
+
 /// Watches the claims that `reader` shows, for as long as the process lives.
 pub fn start(reader: Reader) -> io::Result<()> {
     thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(&reader)).map(drop)
@@ -41,7 +44,13 @@ fn is_overdue(reader: &Reader, now: Instant) -> bool {
 
 #[expect(clippy::exit, clippy::disallowed_methods, reason = "what would return through main is what is stuck")]
 fn end() -> ! {
-    tracing::error!(event = "lost", reason = "fault", "leadership ran out and the driver did not notice: ending");
+    // What is stuck may be stuck in the log, whose lock it then holds: the line gets a thread and a moment of its own.
+    let told = thread::Builder::new().spawn(|| {
+        tracing::error!(event = "lost", reason = "fault", "leadership ran out and the driver did not notice: ending");
+    });
+    if told.is_ok() {
+        thread::sleep(TIME_TO_TELL);
+    }
     std::process::exit(Exit::Lost.code().into())
 }
 

@@ -11,7 +11,7 @@ use crate::election::lease::Lease;
 use crate::election::record::{LeaseEvent, LeaseRequest};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
@@ -30,6 +30,7 @@ pub struct FileStore {
     call_timeout: Duration,
     retry_period: Duration,
     watch: RefCell<Option<Rc<Watch>>>,
+    told_deafness: Cell<bool>,
     /// Another folder has come to stand at the path of the one that is watched.
     moved: Notify,
 }
@@ -68,8 +69,8 @@ impl FileStore {
     ) -> Result<Self, OpenError> {
         let record = RecordFile::open(directory, election)
             .map_err(|source| OpenError { directory: directory.to_owned(), source })?;
-        let (watch, moved) = (RefCell::new(None), Notify::new());
-        Ok(Self { record: Arc::new(record), call_timeout, retry_period, watch, moved })
+        let (watch, told_deafness, moved) = (RefCell::new(None), Cell::new(false), Notify::new());
+        Ok(Self { record: Arc::new(record), call_timeout, retry_period, watch, told_deafness, moved })
     }
 
     /// Runs `work` where it may block.
@@ -104,9 +105,20 @@ impl FileStore {
                         self.watch.replace(Some(Rc::new(watch)));
                         return;
                     }
-                    Err(_away) => tokio::time::sleep(self.retry_period).await,
+                    Err(error) => {
+                        self.tell_deafness(&error);
+                        tokio::time::sleep(self.retry_period).await;
+                    }
                 },
             }
+        }
+    }
+
+    /// Says once why news come late, unless the folder is just away.
+    fn tell_deafness(&self, error: &io::Error) {
+        if error.kind() != io::ErrorKind::NotFound && !self.told_deafness.replace(true) {
+            let (place, sysctl) = (self.place(), "fs.inotify.max_user_instances");
+            tracing::warn!("cannot watch {place}, so changes are seen at the next read only (see {sysctl}): {error}");
         }
     }
 
@@ -145,6 +157,10 @@ impl Store<Lease> for FileStore {
                 return LeaseEvent::Noticed(snapshot);
             }
         }
+    }
+
+    fn place(&self) -> String {
+        self.record.path().display().to_string()
     }
 }
 

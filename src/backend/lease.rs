@@ -263,6 +263,10 @@ impl Store<Lease> for LeaseStore {
             }
         }
     }
+
+    fn place(&self) -> String {
+        format!("Lease {}/{}", self.namespace, self.name)
+    }
 }
 
 impl From<CallError> for StoreError {

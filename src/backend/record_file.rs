@@ -30,13 +30,16 @@ const FORMAT: &str = "baton.record/1";
 /// How long to wait between two tries of the lock, at first and at the most.
 const LOCK_WAITS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
 /// File systems on which a lock or a rename may reach other machines late or not at all, by `statfs(2)`.
-const REMOTE: [(FsWord, &str); 6] = [
+const REMOTE: [(FsWord, &str); 9] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
     (0xff53_4d42, "CIFS"),
     (0xfe53_4d42, "SMB2"),
     (0x00c3_6400, "Ceph"),
     (0x0102_1997, "9P"),
+    (0x5346_414f, "AFS"),
+    (0x0bd0_0bd0, "Lustre"),
+    (0x0116_1970, "GFS2"),
 ];
 
 /// Why a record could not be read or written.
@@ -95,6 +98,36 @@ struct Stored {
     version: u128,
 }
 
+/// A number that JSON readers would round, as a decimal string.
+mod decimal {
+    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
+
+    pub(super) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
+}
+
+/// The folder of one election.
+#[derive(Debug)]
+pub(super) struct RecordFile {
+    directory: PathBuf,
+    folder: PathBuf,
+    record: PathBuf,
+    lock: PathBuf,
+}
+
+/// What one write would make of the record. Each write has a file of its own: one that took too long may still be at
+/// work when the next one begins. It is removed when it is dropped, unless it has become the record.
+#[derive(Debug)]
+struct Draft {
+    path: PathBuf,
+    file: File,
+}
+
 impl Draft {
     /// Writes and syncs a draft, and holds a lock on it so that nobody sweeps it away.
     fn write(folder: &Path, text: &[u8]) -> Result<Self, FileError> {
@@ -115,40 +148,12 @@ impl Drop for Draft {
     }
 }
 
-/// A number that JSON readers would round, as a decimal string.
-mod decimal {
-    use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
-
-    pub(super) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(number)
-    }
-
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
-    }
-}
-
-/// The folder of one election.
-#[derive(Debug)]
-pub(super) struct RecordFile {
-    folder: PathBuf,
-    record: PathBuf,
-    lock: PathBuf,
-}
-
-/// What one write would make of the record. Each write has a file of its own: one that took too long may still be at
-/// work when the next one begins. It is removed when it is dropped, unless it has become the record.
-#[derive(Debug)]
-struct Draft {
-    path: PathBuf,
-    file: File,
-}
-
 impl RecordFile {
     /// The folder of `election` in `directory`, which must be there, local and writable.
     pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, FileError> {
         let folder = directory.join(election.as_str());
-        let this = Self { record: folder.join("record"), lock: folder.join("lock"), folder };
+        let this =
+            Self { record: folder.join("record"), lock: folder.join("lock"), directory: directory.to_owned(), folder };
         let file_system = statfs(directory).map_err(io::Error::from).map_err(io_error("look at", directory))?;
         if let Some((_, kind)) = REMOTE.iter().find(|(magic, _)| *magic == file_system.f_type) {
             return Err(FileError::Remote { path: directory.to_owned(), kind });
@@ -166,6 +171,10 @@ impl RecordFile {
 
     /// Replaces the record if it still has the version that `write` names; gives up at `until`.
     pub(super) fn replace(&self, write: &Write, until: Instant) -> Result<Replaced, FileError> {
+        // A call that waited for a disk behind others, and was given up long ago, must not keep it busy.
+        if Clock.now() >= until {
+            return Err(FileError::OutOfTime { path: self.record.clone() });
+        }
         let Some(stored) = self.next(write)? else {
             return Ok(Replaced::Conflict);
         };
@@ -179,7 +188,12 @@ impl RecordFile {
         }
     }
 
-    /// The file that identifies the folder we would watch.
+    /// The record, to be named.
+    pub(super) fn path(&self) -> &Path {
+        &self.record
+    }
+
+    /// The folder, to be watched.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
@@ -256,8 +270,8 @@ impl RecordFile {
     fn stored(&self) -> Result<Option<(Stored, Snapshot)>, FileError> {
         let text = match fs::read(&self.record) {
             Ok(text) => text,
-            // A record that is gone is news; a folder that is gone is a store that is away.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && self.folder.is_dir() => {
+            // A record that is gone, alone or with its folder, is news; a directory that is gone is a store that is away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.is_dir() => {
                 return Ok(None);
             }
             Err(source) => return Err(io_error("read", &self.record)(source)),
@@ -272,9 +286,7 @@ impl RecordFile {
         let Ok(entries) = fs::read_dir(&self.folder) else {
             return;
         };
-        for path in
-            entries.flatten().map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|e| e == "tmp"))
-        {
+        for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_draft(path)) {
             if File::open(&path).is_ok_and(|draft| draft.try_lock().is_ok()) {
                 fs::remove_file(&path).ok();
             }
@@ -307,6 +319,13 @@ fn snapshot(stored: &Stored) -> Result<Snapshot, ForeignError> {
         renewed: Stamp(stored.renew_time.clone()),
     };
     Ok(Snapshot { version: Version { uid: Arc::from(stored.uid.as_str()), number: stored.version }, record })
+}
+
+/// Whether a file is called as our drafts are; nothing else is ours to remove.
+fn is_draft(path: &Path) -> bool {
+    let stem = path.file_stem().and_then(|stem| stem.to_str());
+    path.extension().is_some_and(|extension| extension == "tmp")
+        && stem.is_some_and(|stem| Uuid::parse_str(stem).is_ok())
 }
 
 fn is_same_file(file: &File, path: &Path) -> bool {

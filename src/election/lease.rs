@@ -1,7 +1,7 @@
 //! The Lease election as a state machine: one record, replaced only over the version that was read.
 //!
 //! Pure. Kubernetes Leases and files run it. Read [`Lease::plan`] first: it alone decides what is asked of the
-//! store next, and when; the replies come in below it.
+//! store next, and when. What replies and notices mean stands in `lease/replies.rs`.
 //!
 //! ```text
 //!            read                    our write applied
@@ -9,7 +9,7 @@
 //!                       ▲                                    │  ▲───┘ deadline = sent + R
 //!                       │   deadline passed                  │
 //!                       ├──  a read shows another, or none ──┤
-//!                       └──  our release applied ────────────┘
+//!                       └──  applied ── Releasing ◄── release ┘  which claims nothing any more
 //! ```
 //!
 //! The rules, and who needs them:
@@ -19,11 +19,14 @@
 //! * Another's lease counts from when we received a record that had changed, over the duration in that record, and
 //!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
 //! * Nobody takes over on a notice alone: patience, then a read, then the conditional write.
+//! * Who has sent a release claims nothing any more, whatever becomes of it.
+
+mod replies;
 
 use crate::claim::{Claim, FencingToken, Standing};
 use crate::clock::Instant;
 use crate::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
-use crate::election::seen::{Knowledge, Seen};
+use crate::election::seen::Seen;
 use crate::election::timing::{Jitter, Timing};
 use crate::election::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::identity::Identity;
@@ -52,8 +55,19 @@ pub struct Lease {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Role {
     Unknown,
-    Following { leader: Option<Identity> },
-    Leading { claim: Claim, renew_at: Instant },
+    Following {
+        leader: Option<Identity>,
+    },
+    Leading {
+        claim: Claim,
+        renew_at: Instant,
+    },
+    /// The release has been sent, so whatever becomes of it we claim nothing. `may_be_done`: one had an unknown outcome.
+    Releasing {
+        token: FencingToken,
+        reason: Reason,
+        may_be_done: bool,
+    },
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -61,6 +75,19 @@ enum Candidacy {
     Campaigning { from: Instant },
     Withdrawn(Withdrawal),
     Releasing(Reason),
+}
+
+/// How far what was seen can be relied on for the next step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Knowledge {
+    /// Seen some time ago: to be read again before anything is taken over.
+    Noted,
+    /// Read when the record could already be taken: the write may follow.
+    Fresh,
+    /// A write of ours has an unknown outcome.
+    Doubtful,
+    /// The store refused a write of ours, or a notice spoke against our claim: what was seen is not what it holds.
+    Contradicted,
 }
 
 #[derive(Debug)]
@@ -102,7 +129,7 @@ impl Lease {
         let (at_once, knowledge) = (self.not_before, self.knowledge);
         let read = (self.read_at, Step::Read);
         let (due, step) = match (&self.role, self.candidacy) {
-            (Role::Unknown, _) | (Role::Following { .. }, Candidacy::Withdrawn(_)) => read,
+            (Role::Unknown, _) | (Role::Following { .. } | Role::Releasing { .. }, Candidacy::Withdrawn(_)) => read,
             // Only what is still ours is released, so an unknown write is read first.
             (_, Candidacy::Releasing(_)) => match knowledge {
                 Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
@@ -118,7 +145,7 @@ impl Lease {
                     }
                 }
             }
-            (Role::Following { .. }, Candidacy::Campaigning { from }) => {
+            (Role::Following { .. } | Role::Releasing { .. }, Candidacy::Campaigning { from }) => {
                 let take = max(self.free_at(), from);
                 match knowledge {
                     Knowledge::Fresh | Knowledge::Doubtful => (take, Step::Write(Intent::Acquire)),
@@ -158,161 +185,6 @@ impl Lease {
             }
         }
     }
-
-    // === replies ===
-
-    fn read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
-        let ends = match (&self.role, &snapshot) {
-            (Role::Unknown | Role::Following { .. }, _) => None,
-            (Role::Leading { .. }, None) => Some(Reason::Deleted),
-            (Role::Leading { claim, .. }, Some(read)) => {
-                (!self.continues(claim.token(), read)).then_some(Reason::Conflict)
-            }
-        };
-        let may_be_released = self.knowledge == Knowledge::Doubtful;
-        self.observe(snapshot, now);
-        let may_take = match self.candidacy {
-            Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
-            Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
-        };
-        self.knowledge = if may_take { Knowledge::Fresh } else { Knowledge::Noted };
-        match (ends, self.candidacy) {
-            // The release whose reply was lost had been applied.
-            (Some(_), Candidacy::Releasing(_)) if may_be_released => self.released(now),
-            (Some(reason), _) => self.lose(reason, now),
-            (None, _) => self.follow_unless_leading(now),
-        }
-    }
-
-    /// Whether `read` is still the record of our term `token`. A version below the token is a store restored from a
-    /// backup: others may have been given tokens that the store has forgotten.
-    fn continues(&self, token: FencingToken, read: &Snapshot) -> bool {
-        read.record.holder.as_ref() == Some(&self.identity)
-            && self.held().is_some_and(|held| held.version.uid == read.version.uid)
-            && FencingToken::new(read.version.number) >= token
-    }
-
-    fn applied(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
-        if write.over.as_ref() == Some(&snapshot.version) {
-            // An answer with the version that we sent means that nothing was written.
-            return self.unknown(&LeaseRequest::Write(write.clone()), sent, now);
-        }
-        let number = FencingToken::new(snapshot.version.number);
-        self.observe(Some(snapshot), now);
-        self.knowledge = Knowledge::Fresh;
-        self.not_before = now;
-        if write.intent == Intent::Release {
-            return self.released(now);
-        }
-        let deadline = sent + self.timing.renew_deadline();
-        let renew_at = sent + self.timing.retry_period();
-        match &self.role {
-            Role::Leading { claim, .. } if number < claim.token() => self.lose(Reason::Conflict, now),
-            Role::Leading { claim, .. } => {
-                let claim = Claim::new(claim.token(), max(deadline, claim.deadline()));
-                self.role = Role::Leading { claim, renew_at };
-            }
-            Role::Unknown | Role::Following { .. } if deadline <= now => self.follow_unless_leading(now),
-            Role::Unknown | Role::Following { .. } => {
-                self.role = Role::Leading { claim: Claim::new(number, deadline), renew_at };
-                self.transitions.push_back(Transition::Leading { token: number });
-            }
-        }
-    }
-
-    fn released(&mut self, now: Instant) {
-        if let (Role::Leading { claim, .. }, Candidacy::Releasing(reason)) = (&self.role, self.candidacy) {
-            self.transitions.push_back(Transition::Resigned { token: claim.token(), reason });
-            self.role = Role::Unknown;
-        }
-        self.follow_unless_leading(now);
-    }
-
-    fn conflict(&mut self, now: Instant) {
-        self.read_at = match (&self.role, self.knowledge) {
-            // The winner's record came in while our write was on its way.
-            (Role::Following { .. }, Knowledge::Noted) => return,
-            // A lost race: the watch brings the winner, and a thousand losers need not ask.
-            (Role::Following { .. }, Knowledge::Fresh) => now + self.timing.retry_period(),
-            // A conflict that follows on a write of unknown outcome may be with ourselves.
-            (Role::Following { .. }, Knowledge::Doubtful | Knowledge::Contradicted)
-            | (Role::Unknown | Role::Leading { .. }, _) => now,
-        };
-        self.knowledge = Knowledge::Contradicted;
-    }
-
-    fn unknown(&mut self, request: &LeaseRequest, sent: Instant, now: Instant) {
-        let pace = match (request, &self.role) {
-            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => self.timing.retry_period(),
-            (LeaseRequest::Read, Role::Leading { .. }) | (LeaseRequest::Write(_), _) => self.timing.call_timeout(),
-        };
-        if let LeaseRequest::Write(_) = request {
-            self.knowledge = Knowledge::Doubtful;
-        }
-        self.not_before = max(now, sent + pace);
-    }
-
-    fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
-        let Some(snapshot) = snapshot else {
-            return self.suspect(now);
-        };
-        if self.held().is_some_and(|held| snapshot.version.number <= held.version.number) {
-            return;
-        }
-        match &self.role {
-            Role::Unknown => {}
-            Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => self.suspect(now),
-            // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
-            Role::Leading { .. } => self.observe(Some(snapshot), now),
-            Role::Following { .. } => {
-                self.observe(Some(snapshot), now);
-                self.knowledge = Knowledge::Noted;
-                self.follow_unless_leading(now);
-            }
-        }
-    }
-
-    /// Something may have happened to the record: read it at once.
-    fn suspect(&mut self, now: Instant) {
-        self.read_at = now;
-        if let Role::Leading { .. } = self.role {
-            self.knowledge = Knowledge::Contradicted;
-        }
-    }
-
-    // === what was seen, and what follows from it ===
-
-    fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
-        self.read_at = now + self.timing.retry_period() * 2;
-        let patience = self.timing.lease_duration();
-        self.seen = Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
-    }
-
-    fn lose(&mut self, reason: Reason, now: Instant) {
-        if let Role::Leading { claim, .. } = &self.role {
-            let token = claim.token();
-            let version = self.held().map_or(token, |held| FencingToken::new(held.version.number));
-            if version < token {
-                self.transitions.push_back(Transition::StoreWentBack { token, version });
-            }
-            self.transitions.push_back(Transition::Lost { token, reason });
-            self.role = Role::Unknown;
-            self.follow_unless_leading(now);
-        }
-    }
-
-    fn follow_unless_leading(&mut self, now: Instant) {
-        if let Role::Leading { .. } = self.role {
-            return;
-        }
-        let holder = self.seen.as_ref().and_then(|seen| seen.holder(now)).cloned();
-        let leader = holder.filter(|holder| *holder != self.identity);
-        let role = Role::Following { leader: leader.clone() };
-        if self.role != role {
-            self.role = role;
-            self.transitions.push_back(Transition::Following { leader });
-        }
-    }
 }
 
 impl Election for Lease {
@@ -325,23 +197,23 @@ impl Election for Lease {
             return self.noticed(snapshot, now);
         }
         // A reply to nothing is a driver's mistake that must not become a claim.
-        let Some(InFlight { request, sent }) = self.in_flight.take() else {
-            return;
-        };
-        match (event, &request) {
-            (LeaseEvent::Read(snapshot), LeaseRequest::Read) => self.read(snapshot, now),
-            (LeaseEvent::Applied(snapshot), LeaseRequest::Write(write)) => self.applied(write, snapshot, sent, now),
-            (LeaseEvent::Conflict, LeaseRequest::Write(_)) => self.conflict(now),
+        let Some(InFlight { request, sent }) = self.in_flight.take() else { return };
+        match (&request, event) {
+            (LeaseRequest::Read, LeaseEvent::Read(snapshot)) => self.read(snapshot, now),
+            (LeaseRequest::Write(write), LeaseEvent::Applied(snapshot)) => self.applied(write, snapshot, sent, now),
+            (LeaseRequest::Write(_), LeaseEvent::Conflict) => self.conflict(now),
             // A reply of another kind than the request says as little as none.
-            _ => self.unknown(&request, sent, now),
+            (LeaseRequest::Read, LeaseEvent::Applied(_) | LeaseEvent::Conflict)
+            | (LeaseRequest::Write(_), LeaseEvent::Read(_))
+            | (_, LeaseEvent::Unknown | LeaseEvent::Noticed(_)) => self.unknown(&request, sent, now),
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         match &self.role {
             Role::Leading { claim, .. } if claim.remaining(now).is_zero() => self.lose(Reason::Deadline, now),
-            Role::Following { leader: Some(_) } => self.follow_unless_leading(now),
-            Role::Unknown | Role::Leading { .. } | Role::Following { leader: None } => {}
+            Role::Following { leader: Some(_) } => self.follow_unless_held(now),
+            Role::Unknown | Role::Leading { .. } | Role::Releasing { .. } | Role::Following { leader: None } => {}
         }
     }
 
@@ -349,6 +221,11 @@ impl Election for Lease {
         self.handle_timeout(now);
         let (_, step) = self.plan().filter(|(due, _)| *due <= now)?;
         let request = self.request(step);
+        if let (Step::Write(Intent::Release), Role::Leading { claim, .. }, Candidacy::Releasing(reason)) =
+            (step, &self.role, self.candidacy)
+        {
+            self.role = Role::Releasing { token: claim.token(), reason, may_be_done: false };
+        }
         self.in_flight = Some(InFlight { request: request.clone(), sent: now });
         Some(request)
     }
@@ -358,7 +235,7 @@ impl Election for Lease {
         let other = match (&self.role, &self.seen) {
             (Role::Leading { claim, .. }, _) => Some((claim.deadline(), Timer::Deadline)),
             (Role::Following { leader: Some(_) }, Some(seen)) => Some((seen.lapses_at(), Timer::Lapse)),
-            (Role::Unknown | Role::Following { .. }, _) => None,
+            (Role::Unknown | Role::Following { .. } | Role::Releasing { .. }, _) => None,
         };
         request.into_iter().chain(other).min_by_key(|(due, _)| *due)
     }
@@ -371,6 +248,7 @@ impl Election for Lease {
         match (&self.role, self.candidacy) {
             (Role::Unknown, _) => Standing::Unknown,
             (Role::Following { leader }, _) => Standing::Following { leader: leader.clone() },
+            (Role::Releasing { .. }, _) => Standing::Following { leader: None },
             (Role::Leading { claim, .. }, Candidacy::Campaigning { .. }) => Standing::Leading(*claim),
             (Role::Leading { claim, .. }, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Standing::Resigning(*claim)

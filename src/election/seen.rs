@@ -23,19 +23,6 @@ pub(super) struct Seen {
     spread: Duration,
 }
 
-/// How far what was seen can be relied on for the next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Knowledge {
-    /// Seen some time ago: to be read again before anything is taken over.
-    Noted,
-    /// Read when the record could already be taken: the write may follow.
-    Fresh,
-    /// A write of ours has an unknown outcome.
-    Doubtful,
-    /// The store refused a write of ours, or a notice spoke against our claim: what was seen is not what it holds.
-    Contradicted,
-}
-
 impl Seen {
     /// What is known after `snapshot` was received at `now`; `before` is what was known until then.
     pub(super) fn after(

@@ -106,6 +106,12 @@ pub enum TimingError {
         /// One call's time-out.
         call: Duration,
     },
+    /// Renewals without a pause between them.
+    #[error(
+        "a retry period of {0:?} is too short: it must be at least {least:?}, or the store is written to without pause",
+        least = Timing::SHORTEST_RETRY
+    )]
+    RetryTooShort(Duration),
     /// An answer that is good for no time at all.
     #[error("an answer validity of {0:?} is too short: an application could not act on any answer")]
     AnswerTooShort(Duration),
@@ -114,6 +120,8 @@ pub enum TimingError {
 impl Timing {
     /// The least time that one call to a store may be given.
     pub const SHORTEST_CALL: Duration = Duration::from_millis(50);
+    /// The least time between two renewals.
+    pub const SHORTEST_RETRY: Duration = Duration::from_millis(10);
 
     /// Checks `durations`; every error is returned, not only the first.
     pub fn new(durations: Durations, drift: Drift) -> Result<Self, Vec<TimingError>> {
@@ -129,6 +137,9 @@ impl Timing {
             errors.push(TimingError::TooFewTries { renew_deadline, retry_period });
         } else if answer_validity.saturating_add(retry_period).saturating_add(call) > renew_deadline {
             errors.push(TimingError::AnswerTooLong { answer_validity, renew_deadline, retry_period, call });
+        }
+        if retry_period < Self::SHORTEST_RETRY {
+            errors.push(TimingError::RetryTooShort(retry_period));
         }
         if answer_validity < Duration::from_millis(1) {
             errors.push(TimingError::AnswerTooShort(answer_validity));
@@ -262,7 +273,7 @@ mod tests {
 
     #[test]
     fn what_is_suggested_passes() {
-        for parts in [0, 20_000, 100_000, 300_000, 700_000, 950_000] {
+        for parts in [0, 20_000, 100_000, 300_000, 700_000, 950_000, 999_999] {
             let drift = Drift::parts_per_million(parts).unwrap();
             for lease in [1, 299, 1_000, 15_000, 137_000, 86_400_000] {
                 let suggested = Timing::suggestion(Duration::from_millis(lease), drift);

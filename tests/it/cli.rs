@@ -48,6 +48,38 @@ fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
 }
 
 #[test]
+fn what_is_suggested_passes_whatever_was_typed() {
+    let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
+    for typed in [
+        "--answer-validity=9s",
+        "--retry-period=0s",
+        "--renew-deadline=2s",
+        "--lease-duration=1ms",
+        "--max-clock-drift=99.9%",
+    ] {
+        let (code, _, errors) = run(baton(&election).arg(typed));
+        assert_eq!(code, 2, "{typed}");
+        let suggested = errors.lines().next().unwrap().split("these would pass: ").nth(1).unwrap();
+        let drift = typed.starts_with("--max").then_some(typed);
+        let (code, _, errors) = run(baton(&election).args(suggested.split(' ')).args(drift));
+        assert_eq!((code, errors.as_str()), (0, ""), "{typed}: {suggested}");
+    }
+}
+
+#[test]
+fn polling_that_no_application_could_keep_up_with_is_refused() {
+    let (code, _, errors) = run(&mut baton(&[
+        "check-config",
+        "--election=orders",
+        "--backend=file",
+        "--directory=/tmp",
+        "--require-polling=0s",
+    ]));
+    assert_eq!(code, 2);
+    assert!(errors.contains("at least the answer validity and the retry period together, 4s"), "{errors}");
+}
+
+#[test]
 fn a_flag_goes_before_the_environment_and_that_before_the_default() {
     let drawing = |command: &mut Command| run(command).1;
     let base = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
@@ -66,8 +98,8 @@ fn file_is_never_chosen_silently() {
     assert_eq!(code, 2);
     assert!(errors.contains("--backend file --directory DIR"), "{errors}");
     let (code, _, errors) = run(baton(&["--election=orders"]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
-    assert_eq!(code, 2);
-    assert!(errors.contains("KUBERNETES_SERVICE_HOST"), "{errors}");
+    assert_eq!(code, 2, "a Pod elects over its Lease, and says what it misses for that");
+    assert!(errors.contains("service account cannot be used: mount its token"), "{errors}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The endpoints of a running sidecar, on both listeners, asked byte by byte.
 
-use crate::rig::{Candidate, Rig, Timing, eventually};
-use crate::tidy::listed_metrics;
+use crate::rig::{Candidate, Rig, Timing, eventually, throughout};
+use crate::tidy::{listed_metrics, listed_requests};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
@@ -130,6 +130,38 @@ fn the_root_answers_as_older_sidecars_did() {
 }
 
 #[test]
+fn the_root_names_no_former_self_of_the_same_name() {
+    let rig = Rig::new(TIMING);
+    rig.start("a");
+    let former = rig.leader();
+    rig.hear_enough();
+    former.kill();
+    let follower = rig.start("a");
+    eventually(AT_ONCE, "it follows", || rig.stands(&follower, "following"));
+    let body = get(&follower.listen, "/").json();
+    assert_eq!((body["name"].as_str(), body["leader"].as_str()), (Some(""), Some("")));
+    assert_eq!(get(&follower.listen, "/leader").json()["leader"].as_str(), Some(&*former.identity));
+}
+
+#[test]
+fn half_a_request_from_each_of_many_strangers_takes_nothing_from_the_election() {
+    let rig = Rig::new(TIMING);
+    let [leader, _] = pair(&rig);
+    let strangers: Vec<_> = (0..400)
+        .map(|_| {
+            let mut stranger = TcpStream::connect(&leader.probe_listen).unwrap();
+            stranger.write_all(b"GET /healthz HTTP/1.1\r\n").unwrap();
+            stranger
+        })
+        .collect();
+    throughout(TIMING.lease_duration, "it leads on", || get(&leader.listen, "/leader").status == 200);
+    let metrics = get(&leader.listen, "/metrics").body;
+    let open = metrics.lines().find_map(|line| line.strip_prefix("process_open_fds ")).unwrap();
+    let open: f64 = open.parse().unwrap();
+    assert!(open < 200.0, "{open} descriptors for {} strangers", strangers.len());
+}
+
+#[test]
 fn the_probe_listener_changes_nothing_and_names_nobody() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
@@ -174,6 +206,22 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
     assert_eq!(leader.metric("leader_election_master_status{name=\"orders\"}"), Some(1.0));
     assert_eq!(follower.metric("baton_is_leader{election=\"orders\"}"), Some(0.0));
     assert_eq!(follower.metric("baton_has_leader{election=\"orders\"}"), Some(1.0));
+}
+
+#[test]
+fn every_request_of_the_readme_is_answered() {
+    let rig = Rig::new(TIMING);
+    let [leader, _] = pair(&rig);
+    let requests = listed_requests();
+    assert!(requests.len() >= 8, "{requests:?}");
+    for request in requests {
+        let (methods, path) = request.rsplit_once(' ').unwrap();
+        for method in methods.split(' ') {
+            let headers = "Baton-Request: 1\r\nContent-Length: 0\r\n";
+            let status = send(&leader.listen, &format!("{method} {path}"), headers).status;
+            assert!([200, 204].contains(&status), "{method} {path}: {status}");
+        }
+    }
 }
 
 #[test]

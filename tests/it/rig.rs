@@ -23,6 +23,8 @@ use history::{Answer, History, Silence};
 use journal::Journal;
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
+use std::env;
+use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -56,21 +58,32 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A rig whose candidates meet in a folder of its own.
+    /// A rig whose candidates meet in a folder of its own: in memory, where there is room for it, since a busy disk
+    /// may hold an fsync for longer than these tests wait.
     pub(crate) fn new(timing: Timing) -> Self {
-        let folder = TempDir::with_prefix("baton-").expect("temporary folders can be made");
+        let memory = Path::new("/dev/shm");
+        if memory.is_dir() { Self::in_folder(timing, memory) } else { Self::on_disk(timing) }
+    }
+
+    /// A rig whose candidates meet in a folder on a disk.
+    pub(crate) fn on_disk(timing: Timing) -> Self {
+        Self::in_folder(timing, &env::temp_dir())
+    }
+
+    fn in_folder(timing: Timing, around: &Path) -> Self {
+        let folder = TempDir::with_prefix_in("baton-", around).expect("temporary folders can be made");
         let directory = folder.path().join("store");
-        std::fs::create_dir(&directory).expect("the folder is new");
-        Self::in_folder(timing, folder, &directory)
+        fs::create_dir(&directory).expect("the folder is new");
+        Self::with_store(timing, folder, &directory)
     }
 
     /// A rig whose candidates meet in `directory`.
     pub(crate) fn at(timing: Timing, directory: &Path) -> Self {
         let folder = TempDir::with_prefix("baton-").expect("temporary folders can be made");
-        Self::in_folder(timing, folder, directory)
+        Self::with_store(timing, folder, directory)
     }
 
-    fn in_folder(timing: Timing, folder: TempDir, directory: &Path) -> Self {
+    fn with_store(timing: Timing, folder: TempDir, directory: &Path) -> Self {
         Self {
             timing,
             store: Store::at(directory),
@@ -98,9 +111,22 @@ impl Rig {
         self.candidate(name).start()
     }
 
-    /// Starts several.
-    pub(crate) fn start_all<const N: usize>(&self, names: [&str; N]) -> [Arc<Candidate>; N] {
-        names.map(|name| self.start(name))
+    /// Starts the first candidate, and returns once it leads.
+    #[track_caller]
+    pub(crate) fn start_leader(&self, name: &str) -> Arc<Candidate> {
+        let candidate = self.start(name);
+        assert_eq!(self.leader().identity, candidate.identity, "there was another before it");
+        candidate
+    }
+
+    /// Starts others beside it, and returns once they follow: from then on they know of its term.
+    #[track_caller]
+    pub(crate) fn start_followers<const N: usize>(&self, names: [&str; N]) -> [Arc<Candidate>; N] {
+        let candidates = names.map(|name| self.start(name));
+        for candidate in &candidates {
+            eventually(PATIENCE, "it follows", || self.stands(candidate, "following"));
+        }
+        candidates
     }
 
     /// The present moment.
@@ -134,6 +160,17 @@ impl Rig {
         let took = answer.answered.since(since);
         assert!(took <= within, "the successor took {took:?}, which is more than {within:?}");
         (self.asked_in(&answer), answer.answered)
+    }
+
+    /// Waits for the successor of a leader that went at `since` and released nothing: it has to wait out what was written
+    /// last, and to lead within the bound of DESIGN 1.
+    #[track_caller]
+    pub(crate) fn takeover(&self, old: &Candidate, since: Moment) -> Arc<Candidate> {
+        let written = self.written(&old.election);
+        let (new, led) = self.successor(old, since, self.timing.takeover() + NOISE);
+        let waited = led.since(written);
+        assert!(waited >= self.timing.lease_duration, "it waited {waited:?} after the last renewal");
+        new
     }
 
     /// Whether anybody but `old` was heard leading in answer to a question asked after `since`.

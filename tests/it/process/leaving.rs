@@ -9,24 +9,22 @@ const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 #[test]
 fn a_killed_leader_is_succeeded_within_the_bound() {
     let rig = Rig::new(Timing::FAST);
-    rig.start_all(["a", "b", "c"]);
-
-    let old = rig.leader();
+    let old = rig.start_leader("a");
+    rig.start_followers(["b", "c"]);
     let killed = old.kill();
-    rig.successor(&old, killed, rig.timing.takeover() + NOISE);
+    rig.takeover(&old, killed);
 }
 
 #[test]
 fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise() {
     let rig = Rig::new(Timing::SLOW);
-    rig.start_all(["a", "b", "c"]);
-
-    let old = rig.leader();
+    let old = rig.start_leader("a");
+    rig.start_followers(["b", "c"]);
     let asked = old.terminate();
     let released = release(&rig, &old);
     let (_, succeeded) = rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + NOISE);
 
-    assert_eq!(old.exit_code(NOISE), 0);
+    assert_eq!(old.exit_code(), 0);
     let last_promise = rig.last_promise(&old);
     assert!(last_promise > asked, "no promise was open: this run shows nothing");
     assert!(released >= last_promise, "released at {released:?}, promised until {last_promise:?}");
@@ -38,9 +36,8 @@ fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise() {
 #[test]
 fn after_baton_stopping_the_signal_releases_at_once() {
     let rig = Rig::new(Timing::of_ms(3000, 2000, 300, 1000));
-    rig.start_all(["a", "b", "c"]);
-
-    let old = rig.leader();
+    let old = rig.start_leader("a");
+    rig.start_followers(["b", "c"]);
     let asked = rig.now();
     let stopping = old.baton("stopping");
     let returned = rig.now();
@@ -58,19 +55,18 @@ fn after_baton_stopping_the_signal_releases_at_once() {
     let took = released.since(signalled);
     assert!(took <= rig.timing.answer_validity.min(NOISE), "the release took {took:?} after the signal");
     rig.successor(&old, signalled, AFTER_A_RELEASE + NOISE);
-    assert_eq!(old.exit_code(NOISE), 0);
+    assert_eq!(old.exit_code(), 0);
 }
 
 #[test]
 fn a_second_signal_ends_at_once_and_leaves_the_record_alone() {
     let rig = Rig::new(Timing::of_ms(8000, 6000, 1000, 3000));
-    rig.start_all(["a", "b"]);
-
-    let old = rig.leader();
+    let old = rig.start_leader("a");
+    rig.start_followers(["b"]);
     old.terminate();
     eventually(NOISE, "it has withdrawn", || rig.stands(&old, "resigning"));
     old.terminate();
-    assert_eq!(old.exit_code(NOISE), 75, "it led, and did not stop cleanly");
+    assert_eq!(old.exit_code(), 75, "it led, and did not stop cleanly");
     let held = || rig.holds(&old);
     throughout(rig.timing.retry_period, "the record is held, to run out", held);
 }
@@ -78,14 +74,13 @@ fn a_second_signal_ends_at_once_and_leaves_the_record_alone() {
 #[test]
 fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing() {
     let rig = Rig::new(Timing::CALM);
-    let leader = rig.start("a");
-    rig.leader();
-    let [b, c] = rig.start_all(["b", "c"]);
+    let leader = rig.start_leader("a");
+    let [b, c] = rig.start_followers(["b", "c"]);
 
     b.terminate();
     c.interrupt();
-    assert_eq!(b.exit_code(NOISE), 0);
-    assert_eq!(c.exit_code(NOISE), 0);
+    assert_eq!(b.exit_code(), 0);
+    assert_eq!(c.exit_code(), 0);
     throughout(rig.timing.retry_period, "the leader leads on", || rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }

@@ -9,16 +9,15 @@ const CAUGHT: Duration = Duration::from_secs(20);
 #[test]
 fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75() {
     let rig = Rig::new(Timing::FAST);
-    rig.start_all(["a", "b", "c"]);
-
-    let old = rig.leader();
+    let old = rig.start_leader("a");
+    rig.start_followers(["b", "c"]);
     let paused = old.pause();
     rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
-    rig.successor(&old, paused, rig.timing.takeover() + NOISE);
+    rig.takeover(&old, paused);
 
     old.resume();
-    assert_eq!(old.exit_code(NOISE), 75);
-    assert_eq!(old.events("lost")[0]["reason"], "deadline");
+    old.loses(NOISE, "deadline");
+    assert_eq!(old.exit_code(), 75);
 }
 
 #[test]
@@ -30,22 +29,21 @@ fn with_on_lost_stay_it_follows_instead_and_can_lead_again() {
 
     let old = rig.leader();
     let paused = old.pause();
-    let (new, _) = rig.successor(&old, paused, rig.timing.takeover() + NOISE);
+    let new = rig.takeover(&old, paused);
     old.resume();
     eventually(NOISE, "it follows", || rig.stands(&old, "following"));
     throughout(rig.timing.retry_period, "it lives on", || old.is_healthy());
 
     let killed = new.kill();
-    rig.successor(&new, killed, rig.timing.takeover() + NOISE);
+    rig.takeover(&new, killed);
     assert_eq!(rig.tokens(ELECTION).len(), 3, "its second term has a token of its own");
 }
 
 #[test]
 fn a_pause_within_the_slack_changes_nothing() {
     let rig = Rig::new(Timing::CALM);
-    rig.start_all(["a", "b"]);
-
-    let leader = rig.leader();
+    let leader = rig.start_leader("a");
+    rig.start_followers(["b"]);
     leader.pause();
     // Until the promises that it has given have run out: applications ask in vain for a while.
     let until = rig.last_promise(&leader) + rig.timing.retry_period;
@@ -58,10 +56,9 @@ fn a_pause_within_the_slack_changes_nothing() {
 
 #[test]
 fn a_leader_paused_inside_the_file_lock_keeps_everybody_out_and_nothing_else() {
-    let rig = Rig::new(Timing::FAST);
-    let leader = rig.start("a");
-    rig.leader();
-    let followers = rig.start_all(["b", "c"]);
+    let rig = Rig::on_disk(Timing::FAST);
+    let leader = rig.start_leader("a");
+    let followers = rig.start_followers(["b", "c"]);
 
     let paused = wait_for(CAUGHT, "it is caught inside the lock", || pause_inside_lock(&rig, &leader));
     rig.must_be_silent(&leader, paused + rig.timing.renew_deadline, "its deadline had passed");
@@ -70,13 +67,14 @@ fn a_leader_paused_inside_the_file_lock_keeps_everybody_out_and_nothing_else() {
     throughout(span, "nobody else leads, and all are well", || {
         !rig.succeeded(&leader, paused) && followers.iter().all(|follower| follower.is_healthy())
     });
-    for follower in &followers {
-        let trouble = follower.events("store_unreachable");
-        assert!(trouble.iter().any(|line| line.to_string().contains("lock")), "{}", follower.output());
-    }
+    eventually(NOISE, "each says what keeps it out", || {
+        let troubles = followers.iter().map(|follower| follower.events("store_unreachable"));
+        troubles.into_iter().all(|lines| lines.iter().any(|line| line.to_string().contains("still locked")))
+    });
 
     let resumed = leader.resume();
-    assert_eq!(leader.exit_code(NOISE), 75);
+    leader.loses(NOISE, "deadline");
+    assert_eq!(leader.exit_code(), 75);
     // What it wrote last may count anew from now for those who follow.
     rig.successor(&leader, resumed, rig.timing.takeover() + NOISE);
 }

@@ -17,7 +17,8 @@ fn a_leader_that_nobody_asks_gives_up_until_it_is_asked_again() {
         wait_for(UNASKED + NOISE, "it releases", || rig.store.holder(ELECTION).is_empty().then(|| rig.now()));
     let took = released.since(begun);
     assert!(took + NOISE >= UNASKED, "it gave up after {took:?} already");
-    assert_eq!(hung.events("resigned")[0]["reason"], "unasked");
+    let resigned = wait_for(NOISE, "it says so", || hung.events("resigned").pop());
+    assert_eq!(resigned["reason"], "unasked");
     throughout(2 * rig.timing.retry_period, "it lives on, and holds nothing", || {
         hung.is_healthy() && rig.store.holder(ELECTION).is_empty()
     });
@@ -31,5 +32,5 @@ fn a_leader_that_nobody_asks_gives_up_until_it_is_asked_again() {
     hung.ask();
     let stopped = asking.terminate();
     rig.successor(&asking, stopped, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
-    assert_eq!(asking.exit_code(NOISE), 0);
+    assert_eq!(asking.exit_code(), 0);
 }

@@ -44,13 +44,14 @@ fn a_record_that_cannot_be_read_is_named_and_left_as_it_is() {
 #[test]
 fn a_record_that_is_spoilt_under_its_leader_costs_the_term_and_is_left_as_it_is() {
     let rig = Rig::new(Timing::FAST);
-    rig.start_all(["a", "b"]);
-    let old = rig.leader();
+    let old = rig.start_leader("a");
+    rig.start_followers(["b"]);
 
     rig.store.spoil(ELECTION, b"spoilt");
     let spoilt = rig.now();
     rig.must_be_silent(&old, spoilt + rig.timing.renew_deadline, "its deadline had passed");
-    assert_eq!(old.exit_code(rig.timing.renew_deadline + NOISE), 75);
+    old.loses(rig.timing.renew_deadline + NOISE, "deadline");
+    assert_eq!(old.exit_code(), 75);
     let record = rig.store.record_path(ELECTION);
     throughout(rig.timing.takeover(), "nobody overwrites it, and nobody leads", || {
         fs::read(&record).is_ok_and(|now| now == b"spoilt") && !rig.succeeded(&old, spoilt)
@@ -63,23 +64,21 @@ fn a_record_that_is_spoilt_under_its_leader_costs_the_term_and_is_left_as_it_is(
 #[test]
 fn a_leader_whose_record_is_deleted_withdraws_at_once() {
     let rig = Rig::new(Timing::CALM);
-    rig.start_all(["a", "b"]);
+    let old = rig.start_leader("a");
+    rig.start_followers(["b"]);
 
-    let old = rig.leader();
     let deleted = rig.now();
     fs::remove_file(rig.store.record_path(ELECTION)).expect("it is there");
-    assert_eq!(old.exit_code(rig.timing.retry_period + NOISE), 75);
-    assert_eq!(old.events("lost")[0]["reason"], "deleted");
+    old.loses(rig.timing.retry_period + NOISE, "deleted");
+    assert_eq!(old.exit_code(), 75);
     rig.successor(&old, deleted, rig.timing.takeover() + NOISE);
 }
 
 #[test]
 fn a_follower_waits_out_a_deleted_record() {
     let rig = Rig::new(Timing::FAST);
-    let old = rig.start("a");
-    rig.leader();
-    let follower = rig.start("b");
-    eventually(NOISE, "it has seen the record", || rig.stands(&follower, "following"));
+    let old = rig.start_leader("a");
+    rig.start_followers(["b"]);
 
     // The leader is paused, so that it neither withdraws nor renews: its promises still stand.
     let paused = old.pause();
@@ -91,5 +90,5 @@ fn a_follower_waits_out_a_deleted_record() {
     assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the last renewal");
 
     old.resume();
-    assert_eq!(old.exit_code(NOISE), 75);
+    assert_eq!(old.exit_code(), 75);
 }

@@ -1,6 +1,6 @@
 //! A sidecar whose thread hangs: strace holds it in a system call while the rest of the process goes on.
 
-use crate::rig::{NOISE, Rig, Timing, throughout, wait_for};
+use crate::rig::{NOISE, Rig, Timing, throughout};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -31,25 +31,23 @@ impl Drop for Hold {
 #[test]
 fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog() {
     let rig = Rig::new(Timing::FAST);
-    rig.start_all(["a", "b"]);
-    let leader = rig.leader();
+    let leader = rig.start_leader("a");
+    rig.start_followers(["b"]);
     let since = rig.now();
     let hold = Hold::begin(leader.pid());
     let bound = rig.timing.renew_deadline + TWO_LOOKS + NOISE;
-    let lost = wait_for(bound, "the watchdog ends it", || leader.events("lost").pop());
-    assert_eq!(lost["reason"], "fault");
+    leader.loses(bound, "fault");
     // Its end is told to whoever traces it first, and strace is asleep.
     drop(hold);
-    assert_eq!(leader.exit_code(NOISE), 75);
+    assert_eq!(leader.exit_code(), 75);
     rig.successor(&leader, since, rig.timing.takeover() + NOISE);
 }
 
 #[test]
 fn a_follower_whose_thread_hangs_is_left_alone() {
     let rig = Rig::new(Timing::FAST);
-    rig.start("a");
-    let leader = rig.leader();
-    let follower = rig.start("b");
+    let leader = rig.start_leader("a");
+    let [follower] = rig.start_followers(["b"]);
     let _hold = Hold::begin(follower.pid());
     // Nothing is at stake: it claims nothing, and nobody's application has to be moved.
     let beyond = rig.timing.lease_duration + TWO_LOOKS;

@@ -1,16 +1,16 @@
 //! Ports, directories and disks that are taken, unwritable, away or full.
 
-use crate::rig::{Candidate, Disk, ELECTION, NOISE, Rig, Timing, eventually, throughout, wait_for};
+use crate::rig::{Candidate, Disk, ELECTION, NOISE, Rig, Timing, eventually, throughout};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn an_address_in_use_is_refused_by_its_name() {
     let rig = Rig::new(Timing::FAST);
-    let first = rig.start("a");
-    rig.leader();
+    let first = rig.start_leader("a");
 
     for (flag, address) in [("--listen", &first.listen), ("--probe-listen", &first.probe_listen)] {
         let (code, output) = rig.candidate("b").flag(flag, address).ends();
@@ -37,16 +37,15 @@ fn a_directory_that_cannot_be_written_is_refused_by_its_name() {
     }
 
     // The same command, where there is a directory.
-    let first = rig.start("a");
-    rig.leader();
+    let first = rig.start_leader("a");
     throughout(rig.timing.renew_deadline, "it leads on", || rig.stands(&first, "leading"));
 }
 
 #[test]
 fn an_outage_within_the_slack_changes_nothing() {
     let rig = Rig::new(Timing::CALM);
-    rig.start_all(["a", "b"]);
-    let leader = rig.leader();
+    let leader = rig.start_leader("a");
+    rig.start_followers(["b"]);
 
     let outage = Outage::begin(rig.store.directory());
     throughout(2 * rig.timing.retry_period, "the leader is well", || leader.is_healthy());
@@ -58,9 +57,8 @@ fn an_outage_within_the_slack_changes_nothing() {
 #[test]
 fn a_directory_that_vanishes_costs_one_term_and_no_follower() {
     let rig = Rig::new(Timing::FAST);
-    let old = rig.start("a");
-    rig.leader();
-    let followers = rig.start_all(["b", "c", "d"]);
+    let old = rig.start_leader("a");
+    let followers = rig.start_followers(["b", "c", "d"]);
 
     // The same directory again, and then a copy of it: another place on the disk under the same name.
     let new = survive(&rig, &old, &followers, Outage::end);
@@ -73,8 +71,8 @@ fn survive(rig: &Rig, leader: &Candidate, followers: &[Arc<Candidate>], end: fn(
     let outage = Outage::begin(rig.store.directory());
     let begun = rig.now();
     rig.must_be_silent(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
-    assert_eq!(leader.exit_code(rig.timing.renew_deadline + NOISE), 75);
-    assert_eq!(leader.events("lost")[0]["reason"], "deadline");
+    leader.loses(rig.timing.renew_deadline + NOISE, "deadline");
+    assert_eq!(leader.exit_code(), 75);
 
     throughout(rig.timing.takeover(), "the followers stay, are well and do not lead", || {
         !rig.succeeded(leader, begun)
@@ -89,17 +87,30 @@ fn survive(rig: &Rig, leader: &Candidate, followers: &[Arc<Candidate>], end: fn(
 }
 
 #[test]
+fn a_directory_that_was_replaced_is_watched_again() {
+    let rig = Rig::new(Timing::of_ms(10_000, 8000, 2000, 200));
+    let old = rig.start_leader("a");
+    rig.start_followers(["b"]);
+
+    Outage::begin(rig.store.directory()).end_with_a_copy();
+    // A follower looks by itself when it has heard nothing for two retry periods, and finds that it watched the old one.
+    throughout(2 * rig.timing.retry_period + NOISE, "the leader leads on", || rig.stands(&old, "leading"));
+    let asked = old.terminate();
+    rig.successor(&old, asked, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
+    assert_eq!(old.exit_code(), 0);
+}
+
+#[test]
 fn a_leader_that_is_asked_to_stop_while_the_directory_is_away_keeps_nobody_waiting() {
     let rig = Rig::new(Timing::FAST);
-    let old = rig.start("a");
-    rig.leader();
-    let follower = rig.start("b");
+    let old = rig.start_leader("a");
+    let [follower] = rig.start_followers(["b"]);
 
     let outage = Outage::begin(rig.store.directory());
     let asked = old.terminate();
-    assert_eq!(old.exit_code(rig.timing.renew_deadline + NOISE), 0, "its last promise had run out");
+    assert_eq!(old.exit_code(), 0, "its last promise had run out");
     follower.terminate();
-    assert_eq!(follower.exit_code(NOISE), 0, "it has nothing to give back");
+    assert_eq!(follower.exit_code(), 0, "it has nothing to give back");
     outage.end();
 
     assert!(rig.holds(&old), "what could not be released runs out");
@@ -112,23 +123,22 @@ fn a_full_disk_costs_the_term_and_tears_nothing() {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let disk = Disk::mount(folder.path(), "size=256k");
     let rig = Rig::at(Timing::FAST, &disk.path);
-    let old = rig.start("a");
-    rig.leader();
-    let followers = rig.start_all(["b", "c"]);
+    let old = rig.start_leader("a");
+    let followers = rig.start_followers(["b", "c"]);
 
     // Each renewal frees the page of the record before: fill until there is none.
-    let lost = wait_for(rig.timing.renew_deadline * 2 + NOISE, "the leader ends", || {
+    let begun = rig.now();
+    eventually(2 * rig.timing.renew_deadline + NOISE, "the leader loses its term", || {
         disk.fill();
-        old.ended()
+        !old.events("lost").is_empty()
     });
-    assert_eq!(old.exit_code(NOISE), 75);
-    assert_eq!(old.events("lost")[0]["reason"], "deadline");
+    old.loses(NOISE, "deadline");
+    assert_eq!(old.exit_code(), 75);
 
     throughout(rig.timing.takeover(), "the followers stay and are well, and the record is whole", || {
         disk.fill();
-        rig.holds(&old) && followers.iter().all(|follower| follower.is_healthy())
+        rig.holds(&old) && !rig.succeeded(&old, begun) && followers.iter().all(|follower| follower.is_healthy())
     });
-    assert!(!rig.succeeded(&old, lost.seen));
 
     let freed = rig.now();
     disk.free();

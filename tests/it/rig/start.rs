@@ -88,7 +88,7 @@ impl<'a> Start<'a> {
     #[track_caller]
     pub(crate) fn ends(self) -> (i32, String) {
         let process = self.spawn();
-        (process.exit_code(STARTUP), process.output())
+        (process.exit_code(), process.output())
     }
 
     fn spawn(&self) -> Process {

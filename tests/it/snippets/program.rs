@@ -20,7 +20,7 @@ const README: &str = include_str!("../../../README.md");
 const SECTION: &str = "Ask before you act";
 
 /// How long a compiler may take that has to build its standard library first.
-const COMPILING: Duration = Duration::from_secs(120);
+const COMPILING: Duration = Duration::from_mins(2);
 
 /// The shell's loop runs its step as a program: this one.
 const WORK: &str = "#!/bin/sh\necho \"work $1\"\n";
@@ -207,8 +207,8 @@ impl Drop for Running {
         }
         if thread::panicking() {
             let lines = self.lines.lock().expect("reading lines does not panic");
-            let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
-            eprintln!("what was written:\n{text}");
+            let written = lines.iter().fold(String::new(), |written, line| written + &line.text + "\n");
+            eprintln!("what was written:\n{written}");
         }
     }
 }

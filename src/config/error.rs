@@ -1,0 +1,114 @@
+//! What can be wrong with a configuration: each error names the thing, the cause, and what to write instead.
+//!
+//! Pure. A refusal ends in something that can be pasted.
+
+use crate::election::timing::{Durations, TimingError};
+use crate::identity::IdentityError;
+use std::fmt;
+use std::time::Duration;
+
+/// One thing that is wrong, and what would be right.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// No election was named.
+    #[error("no election is named: pass --election NAME or set BATON_ELECTION")]
+    NoElection,
+    /// The name cannot be a Lease's.
+    #[error(
+        "election {0:?} is not a DNS-1123 subdomain: use lower-case letters, digits, '-' and '.', at most 253 of them, \
+         beginning and ending each part with a letter or digit, for example orders-billing"
+    )]
+    Election(String),
+    /// No backend was named.
+    #[error(
+        "no backend is named, and this is no Pod: pass --backend lease, or --backend file --directory DIR; file is never \
+         chosen silently, since every machine's copy would lead"
+    )]
+    NoBackend,
+    /// No such backend.
+    #[error("backend {0:?} is not known: it is one of lease, file")]
+    Backend(String),
+    /// The file backend without its directory.
+    #[error("the file backend needs a directory: pass --directory DIR or set BATON_DIRECTORY")]
+    NoDirectory,
+    /// Not a duration.
+    #[error("--{flag} {text:?} is not a duration: write it like 15s, 500ms or 1m30s")]
+    Duration {
+        /// The flag.
+        flag: &'static str,
+        /// What was typed.
+        text: String,
+    },
+    /// Not a percentage.
+    #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
+    Drift(String),
+    /// Not an address to listen at.
+    #[error("{0:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or [::1]:4040")]
+    Address(String),
+    /// Not one of the words that a flag knows.
+    #[error("--{flag} {text:?} is not known: it is one of {known}")]
+    Word {
+        /// The flag.
+        flag: &'static str,
+        /// What was typed.
+        text: String,
+        /// What could have been.
+        known: &'static str,
+    },
+    /// The identity's prefix would spoil the record.
+    #[error("identity prefix {prefix:?} cannot be used: choose another by --identity-prefix")]
+    Identity {
+        /// The prefix.
+        prefix: String,
+        /// What is wrong with it.
+        source: IdentityError,
+    },
+    /// An application could not ask often enough.
+    #[error(
+        "--require-polling {asked:?} is too short: it must be at least the answer validity and the retry period together, \
+         {least:?}, or a leader gives up between two questions"
+    )]
+    Polling {
+        /// What was asked for.
+        asked: Duration,
+        /// What would pass.
+        least: Duration,
+    },
+    /// The durations do not go together.
+    #[error("{0}; these would pass: {1}")]
+    Timing(TimingError, Flags),
+}
+
+/// Durations that pass, written as flags to be pasted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flags(Box<Durations>);
+
+impl Flags {
+    /// These durations, to be pasted.
+    pub fn new(durations: Durations) -> Self {
+        Self(Box::new(durations))
+    }
+}
+
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let written = humantime::format_duration;
+        write!(
+            f,
+            "--lease-duration={} --renew-deadline={} --retry-period={} --answer-validity={}",
+            Compact(written(self.0.lease_duration)),
+            Compact(written(self.0.renew_deadline)),
+            Compact(written(self.0.retry_period)),
+            Compact(written(self.0.answer_validity))
+        )
+    }
+}
+
+/// A duration without the spaces that would end a flag: `1m30s`.
+struct Compact(humantime::FormattedDuration);
+
+impl fmt::Display for Compact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.to_string().replace(' ', ""))
+    }
+}

@@ -1,0 +1,181 @@
+//! What replies and notices mean to the Lease machine, and what follows from them.
+//!
+//! Pure. `lease.rs` says what is asked; here the answers come in. Start with [`Lease::read`]: only a read, and never a
+//! notice, shows that a term is over.
+
+use super::{Candidacy, Knowledge, Lease, Role};
+use crate::claim::{Claim, FencingToken};
+use crate::clock::Instant;
+use crate::election::record::{Intent, LeaseRequest, Snapshot, Write};
+use crate::election::seen::Seen;
+use crate::election::{Reason, Transition};
+use std::cmp::max;
+
+impl Lease {
+    pub(super) fn read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
+        let ended = match (&self.role, &snapshot) {
+            (Role::Unknown | Role::Following { .. }, _) => None,
+            (Role::Leading { claim, .. }, Some(read)) if self.continues(claim.token(), read) => None,
+            (Role::Releasing { token, .. }, Some(read)) if self.continues(*token, read) => None,
+            (Role::Leading { .. } | Role::Releasing { .. }, None) => Some(Reason::Deleted),
+            (Role::Leading { .. } | Role::Releasing { .. }, Some(_)) => Some(Reason::Conflict),
+        };
+        self.observe(snapshot, now);
+        let may_take = match self.candidacy {
+            Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
+            Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
+        };
+        self.knowledge = if may_take { Knowledge::Fresh } else { Knowledge::Noted };
+        match (ended, &self.role) {
+            (None, _) => self.follow_unless_held(now),
+            // The release whose reply was lost had been applied, and perhaps taken up by another.
+            (Some(_), Role::Releasing { may_be_done: true, .. }) => self.released(now),
+            (Some(reason), _) => self.lose(reason, now),
+        }
+    }
+
+    /// Whether `read` is still the record of our term `token`. A version below the token is a store restored from a
+    /// backup: others may have been given tokens that the store has forgotten.
+    fn continues(&self, token: FencingToken, read: &Snapshot) -> bool {
+        read.record.holder.as_ref() == Some(&self.identity)
+            && self.held().is_some_and(|held| held.version.uid == read.version.uid)
+            && FencingToken::new(read.version.number) >= token
+    }
+
+    pub(super) fn applied(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
+        if write.over.as_ref() == Some(&snapshot.version) {
+            // An answer with the version that we sent means that nothing was written.
+            return self.unknown(&LeaseRequest::Write(write.clone()), sent, now);
+        }
+        let number = FencingToken::new(snapshot.version.number);
+        self.observe(Some(snapshot), now);
+        self.not_before = now;
+        // What a notice said against our claim while the write was on its way is still to be looked into.
+        if self.knowledge != Knowledge::Contradicted {
+            self.knowledge = Knowledge::Fresh;
+        }
+        if write.intent == Intent::Release {
+            return self.released(now);
+        }
+        let deadline = sent + self.timing.renew_deadline();
+        let renew_at = sent + self.timing.retry_period();
+        match &self.role {
+            Role::Leading { claim, .. } if number < claim.token() => self.lose(Reason::Conflict, now),
+            Role::Leading { claim, .. } => {
+                let claim = Claim::new(claim.token(), max(deadline, claim.deadline()));
+                self.role = Role::Leading { claim, renew_at };
+            }
+            Role::Unknown | Role::Following { .. } | Role::Releasing { .. } if deadline <= now => {
+                self.follow_unless_held(now);
+            }
+            Role::Unknown | Role::Following { .. } | Role::Releasing { .. } => {
+                self.knowledge = Knowledge::Fresh;
+                self.role = Role::Leading { claim: Claim::new(number, deadline), renew_at };
+                self.transitions.push_back(Transition::Leading { token: number });
+            }
+        }
+    }
+
+    fn released(&mut self, now: Instant) {
+        self.knowledge = Knowledge::Noted;
+        if let Role::Releasing { token, reason, .. } = self.role {
+            self.transitions.push_back(Transition::Resigned { token, reason });
+            self.role = Role::Unknown;
+        }
+        self.follow_unless_held(now);
+    }
+
+    pub(super) fn conflict(&mut self, now: Instant) {
+        self.read_at = match (&self.role, self.knowledge) {
+            // The winner's record came in while our write was on its way.
+            (Role::Following { .. }, Knowledge::Noted) => return,
+            // A lost race: the watch brings the winner, and a thousand losers need not ask.
+            (Role::Following { .. }, Knowledge::Fresh) => now + self.timing.retry_period(),
+            // A conflict that follows on a write of unknown outcome may be with ourselves.
+            (Role::Following { .. }, Knowledge::Doubtful | Knowledge::Contradicted)
+            | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => now,
+        };
+        self.knowledge = Knowledge::Contradicted;
+    }
+
+    pub(super) fn unknown(&mut self, request: &LeaseRequest, sent: Instant, now: Instant) {
+        let pace = match (request, &self.role) {
+            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => self.timing.retry_period(),
+            (LeaseRequest::Read, Role::Leading { .. } | Role::Releasing { .. }) | (LeaseRequest::Write(_), _) => {
+                self.timing.call_timeout()
+            }
+        };
+        if let LeaseRequest::Write(_) = request {
+            self.knowledge = Knowledge::Doubtful;
+        }
+        if let Role::Releasing { may_be_done, .. } = &mut self.role {
+            *may_be_done = true;
+        }
+        self.not_before = max(now, sent + pace);
+    }
+
+    pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
+        let Some(snapshot) = snapshot else {
+            return self.suspect(now);
+        };
+        if self.held().is_some_and(|held| snapshot.version.number <= held.version.number) {
+            return;
+        }
+        match &self.role {
+            // The reply to our own read or release is on its way, and says more.
+            Role::Unknown | Role::Releasing { .. } => {}
+            Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => self.suspect(now),
+            // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
+            Role::Leading { .. } => self.observe(Some(snapshot), now),
+            Role::Following { .. } => {
+                self.observe(Some(snapshot), now);
+                self.knowledge = Knowledge::Noted;
+                self.follow_unless_held(now);
+            }
+        }
+    }
+
+    /// Something may have happened to the record: read it at once.
+    fn suspect(&mut self, now: Instant) {
+        self.read_at = now;
+        if let Role::Leading { .. } = self.role {
+            self.knowledge = Knowledge::Contradicted;
+        }
+    }
+
+    fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
+        self.read_at = now + self.timing.retry_period() * 2;
+        let patience = self.timing.lease_duration();
+        self.seen = Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
+    }
+
+    pub(super) fn lose(&mut self, reason: Reason, now: Instant) {
+        let token = match &self.role {
+            Role::Leading { claim, .. } => claim.token(),
+            Role::Releasing { token, .. } => *token,
+            Role::Unknown | Role::Following { .. } => return,
+        };
+        let version = self.held().map_or(token, |held| FencingToken::new(held.version.number));
+        if version < token {
+            self.transitions.push_back(Transition::StoreWentBack { token, version });
+        }
+        self.transitions.push_back(Transition::Lost { token, reason });
+        self.role = Role::Unknown;
+        self.follow_unless_held(now);
+    }
+
+    /// Brings who is followed up to `now`.
+    pub(super) fn follow_unless_held(&mut self, now: Instant) {
+        match self.role {
+            Role::Leading { .. } | Role::Releasing { .. } => return,
+            Role::Unknown | Role::Following { .. } => {}
+        }
+        let holder = self.seen.as_ref().and_then(|seen| seen.holder(now)).cloned();
+        let leader = holder.filter(|holder| *holder != self.identity);
+        let role = Role::Following { leader: leader.clone() };
+        if self.role != role {
+            self.role = role;
+            self.transitions.push_back(Transition::Following { leader });
+        }
+    }
+}
