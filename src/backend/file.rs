@@ -8,7 +8,7 @@ use super::{Store, StoreError};
 use crate::clock::Clock;
 use crate::config::ElectionName;
 use crate::election::lease::Lease;
-use crate::election::record::{LeaseEvent, LeaseRequest};
+use crate::election::record::{Intent, LeaseEvent, LeaseRequest};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -16,7 +16,6 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::unix::AsyncFd;
@@ -29,10 +28,13 @@ pub struct FileStore {
     record: Arc<RecordFile>,
     call_timeout: Duration,
     retry_period: Duration,
-    watch: RefCell<Option<Rc<Watch>>>,
+    watch: RefCell<Option<Watch>>,
+    /// The folder that is watched, while one is.
+    watched: Cell<Option<Folder>>,
+    wanted: Cell<bool>,
+    /// The watch is to be turned on or off, or another folder has come to stand at its path.
+    turned: Notify,
     told_deafness: Cell<bool>,
-    /// Another folder has come to stand at the path of the one that is watched.
-    moved: Notify,
 }
 
 /// Why the file backend cannot begin.
@@ -69,8 +71,16 @@ impl FileStore {
     ) -> Result<Self, OpenError> {
         let record = RecordFile::open(directory, election)
             .map_err(|source| OpenError { directory: directory.to_owned(), source })?;
-        let (watch, told_deafness, moved) = (RefCell::new(None), Cell::new(false), Notify::new());
-        Ok(Self { record: Arc::new(record), call_timeout, retry_period, watch, told_deafness, moved })
+        Ok(Self {
+            record: Arc::new(record),
+            call_timeout,
+            retry_period,
+            watch: RefCell::new(None),
+            watched: Cell::new(None),
+            wanted: Cell::new(true),
+            turned: Notify::new(),
+            told_deafness: Cell::new(false),
+        })
     }
 
     /// Runs `work` where it may block.
@@ -88,21 +98,24 @@ impl FileStore {
     /// Waits until the record has changed, or may have while nobody watched.
     async fn changed(&self) {
         loop {
-            let watch = self.watch.borrow().clone();
-            match watch {
+            // Taken out while it is waited for: a borrow must not be held over an await.
+            match self.watch.take() {
                 Some(watch) => {
                     let heard = tokio::select! {
                         heard = watch.record_changed() => heard.is_ok(),
-                        () = self.moved.notified() => false,
+                        () = self.turned.notified() => false,
                     };
                     if heard {
+                        self.watch.replace(Some(watch));
                         return;
                     }
-                    self.watch.replace(None);
+                    self.close(watch);
                 }
+                None if !self.wanted.get() => self.turned.notified().await,
                 None => match Watch::new(self.record.folder()) {
                     Ok(watch) => {
-                        self.watch.replace(Some(Rc::new(watch)));
+                        self.watched.set(Some(watch.folder));
+                        self.watch.replace(Some(watch));
                         return;
                     }
                     Err(error) => {
@@ -111,6 +124,21 @@ impl FileStore {
                     }
                 },
             }
+        }
+    }
+
+    /// Closes a watch where it may block: the kernel lets whoever closes an inotify wait for a grace period of the whole
+    /// machine, seconds on a busy one.
+    fn close(&self, watch: Watch) {
+        self.watched.set(None);
+        drop(spawn_blocking(move || drop(watch)));
+    }
+
+    /// Turns the watch on or off. A leader needs none, since its next renewal meets whatever has happened, and one that
+    /// ends must not wait for the kernel to close it.
+    fn want_news(&self, wanted: bool) {
+        if self.wanted.replace(wanted) != wanted {
+            self.turned.notify_one();
         }
     }
 
@@ -124,9 +152,8 @@ impl FileStore {
 
     /// A folder that was moved away takes its watch with it: whoever reads looks whether that has happened.
     fn check_watch(&self) {
-        let there = Folder::at(self.record.folder()).ok();
-        if self.watch.borrow().as_ref().is_some_and(|watch| Some(watch.folder) != there) {
-            self.moved.notify_one();
+        if self.watched.get().is_some() && Folder::at(self.record.folder()).ok() != self.watched.get() {
+            self.turned.notify_one();
         }
     }
 }
@@ -136,13 +163,18 @@ impl Store<Lease> for FileStore {
         let until = Clock.now() + self.call_timeout;
         match request {
             LeaseRequest::Read => {
+                self.want_news(true);
                 self.check_watch();
                 self.blocking(RecordFile::read).await.map(LeaseEvent::Read)
             }
             LeaseRequest::Write(write) => {
+                let leads = write.intent != Intent::Release;
                 let replaced = self.blocking(move |record| record.replace(&write, until)).await?;
                 Ok(match replaced {
-                    Replaced::Applied(snapshot) => LeaseEvent::Applied(snapshot),
+                    Replaced::Applied(snapshot) => {
+                        self.want_news(!leads);
+                        LeaseEvent::Applied(snapshot)
+                    }
                     Replaced::Conflict => LeaseEvent::Conflict,
                 })
             }

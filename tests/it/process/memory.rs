@@ -53,6 +53,7 @@ fn a_sidecar_that_was_replaced_alone_ends_with_75_once() {
     // Now the application has been moved.
     let third = rig.candidate("a").state_directory(&state).start();
     leads(&rig, &third);
+    rig.hear_enough();
 }
 
 #[test]
@@ -68,6 +69,7 @@ fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters() {
         assert_eq!(follower.exit_code(), 0);
     }
     throughout(rig.timing.retry_period, "the leader leads on", || rig.stands(&leader, "leading"));
+    rig.hear_enough();
 }
 
 #[test]
