@@ -17,7 +17,7 @@ run: ## Three candidates of one election on this machine, live in the terminal
 
 test: setup check ## Everything that must hold: checks, unit tests, real processes
 	$(CARGO) test --locked --no-default-features --lib
-	$(CARGO) test --locked --all-targets
+	$(CARGO) test --locked --lib --bins --examples --test it
 
 check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check

@@ -1,6 +1,6 @@
 //! Many candidates, many elections, much load: and no more transitions than faults.
 
-use crate::rig::{ELECTION, NOISE, Rig, Timing, eventually, throughout};
+use crate::rig::{ELECTION, NOISE, Rig, Timing, throughout};
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};

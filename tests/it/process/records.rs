@@ -1,6 +1,6 @@
 //! A record that others have damaged, replaced or removed.
 
-use crate::rig::{ELECTION, NOISE, Rig, Timing, eventually, throughout};
+use crate::rig::{ELECTION, NOISE, Rig, Timing, throughout};
 use std::fs;
 
 #[test]

@@ -1,7 +1,10 @@
-//! A sidecar whose thread hangs: strace holds it in a system call while the rest of the process goes on.
+//! A sidecar whose thread hangs: strace holds it in a system call, or nobody reads its log, while the rest of the
+//! process goes on.
 
-use crate::rig::{NOISE, Rig, Timing, throughout};
+use crate::rig::{NOISE, Rig, Timing, throughout, wait_for};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 /// What the watchdog adds to the deadline: two looks, half a second apart.
@@ -54,4 +57,28 @@ fn a_follower_whose_thread_hangs_is_left_alone() {
     throughout(beyond, "both are alive, and the leader leads", || {
         follower.is_alive() && leader.is_alive() && rig.holds(&leader)
     });
+}
+
+#[test]
+fn a_leader_whose_log_nobody_reads_is_ended_all_the_same() {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let (reader, mut writer) = std::io::pipe().expect("there are pipes");
+    let mut stuck = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .env_clear()
+        .args(["--election=stuck", "--backend=file", "--listen=127.0.0.1:0", "--probe-listen=none"])
+        .args(["--lease-duration=1500ms", "--renew-deadline=1s", "--retry-period=200ms", "--log-level=debug"])
+        .arg(format!("--directory={}", folder.path().display()))
+        .stderr(writer.try_clone().expect("descriptors can be copied"))
+        .spawn()
+        .expect("the program is built");
+    let mut log = BufReader::with_capacity(1, reader).lines();
+    let leads = log.by_ref().map_while(Result::ok).find(|line| line.contains("\"leading\""));
+    assert!(leads.is_some(), "it leads");
+    // Fills the pipe, and goes on waiting for room in it until the reader is dropped.
+    let filler = thread::spawn(move || writer.write_all(&vec![b'\n'; 1 << 20]).is_ok());
+    let bound = Timing::FAST.renew_deadline + TWO_LOOKS + 2 * NOISE;
+    let ended = wait_for(bound, "the watchdog ends it", || stuck.try_wait().expect("it is our child"));
+    assert_eq!(ended.code(), Some(75));
+    drop(log);
+    assert!(!filler.join().expect("writing does not panic"), "the pipe was full to the end");
 }

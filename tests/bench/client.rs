@@ -1,0 +1,78 @@
+//! One kept-alive connection, blocking, and as little work as reading an answer takes: the client shares two cores
+//! with what it measures.
+
+use crate::Result;
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
+use std::time::Duration;
+
+const QUESTION: &[u8] = b"GET /leader HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+
+/// Longer than any answer, on any machine.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+#[derive(Debug)]
+pub(crate) struct Connection {
+    stream: TcpStream,
+    buffer: [u8; 4096],
+}
+
+#[derive(Debug)]
+pub(crate) struct Answer<'a> {
+    pub(crate) status: &'a [u8],
+    pub(crate) body: &'a [u8],
+}
+
+impl Connection {
+    pub(crate) fn open(address: &str) -> Result<Self> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(TIMEOUT))?;
+        Ok(Self { stream, buffer: [0; 4096] })
+    }
+
+    /// Asks `/leader`, and reads the answer to its end.
+    pub(crate) fn ask(&mut self) -> Result<Answer<'_>> {
+        self.stream.write_all(QUESTION)?;
+        let mut filled = 0;
+        let (head, end) = loop {
+            if let Some((head, end)) = bounds(&self.buffer[..filled])?
+                && end <= filled
+            {
+                break (head, end);
+            }
+            match self.stream.read(&mut self.buffer[filled..]) {
+                Ok(0) => return Err("the server closed the connection and owes an answer".into()),
+                Ok(read) => filled += read,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {
+                    return Err(format!("no answer within {TIMEOUT:?}").into());
+                }
+                Err(error) => return Err(error.into()),
+            }
+        };
+        // HTTP/1.1 200 OK
+        Ok(Answer { status: &self.buffer[9..12], body: &self.buffer[head..end] })
+    }
+
+    /// The same, for a server that has to answer 200.
+    pub(crate) fn ask_leader(&mut self) -> Result<()> {
+        match self.ask()?.status {
+            b"200" => Ok(()),
+            status => Err(format!("the leader answered {}", String::from_utf8_lossy(status)).into()),
+        }
+    }
+}
+
+/// Where the body begins and ends, once the head has come in.
+fn bounds(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
+    let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
+        return Ok(None);
+    };
+    let mut lines = std::str::from_utf8(&bytes[..head])?.split("\r\n");
+    let length = lines.find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length").then(|| value.trim())
+    });
+    let length: usize = length.ok_or("an answer without a length")?.parse()?;
+    Ok(Some((head + 4, head + 4 + length)))
+}

@@ -1,0 +1,102 @@
+//! A server under test in a process of its own, and what the kernel counts about it.
+//!
+//! Dropping a [`Server`] kills it by its id and waits for it; and where the bench itself is killed the kernel does the
+//! same, which `setpriv` of util-linux asks for. So all servers are started by the main thread, which lives longest.
+
+use crate::{Result, baseline};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::time::Duration;
+
+pub(crate) const BATON: &str = env!("CARGO_BIN_EXE_baton");
+
+/// The election of all candidates.
+pub(crate) const ELECTION: &str = "bench";
+
+#[derive(Debug)]
+pub(crate) struct Server {
+    child: Child,
+    pub(crate) address: String,
+    /// Who it is; a server that is no candidate has none.
+    pub(crate) identity: Option<String>,
+    _log: BufReader<ChildStderr>,
+}
+
+impl Server {
+    /// A candidate over `directory`, with these flags besides.
+    pub(crate) fn candidate(directory: &Path, flags: &[&str]) -> Result<Self> {
+        let mut command = guarded(BATON);
+        command.args(["run", "--backend", "file", "--election", ELECTION, "--directory"]).arg(directory);
+        command.args(["--listen", "127.0.0.1:0", "--probe-listen", "127.0.0.1:0", "--log-format", "json"]);
+        Self::start(command.args(flags))
+    }
+
+    /// A bare axum server whose body has this length.
+    pub(crate) fn baseline(length: usize) -> Result<Self> {
+        Self::start(guarded(env::current_exe()?).args([baseline::ARGUMENT, &length.to_string()]))
+    }
+
+    /// Returns once it has said where it listens, in its first line.
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let mut log = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut line = String::new();
+        log.read_line(&mut line)?;
+        let first: Value = serde_json::from_str(&line).unwrap_or_default();
+        let field = |name: &str| first[name].as_str().map(str::to_owned);
+        match field("listen") {
+            Some(address) => Ok(Self { child, address, identity: field("identity"), _log: log }),
+            None => Err(format!("a server did not start: {line}").into()),
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
+        // The id is still its own: nobody but us waits for this child.
+        Ok(kill_process(Pid::from_child(&self.child), signal)?)
+    }
+
+    pub(crate) fn wait(&mut self) -> Result<ExitStatus> {
+        Ok(self.child.wait()?)
+    }
+
+    /// The processor time that it has used.
+    pub(crate) fn processor_time(&self) -> Result<Duration> {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
+        // The name, in parentheses, may contain anything. From the state on, utime and stime are the 12th and 13th.
+        let (_, fields) = stat.rsplit_once(") ").ok_or("the form of proc(5)")?;
+        let ticks: Vec<u64> =
+            fields.split(' ').skip(11).take(2).map(str::parse).collect::<std::result::Result<_, _>>()?;
+        // Hundredths of a second, on every Linux.
+        Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
+    }
+
+    /// The memory that it occupies, in bytes.
+    pub(crate) fn resident(&self) -> Result<u32> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB"));
+        let kibibytes: u32 = line.ok_or("the form of proc(5)")?.trim().parse()?;
+        Ok(kibibytes * 1024)
+    }
+}
+
+/// A command whose process is killed as soon as this thread ends, and knows of no setting of ours.
+fn guarded(program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new("setpriv");
+    command.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
+    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Neither fails for a child that we alone wait for.
+        self.child.kill().ok();
+        self.child.wait().ok();
+    }
+}

@@ -1,0 +1,11 @@
+//! The size of the program.
+
+use crate::Result;
+use crate::server::BATON;
+use crate::table::{Row, Unit};
+use std::fs;
+
+pub(crate) fn measure() -> Result<Vec<Row>> {
+    let bytes = u32::try_from(fs::metadata(BATON)?.len())?;
+    Ok(vec![Row::new("the program, stripped", Unit::Megabytes, f64::from(bytes) / 1e6).aim(7.0)])
+}

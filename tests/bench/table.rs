@@ -1,0 +1,137 @@
+//! Rows, and the percentiles in them. Pure.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A figure, with what it should be and what it can be compared with.
+#[derive(Debug)]
+pub(crate) struct Row {
+    what: String,
+    figure: f64,
+    unit: Unit,
+    baseline: Option<f64>,
+    aim: Option<f64>,
+}
+
+/// What a figure counts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Unit {
+    Milliseconds,
+    RequestsPerSecond,
+    PercentOfOneCore,
+    Megabytes,
+}
+
+impl Row {
+    pub(crate) fn new(what: impl Into<String>, unit: Unit, figure: f64) -> Self {
+        Self { what: what.into(), figure, unit, baseline: None, aim: None }
+    }
+
+    /// What a bare axum server showed in the same run.
+    pub(crate) fn beside(self, baseline: f64) -> Self {
+        Self { baseline: Some(baseline), ..self }
+    }
+
+    /// The figure should be less than this.
+    pub(crate) fn aim(self, aim: f64) -> Self {
+        Self { aim: Some(aim), ..self }
+    }
+}
+
+/// All rows, each with the command that makes it again.
+#[derive(Debug, Default)]
+pub(crate) struct Table(Vec<[String; 6]>);
+
+const HEAD: [&str; 6] = ["what", "figure", "bare axum", "ratio", "aim", "command"];
+
+impl Table {
+    pub(crate) fn add(&mut self, part: &str, rows: Vec<Row>) {
+        let command = format!("`cargo bench --bench figures -- {part}`");
+        self.0.extend(rows.into_iter().map(|row| {
+            let unit = row.unit;
+            [
+                row.what,
+                unit.show(row.figure),
+                row.baseline.map_or_else(String::new, |baseline| unit.show(baseline)),
+                row.baseline.map_or_else(String::new, |baseline| format!("{:.2}", row.figure / baseline)),
+                row.aim.map_or_else(String::new, |aim| {
+                    let missed = if row.figure < aim { "" } else { ": missed" };
+                    format!("under {}{missed}", unit.show_aim(aim))
+                }),
+                command.clone(),
+            ]
+        }));
+    }
+}
+
+/// As Markdown, so that it can be pasted.
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let head = HEAD.map(str::to_owned);
+        let widths: [usize; 6] = std::array::from_fn(|column| {
+            self.0.iter().chain([&head]).map(|row| row[column].chars().count()).max().unwrap_or(0)
+        });
+        let rule = widths.map(|width| "-".repeat(width));
+        [&head, &rule].into_iter().chain(&self.0).try_for_each(|row| {
+            row.iter().zip(widths).try_for_each(|(cell, width)| write!(f, "| {cell:width$} "))?;
+            writeln!(f, "|")
+        })
+    }
+}
+
+impl Unit {
+    fn show(self, figure: f64) -> String {
+        match self {
+            Self::Milliseconds => format!("{figure:.2} ms"),
+            Self::RequestsPerSecond => format!("{figure:.0} /s"),
+            Self::PercentOfOneCore => format!("{figure:.1} % of a core"),
+            Self::Megabytes => format!("{figure:.2} MB"),
+        }
+    }
+
+    fn show_aim(self, aim: f64) -> String {
+        match self {
+            Self::Milliseconds => format!("{aim} ms"),
+            Self::RequestsPerSecond => format!("{aim} /s"),
+            Self::PercentOfOneCore => format!("{aim} % of a core"),
+            Self::Megabytes => format!("{aim} MB"),
+        }
+    }
+}
+
+/// Durations of one kind, in milliseconds.
+#[derive(Debug, Default)]
+pub(crate) struct Sample(Vec<f64>);
+
+impl Sample {
+    /// The smallest that at least so many percent of them do not exceed: of 50, the 99th percentile is the largest.
+    pub(crate) fn percentile(&self, percent: usize) -> f64 {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        sorted[(sorted.len() * percent).div_ceil(100).saturating_sub(1)]
+    }
+
+    pub(crate) fn count(&self) -> f64 {
+        u32::try_from(self.0.len()).map_or(f64::INFINITY, f64::from)
+    }
+
+    pub(crate) fn push(&mut self, duration: Duration) {
+        self.0.push(milliseconds(duration));
+    }
+}
+
+impl Extend<Duration> for Sample {
+    fn extend<T: IntoIterator<Item = Duration>>(&mut self, durations: T) {
+        self.0.extend(durations.into_iter().map(milliseconds));
+    }
+}
+
+impl FromIterator<Duration> for Sample {
+    fn from_iter<T: IntoIterator<Item = Duration>>(durations: T) -> Self {
+        Self(durations.into_iter().map(milliseconds).collect())
+    }
+}
+
+fn milliseconds(duration: Duration) -> f64 {
+    duration.as_secs_f64() * 1e3
+}
