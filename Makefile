@@ -29,10 +29,11 @@ check: setup ## Format, lints, docs, dependencies
 bench: ## The figures of README, measured on this machine
 	$(CARGO) bench --locked --bench figures
 
-setup: $(TOOLS)/bin/cargo-deny ## Install what the checks need, without root
-	@for tool in curl python3 go java node strace unshare; do \
+setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
+	@for tool in curl python3 go java node setpriv strace unshare; do \
 	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless nodejs strace util-linux)" >&2; exit 1; }; \
 	done
+	tests/kubernetes/build.sh
 
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_DENY_VERSION) cargo-deny

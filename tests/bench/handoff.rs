@@ -33,9 +33,8 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// From the end of the old leader's last promise, which is the earliest instant at which it may release: so the
 /// release is in the figure, and nothing of it is the application's time to act.
 pub(crate) fn clean() -> Result<Vec<Row>> {
-    let mut election = Election::begin()?;
     let mut gaps = Sample::default();
-    rounds(|_| {
+    rounds(|election, _| {
         let mut leader = election.settle()?;
         let asked = Instant::now();
         leader.connection.ask_leader()?;
@@ -56,9 +55,8 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
 /// From SIGKILL, and from the end of the lease, which runs from the last renewal. The kills are spread over the time
 /// between two renewals.
 pub(crate) fn killed() -> Result<Vec<Row>> {
-    let mut election = Election::begin()?;
     let (mut whole, mut excess) = (Sample::default(), Sample::default());
-    rounds(|round| {
+    rounds(|election, round| {
         let mut leader = election.settle()?;
         thread::sleep(RETRY * round / ROUNDS);
         let killed = Instant::now();
@@ -84,8 +82,16 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
     ])
 }
 
-fn rounds(mut round: impl FnMut(u32) -> Result<()>) -> Result<()> {
-    (0..ROUNDS).try_for_each(|number| round(number).map_err(|error| format!("round {number}: {error}").into()))
+fn rounds(mut round: impl FnMut(&mut Election, u32) -> Result<()>) -> Result<()> {
+    let mut election = Election { folder: TempDir::with_prefix("baton-bench-")?, candidates: Vec::new() };
+    for number in 0..ROUNDS {
+        if let Err(error) = round(&mut election, number) {
+            let ends = election.candidates.iter_mut().map(|candidate| candidate.server.end());
+            let ends: Vec<_> = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+            return Err(format!("round {number}: {error}; candidates that have ended: {ends:#?}").into());
+        }
+    }
+    Ok(())
 }
 
 /// Three candidates over one folder, less one while a round lasts.
@@ -100,10 +106,6 @@ struct Candidate {
 }
 
 impl Election {
-    fn begin() -> Result<Self> {
-        Ok(Self { folder: TempDir::with_prefix("baton-bench-")?, candidates: Vec::new() })
-    }
-
     /// Fills up the candidates, and waits until one leads and all others follow it. Takes the leader out.
     fn settle(&mut self) -> Result<Candidate> {
         while self.candidates.len() < CANDIDATES {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     /// Who it is; a server that is no candidate has none.
     pub(crate) identity: Option<String>,
-    _log: BufReader<ChildStderr>,
+    log: BufReader<ChildStderr>,
 }
 
 impl Server {
@@ -51,7 +51,7 @@ impl Server {
         let first: Value = serde_json::from_str(&line).unwrap_or_default();
         let field = |name: &str| first[name].as_str().map(str::to_owned);
         match field("listen") {
-            Some(address) => Ok(Self { child, address, identity: field("identity"), _log: log }),
+            Some(address) => Ok(Self { child, address, identity: field("identity"), log }),
             None => Err(format!("a server did not start: {line}").into()),
         }
     }
@@ -63,6 +63,16 @@ impl Server {
 
     pub(crate) fn wait(&mut self) -> Result<ExitStatus> {
         Ok(self.child.wait()?)
+    }
+
+    /// How it ended, if it has, and its last words.
+    pub(crate) fn end(&mut self) -> Result<Option<String>> {
+        let Some(status) = self.child.try_wait()? else {
+            return Ok(None);
+        };
+        let mut log = String::new();
+        self.log.read_to_string(&mut log)?;
+        Ok(Some(format!("{status}; {}", log.lines().last().unwrap_or("it said nothing"))))
     }
 
     /// The processor time that it has used.

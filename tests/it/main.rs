@@ -14,6 +14,9 @@ mod rig;
 /// The built sidecar as a process, killed, paused, starved, filled up, restarted.
 mod process;
 
+/// The Lease backend, against a real API server.
+mod lease;
+
 /// README's loops, run word for word.
 mod snippets;
 

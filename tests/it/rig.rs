@@ -6,21 +6,30 @@
 //! failed it prints the story, one line an event. A process that ended and was not asked for its exit
 //! code fails the test too.
 
+mod apiserver;
+mod assets;
 mod candidate;
+mod client_go;
 mod clock;
+mod daemon;
 mod disk;
 mod history;
 mod journal;
 mod prober;
 mod process;
+mod proxy;
+mod scratch;
 mod start;
 mod store;
 
+pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
+pub(crate) use client_go::ClientGo;
 pub(crate) use clock::{Moment, eventually, throughout, wait_for};
 pub(crate) use disk::Disk;
 use history::{Answer, History, Silence};
 use journal::Journal;
+pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;
@@ -209,6 +218,18 @@ impl Rig {
         let answers = lock(&self.journal.answers);
         let promises = answers.iter().filter(|answer| answer.identity() == Some(&candidate.identity));
         promises.filter_map(Answer::promised_until).max().expect("it was heard leading")
+    }
+
+    /// When a candidate was first heard leading.
+    pub(crate) fn first_promise(&self, candidate: &Candidate) -> Moment {
+        let leads =
+            |answer: &Answer| answer.identity() == Some(&candidate.identity) && answer.leads_in(&candidate.election);
+        self.first_answer(leads).expect("it was heard leading").answered
+    }
+
+    /// A moment on the clock that other processes tell the time by.
+    pub(crate) fn since_boot(&self, moment: Moment) -> Duration {
+        self.journal.clock.since_boot(moment)
     }
 
     /// The tokens of all terms of an election that were heard of.

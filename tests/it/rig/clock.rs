@@ -55,6 +55,11 @@ impl Clock {
         Moment(since_boot().saturating_sub(self.origin))
     }
 
+    /// The moment on the clock that other processes tell the time by.
+    pub(crate) fn since_boot(self, moment: Moment) -> Duration {
+        self.origin + moment.0
+    }
+
     /// The moment at which a file's content was written.
     pub(crate) fn written(self, path: &Path) -> Moment {
         let modified = path.metadata().and_then(|file| file.modified()).expect("the file is there");

@@ -1,0 +1,11 @@
+//! The Lease backend, against a real API server with a real etcd.
+//!
+//! The stories of `process` again where the store makes a difference, and those that only an API server can tell. The
+//! prober of the rig judges exclusion, tokens and silence as it does there.
+
+mod ground;
+mod handoff;
+mod outages;
+mod peers;
+mod rights;
+mod strangers;

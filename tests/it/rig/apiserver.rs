@@ -1,0 +1,214 @@
+//! A real kube-apiserver with a real etcd, for tests: without root, on loopback, in a folder of its own.
+//!
+//! Tests that only use it take [`ApiServer::shared`], each in a [`Namespace`] of its own. What hurts a server needs
+//! `&mut`, so tests that kill, pause or count start one for themselves. Both kinds are gone with the test binary,
+//! however that ends: see [`Daemon`] and [`Scratch`].
+
+mod access;
+mod keys;
+mod namespace;
+mod tests;
+
+use super::assets;
+use super::clock::eventually;
+use super::daemon::Daemon;
+use super::scratch::Scratch;
+pub(crate) use access::Access;
+use k8s_openapi::api::core::v1 as core;
+use kube::api::{Api, ObjectMeta, PostParams};
+pub(crate) use namespace::{Account, Namespace};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::Command;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+use tokio::net::TcpSocket;
+
+/// How long a start may take on a busy machine: on an idle one it takes two seconds.
+const STARTUP: Duration = Duration::from_mins(1);
+
+pub(crate) struct ApiServer {
+    pub(crate) server: Daemon,
+    pub(crate) etcd: Daemon,
+    port: Port,
+    admin: Access,
+    folder: Scratch, // the last field: it is dropped when nobody writes there any more
+}
+
+impl ApiServer {
+    /// The server of all tests that do it no harm.
+    pub(crate) fn shared() -> &'static Self {
+        // Not a LazyLock: where it cannot be started, each test says why.
+        static SHARED: OnceLock<ApiServer> = OnceLock::new();
+        SHARED.get_or_init(Self::start)
+    }
+
+    /// A server for one test; it answers when this returns.
+    pub(crate) fn start() -> Self {
+        let folder = Scratch::new();
+        let path = folder.path();
+        keys::write(path);
+        let port = Port::reserve();
+        let admin = Access::of_admin(path, port.address);
+        let etcd = start_etcd(path);
+        // An API server that meets no etcd waits a second before it looks again.
+        eventually(STARTUP, "etcd is healthy", || etcd_answers(path).is_ok_and(|answer| answer.contains("true")));
+        let server = start_server(path, port.address);
+        let mut started = Self { server, etcd, port, admin, folder };
+        started.await_ready();
+        started
+    }
+
+    /// Waits until it has everything that it needs. Its own word is not enough: it takes etcd's health from a
+    /// moment ago, so something is read there.
+    pub(crate) fn await_ready(&mut self) {
+        eventually(STARTUP, "the API server is ready", || {
+            self.etcd.assert_alive();
+            self.server.assert_alive();
+            self.admin.text("/readyz").is_ok() && self.admin.lease("any").is_ok()
+        });
+    }
+
+    /// Kills the API server where it still runs, and starts it at the same address.
+    pub(crate) fn restart(&mut self) {
+        self.server.start_again();
+        self.await_ready();
+    }
+
+    /// The same at another port. Every kubeconfig is told; who is running already has to be reached by a proxy.
+    pub(crate) fn restart_elsewhere(&mut self) {
+        let old = std::mem::replace(&mut self.port, Port::reserve()).address.to_string();
+        let new = self.port.address.to_string();
+        for file in fs::read_dir(self.folder.path()).expect("the folder is ours").flatten() {
+            if file.path().extension().is_some_and(|extension| extension == "kubeconfig") {
+                let text = fs::read_to_string(file.path()).expect("it was written");
+                fs::write(file.path(), text.replace(&old, &new)).expect("the folder is ours");
+            }
+        }
+        self.server.kill();
+        self.server = start_server(self.folder.path(), self.port.address);
+        self.await_ready();
+    }
+
+    /// Keeps what is in etcd now, for [`Self::go_back`].
+    pub(crate) fn keep(&mut self) {
+        self.etcd.kill();
+        copy(&self.folder.path().join("etcd"), &self.folder.path().join("kept"));
+        self.etcd.start_again();
+        self.await_ready();
+    }
+
+    /// Puts back what [`Self::keep`] kept, as an operator does after a disaster: the resource versions go back too.
+    pub(crate) fn go_back(&mut self) {
+        self.server.kill();
+        self.etcd.kill();
+        fs::remove_dir_all(self.folder.path().join("etcd")).expect("the folder is ours");
+        copy(&self.folder.path().join("kept"), &self.folder.path().join("etcd"));
+        self.etcd.start_again();
+        self.restart();
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.port.address
+    }
+
+    /// A new namespace, with nothing in it.
+    pub(crate) fn namespace(&self) -> Namespace {
+        static COUNT: AtomicUsize = AtomicUsize::new(1);
+        let name = format!("test-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
+        let namespace = core::Namespace { metadata, ..core::Namespace::default() };
+        let create = async |client| Api::all(client).create(&PostParams::default(), &namespace).await;
+        self.admin.call(create).expect("the administrator may");
+        Namespace { admin: self.admin.in_namespace(&name), name }
+    }
+
+    /// How many requests for a resource it has answered, by verb (`GET`, `PUT`, `WATCH`, …), as its own metrics
+    /// say. A watch is counted when it ends.
+    pub(crate) fn requests(&self, resource: &str) -> BTreeMap<String, u64> {
+        let metrics = self.admin.text("/metrics").expect("the administrator may");
+        let resource = format!("resource=\"{resource}\"");
+        let mut requests = BTreeMap::new();
+        let lines = metrics.lines().filter(|line| line.starts_with("apiserver_request_total{"));
+        for line in lines.filter(|line| line.contains(&resource)) {
+            let verb = line.split("verb=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("it has a verb");
+            let count = line.rsplit(' ').next().expect("it has a value").parse::<u64>().expect("it is a count");
+            *requests.entry(verb.to_owned()).or_default() += count;
+        }
+        requests
+    }
+}
+
+/// An address that stays ours while no server listens there: a socket that is bound to it and does not listen. The
+/// server shares it by `SO_REUSEPORT`, which `--permit-port-sharing` sets.
+struct Port {
+    address: SocketAddr,
+    _socket: TcpSocket,
+}
+
+impl Port {
+    fn reserve() -> Self {
+        let socket = TcpSocket::new_v4().expect("there are sockets");
+        socket.set_reuseport(true).expect("Linux knows it");
+        socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are free ports");
+        Self { address: socket.local_addr().expect("it is bound"), _socket: socket }
+    }
+}
+
+fn start_etcd(folder: &Path) -> Daemon {
+    let at = |name: &str| format!("{}/{name}", folder.display());
+    let flags = vec![
+        format!("--data-dir={}", at("etcd")),
+        format!("--listen-client-urls=unix://{}", at("etcd.sock")),
+        format!("--listen-peer-urls=unix://{}", at("peer.sock")),
+        // Required by the flag before last, and told to members and clients that there are none of.
+        "--advertise-client-urls=http://127.0.0.1:2379".to_owned(),
+        "--unsafe-no-fsync".to_owned(), // these tests cut no power
+        "--log-level=warn".to_owned(),
+    ];
+    Daemon::start(assets::server("etcd"), flags, &folder.join("etcd.log"))
+}
+
+fn etcd_answers(folder: &Path) -> io::Result<String> {
+    let mut socket = UnixStream::connect(folder.join("etcd.sock"))?;
+    socket.set_read_timeout(Some(Duration::from_secs(1)))?;
+    socket.write_all(b"GET /health HTTP/1.0\r\n\r\n")?;
+    io::read_to_string(socket)
+}
+
+fn start_server(folder: &Path, address: SocketAddr) -> Daemon {
+    let at = |name: &str| format!("{}/{name}", folder.display());
+    let flags = vec![
+        format!("--etcd-servers=unix://{}", at("etcd.sock")),
+        format!("--bind-address={}", address.ip()),
+        format!("--secure-port={}", address.port()),
+        "--permit-port-sharing".to_owned(),
+        // Nobody looks for it through a Service, and a machine without a network can run it.
+        format!("--advertise-address={}", address.ip()),
+        "--endpoint-reconciler-type=none".to_owned(),
+        "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
+        format!("--tls-cert-file={}", at("server.crt")),
+        format!("--tls-private-key-file={}", at("server.key")),
+        format!("--client-ca-file={}", at("ca.crt")),
+        "--authorization-mode=RBAC".to_owned(),
+        "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
+        format!("--service-account-key-file={}", at("accounts.pub")),
+        format!("--service-account-signing-key-file={}", at("accounts.key")),
+        "--shutdown-delay-duration=0s".to_owned(),
+        // It would renew a Lease of its own among those that tests count; the second needs the first.
+        "--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false".to_owned(),
+    ];
+    Daemon::start(assets::server("kube-apiserver"), flags, &folder.join("kube-apiserver.log"))
+}
+
+fn copy(from: &Path, to: &Path) {
+    // etcd sets aside 64 MB at a time, most of it empty.
+    let copied =
+        Command::new("cp").args(["-r", "--sparse=always"]).args([from, to]).status().expect("coreutils are installed");
+    assert!(copied.success(), "there is room for a copy of {}", from.display());
+}

@@ -1,0 +1,126 @@
+//! The API server as one of its users reaches it: a kubeconfig, and calls that block until they are answered.
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tokio::runtime;
+use tokio::time::timeout;
+
+/// How long an answer may take on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// A user, in one namespace.
+#[derive(Clone)]
+pub(crate) struct Access {
+    kubeconfig: PathBuf,
+}
+
+impl Access {
+    /// The administrator of the API server whose keys are in `folder`.
+    pub(super) fn of_admin(folder: &Path, server: SocketAddr) -> Self {
+        let admin = Self { kubeconfig: folder.join("admin.kubeconfig") };
+        admin.write(&json!({
+            "apiVersion": "v1",
+            "kind": "Config",
+            "clusters": [{"name": "it", "cluster": {"server": url(server), "certificate-authority": folder.join("ca.crt")}}],
+            "users": [{"name": "it", "user": {
+                "client-certificate": folder.join("admin.crt"),
+                "client-key": folder.join("admin.key"),
+            }}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it", "namespace": "default"}}],
+            "current-context": "it",
+        }));
+        admin
+    }
+
+    /// The same user in another namespace.
+    pub(super) fn in_namespace(&self, namespace: &str) -> Self {
+        self.varied(namespace, |content| content["contexts"][0]["context"]["namespace"] = namespace.into())
+    }
+
+    /// Another user in the same namespace.
+    pub(super) fn with_token(&self, user: &str, token: &str) -> Self {
+        self.varied(user, |content| content["users"][0]["user"] = json!({"token": token}))
+    }
+
+    /// The same user by another way: through a proxy.
+    pub(crate) fn through(&self, proxy: SocketAddr) -> Self {
+        let name = format!("through-{}", proxy.port());
+        self.varied(&name, |content| content["clusters"][0]["cluster"]["server"] = url(proxy).into())
+    }
+
+    pub(crate) fn kubeconfig(&self) -> &Path {
+        &self.kubeconfig
+    }
+
+    pub(crate) fn lease(&self, name: &str) -> kube::Result<Option<Lease>> {
+        self.call(async |client| Api::default_namespaced(client).get_opt(name).await)
+    }
+
+    /// `PUT`, which also creates: the lease is written as it is, with or without uid and resourceVersion.
+    pub(crate) fn put(&self, lease: &Lease) -> kube::Result<Lease> {
+        let name = lease.metadata.name.as_deref().expect("a lease has a name");
+        self.call(async |client| Api::default_namespaced(client).replace(name, &PostParams::default(), lease).await)
+    }
+
+    /// A merge patch without conditions: what a stranger does.
+    pub(crate) fn patch(&self, name: &str, patch: &Value) -> kube::Result<Lease> {
+        let patch = Patch::Merge(patch);
+        self.call(async |client| Api::default_namespaced(client).patch(name, &PatchParams::default(), &patch).await)
+    }
+
+    pub(crate) fn delete(&self, name: &str) -> kube::Result<()> {
+        self.call(async |client| {
+            Api::<Lease>::default_namespaced(client).delete(name, &DeleteParams::default()).await.map(drop)
+        })
+    }
+
+    /// The text at a path that is no object: `/metrics`, `/readyz`.
+    pub(crate) fn text(&self, path: &str) -> kube::Result<String> {
+        let request = hyper::Request::get(path).body(Vec::new()).expect("it is a path");
+        self.call(async |client| client.request_text(request).await)
+    }
+
+    /// Any other call. Each has a connection of its own, so that none meets what a restart left of an older one.
+    pub(crate) fn call<T>(&self, call: impl AsyncFnOnce(Client) -> kube::Result<T>) -> kube::Result<T> {
+        let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+        runtime.block_on(async {
+            let answer = async { call(self.client().await?).await };
+            timeout(PATIENCE, answer).await.unwrap_or_else(|late| Err(kube::Error::Service(Box::new(late))))
+        })
+    }
+
+    /// A kubeconfig beside this one, with something changed.
+    fn varied(&self, name: &str, change: impl FnOnce(&mut Value)) -> Self {
+        let text = fs::read(&self.kubeconfig).expect("it was written");
+        let mut content = serde_json::from_slice(&text).expect("it was written as JSON");
+        change(&mut content);
+        let varied = Self { kubeconfig: self.kubeconfig.with_extension(format!("{name}.kubeconfig")) };
+        varied.write(&content);
+        varied
+    }
+
+    fn write(&self, content: &Value) {
+        // JSON is YAML.
+        fs::write(&self.kubeconfig, content.to_string()).expect("the folder is ours");
+    }
+
+    async fn client(&self) -> kube::Result<Client> {
+        let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("it was written");
+        let options = KubeConfigOptions::default();
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("it was written in full");
+        config.default_retry = false;
+        config.proxy_url = None; // whatever the environment says: it is on this machine
+        config.try_into()
+    }
+}
+
+fn url(server: SocketAddr) -> String {
+    format!("https://{server}")
+}

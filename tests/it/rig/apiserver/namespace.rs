@@ -1,0 +1,149 @@
+//! A namespace of a test's own, and the accounts of candidates in it.
+
+use super::access::Access;
+use crate::rig::clock::eventually;
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
+use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use std::time::Duration;
+
+/// What one election needs, and no more: README and `baton rbac` say the same.
+const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
+
+/// How long the API server may take to hear of its own rules.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+const ADMITTED: &str = "the administrator may";
+
+pub(crate) struct Namespace {
+    pub(crate) name: String,
+    /// Who may do everything.
+    pub(crate) admin: Access,
+}
+
+/// A `ServiceAccount` that may elect over some leases, by name.
+pub(crate) struct Account {
+    pub(crate) access: Access,
+    pub(crate) token: String,
+    admin: Access,
+    namespace: String,
+    name: String,
+    leases: Vec<String>,
+}
+
+impl Namespace {
+    /// Makes an account with a Role; it may elect when this returns.
+    pub(crate) fn account(&self, name: &str, leases: &[&str]) -> Account {
+        let token = self.admin.call(async |client| {
+            let account = ServiceAccount { metadata: named(name), ..ServiceAccount::default() };
+            let accounts = Api::default_namespaced(client.clone());
+            accounts.create(&PostParams::default(), &account).await?;
+            Api::default_namespaced(client).create(&PostParams::default(), &role(name, leases)).await?;
+            token_of(&accounts, name).await
+        });
+        let token = token.expect(ADMITTED);
+        let account = Account {
+            access: self.admin.with_token(name, &token),
+            token,
+            admin: self.admin.clone(),
+            namespace: self.name.clone(),
+            name: name.to_owned(),
+            leases: leases.iter().map(|&lease| lease.to_owned()).collect(),
+        };
+        account.grant();
+        account
+    }
+}
+
+impl Account {
+    /// Gives it its Role; returns when the API server goes by it.
+    pub(crate) fn grant(&self) {
+        let binding = RoleBinding {
+            metadata: named(&self.name),
+            role_ref: RoleRef {
+                api_group: "rbac.authorization.k8s.io".to_owned(),
+                kind: "Role".to_owned(),
+                name: self.name.clone(),
+            },
+            subjects: Some(vec![Subject {
+                kind: "ServiceAccount".to_owned(),
+                name: self.name.clone(),
+                namespace: Some(self.namespace.clone()),
+                ..Subject::default()
+            }]),
+        };
+        let created = self
+            .admin
+            .call(async |client| Api::default_namespaced(client).create(&PostParams::default(), &binding).await);
+        created.expect(ADMITTED);
+        eventually(PATIENCE, "the Role is in force", || self.may_elect());
+    }
+
+    /// Takes its Role away; returns when the API server goes by it.
+    pub(crate) fn revoke(&self) {
+        let deleted = self.admin.call(async |client| {
+            Api::<RoleBinding>::default_namespaced(client).delete(&self.name, &DeleteParams::default()).await
+        });
+        assert!(deleted.is_ok(), "{ADMITTED}");
+        eventually(PATIENCE, "the Role is in force no more", || !self.may_elect());
+    }
+
+    /// Another token, beside the first.
+    pub(crate) fn another_token(&self) -> String {
+        let token = self.admin.call(async |client| token_of(&Api::default_namespaced(client), &self.name).await);
+        token.expect(ADMITTED)
+    }
+
+    /// Deletes it: its tokens are refused with 401, as expired ones are, ten seconds later at the latest.
+    pub(crate) fn delete(&self) {
+        let deleted = self.admin.call(async |client| {
+            Api::<ServiceAccount>::default_namespaced(client).delete(&self.name, &DeleteParams::default()).await
+        });
+        assert!(deleted.is_ok(), "{ADMITTED}");
+    }
+
+    fn may_elect(&self) -> bool {
+        let update = ResourceAttributes {
+            group: Some("coordination.k8s.io".to_owned()),
+            resource: Some("leases".to_owned()),
+            verb: Some("update".to_owned()),
+            namespace: Some(self.namespace.clone()),
+            name: self.leases.first().cloned(),
+            ..ResourceAttributes::default()
+        };
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(format!("system:serviceaccount:{}:{}", self.namespace, self.name)),
+                resource_attributes: Some(update),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviewed = self.admin.call(async |client| Api::all(client).create(&PostParams::default(), &review).await);
+        reviewed.expect(ADMITTED).status.expect("a review has a result").allowed
+    }
+}
+
+async fn token_of(accounts: &Api<ServiceAccount>, name: &str) -> kube::Result<String> {
+    let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
+    let answer = accounts.create_token_request(name, &PostParams::default(), &request).await?;
+    Ok(answer.status.expect("a TokenRequest is answered with a token").token)
+}
+
+fn role(name: &str, leases: &[&str]) -> Role {
+    let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
+    let rule = PolicyRule {
+        api_groups: Some(owned(&["coordination.k8s.io"])),
+        resources: Some(owned(&["leases"])),
+        resource_names: Some(owned(leases)),
+        verbs: owned(&VERBS),
+        ..PolicyRule::default()
+    };
+    Role { metadata: named(name), rules: Some(vec![rule]) }
+}
+
+fn named(name: &str) -> ObjectMeta {
+    ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }
+}

@@ -1,0 +1,114 @@
+//! The API server of the tests, tested: it does what they rely on, and leaves nothing behind.
+
+use super::ApiServer;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::api::ObjectMeta;
+use serde_json::json;
+use std::path::Path;
+
+fn lease(name: &str, holder: &str) -> Lease {
+    let spec = LeaseSpec { holder_identity: Some(holder.to_owned()), ..LeaseSpec::default() };
+    Lease { metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }, spec: Some(spec) }
+}
+
+fn holder(lease: &Lease) -> &str {
+    lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).expect("it has a holder")
+}
+
+/// The code of a refusal.
+fn refusal<T>(answer: kube::Result<T>) -> u16 {
+    match answer {
+        Err(kube::Error::Api(status)) => status.code,
+        Err(error) => panic!("no answer: {error}"),
+        Ok(_) => panic!("it was not refused"),
+    }
+}
+
+fn is_running(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[test]
+fn an_account_may_use_its_own_lease_only_and_nothing_is_left_behind() {
+    let started = ApiServer::start();
+    let space = started.namespace();
+    let account = space.account("candidate", &["orders"]);
+
+    let created = account.access.put(&lease("orders", "a")).unwrap();
+    assert_eq!(holder(&created), "a");
+    assert_eq!(refusal(account.access.put(&lease("others", "a"))), 403);
+    assert_eq!(refusal(account.access.delete("orders")), 403);
+
+    let pids = [started.server.pid(), started.etcd.pid()];
+    let folder = started.folder.path().to_owned();
+    assert!(folder.exists() && pids.into_iter().all(is_running));
+    drop(started);
+    assert!(!folder.exists() && !pids.into_iter().any(is_running));
+}
+
+#[test]
+fn a_server_comes_back_with_what_it_had() {
+    let mut started = ApiServer::start();
+    let access = started.namespace().account("candidate", &["orders"]).access;
+    let first = access.put(&lease("orders", "first")).unwrap();
+
+    let address = started.address();
+    started.server.kill();
+    assert!(access.lease("orders").is_err());
+    started.restart_elsewhere();
+    assert_ne!(started.address(), address);
+    assert_eq!(access.lease("orders").unwrap().unwrap(), first);
+
+    for daemon in [&mut started.etcd, &mut started.server] {
+        daemon.pause();
+        daemon.resume();
+    }
+    started.keep();
+    let second = access.put(&Lease { metadata: first.metadata.clone(), ..lease("orders", "second") }).unwrap();
+    assert_eq!(access.lease("orders").unwrap().unwrap(), second);
+    started.go_back();
+    assert_eq!(access.lease("orders").unwrap().unwrap(), first);
+}
+
+#[test]
+fn requests_are_counted_by_verb() {
+    let started = ApiServer::start();
+    let access = started.namespace().account("candidate", &["orders"]).access;
+    let before = started.requests("leases");
+    assert_eq!(access.lease("orders").unwrap(), None);
+    access.put(&lease("orders", "a")).unwrap();
+    assert_eq!(refusal(access.put(&lease("orders", "b"))), 422);
+    let after = started.requests("leases");
+    let more = |verb| after.get(verb).unwrap_or(&0) - before.get(verb).unwrap_or(&0);
+    assert_eq!(["GET", "PUT", "POST", "PATCH", "LIST", "WATCH"].map(more), [1, 2, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_role_can_be_taken_and_given_back() {
+    let space = ApiServer::shared().namespace();
+    let account = space.account("candidate", &["orders"]);
+    account.revoke();
+    assert_eq!(refusal(account.access.lease("orders")), 403);
+    account.grant();
+    assert_eq!(account.access.lease("orders").unwrap(), None);
+}
+
+#[test]
+fn tokens_end_with_their_account() {
+    let space = ApiServer::shared().namespace();
+    let account = space.account("candidate", &["orders"]);
+    let unused = account.another_token();
+    assert_ne!(unused, account.token);
+    account.delete();
+    assert_eq!(refusal(space.admin.with_token("unused", &unused).lease("orders")), 401);
+}
+
+#[test]
+fn the_administrator_may_do_what_no_candidate_may() {
+    let admin = ApiServer::shared().namespace().admin;
+    admin.put(&lease("orders", "a")).unwrap();
+    let patched = admin.patch("orders", &json!({"spec": {"holderIdentity": "stranger"}})).unwrap();
+    assert_eq!(holder(&patched), "stranger");
+    admin.delete("orders").unwrap();
+    assert_eq!(admin.lease("orders").unwrap(), None);
+}

@@ -1,0 +1,116 @@
+//! A server beside the tests: started, paused, killed and started again, and gone when the test binary is.
+
+mod tests;
+
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs::{self, File};
+use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{self, Child, Command, Stdio};
+use std::sync::LazyLock;
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+/// How much of its log is shown when it ended by itself.
+const LAST_LINES: usize = 20;
+
+pub(crate) struct Daemon {
+    program: PathBuf,
+    flags: Vec<String>,
+    log: PathBuf,
+    child: Child,
+}
+
+impl Daemon {
+    pub(crate) fn start(program: PathBuf, flags: Vec<String>, log: &Path) -> Self {
+        let child = spawn(&program, &flags, log);
+        Self { program, flags, log: log.to_owned(), child }
+    }
+
+    /// Kills it where it still runs, and starts it once more.
+    pub(crate) fn start_again(&mut self) {
+        self.kill();
+        self.child = spawn(&self.program, &self.flags, &self.log);
+    }
+
+    /// SIGKILL; afterwards it is gone. Nothing where it is gone already.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().expect("it is our child");
+        self.child.wait().expect("it is our child");
+    }
+
+    /// SIGTERM: it ends by itself, soon.
+    pub(crate) fn terminate(&mut self) {
+        self.signal(Signal::TERM);
+    }
+
+    /// SIGSTOP: it keeps its connections, and answers nothing.
+    pub(crate) fn pause(&mut self) {
+        self.signal(Signal::STOP);
+    }
+
+    /// SIGCONT.
+    pub(crate) fn resume(&mut self) {
+        self.signal(Signal::CONT);
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Panics with the end of its log where it has ended by itself.
+    #[track_caller]
+    pub(crate) fn assert_alive(&mut self) {
+        if let Some(status) = self.child.try_wait().expect("it is our child") {
+            panic!("{} ended with {status}:\n{}", self.program.display(), last_lines(&self.log));
+        }
+    }
+
+    fn signal(&mut self, signal: Signal) {
+        self.assert_alive();
+        kill_process(Pid::from_child(&self.child), signal).expect("it has not been waited for");
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Runs a program if its parent is still who started it: that one may have ended before the kernel was asked.
+const IF_STARTED_BY: &str = r#"test "$PPID" = "$0" && exec "$@""#;
+
+/// The kernel kills the process when the thread ends that started it, so also after SIGKILL to the test binary.
+/// Without unsafe code only another program can ask for that: setpriv of util-linux. And as the thread of a test
+/// ends long before a server that other tests share, one thread that never ends starts them all.
+fn spawn(program: &Path, flags: &[String], log: &Path) -> Child {
+    type Order = (Command, Sender<io::Result<Child>>);
+    static STARTER: LazyLock<Sender<Order>> = LazyLock::new(|| {
+        let (orders, received) = mpsc::channel::<Order>();
+        thread::spawn(move || {
+            for (mut command, reply) in received {
+                reply.send(command.spawn()).expect("who orders waits");
+            }
+        });
+        orders
+    });
+
+    let log = File::options().create(true).append(true).open(log).expect("the folder is ours");
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "sh", "-c", IF_STARTED_BY, &process::id().to_string()]);
+    command.arg(program).args(flags);
+    // A group of its own: Ctrl-C reaches the test binary alone, and its end reaches the servers.
+    command.process_group(0).stdin(Stdio::null());
+    command.stdout(log.try_clone().expect("a file can be cloned")).stderr(log);
+    let (reply, started) = mpsc::channel();
+    STARTER.send((command, reply)).expect("it never ends");
+    started.recv().expect("it never ends").expect("util-linux has setpriv")
+}
+
+fn last_lines(log: &Path) -> String {
+    let text = fs::read_to_string(log).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().collect();
+    lines[lines.len().saturating_sub(LAST_LINES)..].join("\n")
+}

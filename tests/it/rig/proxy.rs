@@ -1,0 +1,262 @@
+//! A TCP proxy between a candidate and the API server. It understands nothing of what it passes, so TLS reaches from
+//! end to end, and each direction can be held, emptied or closed while connections are open.
+
+mod tests;
+
+use super::lock;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How long a pump waits for bytes before it looks at its orders again. Bytes themselves wake it at once.
+const LOOK: Duration = Duration::from_millis(5);
+
+/// How many looks the server may take to answer what was delivered late.
+const LOOKS_FOR_AN_ANSWER: u32 = 200;
+
+/// What happens to the bytes of one direction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Flow {
+    Pass,
+    /// They wait here, also after their sender is gone, and are delivered once they may pass: a late write.
+    Hold,
+    /// They vanish: replies to what was applied. A connection that lost some is closed once they may pass again.
+    Lose,
+    /// Each connection, old or new, is closed, and what waits in it is gone.
+    Close,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Way {
+    Requests,
+    Replies,
+}
+
+pub(crate) struct Proxy {
+    address: SocketAddr,
+    shared: Arc<Shared>,
+    acceptor: Option<JoinHandle<()>>,
+}
+
+/// What its threads share.
+struct Shared {
+    /// One lock for all: nothing that was cut may pass by an order that was given after the cut.
+    orders: Mutex<Orders>,
+    held: [AtomicUsize; 2],
+}
+
+struct Orders {
+    target: SocketAddr,
+    flows: [Flow; 2],
+    cuts: usize,
+    over: bool,
+}
+
+impl Proxy {
+    /// On a free port of 127.0.0.1.
+    pub(crate) fn to(target: SocketAddr) -> Self {
+        Self::on(Ipv4Addr::LOCALHOST.into(), target)
+    }
+
+    /// On another address: `::1`.
+    pub(crate) fn on(address: IpAddr, target: SocketAddr) -> Self {
+        let listener = TcpListener::bind((address, 0)).expect("there are free ports");
+        let address = listener.local_addr().expect("it is bound");
+        let orders = Orders { target, flows: [Flow::Pass; 2], cuts: 0, over: false };
+        let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
+        let acceptor = thread::spawn({
+            let shared = Arc::clone(&shared);
+            move || accept(&listener, &shared)
+        });
+        Self { address, shared, acceptor: Some(acceptor) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From now on, for open connections too.
+    pub(crate) fn set(&self, way: Way, flow: Flow) {
+        lock(&self.shared.orders).flows[way as usize] = flow;
+    }
+
+    /// How many bytes wait in this direction.
+    pub(crate) fn held(&self, way: Way) -> usize {
+        self.shared.held[way as usize].load(Ordering::Relaxed)
+    }
+
+    /// Where new connections go: to a server that was restarted elsewhere.
+    pub(crate) fn aim(&self, target: SocketAddr) {
+        lock(&self.shared.orders).target = target;
+    }
+
+    /// Closes every connection that is open now, and what waits in it is gone.
+    pub(crate) fn cut(&self) {
+        lock(&self.shared.orders).cuts += 1;
+    }
+}
+
+impl Drop for Proxy {
+    fn drop(&mut self) {
+        lock(&self.shared.orders).over = true;
+        // A connection wakes the acceptor.
+        drop(TcpStream::connect(self.address));
+        let acceptor = self.acceptor.take().expect("it is dropped once");
+        assert!(acceptor.join().is_ok() || thread::panicking(), "a proxy does not panic");
+    }
+}
+
+fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
+    let mut pumps = Vec::new();
+    for client in listener.incoming() {
+        let (target, cuts) = {
+            let orders = lock(&shared.orders);
+            if orders.over {
+                break;
+            }
+            (orders.target, orders.cuts)
+        };
+        let client = client.expect("connections can be accepted");
+        // Where nobody listens, the client is closed as it is dropped.
+        if let Ok(server) = TcpStream::connect(target) {
+            pumps.extend(join_up(&client, &server, shared, cuts).expect("sockets can be cloned"));
+        }
+        pumps.retain(|pump: &JoinHandle<()>| !pump.is_finished());
+    }
+    for pump in pumps {
+        pump.join().expect("a pump does not panic");
+    }
+}
+
+fn join_up(
+    client: &TcpStream,
+    server: &TcpStream,
+    shared: &Arc<Shared>,
+    cuts: usize,
+) -> io::Result<[JoinHandle<()>; 2]> {
+    for stream in [client, server] {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(LOOK))?;
+    }
+    let answers = Arc::new(AtomicUsize::new(0));
+    let pump = |from: &TcpStream, to: &TcpStream, way| {
+        let (from, to) = (from.try_clone()?, to.try_clone()?);
+        let (answers, shared) = (Arc::clone(&answers), Arc::clone(shared));
+        io::Result::Ok(Pump { from, to, way, waiting: VecDeque::new(), answers, cuts, shared })
+    };
+    let pumps = [pump(client, server, Way::Requests)?, pump(server, client, Way::Replies)?];
+    Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
+}
+
+/// One direction of one connection.
+struct Pump {
+    from: TcpStream,
+    to: TcpStream,
+    way: Way,
+    /// As they were read; an empty one is the end.
+    waiting: VecDeque<Vec<u8>>,
+    /// How often the server has answered in this connection.
+    answers: Arc<AtomicUsize>,
+    /// How many cuts there were before this connection.
+    cuts: usize,
+    shared: Arc<Shared>,
+}
+
+impl Pump {
+    fn run(mut self) {
+        if !matches!(self.pass_until_the_end(), Ok(true)) {
+            // They may be closed already.
+            self.from.shutdown(Shutdown::Both).ok();
+            self.to.shutdown(Shutdown::Both).ok();
+        }
+        while self.pop().is_some() {}
+    }
+
+    /// Returns whether the other direction may go on without this one.
+    fn pass_until_the_end(&mut self) -> io::Result<bool> {
+        let (mut ended, mut late, mut lost) = (false, false, false);
+        loop {
+            if ended {
+                thread::sleep(LOOK);
+            } else if let Some(bytes) = self.read() {
+                ended = bytes.is_empty();
+                self.push(bytes);
+            }
+            match self.order() {
+                Flow::Hold => late = true,
+                Flow::Lose => {
+                    while self.pop().is_some() {
+                        lost = true;
+                    }
+                }
+                Flow::Close => return Ok(false),
+                Flow::Pass if lost => return Ok(false),
+                Flow::Pass => {
+                    self.deliver(late)?;
+                    late = false;
+                    if ended && self.waiting.is_empty() {
+                        self.to.shutdown(Shutdown::Write)?;
+                        return Ok(true);
+                    }
+                }
+            }
+        }
+    }
+
+    /// A request that comes late comes as if its sender were still there. A server drops what it does for a client
+    /// whose connection ends, so the end, and the record by which TLS announces it, wait for an answer.
+    fn deliver(&mut self, late: bool) -> io::Result<()> {
+        while self.order() == Flow::Pass
+            && let Some(bytes) = self.pop()
+        {
+            let answers = self.answers.load(Ordering::Relaxed);
+            self.to.write_all(&bytes)?;
+            if late && self.way == Way::Requests && !self.waiting.is_empty() {
+                self.await_more_than(answers);
+            }
+        }
+        Ok(())
+    }
+
+    fn await_more_than(&self, answers: usize) {
+        for _ in 0..LOOKS_FOR_AN_ANSWER {
+            if self.answers.load(Ordering::Relaxed) > answers {
+                return;
+            }
+            thread::sleep(LOOK);
+        }
+    }
+
+    fn order(&self) -> Flow {
+        let orders = lock(&self.shared.orders);
+        let is_cut = orders.over || orders.cuts != self.cuts;
+        if is_cut { Flow::Close } else { orders.flows[self.way as usize] }
+    }
+
+    fn read(&mut self) -> Option<Vec<u8>> {
+        let mut buffer = [0; 16 * 1024];
+        match self.from.read(&mut buffer) {
+            Ok(length) => {
+                self.answers.fetch_add((self.way == Way::Replies).into(), Ordering::Relaxed);
+                Some(buffer[..length].to_vec())
+            }
+            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+            Err(_) => Some(Vec::new()), // whoever sent has gone, in whatever way
+        }
+    }
+
+    fn push(&mut self, bytes: Vec<u8>) {
+        self.shared.held[self.way as usize].fetch_add(bytes.len(), Ordering::Relaxed);
+        self.waiting.push_back(bytes);
+    }
+
+    fn pop(&mut self) -> Option<Vec<u8>> {
+        let bytes = self.waiting.pop_front()?;
+        self.shared.held[self.way as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
+        Some(bytes)
+    }
+}
