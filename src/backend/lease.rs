@@ -1,7 +1,7 @@
 //! The store of candidates in a Kubernetes cluster: one Lease, conditional PUTs, and a watch for its news.
 //!
 //! Touches kube's client. It turns the Lease machine's requests into calls, and decides nothing: which replies are a
-//! lost race and which are a mistake of ours stands in [`judge`]. One Role limited to the Lease's name suffices, since
+//! lost race and which are a mistake of ours stands in [`LeaseStore::judge`]. One Role limited to the Lease's name suffices, since
 //! creation is by PUT, which is authorized with the name.
 //!
 //! A call that takes too long is dropped by the driver, and with it its HTTP/1.1 connection, so that the next call
