@@ -135,6 +135,7 @@ impl<'a> Candidate<'a> {
         let timing = config.timing;
         let listeners = bind(config.listen, "listen")?;
         let probe_listeners = config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
+        tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
         let (lifecycle, last) = Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, LeaseRequest::VERBS);
         let last = last.unwrap_or_else(|forgotten| {
@@ -151,7 +152,6 @@ impl<'a> Candidate<'a> {
             }
         }
         watchdog::start(reader.clone())?;
-        tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
 
         let (control, orders) = orders();
         let (vitals, asked) = (Vitals::default(), Arc::new(Notify::new()));
@@ -238,10 +238,13 @@ async fn stop(
             Ended::Lost(Reason::Deadline) | Ended::Refused => clean,
             Ended::Lost(reason) => End { exit: Exit::Lost, reason, led },
         },
-        () = signals.next() => match reader.published_claim() {
-            Some(_) => End { exit: Exit::Lost, ..clean },
-            None => clean,
-        },
+        () = signals.next() => {
+            tracing::warn!("asked to stop a second time: ending at once, and what is held runs out by itself");
+            match reader.published_claim() {
+                Some(_) => End { exit: Exit::Lost, ..clean },
+                None => clean,
+            }
+        }
     }
 }
 

@@ -274,7 +274,8 @@ impl RecordFile {
             Err(error) if error.kind() == io::ErrorKind::NotFound && self.directory.is_dir() => {
                 return Ok(None);
             }
-            Err(source) => return Err(io_error("read", &self.record)(source)),
+            Err(source) if self.directory.is_dir() => return Err(io_error("read", &self.record)(source)),
+            Err(source) => return Err(io_error("find the directory", &self.directory)(source)),
         };
         let stored: Stored = serde_json::from_slice(&text).map_err(ForeignError::from).map_err(self.foreign())?;
         let snapshot = snapshot(&stored).map_err(self.foreign())?;
