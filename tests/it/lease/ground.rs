@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// A Lease knows whole seconds, and two API servers share this machine with compilers.
-pub(super) const TIMING: Timing = Timing::of_ms(6000, 4000, 800, 800);
+pub(super) const TIMING: Timing = Timing::of_ms(9000, 6000, 1000, 1000);
 
 /// How long candidates may take to find each other on a busy machine.
-pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(super) struct Ground {
     pub(super) rig: Rig,

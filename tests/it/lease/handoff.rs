@@ -22,7 +22,7 @@ fn a_leader_that_stops_hands_over_at_once_and_writes_what_client_go_would() {
     let (old, _) = ground.leader_and_followers([]);
     let spec = ground.lease().spec.expect("it has a spec");
     assert_eq!(spec.holder_identity.as_deref(), Some(&*old.identity));
-    assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(6), Some(0)));
+    assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(9), Some(0)));
     assert!(spec.acquire_time.is_some() && spec.acquire_time <= spec.renew_time, "{spec:?}");
 
     old.terminate();
@@ -34,7 +34,7 @@ fn a_leader_that_stops_hands_over_at_once_and_writes_what_client_go_would() {
     let next = ground.candidate("next").start();
     assert_eq!(ground.rig.leader().identity, next.identity);
     let spec = ground.lease().spec.expect("it has a spec");
-    assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(6), Some(1)), "the holder changed");
+    assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(9), Some(1)), "the holder changed");
 }
 
 #[test]

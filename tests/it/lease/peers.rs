@@ -5,14 +5,14 @@ use crate::rig::{ClientGo, ELECTION, NOISE, eventually, wait_for};
 use std::time::Duration;
 
 /// client-go polls, each time after 1 to 2.2 retry periods.
-const ITS_POLL: Duration = Duration::from_millis(1760);
+const ITS_POLL: Duration = Duration::from_millis(2200);
 
 const ROUNDS: usize = 5;
 
 #[test]
 fn leadership_goes_to_and_fro_between_client_go_and_ours() {
     let ground = Ground::new();
-    let flags = ["--lease-duration=6s", "--renew-deadline=4s", "--retry-period=800ms", "--release-on-cancel"];
+    let flags = ["--lease-duration=9s", "--renew-deadline=6s", "--retry-period=1s", "--release-on-cancel"];
     let mut ours = ground.candidate("ours-0").start();
     assert_eq!(ground.rig.leader().identity, ours.identity);
     for round in 1..=ROUNDS {

@@ -65,7 +65,7 @@ fn nonsense_that_the_api_server_lets_through_ends_nothing() {
         ground.namespace.admin.patch(ELECTION, &json!({ "spec": spec })).expect("the administrator may");
         let mended = wait_for(PATIENCE, "the next renewal mends it", || {
             let spec = ground.lease().spec?;
-            (spec.lease_duration_seconds == Some(6) && spec.renew_time.is_some()).then_some(spec)
+            (spec.lease_duration_seconds == Some(9) && spec.renew_time.is_some()).then_some(spec)
         });
         assert_eq!(mended.holder_identity.as_deref(), Some(&*leader.identity));
     }

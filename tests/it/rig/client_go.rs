@@ -36,7 +36,7 @@ impl ClientGo {
         let mut process = Daemon::start(assets::client_go_candidate(), all, &log);
         let listening = wait_for(STARTUP, "the client-go candidate listens", || {
             process.assert_alive();
-            events(&log).pop()
+            events(&log).into_iter().find(|told| told["event"] == "listening")
         });
         let address = listening["address"].as_str().expect("it listens before all else").to_owned();
         Self { process, address, log }
