@@ -83,7 +83,7 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
 }
 
 fn rounds(mut round: impl FnMut(&mut Election, u32) -> Result<()>) -> Result<()> {
-    let mut election = Election { folder: TempDir::with_prefix("baton-bench-")?, candidates: Vec::new() };
+    let mut election = Election { candidates: Vec::new(), folder: TempDir::with_prefix("baton-bench-")? };
     for number in 0..ROUNDS {
         if let Err(error) = round(&mut election, number) {
             let ends = election.candidates.iter_mut().map(|candidate| candidate.server.end());
@@ -96,8 +96,9 @@ fn rounds(mut round: impl FnMut(&mut Election, u32) -> Result<()>) -> Result<()>
 
 /// Three candidates over one folder, less one while a round lasts.
 struct Election {
-    folder: TempDir,
+    // Dropped before the folder, which can be removed only when nobody writes into it.
     candidates: Vec<Candidate>,
+    folder: TempDir,
 }
 
 struct Candidate {
