@@ -24,6 +24,7 @@ const AFTERWARDS: Duration = Duration::from_millis(300);
 /// A client that keeps its connection, and takes every status for an answer.
 pub(crate) fn agent() -> Agent {
     let config = Agent::config_builder()
+        .proxy(None)
         .http_status_as_error(false)
         // Not the time-out for everything: with that one ureq starts a thread for each request.
         .timeout_connect(Some(TIMEOUT))
