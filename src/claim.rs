@@ -10,7 +10,7 @@
 //!  driver ◄── last promise's end ═════╝              ╚══► Reader::glance(now)    to onlookers
 //! ```
 //!
-//! Every "leading" that leaves the process is a [`Promise`] (DESIGN's sixth invariant): it is computed and
+//! Every "leading" that leaves the process is a [`Promise`] (the sixth invariant of ARCHITECTURE.md): it is computed and
 //! recorded in one step, and a release waits until the last one has run out.
 
 use crate::clock::Instant;

@@ -1,7 +1,7 @@
 //! Owns every task, and decides why the process ends.
 //!
-//! Touches all modules below it; none of them touches it. Start with [`run`]. The order of a clean stop (DESIGN
-//! 14a) stands in [`stop`]: withdraw, wait until the last promise has run out, release.
+//! Touches all modules below it; none of them touches it. Start with [`run`]. The order of a clean stop
+//! stands in [`stop`]: withdraw, wait until the last promise has run out, release.
 
 use crate::backend::file::FileStore;
 use crate::backend::lease::LeaseStore;
@@ -248,7 +248,7 @@ async fn stop(
     }
 }
 
-/// Gives leadership up while nobody asks for it, and tries again when somebody does (DESIGN 15).
+/// Gives leadership up while nobody asks for it, and tries again when somebody does.
 async fn require_polling(
     limit: Option<Duration>,
     reader: &Reader,

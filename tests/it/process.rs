@@ -1,7 +1,7 @@
 //! The built sidecar as a process: killed, paused, starved, filled up, restarted; with the prober of the rig
 //! beside every test.
 //!
-//! Each test is a short story over the file store. Upper bounds allow [`crate::rig::NOISE`] beyond what DESIGN 1
+//! Each test is a short story over the file store. Upper bounds allow [`crate::rig::NOISE`] beyond what README
 //! promises; exclusion, tokens and silence are judged without allowance when the rig is dropped.
 
 mod crowd;

@@ -172,7 +172,7 @@ impl Rig {
     }
 
     /// Waits for the successor of a leader that went at `since` and released nothing: it has to wait out what was written
-    /// last, and to lead within the bound of DESIGN 1.
+    /// last, and to lead within the bound that README promises.
     #[track_caller]
     pub(crate) fn takeover(&self, old: &Candidate, since: Moment) -> Arc<Candidate> {
         let written = self.written(&old.election);

@@ -4,7 +4,7 @@ use super::ground::{Ground, PATIENCE, TIMING};
 use crate::rig::{ApiServer, ELECTION, NOISE, throughout, wait_for};
 use std::time::Duration;
 
-/// A release is heard of at once: DESIGN 1.
+/// A release is heard of at once: README, "What is promised".
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
 #[test]

@@ -3,7 +3,7 @@
 use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout, wait_for};
 use std::time::Duration;
 
-/// A release is heard of at once: DESIGN 1.
+/// A release is heard of at once: README, "What is promised".
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
 #[test]

@@ -32,7 +32,7 @@ impl Timing {
         }
     }
 
-    /// How long the election may be without a leader after a crash: DESIGN 1, with the default drift.
+    /// How long the election may be without a leader after a crash: README, "What is promised", with the default drift.
     pub(crate) fn takeover(self) -> Duration {
         self.lease_duration.mul_f64(1.1) + 2 * self.retry_period
     }
