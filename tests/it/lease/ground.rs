@@ -50,6 +50,7 @@ impl Ground {
         for follower in &followers {
             eventually(PATIENCE, "it follows", || self.rig.stands(follower, "following"));
         }
+        self.rig.hear_enough();
         (leader, followers)
     }
 
