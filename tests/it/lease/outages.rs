@@ -58,6 +58,8 @@ fn a_store_that_was_set_back_ends_the_term_loudly() {
     server.go_back();
     eventually(PATIENCE, "it has lost", || !leader.events("lost").is_empty());
     assert_eq!(leader.exit_code(), 75);
+    let told = leader.events("store_went_back");
+    assert_eq!(told.last().map(|line| line["level"] == "ERROR"), Some(true), "it says why, loudly");
 }
 
 #[test]
