@@ -2,7 +2,7 @@
 //!
 //! A test makes a [`Rig`], starts candidates in it and does something to them. Whatever they answer to
 //! `GET /leader` and whatever they log is kept on one clock. When the rig is dropped it ends every
-//! process and judges the whole history ([`history::judge`]), so no test can forget to; where anything
+//! process and judges the whole history ([`judge`]), so no test can forget to; where anything
 //! failed it prints the story, one line an event. A process that ended and was not asked for its exit
 //! code fails the test too.
 
@@ -10,14 +10,15 @@ mod apiserver;
 mod assets;
 mod candidate;
 mod client_go;
-mod clock;
 mod daemon;
 mod disk;
-mod history;
-mod journal;
+#[path = "../judge/mod.rs"]
+mod judge;
 mod prober;
 mod process;
 mod proxy;
+#[path = "../witness/question.rs"]
+mod question;
 mod scratch;
 mod start;
 mod store;
@@ -25,10 +26,9 @@ mod store;
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
 pub(crate) use client_go::ClientGo;
-pub(crate) use clock::{Moment, eventually, throughout, wait_for};
 pub(crate) use disk::Disk;
-use history::{Answer, History, Silence};
-use journal::Journal;
+use judge::{Answer, History, Journal, Reply, Silence, is_void, judge, lock};
+pub(crate) use judge::{Moment, eventually, throughout, wait_for};
 pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
@@ -36,7 +36,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 pub(crate) use store::{Store, Timing};
@@ -193,7 +193,7 @@ impl Rig {
     /// Waits until the prober has heard enough for its judgement to mean something: for tests that would be over sooner.
     #[track_caller]
     pub(crate) fn hear_enough(&self) {
-        wait_for(PATIENCE, "the prober hears enough", || (!history::is_void(&self.history())).then_some(()));
+        wait_for(PATIENCE, "the prober hears enough", || (!is_void(&self.history())).then_some(()));
     }
 
     /// Whether a candidate said this of itself when it was last heard.
@@ -291,7 +291,7 @@ impl Rig {
             faults.extend(prober.join().err().map(|_| "a prober panicked".to_owned()));
         }
         faults.extend(self.journal.panics());
-        faults.extend(history::judge(&self.history()).iter().map(ToString::to_string));
+        faults.extend(judge(&self.history()).iter().map(ToString::to_string));
         faults
     }
 }
@@ -306,9 +306,4 @@ impl Drop for Rig {
             assert!(faults.is_empty(), "{}", self.journal.story(&faults));
         }
     }
-}
-
-/// Locks also what a panicking thread has left locked: the story of a failure is told after it.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -10,8 +10,8 @@ mod namespace;
 mod tests;
 
 use super::assets;
-use super::clock::eventually;
 use super::daemon::Daemon;
+use super::judge::eventually;
 use super::scratch::Scratch;
 pub(crate) use access::Access;
 use k8s_openapi::api::core::v1 as core;

@@ -1,7 +1,7 @@
 //! A running sidecar: its process, and the addresses where it answers.
 
-use super::prober::agent;
 use super::process::Process;
+use super::question::agent;
 use std::ops::Deref;
 use std::process::{Command, Output};
 

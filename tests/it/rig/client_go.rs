@@ -4,8 +4,8 @@ mod tests;
 
 use super::apiserver::Access;
 use super::assets;
-use super::clock::wait_for;
 use super::daemon::Daemon;
+use super::judge::wait_for;
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;

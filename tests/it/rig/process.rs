@@ -1,7 +1,6 @@
 //! One process under test: its output, its signals, its end. It never outlives the test.
 
-use super::clock::{Moment, eventually, wait_for};
-use super::journal::Journal;
+use super::judge::{Journal, Moment, eventually, wait_for};
 use super::lock;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! Starting a sidecar: its flags, and the first line that says where it listens.
 
 use super::candidate::Candidate;
-use super::clock::wait_for;
+use super::judge::wait_for;
 use super::process::Process;
 use super::{ELECTION, Rig};
 use std::collections::BTreeMap;

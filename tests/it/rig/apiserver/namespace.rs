@@ -1,7 +1,7 @@
 //! A namespace of a test's own, and the accounts of candidates in it.
 
 use super::access::Access;
-use crate::rig::clock::eventually;
+use crate::rig::eventually;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;

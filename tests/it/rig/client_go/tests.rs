@@ -2,7 +2,7 @@
 
 use super::ClientGo;
 use crate::rig::apiserver::{Access, ApiServer};
-use crate::rig::clock::wait_for;
+use crate::rig::wait_for;
 use serde_json::Value;
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
 //! That nothing outlives the test binary, however that ends.
 
 use super::Daemon;
-use crate::rig::clock::eventually;
+use crate::rig::eventually;
 use crate::rig::scratch::Scratch;
 use std::env;
 use std::io::{BufRead as _, BufReader};

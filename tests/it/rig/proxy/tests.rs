@@ -2,7 +2,7 @@
 
 use super::{Flow, Proxy, Way};
 use crate::rig::apiserver::{Access, ApiServer};
-use crate::rig::clock::eventually;
+use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use serde_json::json;

@@ -1,7 +1,6 @@
 //! The judge, judged: a history without fault passes, and each planted fault is found.
 
-use super::{Answer, Body, Heard, History, Rule, Said, Silence, judge};
-use crate::rig::Moment;
+use super::{Answer, Body, Heard, History, Moment, Rule, Said, Silence, judge};
 
 #[test]
 fn a_clean_history_passes() {

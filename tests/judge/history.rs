@@ -13,7 +13,7 @@
 
 mod tests;
 
-use super::Moment;
+use super::{Moment, Reply};
 use serde::Deserialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -151,6 +151,20 @@ impl fmt::Display for Heard {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}: {}", self.rule, self.detail)
+    }
+}
+
+impl Heard {
+    /// What a question was answered with, if it was.
+    pub(crate) fn of(reply: Result<Reply, String>) -> Self {
+        let Reply { status, fencing_token, body } = match reply {
+            Ok(reply) => reply,
+            Err(why) => return Self::Nothing(why),
+        };
+        match serde_json::from_str(&body) {
+            Ok(body) => Self::Said(Said { status, fencing_token, body }),
+            Err(error) => Self::Nonsense(format!("{status} {body:?}: {error}")),
+        }
     }
 }
 

@@ -1,8 +1,7 @@
 //! What happened in a rig, in the order of one clock: log lines, answers, and what the test did.
 
-use super::clock::{Clock, Moment};
-use super::history::{Answer, Heard};
-use super::lock;
+use super::clock::Clock;
+use super::{Answer, Heard, Moment, lock};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

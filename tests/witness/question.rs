@@ -1,0 +1,29 @@
+//! `GET /leader`, asked over a connection that is kept. The prober of the process tests asks with it too.
+
+use super::Reply;
+use std::time::Duration;
+use ureq::Agent;
+
+/// How long an answer is waited for.
+const TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A client that keeps its connection, and takes every status for an answer.
+pub(crate) fn agent() -> Agent {
+    let config = Agent::config_builder()
+        .proxy(None)
+        .http_status_as_error(false)
+        // Not the time-out for everything: with that one ureq starts a thread for each request.
+        .timeout_connect(Some(TIMEOUT))
+        .timeout_recv_response(Some(TIMEOUT))
+        .timeout_recv_body(Some(TIMEOUT));
+    Agent::new_with_config(config.build())
+}
+
+/// Asks once. Why there was no answer is a text: it makes no difference to anybody but a reader.
+pub(crate) fn ask(agent: &Agent, url: &str) -> Result<Reply, String> {
+    let mut answer = agent.get(url).call().map_err(|error| error.to_string())?;
+    let body = answer.body_mut().read_to_string().map_err(|error| error.to_string())?;
+    let header = answer.headers().get("fencing-token");
+    let fencing_token = header.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned());
+    Ok(Reply { status: answer.status().as_u16(), fencing_token, body })
+}
