@@ -36,11 +36,16 @@ pub(crate) struct Account {
 impl Namespace {
     /// Makes an account with a Role; it may elect when this returns.
     pub(crate) fn account(&self, name: &str, leases: &[&str]) -> Account {
+        self.account_that_may(&VERBS, name, leases)
+    }
+
+    /// The same with other verbs, of which `update` has to be one.
+    pub(crate) fn account_that_may(&self, verbs: &[&str], name: &str, leases: &[&str]) -> Account {
         let token = self.admin.call(async |client| {
             let account = ServiceAccount { metadata: named(name), ..ServiceAccount::default() };
             let accounts = Api::default_namespaced(client.clone());
             accounts.create(&PostParams::default(), &account).await?;
-            Api::default_namespaced(client).create(&PostParams::default(), &role(name, leases)).await?;
+            Api::default_namespaced(client).create(&PostParams::default(), &role(name, leases, verbs)).await?;
             token_of(&accounts, name).await
         });
         let token = token.expect(ADMITTED);
@@ -132,13 +137,13 @@ async fn token_of(accounts: &Api<ServiceAccount>, name: &str) -> kube::Result<St
     Ok(answer.status.expect("a TokenRequest is answered with a token").token)
 }
 
-fn role(name: &str, leases: &[&str]) -> Role {
+fn role(name: &str, leases: &[&str], verbs: &[&str]) -> Role {
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
     let rule = PolicyRule {
         api_groups: Some(owned(&["coordination.k8s.io"])),
         resources: Some(owned(&["leases"])),
         resource_names: Some(owned(leases)),
-        verbs: owned(&VERBS),
+        verbs: owned(verbs),
         ..PolicyRule::default()
     };
     Role { metadata: named(name), rules: Some(vec![rule]) }
