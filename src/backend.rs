@@ -38,8 +38,9 @@ use tokio::sync::oneshot;
 
 /// A store that an election is held in: it turns requests into calls, and decides nothing.
 pub trait Store<E: Election> {
-    /// Does what `request` says and returns the machine's event for the reply. An error means that the outcome is
-    /// unknown, and says why; so does a future that is dropped because it took too long.
+    /// Does what `request` says and returns the machine's event for the reply. An error says why there is none: it stands
+    /// for [`Event::UNKNOWN`] or [`Event::REFUSED`]. A future that is dropped because it took too long stands for
+    /// `UNKNOWN`.
     fn perform(&self, request: E::Request) -> impl Future<Output = Result<E::Event, StoreError>>;
 
     /// The next news that nobody asked for. It may pend for ever.
@@ -49,7 +50,7 @@ pub trait Store<E: Election> {
     fn place(&self) -> String;
 }
 
-/// Why the outcome of a request is unknown.
+/// Why a request has no reply that says what became of it.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store did not answer, or not in a way that says what became of the request.
@@ -83,8 +84,6 @@ pub struct Seat {
     pub vitals: Vitals,
     /// What to do when leadership is lost.
     pub on_lost: OnLost,
-    /// How long one call may take.
-    pub call_timeout: Duration,
     /// How long a store may refuse us from the start.
     pub patience_with_refusals: Duration,
 }
@@ -111,18 +110,16 @@ pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat)
         if let Some(ended) = driver.turn(now) {
             return ended;
         }
+        let call_timeout = driver.election.call_timeout();
         if reply.is_none() {
-            reply = driver
-                .election
-                .poll_request(now)
-                .map(|request| Box::pin(call(store, request, driver.seat.call_timeout)));
+            reply = driver.election.poll_request(now).map(|request| Box::pin(call(store, request, call_timeout)));
             // A request may have been refused by the deadline, which poll_request looks at first.
             if let Some(ended) = driver.turn(now) {
                 return ended;
             }
         }
         let wake = driver.election.poll_timeout().map(|(due, _)| due);
-        driver.seat.vitals.will_turn_by(wake.unwrap_or(now), now + driver.seat.call_timeout);
+        driver.seat.vitals.will_turn_by(wake.unwrap_or(now), now + call_timeout);
         tokio::select! {
             called = wait_for(&mut reply) => {
                 reply = None;
@@ -227,12 +224,17 @@ impl<E: Election> Driver<E> {
                 event
             }
             Err(error) => {
-                match error {
-                    StoreError::Refused(_) => self.refused_since = self.refused_since.or(Some(now)),
-                    StoreError::Unreachable(_) => self.refused_since = None,
-                }
                 self.seat.reporter.trouble(&error);
-                E::Event::UNKNOWN
+                match error {
+                    StoreError::Refused(_) => {
+                        self.refused_since = self.refused_since.or(Some(now));
+                        E::Event::REFUSED
+                    }
+                    StoreError::Unreachable(_) => {
+                        self.refused_since = None;
+                        E::Event::UNKNOWN
+                    }
+                }
             }
         };
         self.election.handle_event(event, now);

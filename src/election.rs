@@ -15,11 +15,13 @@ pub mod lease;
 pub mod record;
 mod seen;
 pub mod timing;
+pub mod zookeeper;
 
 use crate::claim::{FencingToken, Standing};
 use crate::clock::Instant;
 use crate::identity::Identity;
 use std::fmt;
+use std::time::Duration;
 
 /// An election as a state machine, for one candidate.
 pub trait Election {
@@ -58,6 +60,9 @@ pub trait Election {
 
     /// Whether nothing of ours is, or may be, in the store, and nothing is in flight.
     fn is_at_rest(&self) -> bool;
+
+    /// How long one call to the store may take, as things are now.
+    fn call_timeout(&self) -> Duration;
 }
 
 /// What becomes of a claim that is withdrawn.
@@ -86,6 +91,8 @@ pub trait Request: fmt::Debug {
 pub trait Event: fmt::Debug {
     /// The reply of which nothing is known: it timed out, the connection broke, the store refused for now.
     const UNKNOWN: Self;
+    /// The reply of a store that answered that we may not.
+    const REFUSED: Self;
 
     /// How the request went that this is the reply to.
     fn outcome(&self) -> Outcome;
@@ -94,12 +101,20 @@ pub trait Event: fmt::Debug {
 /// What a store can be asked to do.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verb {
-    /// Read the record.
+    /// Read a record.
     Read,
-    /// Write the record where there is none.
+    /// Write a record where there is none.
     Create,
-    /// Write the record over a version of it.
+    /// Write a record over a version of it.
     Replace,
+    /// Open a connection.
+    Connect,
+    /// End the session.
+    Close,
+    /// List the candidates.
+    List,
+    /// Write nothing, and have it agreed that what is ours is still there.
+    Check,
 }
 
 impl Verb {
@@ -109,6 +124,10 @@ impl Verb {
             Self::Read => "read",
             Self::Create => "create",
             Self::Replace => "replace",
+            Self::Connect => "connect",
+            Self::Close => "close",
+            Self::List => "list",
+            Self::Check => "check",
         }
     }
 }
@@ -118,7 +137,7 @@ impl Verb {
 pub enum Outcome {
     /// The store did it, and said so.
     Applied,
-    /// The store holds another version than the one that was named, and did nothing.
+    /// The store holds something else than the request takes for granted, and did nothing.
     Conflict,
     /// Nobody knows.
     Unknown,

@@ -177,7 +177,6 @@ impl<'a> Candidate<'a> {
             reporter: Reporter::new(config.election.clone(), identity, metrics),
             vitals: vitals.clone(),
             on_lost: config.on_lost,
-            call_timeout: timing.call_timeout(),
             patience_with_refusals: timing.lease_duration(),
         };
         let candidate = Self { config, signals, lifecycle, servers, election, seat, reader, control, vitals, asked };

@@ -275,4 +275,7 @@ impl Election for Lease {
         let certain = matches!(self.knowledge, Knowledge::Noted | Knowledge::Fresh);
         self.in_flight.is_none() && (self.role == Role::Unknown || certain && !self.is_ours())
     }
+    fn call_timeout(&self) -> Duration {
+        self.timing.call_timeout()
+    }
 }

@@ -140,6 +140,8 @@ impl Request for LeaseRequest {
 
 impl Event for LeaseEvent {
     const UNKNOWN: Self = Self::Unknown;
+    /// Servers that restart refuse what they will soon do.
+    const REFUSED: Self = Self::Unknown;
 
     fn outcome(&self) -> Outcome {
         match self {
