@@ -1,0 +1,28 @@
+{{/*
+The version of the program that this chart was made with.
+*/}}
+{{- define "baton-sidecar.version" -}}
+0.1.0
+{{- end }}
+
+{{/*
+An image's full name, of its `registry`, `repository`, `tag` and `digest`.
+*/}}
+{{- define "baton-sidecar.image" -}}
+{{- with .registry }}{{ . }}/{{ end -}}
+{{- .repository -}}
+{{- if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default (include "baton-sidecar.version" .) }}{{ end -}}
+{{- end }}
+
+{{/*
+The labels that Kubernetes and Helm recommend for whatever a chart installs.
+*/}}
+{{- define "baton-sidecar.labels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/name: {{ .Chart.Name | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/instance: {{ .Release.Name | trunc 63 | trimSuffix "-" }}
+{{- with .Chart.AppVersion }}
+app.kubernetes.io/version: {{ . | quote }}
+{{- end }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- end }}

@@ -1,0 +1,21 @@
+{{/*
+What a Pod with a sidecar has, for a Pod that has neither init containers nor volumes of its own. One that has takes
+baton-sidecar.container and baton-sidecar.volume instead, as items of its lists; the sidecar goes first.
+
+Each template here takes a list: the context of the chart, and the sidecar's settings as in this chart's values.yaml.
+*/}}
+{{- define "baton-sidecar.pod" -}}
+initContainers:
+  {{- include "baton-sidecar.container" . | nindent 2 }}
+volumes:
+  {{- include "baton-sidecar.volume" . | nindent 2 }}
+{{- end }}
+
+{{/*
+Where the sidecar keeps how its last run ended: it outlives a restart of the container, and not its Pod.
+*/}}
+{{- define "baton-sidecar.volume" -}}
+- name: baton-state
+  emptyDir:
+    sizeLimit: 1Mi
+{{- end }}

@@ -1,0 +1,38 @@
+{{/*
+The rights of one election: a Role limited to its Lease, and the binding to the service account of its Pods. This is what
+`baton rbac` prints. Creation is limited by the name too, for Baton creates by PUT.
+*/}}
+{{- define "baton-sidecar.rbac" -}}
+{{- $root := index . 0 -}}
+{{- $settings := index . 1 -}}
+{{- $election := required "no election is named: set `election` beside the other values of the sidecar" $settings.election -}}
+{{- $namespace := $settings.namespace | default $root.Release.Namespace -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata:
+  name: {{ $election | quote }}
+  namespace: {{ $namespace | quote }}
+  labels:
+    {{- include "baton-sidecar.labels" $root | nindent 4 }}
+rules:
+  - apiGroups: [coordination.k8s.io]
+    resources: [leases]
+    resourceNames: [{{ $election | quote }}]
+    verbs: [get, watch, create, update]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata:
+  name: {{ $election | quote }}
+  namespace: {{ $namespace | quote }}
+  labels:
+    {{- include "baton-sidecar.labels" $root | nindent 4 }}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: Role
+  name: {{ $election | quote }}
+subjects:
+  - kind: ServiceAccount
+    name: {{ $settings.serviceAccountName | quote }}
+    namespace: {{ $namespace | quote }}
+{{- end }}

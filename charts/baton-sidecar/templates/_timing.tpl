@@ -1,0 +1,63 @@
+{{/*
+Refuses durations that would let two candidates lead at once, or that leave no room for three tries, as the program itself
+would in every Pod. It takes `config`; what is left out there is as the program has it.
+*/}}
+{{- define "baton-sidecar.checkTiming" -}}
+{{- $lease := .leaseDuration | default "15s" -}}
+{{- $renew := .renewDeadline | default "10s" -}}
+{{- $retry := .retryPeriod | default "2s" -}}
+{{- $answer := .answerValidity | default $retry -}}
+{{- $drift := .maxClockDrift | default "10%" -}}
+
+{{- $leaseMs := include "baton-sidecar.milliseconds" $lease | int64 -}}
+{{- $renewMs := include "baton-sidecar.milliseconds" $renew | int64 -}}
+{{- $retryMs := include "baton-sidecar.milliseconds" $retry | int64 -}}
+{{- $answerMs := include "baton-sidecar.milliseconds" $answer | int64 -}}
+{{- $callMs := div (sub $renewMs $retryMs) 3 -}}
+{{- /* In parts per million, rounded up. */ -}}
+{{- $rate := mulf (trimSuffix "%" $drift | float64) 10000 | ceil | int64 -}}
+{{- $faster := add 1000000 $rate -}}
+{{- $slower := sub 1000000 $rate -}}
+
+{{- $wrong := list -}}
+{{- if ge (mul $renewMs $faster) (mul $leaseMs $slower) -}}
+{{- $wrong = append $wrong (printf "renewDeadline × (1 + maxClockDrift) must be less than leaseDuration × (1 − maxClockDrift), but %s × (1 + %s) is not less than %s × (1 − %s): another candidate could lead before this one stops" $renew $drift $lease $drift) -}}
+{{- end -}}
+{{- if lt (sub $renewMs $retryMs) 150 -}}
+{{- $wrong = append $wrong (printf "(renewDeadline − retryPeriod) / 3 must be at least 50ms, the least time for one of three tries, but (%s − %s) / 3 is less" $renew $retry) -}}
+{{- else if gt (add $answerMs $retryMs $callMs) $renewMs -}}
+{{- $wrong = append $wrong (printf "answerValidity + retryPeriod + one call must fit into renewDeadline, but %s + %s + %dms is more than %s: a leader would deny that it leads whenever one renewal is slow" $answer $retry $callMs $renew) -}}
+{{- end -}}
+{{- if lt $retryMs 10 -}}
+{{- $wrong = append $wrong (printf "a retryPeriod of %s is too short: it must be at least 10ms" $retry) -}}
+{{- end -}}
+{{- if lt $answerMs 1 -}}
+{{- $wrong = append $wrong (printf "an answerValidity of %s is too short: an application could not act on any answer" $answer) -}}
+{{- end -}}
+{{- if $wrong -}}
+{{- /* Near the lease duration that was asked for, in the proportions of the defaults where they can be. */ -}}
+{{- $passLease := max $leaseMs 300 (add 1 (div (mul 212 $faster) $slower)) -}}
+{{- $passRenew := min (div (mul $passLease 2) 3) (div (mul (div (mul $passLease $slower) $faster) 19) 20) -}}
+{{- $passRetry := div $passRenew 5 -}}
+{{- fail (printf "unsafe timing: %s; these would pass: leaseDuration: %dms, renewDeadline: %dms, retryPeriod: %dms, answerValidity: %dms" (join "; " $wrong) $passLease $passRenew $passRetry $passRetry) -}}
+{{- end -}}
+
+{{- with .requirePolling -}}
+{{- if lt (include "baton-sidecar.milliseconds" . | int64) (add $answerMs $retryMs) -}}
+{{- fail (printf "requirePolling of %s is too short: it must be at least answerValidity and retryPeriod together, %dms, or a leader gives up between two questions" . (add $answerMs $retryMs)) -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/*
+A duration like 1m30s or 500ms in milliseconds.
+*/}}
+{{- define "baton-sidecar.milliseconds" -}}
+{{- $milliseconds := 0 -}}
+{{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
+{{- range regexFindAll "[0-9]+[a-z]+" . -1 -}}
+{{- $number := regexFind "[0-9]+" . -}}
+{{- $milliseconds = add $milliseconds (mul (int64 $number) (get $units (trimPrefix $number .))) -}}
+{{- end -}}
+{{- $milliseconds -}}
+{{- end }}
