@@ -5,8 +5,15 @@ CARGO_DENY_VERSION := 0.20.2
 # Tools that the checks need are installed here, not into the user's home.
 TOOLS := $(CURDIR)/.cache/tools
 
+# The container engine, docker or podman, and where images belong: `localhost` is nobody's registry, so that nothing of
+# that name is ever pulled from a stranger.
+ENGINE ?= docker
+REGISTRY ?= localhost
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
+
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench setup clean
+.PHONY: help run test check bench image setup clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +35,15 @@ check: setup ## Format, lints, docs, dependencies
 
 bench: ## The figures of README, measured on this machine
 	$(CARGO) bench --locked --bench figures
+
+image: ## The images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, BUILDER=an image with Rust
+	$(call build,baton,)
+	$(call build,baton-demo,--target demo)
+
+# $(1) the image's name, $(2) what else the build is told.
+build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
+	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(PLATFORM),--platform $(PLATFORM)) .
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
 	@for tool in curl python3 go java node setpriv strace unshare; do \
