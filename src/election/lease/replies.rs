@@ -99,10 +99,13 @@ impl Lease {
     }
 
     pub(super) fn unknown(&mut self, request: &LeaseRequest, sent: Instant, now: Instant) {
+        let retry_period = self.timing.retry_period();
         let pace = match (request, &self.role) {
-            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => self.timing.retry_period(),
+            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => retry_period,
+            // A try that failed at once (nobody listened) is not followed by the wait of one that timed out: a store
+            // that comes back late would be asked too late, however long the claim has still to go.
             (LeaseRequest::Read, Role::Leading { .. } | Role::Releasing { .. }) | (LeaseRequest::Write(_), _) => {
-                self.timing.call_timeout()
+                self.timing.call_timeout().min(retry_period)
             }
         };
         if let LeaseRequest::Write(_) = request {
