@@ -4,9 +4,10 @@
 //! prober of the rig judges exclusion, tokens and silence as it does there.
 
 mod conflicts;
-mod ground;
 mod handoff;
 mod outages;
 mod peers;
+mod requests;
 mod rights;
 mod strangers;
+mod wires;

@@ -1,8 +1,10 @@
 //! The built sidecar as a process: killed, paused, starved, filled up, restarted; with the prober of the rig
 //! beside every test.
 //!
-//! Each test is a short story over the file store. Upper bounds allow [`crate::rig::NOISE`] beyond what README
-//! promises; exclusion, tokens and silence are judged without allowance when the rig is dropped.
+//! Each test is a short story. Where the store makes no difference it is told over files and over Leases; what only
+//! files can suffer stands beside it, and what only an API server can in `lease`. Upper bounds allow
+//! [`crate::rig::NOISE`] beyond what README promises; exclusion, tokens and silence are judged without allowance when
+//! the rig is dropped.
 
 mod crowd;
 mod leaving;

@@ -33,17 +33,19 @@ pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;
-use std::fs;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-pub(crate) use store::{Store, Timing};
+pub(crate) use store::{Files, Leases, Store, Timing, over_every_store};
 use tempfile::TempDir;
 
 /// The election of every test that does not need several.
 pub(crate) const ELECTION: &str = "orders";
+
+/// Those of tests that do.
+pub(crate) const ELECTIONS: [&str; 4] = [ELECTION, "orders.v2", "bills", "a"];
 
 /// What upper bounds allow beyond the promised time: two cores run other tests (and compilers) beside
 /// this one, and a process may have to wait for them. Exclusion is judged without any allowance.
@@ -52,11 +54,11 @@ pub(crate) const NOISE: Duration = Duration::from_millis(700);
 /// How long a leader may take to appear where a test is about something else.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Candidates of one directory, with everything that was heard from them.
-pub(crate) struct Rig {
+/// Candidates of one store, with everything that was heard from them.
+pub(crate) struct Rig<S: Store = Files> {
     pub(crate) timing: Timing,
     /// Where the candidates keep their elections.
-    pub(crate) store: Store,
+    pub(crate) store: S,
     folder: TempDir,
     journal: Arc<Journal>,
     candidates: Mutex<Vec<Arc<Candidate>>>,
@@ -67,36 +69,18 @@ pub(crate) struct Rig {
 }
 
 impl Rig {
-    /// A rig whose candidates meet in a folder of its own: in memory, where there is room for it, since a busy disk
-    /// may hold an fsync for longer than these tests wait.
+    /// A rig whose candidates meet in files of its own.
     pub(crate) fn new(timing: Timing) -> Self {
-        let memory = Path::new("/dev/shm");
-        if memory.is_dir() { Self::in_folder(timing, memory) } else { Self::on_disk(timing) }
+        Self::over(Files::fresh(), timing)
     }
+}
 
-    /// A rig whose candidates meet in a folder on a disk.
-    pub(crate) fn on_disk(timing: Timing) -> Self {
-        Self::in_folder(timing, &env::temp_dir())
-    }
-
-    fn in_folder(timing: Timing, around: &Path) -> Self {
-        let folder = TempDir::with_prefix_in("baton-", around).expect("temporary folders can be made");
-        let directory = folder.path().join("store");
-        fs::create_dir(&directory).expect("the folder is new");
-        Self::with_store(timing, folder, &directory)
-    }
-
-    /// A rig whose candidates meet in `directory`.
-    pub(crate) fn at(timing: Timing, directory: &Path) -> Self {
-        let folder = TempDir::with_prefix("baton-").expect("temporary folders can be made");
-        Self::with_store(timing, folder, directory)
-    }
-
-    fn with_store(timing: Timing, folder: TempDir, directory: &Path) -> Self {
+impl<S: Store> Rig<S> {
+    pub(crate) fn over(store: S, timing: Timing) -> Self {
         Self {
             timing,
-            store: Store::at(directory),
-            folder,
+            store,
+            folder: folder_in_memory(),
             journal: Arc::new(Journal::begin()),
             candidates: Mutex::default(),
             probers: Mutex::default(),
@@ -111,7 +95,7 @@ impl Rig {
     }
 
     /// A candidate to be started, still open to other flags.
-    pub(crate) fn candidate(&self, name: &str) -> Start<'_> {
+    pub(crate) fn candidate(&self, name: &str) -> Start<'_, S> {
         Start::new(self, name)
     }
 
@@ -176,7 +160,7 @@ impl Rig {
     #[track_caller]
     pub(crate) fn takeover(&self, old: &Candidate, since: Moment) -> Arc<Candidate> {
         let written = self.written(&old.election);
-        let (new, led) = self.successor(old, since, self.timing.takeover() + NOISE);
+        let (new, led) = self.successor(old, since, self.timing.takeover() + S::NOISE);
         let waited = led.since(written);
         assert!(waited >= self.timing.lease_duration, "it waited {waited:?} after the last renewal");
         new
@@ -210,7 +194,7 @@ impl Rig {
 
     /// The moment at which the record was written that stands there now.
     pub(crate) fn written(&self, election: &str) -> Moment {
-        self.journal.clock.written(&self.store.record_path(election))
+        self.journal.clock.moment_of(self.store.written(election))
     }
 
     /// Until when the last promise that was heard of a candidate is good.
@@ -296,7 +280,7 @@ impl Rig {
     }
 }
 
-impl Drop for Rig {
+impl<S: Store> Drop for Rig<S> {
     #[expect(clippy::print_stderr, reason = "libtest shows it with the failure that is on its way")]
     fn drop(&mut self) {
         let faults = self.finish();
@@ -306,4 +290,11 @@ impl Drop for Rig {
             assert!(faults.is_empty(), "{}", self.journal.story(&faults));
         }
     }
+}
+
+/// In memory where there is room for it, since a busy disk may hold an fsync for longer than these tests wait.
+fn folder_in_memory() -> TempDir {
+    let memory = Path::new("/dev/shm");
+    let around = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
+    TempDir::with_prefix_in("baton-", around).expect("temporary folders can be made")
 }

@@ -6,9 +6,8 @@
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::ops::Add;
-use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// A moment on the rig's clock, told as the time since the rig was made.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -60,10 +59,9 @@ impl Clock {
         self.origin + moment.0
     }
 
-    /// The moment at which a file's content was written.
-    pub(crate) fn written(self, path: &Path) -> Moment {
-        let modified = path.metadata().and_then(|file| file.modified()).expect("the file is there");
-        let age = modified.elapsed().expect("it was written in the past");
+    /// The moment of a time in the past.
+    pub(crate) fn moment_of(self, time: SystemTime) -> Moment {
+        let age = time.elapsed().expect("it is in the past");
         Moment(self.now().0.saturating_sub(age))
     }
 }

@@ -1,15 +1,20 @@
 //! Many candidates, many elections, much load: and no more transitions than faults.
 
-use crate::rig::{ELECTION, NOISE, Rig, Timing, throughout};
+use crate::rig::{ELECTION, ELECTIONS, Rig, Store, over_every_store, throughout};
 use std::collections::BTreeMap;
 use std::hint::spin_loop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-#[test]
-fn fifty_candidates_have_one_leader_and_then_one_successor() {
-    let rig = Rig::new(Timing::of_ms(3000, 2000, 500, 500));
+over_every_store! {
+    fifty_candidates_have_one_leader_and_then_one_successor,
+    the_elections_of_one_place_do_not_touch_each_other,
+    without_a_fault_there_is_no_transition_however_busy_the_machine,
+}
+
+fn fifty_candidates_have_one_leader_and_then_one_successor<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::CALM);
     let candidates: Vec<_> = (0..50).map(|number| rig.start(&format!("c{number}"))).collect();
     let old = rig.leader();
 
@@ -21,34 +26,31 @@ fn fifty_candidates_have_one_leader_and_then_one_successor() {
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 
     let killed = old.kill();
-    let (new, _) = rig.successor(&old, killed, rig.timing.takeover() + 2 * NOISE);
+    let (new, _) = rig.successor(&old, killed, rig.timing.takeover() + 2 * S::NOISE);
     throughout(2 * rig.timing.retry_period, "one successor leads on", || rig.holds(&new));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
-#[test]
-fn the_elections_of_one_directory_do_not_touch_each_other() {
-    let rig = Rig::new(Timing::FAST);
-    let elections = ["orders", "orders.v2", "bills", "a"];
-    for election in elections {
+fn the_elections_of_one_place_do_not_touch_each_other<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
+    for election in ELECTIONS {
         for name in ["x", "y", "z"] {
             rig.candidate(&format!("{name}-{election}")).election(election).start();
         }
     }
 
-    let leaders = BTreeMap::from(elections.map(|election| (election, rig.leader_of(election))));
-    let killed = leaders["orders"].kill();
-    rig.takeover(&leaders["orders"], killed);
-    for election in elections {
-        let terms = if election == "orders" { 2 } else { 1 };
+    let leaders = BTreeMap::from(ELECTIONS.map(|election| (election, rig.leader_of(election))));
+    let killed = leaders[ELECTION].kill();
+    rig.takeover(&leaders[ELECTION], killed);
+    for election in ELECTIONS {
+        let terms = if election == ELECTION { 2 } else { 1 };
         assert_eq!(rig.tokens(election).len(), terms, "{election}");
         assert_eq!(rig.leader_of(election).election, election);
     }
 }
 
-#[test]
-fn without_a_fault_there_is_no_transition_however_busy_the_machine() {
-    let rig = Rig::new(Timing::CALM);
+fn without_a_fault_there_is_no_transition_however_busy_the_machine<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::CALM);
     let leader = rig.start_leader("a");
     let [b, c] = rig.start_followers(["b", "c"]);
 

@@ -1,41 +1,46 @@
 //! How a leader goes: killed, asked to stop, asked twice; and what its successor waits for.
 
-use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout, wait_for};
+use crate::rig::{Candidate, ELECTION, Moment, Rig, Store, eventually, over_every_store, throughout, wait_for};
 use std::time::Duration;
 
 /// A release is heard of at once: README, "What is promised".
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
-#[test]
-fn a_killed_leader_is_succeeded_within_the_bound() {
-    let rig = Rig::new(Timing::FAST);
+over_every_store! {
+    a_killed_leader_is_succeeded_within_the_bound,
+    a_leader_that_is_asked_to_stop_releases_after_its_last_promise,
+    after_baton_stopping_the_signal_releases_at_once,
+    a_second_signal_ends_at_once_and_leaves_the_record_alone,
+    a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing,
+}
+
+fn a_killed_leader_is_succeeded_within_the_bound<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
     let killed = old.kill();
     rig.takeover(&old, killed);
 }
 
-#[test]
-fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise() {
-    let rig = Rig::new(Timing::SLOW);
+fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::SLOW);
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
     let asked = old.terminate();
     let released = release(&rig, &old);
-    let (_, succeeded) = rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + NOISE);
+    let (_, succeeded) = rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + S::NOISE);
 
     assert_eq!(old.exit_code(), 0);
     let last_promise = rig.last_promise(&old);
     assert!(last_promise > asked, "no promise was open: this run shows nothing");
     assert!(released >= last_promise, "released at {released:?}, promised until {last_promise:?}");
     let took = succeeded.since(released);
-    assert!(took <= AFTER_A_RELEASE + NOISE, "the successor led {took:?} after the release");
+    assert!(took <= AFTER_A_RELEASE + S::NOISE, "the successor led {took:?} after the release");
     assert_eq!(resigned_because(&old), ["shutdown"]);
 }
 
-#[test]
-fn after_baton_stopping_the_signal_releases_at_once() {
-    let rig = Rig::new(Timing::of_ms(3000, 2000, 300, 1000));
+fn after_baton_stopping_the_signal_releases_at_once<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST.valid_for(Duration::from_millis(500)));
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
     let asked = rig.now();
@@ -53,27 +58,25 @@ fn after_baton_stopping_the_signal_releases_at_once() {
     let signalled = old.terminate();
     let released = release(&rig, &old);
     let took = released.since(signalled);
-    assert!(took <= rig.timing.answer_validity.min(NOISE), "the release took {took:?} after the signal");
-    rig.successor(&old, signalled, AFTER_A_RELEASE + NOISE);
+    assert!(took <= rig.timing.answer_validity.min(S::NOISE), "the release took {took:?} after the signal");
+    rig.successor(&old, signalled, AFTER_A_RELEASE + S::NOISE);
     assert_eq!(old.exit_code(), 0);
 }
 
-#[test]
-fn a_second_signal_ends_at_once_and_leaves_the_record_alone() {
-    let rig = Rig::new(Timing::of_ms(8000, 6000, 1000, 3000));
+fn a_second_signal_ends_at_once_and_leaves_the_record_alone<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::SLOW.valid_for(Duration::from_millis(2500)));
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
     old.terminate();
-    eventually(NOISE, "it has withdrawn", || rig.stands(&old, "resigning"));
+    eventually(S::NOISE, "it has withdrawn", || rig.stands(&old, "resigning"));
     old.terminate();
     assert_eq!(old.exit_code(), 75, "it led, and did not stop cleanly");
     let held = || rig.holds(&old);
     throughout(rig.timing.retry_period, "the record is held, to run out", held);
 }
 
-#[test]
-fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing() {
-    let rig = Rig::new(Timing::CALM);
+fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::CALM);
     let leader = rig.start_leader("a");
     let [b, c] = rig.start_followers(["b", "c"]);
 
@@ -87,8 +90,8 @@ fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing() {
 
 /// Waits until the record names `old` no longer: a moment after its release, and hardly so.
 #[track_caller]
-fn release(rig: &Rig, old: &Candidate) -> Moment {
-    let within = rig.timing.answer_validity + 2 * NOISE;
+fn release<S: Store>(rig: &Rig<S>, old: &Candidate) -> Moment {
+    let within = rig.timing.answer_validity + 2 * S::NOISE;
     wait_for(within, "the leader releases", || (!rig.holds(old)).then(|| rig.now()))
 }
 

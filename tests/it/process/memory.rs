@@ -1,6 +1,6 @@
 //! The memory of the last end: a state directory that survives the restart of a container.
 
-use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout};
+use crate::rig::{Candidate, ELECTION, Moment, Rig, Store, eventually, over_every_store, throughout};
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,9 +8,15 @@ use std::time::Duration;
 
 const PROMISES_RUN_OUT: Duration = Duration::from_secs(5);
 
-#[test]
-fn each_bad_end_doubles_the_wait_before_the_next_campaign() {
-    let rig = Rig::new(Timing::of_ms(2000, 1400, 300, 200));
+over_every_store! {
+    each_bad_end_doubles_the_wait_before_the_next_campaign,
+    a_sidecar_that_was_replaced_alone_ends_with_75_once,
+    a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters,
+    a_damaged_memory_is_a_warning,
+}
+
+fn each_bad_end_doubles_the_wait_before_the_next_campaign<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let state = state_directory(&rig);
     let retry = rig.timing.retry_period;
     // 2ⁿ·retry after the nth, and never more than a lease.
@@ -22,7 +28,7 @@ fn each_bad_end_doubles_the_wait_before_the_next_campaign() {
         let led = leads(&rig, &candidate);
         let took = led.since(begun);
         assert!(took >= wait, "after {bad_ends} bad ends it led after {took:?} already");
-        assert!(took <= wait + 2 * NOISE, "after {bad_ends} bad ends it led only after {took:?}");
+        assert!(took <= wait + 2 * S::NOISE, "after {bad_ends} bad ends it led only after {took:?}");
 
         let logged = candidate.events("previous_end");
         assert_eq!(logged.len(), usize::from(bad_ends > 0), "{}", candidate.output());
@@ -35,9 +41,8 @@ fn each_bad_end_doubles_the_wait_before_the_next_campaign() {
     }
 }
 
-#[test]
-fn a_sidecar_that_was_replaced_alone_ends_with_75_once() {
-    let rig = Rig::new(Timing::FAST);
+fn a_sidecar_that_was_replaced_alone_ends_with_75_once<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let state = state_directory(&rig);
 
     let first = rig.candidate("a").state_directory(&state).start();
@@ -56,15 +61,14 @@ fn a_sidecar_that_was_replaced_alone_ends_with_75_once() {
     rig.hear_enough();
 }
 
-#[test]
-fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters() {
-    let rig = Rig::new(Timing::FAST);
+fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let state = state_directory(&rig);
     let leader = rig.start_leader("a");
 
     for _ in 0..2 {
         let follower = rig.candidate("b").state_directory(&state).start();
-        eventually(NOISE, "it follows", || rig.stands(&follower, "following"));
+        eventually(S::NOISE, "it follows", || rig.stands(&follower, "following"));
         follower.terminate();
         assert_eq!(follower.exit_code(), 0);
     }
@@ -72,9 +76,8 @@ fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters() {
     rig.hear_enough();
 }
 
-#[test]
-fn a_damaged_memory_is_a_warning() {
-    let rig = Rig::new(Timing::FAST);
+fn a_damaged_memory_is_a_warning<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let state = state_directory(&rig);
     let first = rig.candidate("a").state_directory(&state).start();
     leads(&rig, &first);
@@ -102,7 +105,7 @@ fn a_damaged_memory_is_a_warning() {
 
 /// Waits until `candidate` leads: the moment.
 #[track_caller]
-fn leads(rig: &Rig, candidate: &Arc<Candidate>) -> Moment {
+fn leads<S: Store>(rig: &Rig<S>, candidate: &Arc<Candidate>) -> Moment {
     let leader = rig.leader();
     let led = rig.now();
     assert_eq!(leader.identity, candidate.identity);
@@ -110,13 +113,13 @@ fn leads(rig: &Rig, candidate: &Arc<Candidate>) -> Moment {
 }
 
 /// Removes the record of a leader that is dead, as soon as nobody can rely on it any more.
-fn clear_away(rig: &Rig, leader: &Candidate) {
+fn clear_away<S: Store>(rig: &Rig<S>, leader: &Candidate) {
     let until = rig.last_promise(leader);
     eventually(PROMISES_RUN_OUT, "its promises have run out", || rig.now() > until);
-    fs::remove_file(rig.store.record_path(ELECTION)).expect("it led");
+    rig.store.remove(ELECTION);
 }
 
-fn state_directory(rig: &Rig) -> PathBuf {
+fn state_directory<S: Store>(rig: &Rig<S>) -> PathBuf {
     let directory = rig.folder().join("state");
     fs::create_dir(&directory).expect("the folder is new");
     directory

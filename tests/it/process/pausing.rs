@@ -1,14 +1,21 @@
 //! A leader that stands still while time goes on: paused, as a whole machine may be.
 
-use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Timing, eventually, throughout, wait_for};
+use crate::rig::{
+    Candidate, ELECTION, Files, Moment, NOISE, Rig, Store, Timing, eventually, over_every_store, throughout, wait_for,
+};
 use std::time::Duration;
 
 /// How long it may take to catch a process inside the lock.
 const CAUGHT: Duration = Duration::from_secs(20);
 
-#[test]
-fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75() {
-    let rig = Rig::new(Timing::FAST);
+over_every_store! {
+    a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75,
+    with_on_lost_stay_it_follows_instead_and_can_lead_again,
+    a_pause_within_the_slack_changes_nothing,
+}
+
+fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
     let paused = old.pause();
@@ -16,13 +23,12 @@ fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75() {
     rig.takeover(&old, paused);
 
     old.resume();
-    old.loses(NOISE, "deadline");
+    old.loses(S::NOISE, "deadline");
     assert_eq!(old.exit_code(), 75);
 }
 
-#[test]
-fn with_on_lost_stay_it_follows_instead_and_can_lead_again() {
-    let rig = Rig::new(Timing::FAST);
+fn with_on_lost_stay_it_follows_instead_and_can_lead_again<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     for name in ["a", "b"] {
         rig.candidate(name).flag("--on-lost", "stay").start();
     }
@@ -31,7 +37,7 @@ fn with_on_lost_stay_it_follows_instead_and_can_lead_again() {
     let paused = old.pause();
     let new = rig.takeover(&old, paused);
     old.resume();
-    eventually(NOISE, "it follows", || rig.stands(&old, "following"));
+    eventually(S::NOISE, "it follows", || rig.stands(&old, "following"));
     throughout(rig.timing.retry_period, "it lives on", || old.is_healthy());
 
     let killed = new.kill();
@@ -39,15 +45,14 @@ fn with_on_lost_stay_it_follows_instead_and_can_lead_again() {
     assert_eq!(rig.tokens(ELECTION).len(), 3, "its second term has a token of its own");
 }
 
-#[test]
-fn a_pause_within_the_slack_changes_nothing() {
-    let rig = Rig::new(Timing::CALM);
+fn a_pause_within_the_slack_changes_nothing<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::CALM);
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
     leader.pause();
     // Until the promises that it has given have run out: applications ask in vain for a while.
     let until = rig.last_promise(&leader) + rig.timing.retry_period;
-    eventually(NOISE * 3, "the pause is over", || rig.now() > until);
+    eventually(rig.timing.renew_deadline, "the pause is over", || rig.now() > until);
     leader.resume();
 
     assert_eq!(rig.leader().identity, leader.identity);
@@ -56,7 +61,7 @@ fn a_pause_within_the_slack_changes_nothing() {
 
 #[test]
 fn a_leader_paused_inside_the_file_lock_keeps_everybody_out_and_nothing_else() {
-    let rig = Rig::on_disk(Timing::FAST);
+    let rig = Rig::over(Files::on_disk(), Timing::FAST);
     let leader = rig.start_leader("a");
     let followers = rig.start_followers(["b", "c"]);
 

@@ -1,7 +1,11 @@
 //! A record that others have damaged, replaced or removed.
 
-use crate::rig::{ELECTION, NOISE, Rig, Timing, throughout};
+use crate::rig::{ELECTION, NOISE, Rig, Store, Timing, over_every_store, throughout};
 use std::fs;
+
+over_every_store! {
+    a_follower_waits_out_a_deleted_record,
+}
 
 #[test]
 fn a_record_that_cannot_be_read_is_named_and_left_as_it_is() {
@@ -68,24 +72,23 @@ fn a_leader_whose_record_is_deleted_withdraws_at_once() {
     rig.start_followers(["b"]);
 
     let deleted = rig.now();
-    fs::remove_file(rig.store.record_path(ELECTION)).expect("it is there");
+    rig.store.remove(ELECTION);
     old.loses(rig.timing.retry_period + NOISE, "deleted");
     assert_eq!(old.exit_code(), 75);
     rig.successor(&old, deleted, rig.timing.takeover() + NOISE);
 }
 
-#[test]
-fn a_follower_waits_out_a_deleted_record() {
-    let rig = Rig::new(Timing::FAST);
+fn a_follower_waits_out_a_deleted_record<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
 
     // The leader is paused, so that it neither withdraws nor renews: its promises still stand.
     let paused = old.pause();
     let written = rig.written(ELECTION);
-    fs::remove_file(rig.store.record_path(ELECTION)).expect("it is there");
+    rig.store.remove(ELECTION);
     rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
-    let (_, succeeded) = rig.successor(&old, paused, rig.timing.takeover() + NOISE);
+    let (_, succeeded) = rig.successor(&old, paused, rig.timing.takeover() + S::NOISE);
     let waited = succeeded.since(written);
     assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the last renewal");
 

@@ -1,7 +1,7 @@
 //! A sidecar whose thread hangs: strace holds it in a system call, or nobody reads its log, while the rest of the
 //! process goes on.
 
-use crate::rig::{NOISE, Rig, Timing, throughout, wait_for};
+use crate::rig::{NOISE, Rig, Store, Timing, over_every_store, throughout, wait_for};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -31,24 +31,27 @@ impl Drop for Hold {
     }
 }
 
-#[test]
-fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog() {
-    let rig = Rig::new(Timing::FAST);
+over_every_store! {
+    a_leader_whose_thread_hangs_is_ended_by_the_watchdog,
+    a_follower_whose_thread_hangs_is_left_alone,
+}
+
+fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
     let since = rig.now();
     let hold = Hold::begin(leader.pid());
-    let bound = rig.timing.renew_deadline + TWO_LOOKS + NOISE;
+    let bound = rig.timing.renew_deadline + TWO_LOOKS + S::NOISE;
     leader.loses(bound, "fault");
     // Its end is told to whoever traces it first, and strace is asleep.
     drop(hold);
     assert_eq!(leader.exit_code(), 75);
-    rig.successor(&leader, since, rig.timing.takeover() + NOISE);
+    rig.successor(&leader, since, rig.timing.takeover() + S::NOISE);
 }
 
-#[test]
-fn a_follower_whose_thread_hangs_is_left_alone() {
-    let rig = Rig::new(Timing::FAST);
+fn a_follower_whose_thread_hangs_is_left_alone<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
     let _hold = Hold::begin(follower.pid());

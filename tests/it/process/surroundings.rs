@@ -1,6 +1,6 @@
 //! Ports, directories and disks that are taken, unwritable, away or full.
 
-use crate::rig::{Candidate, Disk, ELECTION, NOISE, Rig, Timing, eventually, throughout};
+use crate::rig::{Candidate, Disk, ELECTION, Files, NOISE, Rig, Timing, eventually, throughout};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -122,7 +122,7 @@ fn a_leader_that_is_asked_to_stop_while_the_directory_is_away_keeps_nobody_waiti
 fn a_full_disk_costs_the_term_and_tears_nothing() {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let disk = Disk::mount(folder.path(), "size=256k");
-    let rig = Rig::at(Timing::FAST, &disk.path);
+    let rig = Rig::over(Files::at(&disk.path), Timing::FAST);
     let old = rig.start_leader("a");
     let followers = rig.start_followers(["b", "c"]);
 

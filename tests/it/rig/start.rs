@@ -3,7 +3,7 @@
 use super::candidate::Candidate;
 use super::judge::wait_for;
 use super::process::Process;
-use super::{ELECTION, Rig};
+use super::{Access, ELECTION, Files, Rig, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -14,21 +14,20 @@ use std::time::Duration;
 const STARTUP: Duration = Duration::from_secs(10);
 
 /// A sidecar about to be started.
-pub(crate) struct Start<'a> {
-    rig: &'a Rig,
+pub(crate) struct Start<'a, S: Store = Files> {
+    rig: &'a Rig<S>,
     name: String,
     unasked: bool,
     flags: BTreeMap<&'static str, String>,
 }
 
-impl<'a> Start<'a> {
-    pub(crate) fn new(rig: &'a Rig, name: &str) -> Self {
+impl<'a, S: Store> Start<'a, S> {
+    pub(crate) fn new(rig: &'a Rig<S>, name: &str) -> Self {
         let timing = rig.timing;
-        let start = Self { rig, name: name.to_owned(), unasked: false, flags: BTreeMap::new() };
+        let flags = BTreeMap::from(rig.store.flags());
+        let start = Self { rig, name: name.to_owned(), unasked: false, flags };
         start
             .flag("--election", ELECTION)
-            .flag("--backend", "file")
-            .directory(rig.store.directory())
             .flag("--lease-duration", format!("{:?}", timing.lease_duration))
             .flag("--renew-deadline", format!("{:?}", timing.renew_deadline))
             .flag("--retry-period", format!("{:?}", timing.retry_period))
@@ -47,6 +46,11 @@ impl<'a> Start<'a> {
 
     pub(crate) fn election(self, name: &str) -> Self {
         self.flag("--election", name)
+    }
+
+    /// By another way to the API server, or as another of its users.
+    pub(crate) fn by(self, access: &Access) -> Self {
+        self.flag("--kubeconfig", access.kubeconfig_path())
     }
 
     pub(crate) fn directory(self, directory: &Path) -> Self {

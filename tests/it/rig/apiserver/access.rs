@@ -59,6 +59,11 @@ impl Access {
         &self.kubeconfig
     }
 
+    /// The same, for a flag.
+    pub(crate) fn kubeconfig_path(&self) -> String {
+        self.kubeconfig.to_str().expect("the paths of the rig are UTF-8").to_owned()
+    }
+
     pub(crate) fn lease(&self, name: &str) -> kube::Result<Option<Lease>> {
         self.call(async |client| Api::default_namespaced(client).get_opt(name).await)
     }

@@ -1,0 +1,43 @@
+//! How little an election takes of the API server, by its own count.
+
+use crate::rig::{ApiServer, Leases, Proxy, Rig, Store as _, eventually, throughout, wait_for};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[test]
+fn a_leader_writes_once_a_retry_period_and_a_follower_only_watches() {
+    let server = ApiServer::start();
+    let rig = Rig::over(Leases::on(&server), Leases::CALM);
+    let retry_period = rig.timing.retry_period;
+    let proxy = Proxy::to(server.address());
+    rig.start_leader("leader");
+    let followers =
+        ["b", "c"].map(|name| rig.candidate(name).by(&rig.store.account.access.through(proxy.address())).start());
+    let follow = || followers.iter().all(|follower| rig.stands(follower, "following"));
+    eventually(PATIENCE, "they follow", follow);
+    // Whatever a start asks for is over when the watches have been quiet for a while.
+    throughout(2 * retry_period, "they follow", follow);
+
+    let count = || {
+        let requests = server.requests("leases");
+        ["GET", "PUT", "WATCH"].map(|verb| requests.get(verb).copied().unwrap_or(0))
+    };
+    let [read, written, watched] = count();
+    let begun = rig.now();
+    wait_for(PATIENCE, "ten renewals", || (count()[1] >= written + 10).then_some(()));
+    let took = rig.now().since(begun);
+    let expected = took.as_secs_f64() / retry_period.as_secs_f64();
+    #[expect(clippy::cast_precision_loss, reason = "a handful of requests")]
+    let writes = (count()[1] - written) as f64;
+    assert!((writes - expected).abs() <= 2.0, "{writes} writes in {took:?}");
+
+    // Ten times each follower has to open its watch again: where it was, without a read.
+    for times in 1..=10 {
+        proxy.cut();
+        // A watch is counted when it has ended.
+        eventually(PATIENCE, "the watches are opened again", || count()[2] >= watched + 2 * times);
+        throughout(retry_period, "they follow", follow);
+    }
+    assert_eq!(count()[0] - read, 0, "nobody has to read while the watches live");
+}

@@ -1,0 +1,42 @@
+//! What the way to the API server does to requests and replies: loses them, delays them.
+
+use crate::rig::{ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[test]
+fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let proxy = Proxy::to(ApiServer::shared().address());
+    let leader = rig.candidate("leader").by(&rig.store.account.access.through(proxy.address())).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    for _ in 0..3 {
+        let renewed = rig.written(ELECTION);
+        proxy.set(Way::Replies, Flow::Lose);
+        eventually(PATIENCE, "a write is applied", || rig.written(ELECTION) > renewed);
+        assert!(leader.is_healthy());
+        proxy.set(Way::Replies, Flow::Pass);
+        throughout(2 * rig.timing.retry_period, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    }
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+}
+
+#[test]
+fn a_renewal_that_arrives_late_brings_back_no_leader() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let proxy = Proxy::to(ApiServer::shared().address());
+    let old = rig.candidate("old").by(&rig.store.account.access.through(proxy.address())).start();
+    assert_eq!(rig.leader().identity, old.identity);
+    let [new] = rig.start_followers(["new"]);
+
+    proxy.set(Way::Requests, Flow::Hold);
+    let cut = rig.now();
+    eventually(PATIENCE, "a renewal waits", || proxy.held(Way::Requests) > 0);
+    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
+    rig.takeover(&old, cut);
+    assert_eq!(old.exit_code(), 75);
+    proxy.set(Way::Requests, Flow::Pass);
+    throughout(rig.timing.lease_duration, "the late write changes nothing", || rig.holds(&new) && new.is_healthy());
+    assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
