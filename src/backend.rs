@@ -102,7 +102,7 @@ pub enum Ended {
 /// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
 /// its deadline.
 pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat) -> Ended {
-    let mut driver = Driver { election, seat, release: None, refused_since: None, is_ending: false, accepted: false };
+    let mut driver = Driver { election, seat, release: None, refused_since: None, is_ending: false, admitted: false };
     let mut reply = None;
     let mut news = pin!(store.next_event());
     loop {
@@ -185,8 +185,8 @@ struct Driver<E: Election> {
     refused_since: Option<Instant>,
     /// Whether the process is about to end.
     is_ending: bool,
-    /// Whether the store ever did what we asked.
-    accepted: bool,
+    /// Whether the store ever let us take part.
+    admitted: bool,
 }
 
 impl<E: Election> Driver<E> {
@@ -208,7 +208,7 @@ impl<E: Election> Driver<E> {
             waiter.send(()).ok();
         }
         let refused_for = self.refused_since.map(|since| now.since(since));
-        (!self.accepted && refused_for >= Some(self.seat.patience_with_refusals)).then_some(Ended::Refused)
+        (!self.admitted && refused_for >= Some(self.seat.patience_with_refusals)).then_some(Ended::Refused)
     }
 
     fn replied(&mut self, called: Called<E>) {
@@ -217,10 +217,12 @@ impl<E: Election> Driver<E> {
         self.seat.reporter.request(called.request, outcome, called.took);
         let event = match called.result {
             Ok(event) => {
-                self.accepted = true;
-                self.refused_since = None;
-                self.seat.vitals.heard();
-                self.seat.reporter.store_answers();
+                if event.shows_admission() {
+                    self.admitted = true;
+                    self.refused_since = None;
+                    self.seat.vitals.heard();
+                    self.seat.reporter.store_answers();
+                }
                 event
             }
             Err(error) => {

@@ -150,4 +150,10 @@ impl Event for LeaseEvent {
             Self::Unknown => Outcome::Unknown,
         }
     }
+
+    /// That there is no record shows nothing: where the very namespace is missing the answer is the same, and who may
+    /// read need not be one who may create.
+    fn shows_admission(&self) -> bool {
+        !matches!(self, Self::Read(None))
+    }
 }
