@@ -29,7 +29,7 @@ ENV RUSTFLAGS="-C target-feature=+crt-static" \
 WORKDIR /source
 COPY Cargo.toml Cargo.lock build.rs README.md ./
 COPY src src
-COPY tests tests
+COPY tests/ledger tests/ledger
 ARG REVISION=unknown
 RUN --mount=type=cache,target=/source/target \
     BATON_REVISION="${REVISION}" \
