@@ -3,10 +3,11 @@
 //! `ledger serve` is a small HTTP server that refuses a write whose token is older than one it has seen;
 //! its journal shows term after term who wrote. `ledger work` is the model application: it appends lines,
 //! but only while its sidecar says that it leads. The demo, the process tests and the cluster tests judge
-//! Baton by them, so they know nothing of Baton but its HTTP answers.
+//! Baton by them, so they know nothing of Baton but its HTTP answers. `ledger leaders` is the onlooker of
+//! `helm test`: it asks all copies whether they lead.
 //!
-//! Here are the command line and the exit codes: 0 asked to stop, 1 a failure on the way, 2 a command line
-//! or surroundings that cannot work.
+//! Here are the command line and the exit codes: 0 asked to stop, or one leader, 1 a failure on the
+//! way, or not one leader, 2 a command line or surroundings that cannot work.
 
 #![expect(
     clippy::disallowed_methods,
@@ -16,12 +17,14 @@
 mod client;
 mod file;
 mod journal;
+mod leaders;
 mod server;
 mod worker;
 
 use crate::client::Origin;
 use crate::file::JournalFile;
 use crate::journal::Journal;
+use crate::leaders::Count;
 use crate::server::{LONGEST_LINE, Ledger};
 use crate::worker::Worker;
 use axum::http::HeaderValue;
@@ -68,6 +71,15 @@ enum Command {
         #[arg(long, default_value = "still here", value_parser = line)]
         text: String,
     },
+    /// Ask all copies of an application whether they lead, until exactly one does
+    Leaders {
+        /// Where their sidecars show metrics; each address behind a name is one copy
+        #[arg(long, value_name = "HOST:PORT", required = true)]
+        copies: Vec<String>,
+        /// How long to wait for that
+        #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = period)]
+        within: Duration,
+    },
 }
 
 /// What ends this program other than a signal.
@@ -77,6 +89,8 @@ enum Failure {
     Listen(String, #[source] io::Error),
     #[error("the journal {0} cannot be used; mend it, or give another --journal")]
     Journal(PathBuf, #[source] file::FileError),
+    #[error("not exactly one copy leads: {0}")]
+    Leaders(Count),
     #[error("this program cannot go on")]
     Io(#[from] io::Error),
 }
@@ -88,6 +102,7 @@ async fn main() -> ExitCode {
         Command::Work { sidecar, ledger, name, every, text } => {
             work(Worker { sidecar, ledger, name, text, every }).await
         }
+        Command::Leaders { copies, within } => one_leader(&copies, within).await,
     };
     let Err(failure) = ended else {
         return ExitCode::SUCCESS;
@@ -95,7 +110,7 @@ async fn main() -> ExitCode {
     complain(&failure);
     match failure {
         Failure::Listen(..) | Failure::Journal(..) => ExitCode::from(2),
-        Failure::Io(_) => ExitCode::FAILURE,
+        Failure::Leaders(_) | Failure::Io(_) => ExitCode::FAILURE,
     }
 }
 
@@ -113,6 +128,14 @@ async fn work(worker: Worker) -> Result<(), Failure> {
         error = worker.run() => Err(error.into()),
         () = stop.asked() => Ok(()),
     }
+}
+
+async fn one_leader(copies: &[String], within: Duration) -> Result<(), Failure> {
+    let count = leaders::await_one(copies, within).await;
+    if !count.is_one_leader() {
+        return Err(Failure::Leaders(count));
+    }
+    Ok(writeln!(io::stdout(), "{}", json!(count))?)
 }
 
 fn open(path: Option<&Path>) -> Result<Ledger, Failure> {
