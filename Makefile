@@ -50,6 +50,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests ne
 	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless nodejs strace util-linux)" >&2; exit 1; }; \
 	done
 	tests/kubernetes/build.sh
+	tests/charts/build.sh
 
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_DENY_VERSION) cargo-deny

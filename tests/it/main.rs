@@ -25,3 +25,6 @@ mod http;
 
 /// Flags, environment, errors, exit codes, subcommands.
 mod cli;
+
+/// Charts and manifests, without a cluster.
+mod charts;

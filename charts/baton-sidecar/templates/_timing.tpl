@@ -35,16 +35,17 @@ would in every Pod. It takes `config`; what is left out there is as the program 
 {{- $wrong = append $wrong (printf "an answerValidity of %s is too short: an application could not act on any answer" $answer) -}}
 {{- end -}}
 {{- if $wrong -}}
-{{- /* Near the lease duration that was asked for, in the proportions of the defaults where they can be. */ -}}
-{{- $passLease := max $leaseMs 300 (add 1 (div (mul 212 $faster) $slower)) -}}
+{{- /* The lease duration that was asked for, if three tries of 50ms fit into it, in the proportions of the defaults where
+       they can be. */ -}}
+{{- $passLease := max $leaseMs (mul 1000 (add 1 (div (mul 212 $faster) (mul 1000 $slower)))) -}}
 {{- $passRenew := min (div (mul $passLease 2) 3) (div (mul (div (mul $passLease $slower) $faster) 19) 20) -}}
 {{- $passRetry := div $passRenew 5 -}}
-{{- fail (printf "unsafe timing: %s; these would pass: leaseDuration: %dms, renewDeadline: %dms, retryPeriod: %dms, answerValidity: %dms" (join "; " $wrong) $passLease $passRenew $passRetry $passRetry) -}}
+{{- fail (printf "unsafe timing: %s; these would pass: leaseDuration: %s, renewDeadline: %s, retryPeriod: %s, answerValidity: %s" (join "; " $wrong) (include "baton-sidecar.duration" $passLease) (include "baton-sidecar.duration" $passRenew) (include "baton-sidecar.duration" $passRetry) (include "baton-sidecar.duration" $passRetry)) -}}
 {{- end -}}
 
 {{- with .requirePolling -}}
 {{- if lt (include "baton-sidecar.milliseconds" . | int64) (add $answerMs $retryMs) -}}
-{{- fail (printf "requirePolling of %s is too short: it must be at least answerValidity and retryPeriod together, %dms, or a leader gives up between two questions" . (add $answerMs $retryMs)) -}}
+{{- fail (printf "requirePolling of %s is too short: it must be at least answerValidity and retryPeriod together, %s, or a leader gives up between two questions" . (include "baton-sidecar.duration" (add $answerMs $retryMs))) -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
@@ -60,4 +61,11 @@ A duration like 1m30s or 500ms in milliseconds.
 {{- $milliseconds = add $milliseconds (mul (int64 $number) (get $units (trimPrefix $number .))) -}}
 {{- end -}}
 {{- $milliseconds -}}
+{{- end }}
+
+{{/*
+Milliseconds as a duration: 2s, 1500ms.
+*/}}
+{{- define "baton-sidecar.duration" -}}
+{{- if mod . 1000 }}{{ . }}ms{{ else }}{{ div . 1000 }}s{{ end -}}
 {{- end }}

@@ -4,9 +4,10 @@ use super::access::Access;
 use crate::rig::eventually;
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::core::v1::{self as core, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
-use kube::api::{Api, DeleteParams, ObjectMeta, PostParams};
+use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
+use serde_json::json;
 use std::time::Duration;
 
 /// What one election needs, and no more: README and `baton rbac` say the same.
@@ -34,6 +35,16 @@ pub(crate) struct Account {
 }
 
 impl Namespace {
+    /// From now on it takes only Pods that are as Pod Security `restricted` asks.
+    pub(crate) fn restrict(&self) {
+        let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+        let patched = self.admin.call(async |client| {
+            let namespaces = Api::<core::Namespace>::all(client);
+            namespaces.patch(&self.name, &PatchParams::default(), &Patch::Merge(&labels)).await
+        });
+        assert!(patched.is_ok(), "{ADMITTED}");
+    }
+
     /// Makes an account with a Role; it may elect when this returns.
     pub(crate) fn account(&self, name: &str, leases: &[&str]) -> Account {
         self.account_that_may(&VERBS, name, leases)

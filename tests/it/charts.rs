@@ -1,0 +1,26 @@
+//! Charts and manifests, without a cluster: what Helm and kustomize make of them, judged as data.
+//!
+//! The programs are real, Helm in both versions; they and the schemas come from tests/charts/build.sh. What they
+//! render is compared with what the sidecar itself says: its flags, its rights, its refusals. That it works when
+//! it runs is for the tests on a cluster.
+
+/// Whether API servers take what is rendered: the schemas of several releases, and one real server.
+mod acceptance;
+
+/// The application's chart of the library's README, word for word.
+mod application;
+
+/// One sidecar everywhere: in both charts and in the manifests.
+mod equality;
+
+/// What is refused before it reaches a cluster.
+mod refusals;
+
+/// What the sidecar is told, and what it may do.
+mod sidecar;
+
+/// Schemas of Kubernetes' objects, as kubeconform reads them.
+mod schemas;
+
+/// Helm, kustomize and kubeconform as processes, and what they print as data.
+mod tools;

@@ -1,0 +1,123 @@
+//! One sidecar everywhere: in both charts and in the manifests, and of the program's own version.
+
+use super::tools::{Helm, chart, find, in_repository, kustomized, objects_in, rendered, sidecar};
+use serde_json::{Value, json};
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+
+const ON_1_36: &str = "--kube-version=1.36.0";
+const ON_1_35: &str = "--kube-version=1.35.4";
+
+#[test]
+fn the_manifests_have_the_sidecar_of_the_chart() {
+    let [with_restarts, without] = [ON_1_36, ON_1_35].map(|server| {
+        let objects = rendered(&["--set=demo.enabled=true", server]);
+        container(find(&objects, "Deployment", "test-baton-demo"))
+    });
+    let by_hand = objects_in("manifests/plain.yaml");
+    assert_eq!(container(find(&by_hand, "Deployment", "orders")), with_restarts);
+    let example = in_repository("manifests/example");
+    assert_eq!(container(find(&kustomized(&example), "Deployment", "orders")), with_restarts);
+    let older = kustomization(&["../example"], &["../components/before-1.36"]);
+    assert_eq!(container(find(&kustomized(&older.path().join("it")), "Deployment", "orders")), without);
+}
+
+#[test]
+fn the_component_puts_the_sidecar_before_what_is_there() {
+    let folder = kustomization(&["application.yaml"], &["../components/sidecar"]);
+    let application = json!({
+        "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "shop"},
+        "spec": {"template": {"spec": {"initContainers": [{"name": "migrate"}], "volumes": [{"name": "data"}]}}},
+    });
+    fs::write(folder.path().join("it/application.yaml"), application.to_string()).unwrap();
+    let objects = kustomized(&folder.path().join("it"));
+    let pod = &find(&objects, "StatefulSet", "shop")["spec"]["template"]["spec"];
+    assert_eq!(names(&pod["initContainers"]), ["baton", "migrate"]);
+    let mut volumes = names(&pod["volumes"]);
+    volumes.sort_unstable();
+    assert_eq!(volumes, ["baton-state", "data"]);
+}
+
+#[test]
+fn the_state_directory_is_the_same_volume_everywhere() {
+    let demo = rendered(&["--set=demo.enabled=true"]);
+    let charts = &find(&demo, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["volumes"];
+    for objects in [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))] {
+        assert_eq!(&find(&objects, "Deployment", "orders")["spec"]["template"]["spec"]["volumes"], charts);
+    }
+}
+
+#[test]
+fn both_charts_know_the_same_settings_with_the_same_defaults() {
+    let schema = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(chart(name).join("values.schema.json")).unwrap()).unwrap()
+    };
+    let values = |name: &str| objects_in(&format!("charts/{name}/values.yaml")).remove(0);
+    let (ours, library) = (schema("baton"), schema("baton-sidecar"));
+    assert_eq!(ours["definitions"], library["definitions"]);
+    let (our_values, library_values) = (values("baton"), values("baton-sidecar"));
+    for setting in ["image", "restartApplication", "kubeVersionOverride", "resources", "config"] {
+        assert_eq!(ours["properties"][setting], library["properties"][setting], "{setting}");
+        assert_eq!(our_values[setting], library_values[setting], "{setting}");
+        assert!(!library_values[setting].is_null(), "{setting}");
+    }
+}
+
+#[test]
+fn charts_images_and_manifests_are_of_the_programs_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    for name in ["baton", "baton-sidecar"] {
+        let about = objects_in(&format!("charts/{name}/Chart.yaml")).remove(0);
+        assert_eq!((&about["version"], &about["appVersion"]), (&json!(version), &json!(version)), "{name}");
+        for dependency in about["dependencies"].as_array().into_iter().flatten() {
+            assert_eq!(dependency["version"], version, "{name}");
+        }
+    }
+    let objects = rendered(&["--set=demo.enabled=true"]);
+    for image in ["baton", "baton-demo"] {
+        assert!(
+            Value::from(objects.clone()).to_string().contains(&format!("\"localhost/{image}:{version}\"")),
+            "{image}"
+        );
+    }
+}
+
+#[test]
+fn the_library_renders_nothing_by_itself() {
+    for helm in Helm::BOTH {
+        let complaint = helm.template(&chart("baton-sidecar"), &[]).unwrap_err();
+        assert!(complaint.contains("library charts are not installable"), "{complaint}");
+    }
+}
+
+/// A sidecar as a set of its fields: what says where the election's name comes from, and which it is, left out, and
+/// variables in order of their names.
+fn container(workload: &Value) -> Value {
+    let mut container = sidecar(workload).clone();
+    let environment = container["env"].as_array_mut().unwrap();
+    let all = environment.len();
+    environment.retain(|variable| variable["name"] != "BATON_ELECTION");
+    assert_eq!(environment.len() + 1, all, "the election has a name");
+    environment.sort_by_key(|variable| variable["name"].to_string());
+    container
+}
+
+fn names(items: &Value) -> Vec<&str> {
+    items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
+}
+
+/// The folder `it`, beside ours: a kustomization of these resources and components.
+fn kustomization(resources: &[&str], components: &[&str]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for name in ["components", "example"] {
+        symlink(in_repository("manifests").join(name), folder.path().join(name)).unwrap();
+    }
+    fs::create_dir(folder.path().join("it")).unwrap();
+    let text = json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": resources, "components": components,
+    });
+    fs::write(folder.path().join("it/kustomization.yaml"), text.to_string()).unwrap();
+    folder
+}

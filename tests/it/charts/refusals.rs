@@ -1,0 +1,129 @@
+//! What is refused before it reaches a cluster, and in which words.
+//!
+//! Keys, types and patterns are the schema's; how durations go together is the template's, which has to agree with
+//! the program.
+
+use super::tools::{Helm, chart, refused, rendered};
+use std::process::Command;
+
+/// Durations and a drift, as `leaseDuration=…,…` and as flags.
+const TIMINGS: [&str; 17] = [
+    "",
+    "leaseDuration=12s",
+    "renewDeadline=12s",
+    "leaseDuration=20s,maxClockDrift=20%",
+    "leaseDuration=15s,renewDeadline=10s,maxClockDrift=20%",
+    "leaseDuration=15001ms,renewDeadline=10s,maxClockDrift=20%",
+    "maxClockDrift=0%,leaseDuration=10s",
+    "maxClockDrift=0%,leaseDuration=10001ms",
+    "maxClockDrift=8.3%",
+    "maxClockDrift=99.9%",
+    "retryPeriod=8s",
+    "leaseDuration=300ms,renewDeadline=200ms,retryPeriod=50ms",
+    "leaseDuration=300ms,renewDeadline=199ms,retryPeriod=50ms",
+    "leaseDuration=1h30m,renewDeadline=1h,retryPeriod=9ms,answerValidity=1s",
+    "answerValidity=0s",
+    "answerValidity=6s",
+    "answerValidity=5333ms",
+];
+
+#[test]
+fn a_timing_is_refused_when_the_program_would_refuse_it_and_what_is_suggested_passes() {
+    let mut refused = 0;
+    for timing in TIMINGS {
+        let by_program = program_refuses(timing);
+        let by_chart = refusal(timing);
+        assert_eq!(by_chart.is_some(), by_program.is_some(), "{timing}: {by_chart:?}, {by_program:?}");
+        let Some(complaint) = by_chart else { continue };
+        refused += 1;
+        let suggested = complaint.split("these would pass: ").nth(1).unwrap().lines().next().unwrap();
+        let suggested = suggested.replace(": ", "=").replace(", ", ",");
+        let drift = timing.split(',').find(|setting| setting.starts_with("maxClockDrift"));
+        let suggested = [suggested.as_str()].into_iter().chain(drift).collect::<Vec<_>>().join(",");
+        assert_eq!(refusal(&suggested), None, "{timing}");
+        assert_eq!(program_refuses(&suggested), None, "{timing}");
+    }
+    assert_eq!(refused, 9, "of each kind there are some");
+}
+
+#[test]
+fn an_unsafe_timing_is_refused_with_the_inequality_also_without_a_sidecar() {
+    let inequality = "renewDeadline × (1 + maxClockDrift) must be less than leaseDuration × (1 − maxClockDrift), but 10s × \
+                      (1 + 10%) is not less than 12s × (1 − 10%)";
+    refused(&chart("baton"), "--set=config.leaseDuration=12s", &[inequality]);
+}
+
+#[test]
+fn polling_that_no_application_could_keep_up_with_is_refused() {
+    let complaint = refusal("requirePolling=3s").unwrap();
+    assert!(complaint.contains("at least answerValidity and retryPeriod together, 4s"), "{complaint}");
+    assert_eq!(refusal("requirePolling=4s"), None);
+}
+
+#[test]
+fn the_schema_names_what_it_refuses() {
+    let refusals = [
+        ("--set=demo.enable=true", ["/demo", "enable"]),
+        ("--set=imagee.tag=1", ["imagee", "not allowed"]),
+        ("--set=image.tags=1", ["/image", "tags"]),
+        ("--set=config.leaseduration=15s", ["/config", "leaseduration"]),
+        ("--set=config.leaseDuration=15", ["/config/leaseDuration", "string"]),
+        ("--set=config.leaseDuration=15 s", ["/config/leaseDuration", "15 s"]),
+        ("--set=config.maxClockDrift=100%", ["/config/maxClockDrift", "100%"]),
+        ("--set=config.logLevel=loud", ["/config/logLevel", "debug"]),
+        ("--set=restartApplication=maybe", ["/restartApplication", "never"]),
+        ("--set=kubeVersionOverride=latest", ["/kubeVersionOverride", "latest"]),
+        ("--set=image.digest=sha256:1", ["/image/digest", "sha256:1"]),
+        ("--set=image.pullPolicy=Sometimes", ["/image/pullPolicy", "IfNotPresent"]),
+        ("--set=demo.replicas=0", ["/demo/replicas", "1"]),
+        ("--set=elections.Orders.namespace=sales", ["propertyName", "Orders"]),
+        ("--set=elections.orders.namespaces=sales", ["/elections/orders", "namespaces"]),
+        ("--set=elections.orders.serviceAccountName=Shop", ["/elections/orders/serviceAccountName", "Shop"]),
+        ("--set-json=elections=[\"orders\"]", ["/elections", "object"]),
+    ];
+    for (setting, words) in refusals {
+        refused(&chart("baton"), setting, &words);
+    }
+}
+
+#[test]
+fn explicit_values_decide_and_auto_goes_by_the_version() {
+    let rules = |settings: &[&str]| {
+        let objects = rendered(&[&["--set=demo.enabled=true"], settings].concat());
+        let text = serde_json::to_string(&objects).unwrap();
+        assert_ne!(text.contains("restartPolicyRules"), text.contains("BATON_ON_LOST"), "one of both: {text}");
+        text.contains("restartPolicyRules")
+    };
+    assert!(!rules(&["--kube-version=v1.35.9"]));
+    assert!(rules(&["--kube-version=v1.36.0"]));
+    assert!(rules(&["--kube-version=v1.36.0-eks-4a8c2f"]), "a vendor's suffix does not make it older");
+    assert!(rules(&["--kube-version=v1.35.9", "--set=kubeVersionOverride=1.36"]));
+    assert!(!rules(&["--kube-version=v1.36.0", "--set=kubeVersionOverride=v1.35.4-gke.100"]));
+    assert!(rules(&["--kube-version=v1.35.9", "--set=restartApplication=always"]));
+    assert!(!rules(&["--kube-version=v1.36.0", "--set=restartApplication=never"]));
+    refused(&chart("baton"), "--kube-version=v1.28.9", &[">=1.29.0-0"]);
+}
+
+/// What the chart says against `a=1s,b=2s` of `config`.
+fn refusal(config: &str) -> Option<String> {
+    let settings: Vec<_> = config.split(',').filter(|setting| !setting.is_empty()).collect();
+    let settings: Vec<_> = settings.iter().map(|setting| format!("--set-string=config.{setting}")).collect();
+    let settings: Vec<_> = settings.iter().map(String::as_str).collect();
+    Helm::Four.template(&chart("baton"), &settings).err()
+}
+
+/// What `baton check-config` says against the same.
+fn program_refuses(config: &str) -> Option<String> {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_baton"));
+    program.env_clear().args(["check-config", "--election=orders", "--backend=lease"]);
+    for (key, value) in config.split(',').filter_map(|setting| setting.split_once('=')) {
+        program.arg(format!("--{}={value}", kebab(key)));
+    }
+    let output = program.output().unwrap();
+    (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
+}
+
+/// `leaseDuration` as the command line spells it: `lease-duration`.
+fn kebab(camel: &str) -> String {
+    camel.chars().flat_map(|c| c.is_uppercase().then_some('-').into_iter().chain(c.to_lowercase())).collect()
+}

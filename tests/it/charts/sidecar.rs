@@ -1,0 +1,137 @@
+//! What the sidecar is told, and what it may do: the chart's words, asked of the program.
+
+use super::tools::{chart, find, objects, rendered, sidecar};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::Command;
+
+/// Flags that are no settings of the chart: it sets them itself, a Pod has no use for them, or its ports and its
+/// volume go with them.
+const NO_SETTINGS: [&str; 11] = [
+    "backend",
+    "context",
+    "directory",
+    "election",
+    "identity-prefix",
+    "kubeconfig",
+    "listen",
+    "namespace",
+    "on-lost",
+    "probe-listen",
+    "state-directory",
+];
+
+#[test]
+fn the_settings_of_the_chart_are_the_flags_of_the_program() {
+    let schema: Value =
+        serde_json::from_slice(&fs::read(chart("baton-sidecar").join("values.schema.json")).unwrap()).unwrap();
+    let settings = schema["definitions"]["config"]["properties"].as_object().unwrap().keys();
+    let settings: BTreeSet<_> = settings.map(|key| variable(key)).collect();
+    let help = baton(&["run", "--help"], &BTreeMap::new()).1;
+    let flags = regex::Regex::new(r"env: (BATON_[A-Z_]+)=").unwrap();
+    let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
+    let others: BTreeSet<_> =
+        NO_SETTINGS.iter().map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase())).collect();
+    let flags: BTreeSet<_> = flags.captures_iter(&help).map(|found| found[1].to_owned()).collect();
+    assert_eq!(settings, &flags - &others);
+    assert!(others.is_subset(&flags));
+}
+
+#[test]
+fn the_program_understands_what_the_chart_tells_it() {
+    let config = "config.leaseDuration=30s,config.renewDeadline=20s,config.retryPeriod=4s,config.answerValidity=3s,\
+                  config.maxClockDrift=5%,config.requirePolling=1m,config.logFormat=text,config.logLevel=debug";
+    let told = format!("--set=demo.enabled=true,restartApplication=never,{config}");
+    let environment = environment(sidecar(find(&rendered(&[&told]), "Deployment", "test-baton-demo")));
+    let (understood, drawing) = baton(&["check-config"], &environment);
+    assert!(understood, "{drawing}");
+    for word in ["election test-baton-demo in lease", "30s", "is good for 3s", "by 5%", "--on-lost=stay"] {
+        assert!(drawing.contains(word), "{word} is not in {drawing}");
+    }
+    assert_eq!(environment["BATON_REQUIRE_POLLING"], "1m");
+    assert_eq!(environment["BATON_LOG_FORMAT"], "text");
+}
+
+#[test]
+fn the_defaults_of_the_chart_are_the_programs() {
+    let environment =
+        environment(sidecar(find(&rendered(&["--set=demo.enabled=true"]), "Deployment", "test-baton-demo")));
+    let names: Vec<_> = environment.keys().map(String::as_str).collect();
+    assert_eq!(
+        names,
+        ["BATON_ELECTION", "BATON_STATE_DIRECTORY", "KUBERNETES_SERVICE_HOST", "POD_NAME", "POD_NAMESPACE"]
+    );
+    let (understood, drawing) = baton(&["check-config"], &environment);
+    assert!(understood && drawing.contains("2s           8s           10s          15s"), "{drawing}");
+}
+
+#[test]
+fn the_sidecar_is_called_as_the_image_has_it() {
+    let objects = rendered(&["--set=demo.enabled=true"]);
+    let sidecar = sidecar(find(&objects, "Deployment", "test-baton-demo"));
+    let dockerfile = fs::read_to_string(chart("..").join("Dockerfile")).unwrap();
+    assert!(dockerfile.contains("ENTRYPOINT [\"/baton\"]") && dockerfile.contains("USER 65532:65532"), "{dockerfile}");
+    assert_eq!(sidecar["lifecycle"]["preStop"]["exec"]["command"], json!(["/baton", "stopping"]));
+    assert!(baton(&["stopping", "--help"], &BTreeMap::new()).0);
+    for unwanted in ["command", "args", "livenessProbe", "readinessProbe", "startupProbe"] {
+        assert!(sidecar.get(unwanted).is_none(), "{unwanted}");
+    }
+    assert!(sidecar["resources"]["limits"].get("cpu").is_none(), "a throttled sidecar renews late");
+}
+
+#[test]
+fn every_code_that_leaves_the_application_alone_is_one_that_never_led() {
+    use baton::exit::Exit;
+    let objects = rendered(&["--set=demo.enabled=true", "--kube-version=1.36.0"]);
+    let rule = &sidecar(find(&objects, "Deployment", "test-baton-demo"))["restartPolicyRules"];
+    let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
+    let codes = json!({"operator": "NotIn", "values": alone});
+    assert_eq!(rule, &json!([{"action": "RestartAllContainers", "exitCodes": codes}]));
+}
+
+#[test]
+fn the_rights_are_those_that_the_program_prints() {
+    let settings = "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop";
+    let rendered = rendered(&[settings, "--set-json=elections.reports={}", "--set=demo.enabled=true"]);
+    let elections =
+        [("orders", "shop", "sales"), ("reports", "default", "tests"), ("test-baton-demo", "test-baton-demo", "tests")];
+    for (election, account, namespace) in elections {
+        let arguments = ["rbac", "--election", election, "--service-account", account, "--namespace", namespace];
+        let printed = objects(&baton(&arguments, &BTreeMap::new()).1);
+        assert_eq!(printed.len(), 2);
+        for expected in printed {
+            let mut ours = find(&rendered, expected["kind"].as_str().unwrap(), election).clone();
+            ours["metadata"].as_object_mut().unwrap().remove("labels");
+            assert_eq!(ours, expected);
+        }
+    }
+    let roles = rendered.iter().filter(|object| object["kind"].as_str().unwrap().contains("Role"));
+    assert_eq!(roles.count(), 2 * elections.len());
+}
+
+/// What the container's environment says, and what kubelet adds.
+fn environment(container: &Value) -> BTreeMap<String, String> {
+    let mut environment = BTreeMap::from([("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned())]);
+    for variable in container["env"].as_array().unwrap() {
+        let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
+        let value =
+            variable["value"].as_str().or(field).unwrap_or_else(|| panic!("{variable} is neither text nor field"));
+        let twice = environment.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
+        assert_eq!(twice, None, "{variable} is there twice");
+    }
+    environment
+}
+
+fn baton(arguments: &[&str], environment: &BTreeMap<String, String>) -> (bool, String) {
+    let mut program = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let output = program.env_clear().envs(environment).args(arguments).output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.success(), String::from_utf8(text).unwrap())
+}
+
+/// `leaseDuration` as the environment spells it: `BATON_LEASE_DURATION`.
+fn variable(camel: &str) -> String {
+    let spelled = camel.chars().flat_map(|c| c.is_uppercase().then_some('_').into_iter().chain(c.to_uppercase()));
+    format!("BATON_{}", spelled.collect::<String>())
+}
