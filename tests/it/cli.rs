@@ -1,7 +1,9 @@
 //! The command line of the built program: flags, environment, errors, exit codes, subcommands.
 
 use crate::rig::{Rig, Timing};
+use std::fs;
 use std::process::{Command, Output};
+use tempfile::NamedTempFile;
 
 /// The program in an empty environment.
 fn baton(arguments: &[&str]) -> Command {
@@ -33,6 +35,22 @@ fn every_error_of_a_configuration_is_named_at_once() {
         assert!(errors.contains(named), "{named} is not named in:\n{errors}");
     }
     assert_eq!(errors.lines().count(), 7, "{errors}");
+}
+
+#[test]
+fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
+    let kubeconfig = NamedTempFile::new().unwrap();
+    let cluster = r#"{"server": "https://127.0.0.1:1", "proxy-url": "http://proxy:3128"}"#;
+    let context = r#"{"cluster": "c", "user": "u"}"#;
+    let lists = format!(
+        r#"{{"clusters": [{{"name": "c", "cluster": {cluster}}}], "contexts": [{{"name": "c", "context": {context}}}],
+             "users": [{{"name": "u", "user": {{}}}}], "current-context": "c"}}"#
+    );
+    fs::write(kubeconfig.path(), lists).unwrap();
+    let (code, _, errors) =
+        run(baton(&["run", "--election=orders", "--backend=lease", "--kubeconfig"]).arg(kubeconfig.path()));
+    assert_eq!(code, 2);
+    assert!(errors.contains("names the proxy http://proxy:3128/") && errors.contains("take proxy-url out"), "{errors}");
 }
 
 #[test]
