@@ -27,6 +27,7 @@ pub use vitals::Vitals;
 use crate::claim::Publisher;
 use crate::clock::{Clock, Instant};
 use crate::config::OnLost;
+use crate::election::zookeeper::notice::Notice;
 use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb};
 use crate::report::Reporter;
 use control::Command;
@@ -95,6 +96,8 @@ pub enum Ended {
     Lost(Reason),
     /// The store refused us from the start for a whole lease duration.
     Refused,
+    /// The store's own settings do not let us lead with ours.
+    Unsuited,
 }
 
 /// Runs `election` over `store` until leadership is lost (unless it may stay) or the store has refused us for good.
@@ -199,6 +202,9 @@ impl<E: Election> Driver<E> {
             self.seat.reporter.transition(&transition);
             if let (Transition::Lost { reason, .. }, OnLost::Exit) = (&transition, self.seat.on_lost) {
                 return Some(Ended::Lost(*reason));
+            }
+            if let (Transition::Notice(Notice::TooShort(_)), false) = (&transition, self.admitted) {
+                return Some(Ended::Unsuited);
             }
         }
         if self.election.is_at_rest()

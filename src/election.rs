@@ -22,6 +22,7 @@ use crate::clock::Instant;
 use crate::identity::Identity;
 use std::fmt;
 use std::time::Duration;
+use zookeeper::notice::Notice;
 
 /// An election as a state machine, for one candidate.
 pub trait Election {
@@ -201,6 +202,8 @@ pub enum Transition {
         /// The version that the store gives now.
         version: FencingToken,
     },
+    /// Something about the store that a person should know of.
+    Notice(Notice),
     /// A term of ours ended because we gave it back.
     Resigned {
         /// Its token.

@@ -68,7 +68,7 @@ impl Metrics {
         let series = &self.0;
         match transition {
             Transition::Following { leader: Some(_) } => series.leader_changes.inc(),
-            Transition::Following { leader: None } | Transition::StoreWentBack { .. } => {}
+            Transition::Following { leader: None } | Transition::StoreWentBack { .. } | Transition::Notice(_) => {}
             Transition::Leading { .. } => {
                 series.acquisitions.inc();
                 series.leader_changes.inc();

@@ -4,7 +4,8 @@
 //! stories. The same trouble again is counted, not repeated.
 
 use crate::backend::{Call, StoreError};
-use crate::config::ElectionName;
+use crate::config::{ElectionName, Flags};
+use crate::election::zookeeper::notice::Notice;
 use crate::election::{Outcome, Transition};
 use crate::identity::Identity;
 use crate::metrics::Metrics;
@@ -64,6 +65,16 @@ impl Reporter {
                     "the store was set back: fencing tokens from now on may be smaller than ones already used; \
                      tell the resources that check them to forget what they have seen"
                 );
+            }
+            Transition::Notice(Notice::TooShort(why)) => {
+                let flags = Flags::new(why.remedy);
+                tracing::error!(event = "session_too_short", election, identity, "{why}; these would pass: {flags}");
+            }
+            Transition::Notice(notice) if notice.is_error() => {
+                tracing::error!(event = notice.event(), election, identity, "{notice}");
+            }
+            Transition::Notice(notice) => {
+                tracing::warn!(event = notice.event(), election, identity, "{notice}");
             }
             Transition::Resigned { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());

@@ -234,7 +234,7 @@ async fn stop(
         _ = release => clean,
         ended = &mut driving => match ended {
             // By the deadline the last promise has run out too: nothing is left to release, and nobody to be misled.
-            Ended::Lost(Reason::Deadline) | Ended::Refused => clean,
+            Ended::Lost(Reason::Deadline) | Ended::Refused | Ended::Unsuited => clean,
             Ended::Lost(reason) => End { exit: Exit::Lost, reason, led },
         },
         () = signals.next() => {
@@ -300,6 +300,7 @@ fn after(ended: Ended) -> End {
     match ended {
         Ended::Lost(reason) => End { exit: Exit::Lost, reason, led: true },
         Ended::Refused => End { exit: Exit::Refused, reason: Reason::Fault, led: false },
+        Ended::Unsuited => End { exit: Exit::Usage, reason: Reason::Fault, led: false },
     }
 }
 

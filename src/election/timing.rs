@@ -19,6 +19,12 @@ impl Drift {
         if parts < Self::WHOLE { Some(Self(parts)) } else { None }
     }
 
+    /// The least that can pass on our clock while `duration` passes on another's.
+    pub fn least_of_ours(self, duration: Duration) -> Duration {
+        let nanos = self.shrunk(duration) / u128::from(Self::WHOLE + self.0);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+    }
+
     /// `duration` times (1 + drift), in nanoseconds and parts per million.
     fn stretched(self, duration: Duration) -> u128 {
         duration.as_nanos().saturating_mul(u128::from(Self::WHOLE + self.0))
@@ -152,8 +158,7 @@ impl Timing {
         // Each is the larger of what was asked for and the least with which three tries fit.
         let mut lease_duration = lease_duration.max(Duration::from_millis(300));
         loop {
-            let shrunk = drift.shrunk(lease_duration) / u128::from(Drift::WHOLE + drift.0);
-            let safe = Duration::from_nanos(u64::try_from(shrunk / 20 * 19).unwrap_or(u64::MAX));
+            let safe = drift.least_of_ours(lease_duration) / 20 * 19;
             let renew_deadline = whole_milliseconds(safe.min(lease_duration / 3 * 2));
             let retry_period = whole_milliseconds(renew_deadline / 5);
             let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
@@ -192,6 +197,11 @@ impl Timing {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
+    /// All of them, as somebody wrote them.
+    pub const fn durations(&self) -> Durations {
+        self.durations
+    }
+
     /// By how much the rates of two nodes' clocks may differ.
     pub const fn drift(&self) -> Drift {
         self.drift
@@ -209,7 +219,7 @@ fn call_timeout(durations: Durations) -> Duration {
 }
 
 /// Cuts what a person would not write.
-fn whole_milliseconds(duration: Duration) -> Duration {
+pub(in crate::election) fn whole_milliseconds(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
@@ -227,13 +237,17 @@ impl Jitter {
 
     /// A duration from zero up to, not including, `bound`.
     pub fn below(&mut self, bound: Duration) -> Duration {
+        let nanos = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
+        Duration::from_nanos(self.number().checked_rem(nanos).unwrap_or(0))
+    }
+
+    /// Any number.
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^= mixed >> 31;
-        let nanos = u64::try_from(bound.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(mixed.checked_rem(nanos).unwrap_or(0))
+        mixed ^ (mixed >> 31)
     }
 }
 

@@ -93,7 +93,14 @@ fn the_pure_half_depends_on_nothing_that_does_input_or_output() {
 fn each_power_has_one_owner() {
     let sources = sources("src");
     let owners = [
-        ("Claim::new(", &["src/election/lease/replies.rs"][..]),
+        (
+            "Claim::new(",
+            &[
+                "src/election/lease/replies.rs",
+                "src/election/zookeeper/replies.rs",
+                "src/election/zookeeper/sessions.rs",
+            ][..],
+        ),
         ("clock_gettime", &["src/clock.rs"]),
         ("SystemTime::now", &["src/clock.rs"]),
         ("process::exit", &["src/watchdog.rs"]),

@@ -1,32 +1,62 @@
-//! Runs the stories in `tests/transcripts/lease` against the machine that ships.
+//! Runs the stories in `tests/transcripts` against the machines that ship.
 //!
 //! A story is a conversation with one candidate, `a`, in blocks: what is told to it, a line `----`, and all that it
 //! says. Every timing is 15 s / 10 s / 2 s. `BATON_REWRITE=1 cargo test transcripts` writes down what the
 //! machine says now: commit that only if you understand each difference. The form is that of etcd-io/raft's testdata.
+//! What is told to each machine, and how its requests read, stands in `lease.rs` and `zookeeper.rs`.
+
+mod lease;
+mod zookeeper;
 
 use baton::claim::Standing;
 use baton::clock::Instant;
-use baton::election::lease::Lease;
-use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version, Write};
-use baton::election::timing::{Drift, Durations, Jitter, Timing};
+use baton::election::timing::{Drift, Durations, Timing};
 use baton::election::{Election, Reason, Transition, Withdrawal};
-use baton::identity::Identity;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
+/// A machine that stories can be told to.
+trait Spoken: Election {
+    /// What a story's later lines need to know of its earlier ones.
+    type Memory: Default;
+
+    /// The candidate `a`, who has heard nothing yet.
+    fn candidate() -> Self;
+
+    /// What it hears when a line says `verb: rest`, and `asked` was its last request.
+    fn event(
+        memory: &mut Self::Memory,
+        asked: Option<&Self::Request>,
+        verb: &str,
+        rest: &str,
+    ) -> Result<Self::Event, String>;
+
+    /// How `request` reads.
+    fn spell(memory: &Self::Memory, request: &Self::Request) -> String;
+}
+
 #[test]
 fn the_lease_machine_says_what_its_stories_say() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts/lease");
+    retell_all::<baton::election::lease::Lease>("lease", 20);
+}
+
+#[test]
+fn the_zookeeper_machine_says_what_its_stories_say() {
+    retell_all::<baton::election::zookeeper::ZooKeeper>("zookeeper", 40);
+}
+
+fn retell_all<E: Spoken>(folder: &str, least: usize) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(folder);
     let rewrite = std::env::var_os("BATON_REWRITE").is_some();
     let mut stories: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     stories.sort();
-    assert!(stories.len() >= 20, "only {} stories in {}", stories.len(), folder.display());
+    assert!(stories.len() >= least, "only {} stories in {}", stories.len(), folder.display());
     let mut differing = Vec::new();
     for path in stories {
         let text = fs::read_to_string(&path).unwrap();
-        let told = retell(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let told = retell::<E>(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         if told == text {
             continue;
         }
@@ -48,8 +78,8 @@ fn first_difference(expected: &str, told: &str) -> String {
 }
 
 /// The story with all that the machine says now.
-fn retell(text: &str) -> Result<String, String> {
-    let mut stage = Stage::new();
+fn retell<E: Spoken>(text: &str) -> Result<String, String> {
+    let mut stage = Stage::<E>::new();
     let mut told = String::new();
     let mut is_answer = false;
     for line in text.lines() {
@@ -72,34 +102,27 @@ fn retell(text: &str) -> Result<String, String> {
 }
 
 /// One candidate, and what was last asked of its store.
-struct Stage {
-    machine: Lease,
+struct Stage<E: Spoken> {
+    machine: E,
+    memory: E::Memory,
     now: Instant,
-    asked: Option<Write>,
+    asked: Option<E::Request>,
     said: String,
     standing: String,
 }
 
-impl Stage {
+impl<E: Spoken> Stage<E> {
     fn new() -> Self {
-        let durations = Durations {
-            lease_duration: Duration::from_secs(15),
-            renew_deadline: Duration::from_secs(10),
-            retry_period: Duration::from_secs(2),
-            answer_validity: Duration::from_secs(2),
-        };
-        let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
         let now = Instant::since_boot(Duration::ZERO);
-        let machine = Lease::new(Identity::parse("a").unwrap(), timing, Jitter::new(1), now);
-        Self { machine, now, asked: None, said: String::new(), standing: "unknown".to_owned() }
+        let (said, standing) = (String::new(), "unknown".to_owned());
+        Self { machine: E::candidate(), memory: E::Memory::default(), now, asked: None, said, standing }
     }
 
     /// Takes one line, such as `at 2s read: b v7 15s`, and notes what the machine makes of it.
     fn tell(&mut self, line: &str) -> Result<(), String> {
         let line = line.strip_prefix("at ").ok_or("a line begins with `at TIME`")?;
         let (time, what) = line.split_once(' ').ok_or("after the time comes what happens")?;
-        let time = humantime::parse_duration(time).map_err(|error| error.to_string())?;
-        let now = Instant::since_boot(time);
+        let now = instant(time)?;
         if now < self.now {
             return Err("time does not go back".to_owned());
         }
@@ -107,19 +130,15 @@ impl Stage {
         let (verb, rest) = what.split_once(": ").unwrap_or((what, ""));
         match verb {
             "nothing happens" => self.machine.handle_timeout(now),
-            "campaign" => self.machine.campaign(now),
+            "campaign" if rest.is_empty() => self.machine.campaign(now),
+            "campaign from" => self.machine.campaign(instant(rest)?),
             "withdraw" => self.machine.withdraw(Withdrawal::Renewing),
             "withdraw for a release" => self.machine.withdraw(Withdrawal::Releasing),
             "release" => self.machine.release(Reason::Shutdown, now),
-            "read" => self.machine.handle_event(LeaseEvent::Read(record(rest)?), now),
-            "noticed" => self.machine.handle_event(LeaseEvent::Noticed(record(rest)?), now),
-            "applied" => {
-                let event = LeaseEvent::Applied(self.written(rest)?);
+            verb => {
+                let event = E::event(&mut self.memory, self.asked.as_ref(), verb, rest)?;
                 self.machine.handle_event(event, now);
             }
-            "conflict" => self.machine.handle_event(LeaseEvent::Conflict, now),
-            "unknown" => self.machine.handle_event(LeaseEvent::Unknown, now),
-            other => return Err(format!("{other:?} is not known")),
         }
         self.listen();
         Ok(())
@@ -137,11 +156,8 @@ impl Stage {
             self.standing = standing;
         }
         if let Some(request) = request {
-            writeln!(self.said, "{}", spell_request(&request)).unwrap();
-            self.asked = match request {
-                LeaseRequest::Read => None,
-                LeaseRequest::Write(write) => Some(write),
-            };
+            writeln!(self.said, "> {}", E::spell(&self.memory, &request)).unwrap();
+            self.asked = Some(request);
         }
     }
 
@@ -153,59 +169,21 @@ impl Stage {
         }
         said
     }
-
-    /// The record that the last write leaves behind, under the version in `text`.
-    fn written(&self, text: &str) -> Result<Snapshot, String> {
-        let write = self.asked.as_ref().ok_or("nothing was written")?;
-        let number = number(text)?;
-        let uid = write.over.as_ref().map_or_else(|| "uid-a".into(), |over| over.uid.clone());
-        let record = Record {
-            holder: write.holder.clone(),
-            duration: Some(write.duration),
-            transitions: write.transitions,
-            acquired: Stamp::default(),
-            renewed: Stamp(text.to_owned()),
-        };
-        Ok(Snapshot { version: Version { uid, number }, record })
-    }
 }
 
-/// A record such as `b v7 15s`: holder (`nobody`), version, duration (`-` where it says none), then, where they matter,
-/// `renewed=v6` for a record that only a stranger edited since v6, and `uid=other` for another record.
-fn record(text: &str) -> Result<Option<Snapshot>, String> {
-    if text == "none" {
-        return Ok(None);
-    }
-    let mut words = text.split(' ');
-    let (Some(holder), Some(version), Some(duration)) = (words.next(), words.next(), words.next()) else {
-        return Err("a record is HOLDER VERSION DURATION, or none".to_owned());
+/// The durations of every story.
+fn timing() -> Timing {
+    let durations = Durations {
+        lease_duration: Duration::from_secs(15),
+        renew_deadline: Duration::from_secs(10),
+        retry_period: Duration::from_secs(2),
+        answer_validity: Duration::from_secs(2),
     };
-    let mut renewed = version;
-    let mut uid = "uid-a";
-    for word in words {
-        match word.split_once('=') {
-            Some(("renewed", value)) => renewed = value,
-            Some(("uid", value)) => uid = value,
-            _ => return Err(format!("{word:?} is not known")),
-        }
-    }
-    let holder = Some(holder).filter(|holder| *holder != "nobody");
-    let duration = Some(duration).filter(|duration| *duration != "-");
-    Ok(Some(Snapshot {
-        version: Version { uid: uid.into(), number: number(version)? },
-        record: Record {
-            holder: holder.map(|holder| Identity::parse(holder).unwrap()),
-            duration: duration.map(humantime::parse_duration).transpose().map_err(|error| error.to_string())?,
-            transitions: 0,
-            acquired: Stamp::default(),
-            renewed: Stamp(renewed.to_owned()),
-        },
-    }))
+    Timing::new(durations, Drift::default()).expect("client-go's defaults pass")
 }
 
-fn number(version: &str) -> Result<u128, String> {
-    let digits = version.strip_prefix('v').ok_or("a version is v and a number")?;
-    digits.parse().map_err(|_| "a version is v and a number".to_owned())
+fn instant(text: &str) -> Result<Instant, String> {
+    humantime::parse_duration(text).map(Instant::since_boot).map_err(|error| error.to_string())
 }
 
 fn spell_transition(transition: &Transition) -> String {
@@ -217,6 +195,7 @@ fn spell_transition(transition: &Transition) -> String {
         Transition::StoreWentBack { token, version } => {
             format!("sees that the store went back, from {token} to {version}")
         }
+        Transition::Notice(notice) => format!("remarks: {notice}"),
         Transition::Resigned { token, reason } => format!("gave back token {token}: {reason}"),
     }
 }
@@ -229,18 +208,6 @@ fn spell_standing(standing: &Standing) -> String {
         Standing::Leading(claim) => format!("leading until {}", spell_instant(claim.deadline())),
         Standing::Resigning(claim) => format!("resigning, and holds it until {}", spell_instant(claim.deadline())),
     }
-}
-
-fn spell_request(request: &LeaseRequest) -> String {
-    let LeaseRequest::Write(write) = request else { return "> read".to_owned() };
-    let over = write.over.as_ref().map_or_else(|| "create".to_owned(), |over| format!("replace v{}", over.number));
-    let intent = match write.intent {
-        Intent::Acquire => "acquire",
-        Intent::Renew => "renew",
-        Intent::Release => "release",
-    };
-    let holder = write.holder.as_ref().map_or("nobody", Identity::as_str);
-    format!("> {over} to {intent}: {holder} {:?} transitions {}", write.duration, write.transitions)
 }
 
 fn spell_instant(instant: Instant) -> String {

@@ -210,4 +210,28 @@ impl Event for ZooKeeperEvent {
             Self::Refused | Self::Unknown => Outcome::Unknown,
         }
     }
+
+    /// A server takes in whoever comes, and what is not there shows no right to make it.
+    fn shows_admission(&self) -> bool {
+        match self {
+            Self::Joined { .. }
+            | Self::Listed(_)
+            | Self::Found { .. }
+            | Self::Checked
+            | Self::Leader(Some(_))
+            | Self::Acknowledged
+            | Self::Changed => true,
+            Self::Connected { .. }
+            | Self::Expired
+            | Self::Closed
+            | Self::Made
+            | Self::Leader(None)
+            | Self::Missing
+            | Self::Saturated
+            | Self::Refused
+            | Self::Unknown
+            | Self::Disconnected
+            | Self::Fired => false,
+        }
+    }
 }

@@ -1,0 +1,100 @@
+//! What the ZooKeeper machine finds that a person should know of.
+//!
+//! Pure. Each says what is there, what it means, and what to do.
+
+use super::timing::SessionTooShort;
+use std::fmt;
+use std::time::Duration;
+
+/// Something that is not as it should be, though the election goes on as well as it can.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Notice {
+    /// The servers granted another session time-out than was asked for, or one that cuts the renew deadline.
+    Granted {
+        /// What was asked for.
+        asked: Duration,
+        /// What was granted.
+        granted: Duration,
+        /// By how much the renew deadline is cut, when all is calm.
+        cut: Duration,
+    },
+    /// The servers granted a session time-out that we cannot lead with.
+    TooShort(Box<SessionTooShort>),
+    /// Children of the election's path that are named in another way than ours and Curator's `LeaderLatch`.
+    Strangers {
+        /// One of them.
+        name: String,
+        /// How many there are.
+        count: usize,
+    },
+    /// A child of the election's path that stood before us and that no session owns: it is passed over.
+    Idle {
+        /// Its name.
+        name: String,
+    },
+    /// The counter of the election's path has reached its end.
+    Saturated,
+    /// Where leaders acknowledge that they lead stands something that no session owns.
+    LeaderPathTaken,
+}
+
+impl Notice {
+    /// Its name in logs.
+    pub const fn event(&self) -> &'static str {
+        match self {
+            Self::Granted { .. } => "session_granted",
+            Self::TooShort(_) => "session_too_short",
+            Self::Strangers { .. } => "strange_candidates",
+            Self::Idle { .. } => "idle_znode",
+            Self::Saturated => "counter_saturated",
+            Self::LeaderPathTaken => "leader_path_taken",
+        }
+    }
+
+    /// Whether the election suffers from it.
+    pub const fn is_error(&self) -> bool {
+        match self {
+            Self::TooShort(_) | Self::Saturated => true,
+            Self::Granted { .. } | Self::Strangers { .. } | Self::Idle { .. } | Self::LeaderPathTaken => false,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Granted { asked, granted, cut } => {
+                write!(f, "the servers granted a session time-out of {granted:?}, {asked:?} were asked for")?;
+                if granted > asked {
+                    write!(f, "; a leader that dies is noticed that much later (see minSessionTimeout)")?;
+                }
+                if !cut.is_zero() {
+                    write!(
+                        f,
+                        "; that cuts the renew deadline by {cut:?}: raise --lease-duration (and the servers' \
+                         maxSessionTimeout), or lower --renew-deadline by as much, to have what is asked for"
+                    )?;
+                }
+                Ok(())
+            }
+            Self::TooShort(why) => why.fmt(f),
+            Self::Strangers { name, count } => write!(
+                f,
+                "the election's path has children that are not named like ours or Curator's LeaderLatch's ({count}, such as \
+                 {name:?}): they count as candidates by their last ten digits, which other recipes may see differently"
+            ),
+            Self::Idle { name } => write!(
+                f,
+                "{name:?} in the election's path belongs to no session, so it is no candidate and is passed over: delete it"
+            ),
+            Self::Saturated => f.write_str(
+                "the counter of the election's path has reached its end, and nobody can join any more: stop all candidates, \
+                 delete the path, and start them again",
+            ),
+            Self::LeaderPathTaken => f.write_str(
+                "a znode that belongs to no session stands where leaders acknowledge that they lead, so followers cannot \
+                 learn who leads: delete it, or choose another --zookeeper-path",
+            ),
+        }
+    }
+}

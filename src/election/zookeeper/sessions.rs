@@ -1,0 +1,152 @@
+//! How sessions begin, break and end, and what that means for our place in the line.
+//!
+//! Pure. A session that broke is resumed; one that is over takes our place with it. Start with [`ZooKeeper::resumed`].
+
+use super::ZooKeeper;
+use super::deadline::Answers;
+use super::notice::Notice;
+use super::state::{Candidacy, Link, Place, Session, ToldOthers};
+use super::timing::Granted;
+use super::words::{SessionId, ZooKeeperRequest};
+use crate::claim::Claim;
+use crate::clock::Instant;
+use crate::election::timing::whole_milliseconds;
+use crate::election::{Reason, Transition};
+use std::cmp::{max, min};
+use std::time::Duration;
+
+impl ZooKeeper {
+    pub(super) fn begun(&mut self, id: SessionId, timeout: Duration, sent: Instant, now: Instant) {
+        let granted = self.grant(timeout, now);
+        let link = Link::Up(Answers::connected(sent, self.timing.lag()));
+        self.session = Some(Session { id, granted, timeout, link, is_over: granted.is_none() });
+        self.place = Place::Outside;
+        self.read_leader_at = now;
+    }
+
+    pub(super) fn resumed(&mut self, id: SessionId, timeout: Duration, sent: Instant, now: Instant) {
+        let Some(smallest) = self.session.as_ref().filter(|session| session.id == id).map(|session| session.timeout)
+        else {
+            return self.session_ended();
+        };
+        let timeout = min(timeout, smallest);
+        let granted = self.grant(timeout, now);
+        let lives = sent + self.timing.asked().drift().least_of_ours(timeout);
+        let link = Link::Up(Answers::connected(sent, self.timing.lag()));
+        if let Some(session) = &mut self.session {
+            (session.granted, session.timeout, session.link) = (granted, timeout, link);
+            session.is_over |= granted.is_none();
+        }
+        if let Place::Leading { claim, .. } = &mut self.place {
+            *claim = Claim::new(claim.token(), min(claim.deadline(), lives));
+        }
+        self.renew_and_watch(now);
+        self.read_leader_at = now;
+    }
+
+    /// What holds under a session time-out of `timeout`; `None` if we cannot lead with that.
+    fn grant(&mut self, timeout: Duration, now: Instant) -> Option<Granted> {
+        let asked = *self.timing.asked();
+        let granted = self.timing.grant(timeout);
+        let notice = match &granted {
+            Ok(granted) => {
+                let cut = whole_milliseconds(asked.renew_deadline().saturating_sub(granted.timing.renew_deadline()));
+                let asked = asked.lease_duration();
+                (timeout != asked || !cut.is_zero()).then_some(Notice::Granted { asked, granted: timeout, cut })
+            }
+            Err(errors) => {
+                self.not_before = now + asked.retry_period();
+                errors.first().map(|error| Notice::TooShort(Box::new(*error)))
+            }
+        };
+        if notice != self.remarks.granted {
+            self.remarks.granted.clone_from(&notice);
+            self.transitions.extend(notice.map(Transition::Notice));
+        }
+        granted.ok()
+    }
+
+    /// The session is over, and our znode with it.
+    pub(super) fn session_ended(&mut self) {
+        match self.place {
+            Place::Leading { .. } => self.lose(Reason::SessionExpired),
+            Place::Leaving { token, reason } => {
+                self.place = Place::Outside;
+                self.transitions.push_back(Transition::Resigned { token, reason });
+                self.tell_leader();
+            }
+            Place::Outside | Place::InLine { .. } => self.place = Place::Outside,
+        }
+        self.session = None;
+    }
+
+    /// Ends our term. What is left of it in the store ends with the session.
+    pub(super) fn lose(&mut self, reason: Reason) {
+        let Place::Leading { own, .. } = &self.place else { return };
+        self.transitions.push_back(Transition::Lost { token: own.token, reason });
+        self.place = Place::Outside;
+        if let Some(session) = &mut self.session {
+            session.is_over = true;
+        }
+        self.tell_leader();
+    }
+
+    pub(super) fn disconnected(&mut self, now: Instant) {
+        let Some(Session { link: link @ Link::Up(_), .. }) = &mut self.session else { return };
+        *link = Link::Down { since: now };
+        self.place_again();
+        let spread = if self.is_pressed() { Duration::ZERO } else { self.timing.asked().retry_period() };
+        self.not_before = now + self.chance.below(spread);
+    }
+
+    /// When a session that cannot be resumed is given up.
+    pub(super) fn gives_up_at(&self) -> Option<Instant> {
+        match self.session.as_ref()? {
+            Session { link: Link::Down { since }, timeout, .. } => Some(*since + *timeout),
+            Session { link: Link::Up(_), .. } => None,
+        }
+    }
+
+    /// Nobody knows what became of `request`.
+    pub(super) fn unknown(&mut self, request: &ZooKeeperRequest, sent: Instant, now: Instant) {
+        let retry_period = self.timing.asked().retry_period();
+        match request {
+            ZooKeeperRequest::Begin { .. } | ZooKeeperRequest::Resume { .. } => {
+                let (pace, spread) = if self.is_pressed() {
+                    (self.durations().call_timeout() / 4, Duration::ZERO)
+                } else {
+                    (retry_period / 2, retry_period)
+                };
+                self.not_before = max(now, sent + pace) + self.chance.below(spread);
+                return;
+            }
+            ZooKeeperRequest::Join { .. } => {
+                if let Some(session) = &mut self.session {
+                    session.is_over = true;
+                }
+            }
+            ZooKeeperRequest::Acknowledge { replaces, .. } => {
+                if let Place::Leading { told_others, .. } = &mut self.place {
+                    *told_others = ToldOthers::NotYet { at: now + retry_period, replaces: *replaces };
+                }
+            }
+            ZooKeeperRequest::Close
+            | ZooKeeperRequest::MakePath
+            | ZooKeeperRequest::List
+            | ZooKeeperRequest::Look { .. }
+            | ZooKeeperRequest::Check { .. }
+            | ZooKeeperRequest::ReadLeader => {}
+        }
+        self.disconnected(now);
+    }
+
+    /// Whether somebody waits for us to reach the store, be it the others.
+    fn is_pressed(&self) -> bool {
+        let holds = match self.place {
+            Place::Leading { .. } | Place::Leaving { .. } => true,
+            Place::Outside | Place::InLine { .. } => false,
+        };
+        let is_over = self.session.as_ref().is_some_and(|session| session.is_over);
+        holds || is_over || matches!(self.candidacy, Candidacy::Releasing(_))
+    }
+}

@@ -1,0 +1,121 @@
+//! What the ZooKeeper machine remembers: its session, its place in the line, and what it has said.
+//!
+//! Pure, and no more than data: `zookeeper.rs` says what it asks for, `replies.rs` and `sessions.rs` what changes it.
+
+use super::deadline::Answers;
+use super::notice::Notice;
+use super::timing::Granted;
+use super::words::{SessionId, ZooKeeperRequest};
+use crate::claim::{Claim, FencingToken};
+use crate::clock::Instant;
+use crate::election::{Reason, Withdrawal};
+use crate::identity::Identity;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Candidacy {
+    Campaigning { from: Instant },
+    Withdrawn(Withdrawal),
+    Releasing(Reason),
+}
+
+/// What the last transition said of who else leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    /// There was none yet, or we have led since.
+    Nothing,
+    Others(Option<Identity>),
+}
+
+#[derive(Debug)]
+pub(super) struct Session {
+    pub(super) id: SessionId,
+    /// `None` where it is too short to lead with.
+    pub(super) granted: Option<Granted>,
+    /// The smallest time-out that any server granted in it.
+    pub(super) timeout: Duration,
+    pub(super) link: Link,
+    /// It is to be closed, and nothing else is asked in it.
+    pub(super) is_over: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum Link {
+    Up(Answers),
+    Down { since: Instant },
+}
+
+#[derive(Debug)]
+pub(super) enum Place {
+    /// No znode of ours is known to be in the line.
+    Outside,
+    InLine {
+        own: Own,
+        view: View,
+    },
+    Leading {
+        own: Own,
+        claim: Claim,
+        renew_at: Instant,
+        /// When to look at our znode, which brings its end at once; `None` while it is watched.
+        watch_at: Option<Instant>,
+        told_others: ToldOthers,
+    },
+    /// The session's end has been asked for, so whatever becomes of that we claim nothing.
+    Leaving {
+        token: FencingToken,
+        reason: Reason,
+    },
+}
+
+/// Our znode.
+#[derive(Debug, Clone)]
+pub(super) struct Own {
+    pub(super) name: String,
+    pub(super) token: FencingToken,
+}
+
+/// What we know of those before us.
+#[derive(Debug)]
+pub(super) enum View {
+    Stale,
+    /// Nobody is. Our znode is to be checked.
+    First {
+        check_at: Instant,
+    },
+    Behind {
+        name: String,
+        /// When to look at it again, though nothing was heard.
+        again_at: Instant,
+        /// Whether it may be read; where not, only the list shows whether it is there.
+        is_readable: bool,
+    },
+}
+
+/// How far the others were told that we lead.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum ToldOthers {
+    NotYet {
+        at: Instant,
+        replaces: bool,
+    },
+    /// Something stands there: to be read first.
+    Look,
+    /// Done, or it cannot be done.
+    Settled,
+}
+
+/// What is said once, or when it has changed.
+#[derive(Debug)]
+pub(super) struct Remarks {
+    pub(super) largest_token: FencingToken,
+    pub(super) granted: Option<Notice>,
+    pub(super) strangers: bool,
+    pub(super) saturated: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct InFlight {
+    pub(super) request: ZooKeeperRequest,
+    pub(super) sent: Instant,
+}

@@ -1,0 +1,176 @@
+//! What a session time-out leaves of the durations that somebody wrote, and whether that is enough.
+//!
+//! Pure. The servers grant a session time-out of their own liking, within limits of their own, at every connect. A
+//! [`Granted`] under which renewals could not be tried three times cannot be built.
+
+use crate::election::timing::{Drift, Durations, Timing, TimingError, whole_milliseconds};
+use std::time::Duration;
+
+/// What was asked for, and how fast the servers' clockwork ticks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct SessionTiming {
+    asked: Timing,
+    tick: Duration,
+}
+
+/// What holds under the session time-out that a server granted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Granted {
+    /// The session time-out.
+    pub timeout: Duration,
+    /// The durations, with the renew deadline that is left of the one asked for when all is calm.
+    pub timing: Timing,
+}
+
+/// A session time-out under which leading would be unsafe or could not last.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error(
+    "a session time-out of {timeout:?} and servers that tick every {tick:?} leave {left:?} from a heartbeat to the end of the \
+     claim that hangs on it, since they may count from the one before: {cause}"
+)]
+pub struct SessionTooShort {
+    /// The session time-out granted, or to be asked for.
+    pub timeout: Duration,
+    /// The servers' tickTime that we were told.
+    pub tick: Duration,
+    /// What is left of the renew deadline.
+    pub left: Duration,
+    /// What that is too little for. No source: the sentence contains it.
+    pub cause: TimingError,
+    /// Durations that would pass, the session time-out as the lease duration.
+    pub remedy: Durations,
+}
+
+impl SessionTiming {
+    /// Checks that `asked` can hold if the servers grant its lease duration as the session time-out, and tick every
+    /// `tick` or faster; every error is returned.
+    pub fn new(asked: Timing, tick: Duration) -> Result<Self, Vec<SessionTooShort>> {
+        let timing = Self { asked, tick: tick.min(LONGEST_TICK) };
+        timing.grant(asked.lease_duration()).map(|_| timing)
+    }
+
+    /// The durations asked for.
+    pub const fn asked(&self) -> &Timing {
+        &self.asked
+    }
+
+    /// What holds under a session time-out of `timeout`.
+    ///
+    /// When all is calm, a claim counts from the newest heartbeat before the one that was answered last that is at least
+    /// [`Self::lag`] older: that is one retry period back, or as many as the lag takes.
+    pub fn grant(&self, timeout: Duration) -> Result<Granted, Vec<SessionTooShort>> {
+        let drift = self.asked.drift();
+        let Durations { renew_deadline, retry_period, .. } = self.asked.durations();
+        let left = left(timeout, renew_deadline, retry_period, drift, self.tick);
+        let durations = Durations { lease_duration: timeout, renew_deadline: left, ..self.asked.durations() };
+        let too_short = |cause| {
+            let remedy = Self::suggestion(timeout, drift, self.tick);
+            SessionTooShort { timeout, tick: self.tick, left, cause, remedy }
+        };
+        Timing::new(durations, drift)
+            .map(|timing| Granted { timeout, timing })
+            .map_err(|causes| causes.into_iter().map(too_short).collect())
+    }
+
+    /// How long a sign of ours may take from the server that heard it to the one that ends sessions: servers pass them on
+    /// with the answers to their leader's pings, one each half tick. Half as much again is room for the pings themselves;
+    /// what is late beyond that has to fit into the clocks' drift.
+    ///
+    /// Observers that are fed by followers (`observerMasterPort`) pass them on in two steps: where candidates connect to
+    /// such, the tick to be told is twice the real one.
+    pub fn lag(&self) -> Duration {
+        lag(self.tick)
+    }
+
+    /// Durations near a session time-out of `timeout` that pass, in client-go's proportions where they can be.
+    pub fn suggestion(timeout: Duration, drift: Drift, tick: Duration) -> Durations {
+        let mut lease_duration = timeout.max(Duration::from_millis(300));
+        loop {
+            let mut retry_period = whole_milliseconds(lease_duration / 15 * 2);
+            while retry_period >= Timing::SHORTEST_RETRY {
+                let renew_deadline =
+                    left(lease_duration, lease_duration / 3 * 2, retry_period, drift, tick.min(LONGEST_TICK));
+                let renew_deadline = whole_milliseconds(renew_deadline);
+                let durations =
+                    Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+                if Timing::new(durations, drift).is_ok() {
+                    return durations;
+                }
+                retry_period = whole_milliseconds(retry_period / 2);
+            }
+            lease_duration = lease_duration.saturating_mul(2);
+        }
+    }
+}
+
+/// Servers keep their tickTime in milliseconds, in 31 bits.
+const LONGEST_TICK: Duration = Duration::from_millis(i32::MAX as u64);
+
+fn lag(tick: Duration) -> Duration {
+    tick / 2 + tick / 4
+}
+
+/// What is left of a renew deadline of `asked`.
+fn left(timeout: Duration, asked: Duration, retry_period: Duration, drift: Drift, tick: Duration) -> Duration {
+    let heartbeats = lag(tick).as_nanos() / retry_period.as_nanos() + 1;
+    let gap = u64::try_from(retry_period.as_nanos() * heartbeats).unwrap_or(u64::MAX);
+    asked.min(drift.least_of_ours(timeout).saturating_sub(Duration::from_nanos(gap)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seconds(lease: u64, renew: u64, retry: u64) -> Timing {
+        let [lease_duration, renew_deadline, retry_period] = [lease, renew, retry].map(Duration::from_secs);
+        let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+        Timing::new(durations, Drift::default()).unwrap()
+    }
+
+    #[test]
+    fn the_defaults_keep_their_whole_renew_deadline_on_servers_with_the_usual_tick() {
+        let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
+        let granted = timing.grant(Duration::from_secs(15)).unwrap();
+        assert_eq!(granted.timing.renew_deadline(), Duration::from_secs(10));
+        assert_eq!(timing.grant(Duration::from_secs(40)).unwrap().timing.renew_deadline(), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn a_shorter_session_shortens_the_renew_deadline_until_three_tries_do_not_fit() {
+        let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
+        let granted = timing.grant(Duration::from_secs(10)).unwrap();
+        // 10 s × 0.9 / 1.1 − 2 s
+        assert_eq!(granted.timing.renew_deadline(), Duration::from_nanos(6_181_818_181));
+        let errors = timing.grant(Duration::from_secs(4)).unwrap_err();
+        let [SessionTooShort { left, remedy, cause: TimingError::TooFewTries { .. }, .. }] = errors[..] else {
+            panic!("{errors:?}")
+        };
+        assert_eq!(left, Duration::from_nanos(1_272_727_272));
+        let remedied = Timing::new(remedy, Drift::default()).unwrap();
+        assert_eq!(remedy.lease_duration, Duration::from_secs(4), "no other session is needed");
+        assert!(SessionTiming::new(remedied, Duration::from_secs(2)).is_ok(), "{remedy:?}");
+    }
+
+    #[test]
+    fn a_lag_longer_than_the_retry_period_counts_in_whole_heartbeats() {
+        let timing = SessionTiming::new(seconds(15, 10, 1), Duration::from_secs(4)).unwrap();
+        // A lag of 3 s is reached by the fourth heartbeat back, for the third is never quite old enough.
+        let left = timing.grant(Duration::from_secs(15)).unwrap().timing.renew_deadline();
+        assert_eq!(left, Duration::from_nanos(8_272_727_272));
+    }
+
+    #[test]
+    fn what_is_suggested_passes() {
+        for parts in [0, 100_000, 700_000, 999_999] {
+            let drift = Drift::parts_per_million(parts).unwrap();
+            for (timeout, tick) in [(1, 1), (1_000, 500), (4_000, 2_000), (15_000, 2_000), (6_000, u64::MAX)] {
+                let [timeout, tick] = [timeout, tick].map(Duration::from_millis);
+                let suggested = SessionTiming::suggestion(timeout, drift, tick);
+                let timing = Timing::new(suggested, drift).unwrap();
+                assert!(SessionTiming::new(timing, tick).is_ok(), "{suggested:?} under {drift}, tick {tick:?}");
+            }
+        }
+        let usual = SessionTiming::suggestion(Duration::from_secs(15), Drift::default(), Duration::from_secs(2));
+        assert_eq!(usual, seconds(15, 10, 2).durations());
+    }
+}
