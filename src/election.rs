@@ -11,6 +11,7 @@
 //!                                                         └─► standing(): what may be published
 //! ```
 
+mod candidacy;
 pub mod lease;
 pub mod record;
 mod seen;

@@ -25,6 +25,7 @@ mod replies;
 
 use crate::claim::{Claim, FencingToken, Standing};
 use crate::clock::Instant;
+use crate::election::candidacy::Candidacy;
 use crate::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
 use crate::election::seen::Seen;
 use crate::election::timing::{Jitter, Timing};
@@ -68,13 +69,6 @@ enum Role {
         reason: Reason,
         may_be_done: bool,
     },
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Candidacy {
-    Campaigning { from: Instant },
-    Withdrawn(Withdrawal),
-    Releasing(Reason),
 }
 
 /// How far what was seen can be relied on for the next step.
@@ -261,9 +255,7 @@ impl Election for Lease {
     }
 
     fn withdraw(&mut self, how: Withdrawal) {
-        if let Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) = self.candidacy {
-            self.candidacy = Candidacy::Withdrawn(how);
-        }
+        self.candidacy.withdraw(how);
     }
 
     fn release(&mut self, reason: Reason, now: Instant) {

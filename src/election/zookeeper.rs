@@ -42,10 +42,11 @@ pub mod words;
 
 use crate::claim::{FencingToken, Standing};
 use crate::clock::Instant;
+use crate::election::candidacy::Candidacy;
 use crate::election::timing::{Jitter, Timing};
 use crate::election::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::identity::Identity;
-use state::{Candidacy, InFlight, Link, Place, Remarks, Session, Told, ToldOthers, View};
+use state::{InFlight, Link, Place, Remarks, Session, Told, ToldOthers, View};
 use std::cmp::max;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
@@ -276,9 +277,7 @@ impl Election for ZooKeeper {
     }
 
     fn withdraw(&mut self, how: Withdrawal) {
-        if let Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) = self.candidacy {
-            self.candidacy = Candidacy::Withdrawn(how);
-        }
+        self.candidacy.withdraw(how);
     }
 
     fn release(&mut self, reason: Reason, now: Instant) {

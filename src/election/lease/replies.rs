@@ -3,9 +3,10 @@
 //! Pure. `lease.rs` says what is asked; here the answers come in. Start with [`Lease::read`]: only a read, and never a
 //! notice, shows that a term is over.
 
-use super::{Candidacy, Knowledge, Lease, Role};
+use super::{Knowledge, Lease, Role};
 use crate::claim::{Claim, FencingToken};
 use crate::clock::Instant;
+use crate::election::candidacy::Candidacy;
 use crate::election::record::{Intent, LeaseRequest, Snapshot, Write};
 use crate::election::seen::Seen;
 use crate::election::{Reason, Transition};

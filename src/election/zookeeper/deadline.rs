@@ -225,7 +225,7 @@ mod tests {
         answers.answered(at(9.9), at(9.91));
         let deadline = answers.deadline(at(9.9), renew_deadline, life);
         assert!(at(14.2) < deadline && deadline < at(14.3), "{deadline:?}");
-        let by_the_period = at(9.9) + renew_deadline.min(life - Duration::from_secs(2));
+        let by_the_period = at(9.9) + renew_deadline.min(life.saturating_sub(Duration::from_secs(2)));
         assert!(by_the_period > at(17.0 + 2.0), "the rule that lets two lead: {by_the_period:?}");
     }
 

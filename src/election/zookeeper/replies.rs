@@ -6,10 +6,11 @@
 use super::ZooKeeper;
 use super::line::{self, Placing};
 use super::notice::Notice;
-use super::state::{Candidacy, Link, Own, Place, Session, Told, ToldOthers, View};
+use super::state::{Link, Own, Place, Session, Told, ToldOthers, View};
 use super::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
 use crate::claim::{Claim, FencingToken};
 use crate::clock::Instant;
+use crate::election::candidacy::Candidacy;
 use crate::election::{Reason, Transition};
 use std::cmp::{max, min};
 

@@ -5,11 +5,12 @@
 use super::ZooKeeper;
 use super::deadline::Answers;
 use super::notice::Notice;
-use super::state::{Candidacy, Link, Place, Session, ToldOthers};
+use super::state::{Link, Place, Session, ToldOthers};
 use super::timing::Granted;
 use super::words::{SessionId, ZooKeeperRequest};
 use crate::claim::Claim;
 use crate::clock::Instant;
+use crate::election::candidacy::Candidacy;
 use crate::election::timing::whole_milliseconds;
 use crate::election::{Reason, Transition};
 use std::cmp::{max, min};

@@ -8,16 +8,9 @@ use super::timing::Granted;
 use super::words::{SessionId, ZooKeeperRequest};
 use crate::claim::{Claim, FencingToken};
 use crate::clock::Instant;
-use crate::election::{Reason, Withdrawal};
+use crate::election::Reason;
 use crate::identity::Identity;
 use std::time::Duration;
-
-#[derive(Debug, Clone, Copy)]
-pub(super) enum Candidacy {
-    Campaigning { from: Instant },
-    Withdrawn(Withdrawal),
-    Releasing(Reason),
-}
 
 /// What the last transition said of who else leads.
 #[derive(Debug, PartialEq, Eq)]
