@@ -58,3 +58,5 @@ pub mod shutdown;
 pub mod supervisor;
 #[cfg(feature = "sidecar")]
 pub mod watchdog;
+#[cfg(feature = "sidecar")]
+pub mod zookeeper;
