@@ -46,11 +46,12 @@ build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
 	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(PLATFORM),--platform $(PLATFORM)) .
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
-	@for tool in curl python3 go java node setpriv strace unshare; do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless nodejs strace util-linux)" >&2; exit 1; }; \
+	@for tool in curl python3 go java mvn node setpriv strace unshare; do \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
 	done
 	tests/kubernetes/build.sh
 	tests/charts/build.sh
+	tests/zookeeper/fetch.sh
 
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_DENY_VERSION) cargo-deny

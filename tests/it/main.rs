@@ -17,6 +17,9 @@ mod process;
 /// The Lease backend, against a real API server.
 mod lease;
 
+/// The ZooKeeper backend, and its client, against real servers.
+mod zookeeper;
+
 /// README's loops, run word for word.
 mod snippets;
 

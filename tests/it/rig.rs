@@ -14,6 +14,7 @@ mod daemon;
 mod disk;
 #[path = "../judge/mod.rs"]
 mod judge;
+mod keys;
 mod prober;
 mod process;
 mod proxy;
@@ -22,6 +23,7 @@ mod question;
 mod scratch;
 mod start;
 mod store;
+mod zookeeper;
 
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
@@ -29,6 +31,7 @@ pub(crate) use client_go::ClientGo;
 pub(crate) use disk::Disk;
 use judge::{Answer, History, Journal, Reply, Silence, is_void, judge, lock};
 pub(crate) use judge::{Moment, eventually, throughout, wait_for};
+pub(crate) use keys::Authority;
 pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
@@ -40,6 +43,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 pub(crate) use store::{Files, Leases, Store, Timing, over_every_store};
 use tempfile::TempDir;
+pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string};
 
 /// The election of every test that does not need several.
 pub(crate) const ELECTION: &str = "orders";

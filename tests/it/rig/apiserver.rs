@@ -5,13 +5,13 @@
 //! however that ends: see [`Daemon`] and [`Scratch`].
 
 mod access;
-mod keys;
 mod namespace;
 mod tests;
 
 use super::assets;
 use super::daemon::Daemon;
 use super::judge::eventually;
+use super::keys::{self, Authority};
 use super::scratch::Scratch;
 pub(crate) use access::Access;
 use k8s_openapi::api::core::v1 as core;
@@ -52,7 +52,11 @@ impl ApiServer {
     pub(crate) fn start() -> Self {
         let folder = Scratch::new();
         let path = folder.path();
-        keys::write(path);
+        let authority = Authority::begin(path);
+        // Both loopback addresses: a proxy may listen on the other one.
+        authority.server("server", &["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"]);
+        authority.client("admin", "system:masters");
+        keys::pair(path, "accounts"); // which signs tokens
         let port = Port::reserve();
         let admin = Access::of_admin(path, port.address);
         let etcd = start_etcd(path);

@@ -1,0 +1,217 @@
+//! Real ZooKeeper servers for tests, alone or as an ensemble: without root, on loopback, in a folder of their own.
+//!
+//! Every ensemble listens at addresses of its own (127.x.y.n), so that its ports are always free, also between a kill
+//! and the start after it. Tests that only use a server take [`Ensemble::shared`], each with a path of its own. What
+//! hurts a server needs `&mut`, so such tests start one for themselves. Both kinds are gone with the test binary.
+
+mod admin;
+mod settings;
+mod tests;
+
+use super::daemon::Daemon;
+use super::judge::{eventually, wait_for};
+use super::proxy::{Flow, Proxy, Way};
+use super::scratch::Scratch;
+pub(crate) use admin::Admin;
+pub(crate) use settings::Settings;
+use std::io::{self, Read as _, Write as _};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How long a start, or an election among the servers, may take on a busy machine: on an idle one it takes a second.
+const STARTUP: Duration = Duration::from_mins(1);
+/// How long a server may take to answer four letters.
+const ANSWER: Duration = Duration::from_secs(1);
+
+const CLIENT_PORT: u16 = 21810;
+/// Where clients that speak TLS connect, where the settings let them.
+pub(crate) const SECURE_PORT: u16 = 21820;
+const QUORUM_PORT: u16 = 22880;
+const ELECTION_PORT: u16 = 23880;
+
+/// Where fetch.sh puts the server.
+const JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper");
+
+pub(crate) struct Ensemble {
+    settings: Settings,
+    members: Vec<Member>,
+    folder: Scratch, // the last field: it is dropped when nobody writes there any more
+}
+
+/// One of the servers.
+pub(crate) struct Member {
+    pub(crate) server: Daemon,
+    ip: IpAddr,
+    /// What it reaches the others' quorum ports through, where links can be cut.
+    links: Vec<Proxy>,
+}
+
+impl Ensemble {
+    /// The server of all tests that do it no harm.
+    pub(crate) fn shared() -> &'static Self {
+        // Not a LazyLock: where it cannot be started, each test says why.
+        static SHARED: OnceLock<Ensemble> = OnceLock::new();
+        SHARED.get_or_init(|| Self::start(Settings::default()))
+    }
+
+    /// Servers for one test; they serve when this returns.
+    pub(crate) fn start(settings: Settings) -> Self {
+        assert!(
+            Path::new(JARS).is_dir(),
+            "{JARS} is missing: run `make test`, or tests/zookeeper/fetch.sh once (needs Maven and Java)"
+        );
+        let folder = Scratch::new();
+        let ips: Vec<IpAddr> = (0..settings.size).map(|_| own_address()).collect();
+        let members = ips.iter().enumerate().map(|(at, ip)| {
+            let links = if settings.can_be_cut { links(&ips, at) } else { Vec::new() };
+            let home = folder.path().join(at.to_string());
+            settings.write(&home, &ips, at, &links);
+            let log = folder.path().join(format!("{at}.log"));
+            let server = Daemon::start(PathBuf::from("java"), settings.java(&home), &log);
+            Member { server, ip: *ip, links }
+        });
+        let members = members.collect();
+        let mut started = Self { settings, members, folder };
+        started.await_serving();
+        started
+    }
+
+    /// Kills every server, and starts it once more with other lines in its configuration.
+    pub(crate) fn restart_with(&mut self, lines: &[&str]) {
+        self.settings.lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        let ips: Vec<IpAddr> = self.members.iter().map(|member| member.ip).collect();
+        for (at, member) in self.members.iter_mut().enumerate() {
+            self.settings.write(&self.folder.path().join(at.to_string()), &ips, at, &member.links);
+            member.server.start_again();
+        }
+        self.await_serving();
+    }
+
+    /// Waits until every server serves.
+    pub(crate) fn await_serving(&mut self) {
+        for member in &mut self.members {
+            member.await_serving();
+        }
+    }
+
+    pub(crate) fn member(&mut self, at: usize) -> &mut Member {
+        &mut self.members[at]
+    }
+
+    /// Where clients connect to a server.
+    pub(crate) fn address(&self, at: usize) -> SocketAddr {
+        self.members[at].address()
+    }
+
+    /// All servers, as a client is told them.
+    pub(crate) fn connect_string(&self) -> String {
+        connect_string(self.members.iter().map(Member::address))
+    }
+
+    /// Who leads the servers, once somebody does.
+    pub(crate) fn leader(&self) -> usize {
+        let leads = |member: &Member| member.mode().is_some_and(|mode| mode == "leader");
+        wait_for(STARTUP, "the servers have a leader", || self.members.iter().position(leads))
+    }
+
+    /// The others.
+    pub(crate) fn followers(&self) -> Vec<usize> {
+        let leader = self.leader();
+        (0..self.members.len()).filter(|at| *at != leader).collect()
+    }
+
+    /// What all servers together have counted under a name of `mntr`.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        self.members.iter().map(|member| member.count(name)).sum()
+    }
+
+    /// Somebody who may look at everything and spoil it.
+    pub(crate) fn admin(&self) -> Admin {
+        Admin::of(&self.connect_string())
+    }
+
+    /// Keeps a server from hearing the leader of the servers, whoever that is, and the leader from hearing it. Its
+    /// clients stay connected to it.
+    pub(crate) fn cut_off(&self, at: usize) {
+        self.members[at].set_links(Flow::Hold);
+    }
+
+    /// Lets it hear again.
+    pub(crate) fn heal(&self, at: usize) {
+        self.members[at].set_links(Flow::Pass);
+    }
+}
+
+impl Member {
+    /// Waits until it serves. That it is up is not enough: it has to be in a quorum.
+    pub(crate) fn await_serving(&mut self) {
+        eventually(STARTUP, "the ZooKeeper server serves", || {
+            self.server.assert_alive();
+            self.mode().is_some()
+        });
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        SocketAddr::new(self.ip, CLIENT_PORT)
+    }
+
+    /// Kills it where it still runs, and starts it once more.
+    pub(crate) fn restart(&mut self) {
+        self.server.start_again();
+        self.await_serving();
+    }
+
+    /// Whether it stands alone, leads or follows; nothing while it does not serve.
+    pub(crate) fn mode(&self) -> Option<String> {
+        let answer = self.ask("srvr").ok()?;
+        answer.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
+    }
+
+    /// What it has counted under a name of `mntr`.
+    pub(crate) fn count(&self, name: &str) -> u64 {
+        let answer = self.ask("mntr").expect("it answers");
+        let count = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
+        count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("mntr has no count {name}:\n{answer}"))
+    }
+
+    /// What it answers to four letters.
+    fn ask(&self, letters: &str) -> io::Result<String> {
+        let mut stream = TcpStream::connect_timeout(&self.address(), ANSWER)?;
+        stream.set_read_timeout(Some(ANSWER))?;
+        stream.write_all(letters.as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok(answer)
+    }
+
+    fn set_links(&self, flow: Flow) {
+        assert!(!self.links.is_empty(), "its links can be cut only where the settings say so");
+        for link in &self.links {
+            link.set(Way::Requests, flow);
+            link.set(Way::Replies, flow);
+        }
+    }
+}
+
+/// Addresses, as a client is told them.
+pub(crate) fn connect_string(addresses: impl Iterator<Item = SocketAddr>) -> String {
+    addresses.map(|address| address.to_string()).collect::<Vec<_>>().join(",")
+}
+
+/// An address that nobody else uses: of the loopback net, by this process's number and a count.
+fn own_address() -> IpAddr {
+    static COUNT: AtomicU32 = AtomicU32::new(1);
+    let [_, _, high, low] = process::id().to_be_bytes();
+    let count = u8::try_from(COUNT.fetch_add(1, Ordering::Relaxed)).expect("no more than 255 servers in one run");
+    Ipv4Addr::new(127, high | 0x80, low, count).into()
+}
+
+/// A proxy before the quorum port of each server but this one.
+fn links(addresses: &[IpAddr], own: usize) -> Vec<Proxy> {
+    let others = addresses.iter().enumerate().filter(|(at, _)| *at != own);
+    others.map(|(_, address)| Proxy::on(*address, SocketAddr::new(*address, QUORUM_PORT))).collect()
+}

@@ -1,0 +1,64 @@
+//! Somebody who may look at everything in ZooKeeper servers, and spoil it: each time with a session of its own.
+
+use baton::zookeeper::client::{CallError, Client, Session};
+use baton::zookeeper::dial::Dialer;
+use baton::zookeeper::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
+use baton::zookeeper::servers::Servers;
+use baton::zookeeper::wire::{Code, Request};
+use std::thread;
+use std::time::Duration;
+
+/// How long a server may take that is there.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub(crate) struct Admin {
+    servers: Servers,
+}
+
+impl Admin {
+    pub(super) fn of(servers: &str) -> Self {
+        Self { servers: servers.parse().expect("the rig writes them well") }
+    }
+
+    pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Code> {
+        let mut names = self.call(&Children { path: path.to_owned() })?;
+        names.sort();
+        Ok(names)
+    }
+
+    pub(crate) fn read(&self, path: &str) -> Result<Node, Code> {
+        self.call(&Read { path: path.to_owned(), watch: false })
+    }
+
+    /// Makes a znode that stays.
+    pub(crate) fn create(&self, path: &str, data: &str) -> Result<String, Code> {
+        let (path, data) = (path.to_owned(), data.as_bytes().to_vec());
+        self.call(&Create { path, data, kind: Kind::Persistent, access: Access::Open })
+    }
+
+    pub(crate) fn delete(&self, path: &str) -> Result<(), Code> {
+        let done = self.call(&Together(vec![Part::Delete(path.to_owned())]))?;
+        done.map_err(|Refusal { code, .. }| code)
+    }
+
+    /// In a thread of its own, since the test may be inside a runtime.
+    fn call<R: Request<Reply: Send> + Sync>(&self, request: &R) -> Result<R::Reply, Code> {
+        let called = thread::scope(|threads| threads.spawn(|| self.call_here(request)).join());
+        called.expect("the servers let the administrator in")
+    }
+
+    fn call_here<R: Request>(&self, request: &R) -> Result<R::Reply, Code> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
+        runtime.block_on(async {
+            let client = Client::new(&self.servers, Dialer { tls: None, credentials: Vec::new() });
+            client.connect(Session::New, PATIENCE, PATIENCE).await.expect("a server grants a session");
+            let result = match client.call(request).await {
+                Ok(reply) => Ok(reply),
+                Err(CallError::Refused(code)) => Err(code),
+                Err(error @ (CallError::NotSent | CallError::Unknown(_))) => panic!("no answer: {error:?}"),
+            };
+            client.close().await.expect("the connection lives");
+            result
+        })
+    }
+}

@@ -1,0 +1,82 @@
+//! How a server is set up: its configuration, and its Java.
+
+use super::super::proxy::Proxy;
+use super::{CLIENT_PORT, ELECTION_PORT, JARS, QUORUM_PORT};
+use std::fmt::Write as _;
+use std::fs;
+use std::net::IpAddr;
+use std::path::Path;
+use std::time::Duration;
+
+#[derive(Clone)]
+pub(crate) struct Settings {
+    /// How many servers: one stands alone.
+    pub(crate) size: usize,
+    pub(crate) tick: Duration,
+    /// After how many ticks without a word a server gives up its leader, and the leader a server.
+    pub(crate) sync_limit: u32,
+    /// Whether links between the servers can be cut.
+    pub(crate) can_be_cut: bool,
+    /// Further lines of the configuration.
+    pub(crate) lines: Vec<String>,
+    /// Further system properties, `name=value`.
+    pub(crate) properties: Vec<String>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        let tick = Duration::from_millis(500);
+        Self { size: 1, tick, sync_limit: 5, can_be_cut: false, lines: Vec::new(), properties: Vec::new() }
+    }
+}
+
+impl Settings {
+    /// Writes the configuration of the server `own` into its folder. It reaches the others' quorum ports through
+    /// `links`, where there are any.
+    pub(super) fn write(&self, folder: &Path, ips: &[IpAddr], own: usize, links: &[Proxy]) {
+        let data = folder.join("data");
+        fs::create_dir_all(&data).expect("the folder is ours");
+        let (tick, sync_limit, address) = (self.tick.as_millis(), self.sync_limit, ips[own]);
+        let mut text = format!(
+            "tickTime={tick}\ninitLimit=10\nsyncLimit={sync_limit}\ndataDir={}\nclientPort={CLIENT_PORT}\n\
+             clientPortAddress={address}\nadmin.enableServer=false\n4lw.commands.whitelist=*\nmaxClientCnxns=0\n",
+            data.display()
+        );
+        if self.size > 1 {
+            text += "standaloneEnabled=false\nreconfigEnabled=false\n";
+            fs::write(data.join("myid"), (own + 1).to_string()).expect("the folder is ours");
+            let mut links = links.iter();
+            for (at, address) in ips.iter().enumerate() {
+                let link = if at == own { None } else { links.next() };
+                let port = link.map_or(QUORUM_PORT, |link| link.address().port());
+                writeln!(text, "server.{}={address}:{port}:{ELECTION_PORT}", at + 1)
+                    .expect("a String takes everything");
+            }
+        }
+        for line in &self.lines {
+            text += line;
+            text.push('\n');
+        }
+        fs::write(folder.join("zoo.cfg"), text).expect("the folder is ours");
+    }
+
+    /// The arguments of Java, for a server that starts fast and stays small.
+    pub(super) fn java(&self, folder: &Path) -> Vec<String> {
+        let fixed = [
+            "-Xms16m",
+            "-Xmx96m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
+            "-Dzookeeper.forceSync=no", // these tests cut no power
+            "-Dorg.slf4j.simpleLogger.showDateTime=true",
+            "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
+        ];
+        let mut arguments: Vec<String> = fixed.map(str::to_owned).into();
+        arguments.extend(self.properties.iter().map(|property| format!("-D{property}")));
+        arguments.extend(["-cp".to_owned(), format!("{JARS}/*")]);
+        arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
+        arguments.push(folder.join("zoo.cfg").display().to_string());
+        arguments
+    }
+}

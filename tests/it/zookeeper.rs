@@ -1,0 +1,3 @@
+//! The ZooKeeper backend, and the client that it stands on, against real servers and real ensembles.
+
+mod client;

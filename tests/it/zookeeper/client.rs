@@ -1,0 +1,206 @@
+//! The client of `baton::zookeeper` against real servers: what each outcome tells, and what goes with a connection.
+
+mod credentials;
+
+use crate::rig::{Ensemble, Flow, Proxy, Settings, Way, connect_string, eventually};
+use baton::zookeeper::client::{CallError, Client, News, Session};
+use baton::zookeeper::dial::Dialer;
+use baton::zookeeper::requests::{Access, Children, Create, Kind, Read};
+use baton::zookeeper::wire::Grant;
+use std::cell::RefCell;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+use tokio::time::timeout;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// The session time-out that most of these ask for, which a server with a tick of 500 ms grants.
+const T: Duration = Duration::from_secs(8);
+
+fn run<T>(test: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
+}
+
+fn client(servers: &str) -> Client {
+    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials: Vec::new() })
+}
+
+/// A client with a session.
+async fn connected(servers: &str) -> (Client, Grant) {
+    let client = client(servers);
+    let grant = begin(&client, T).await;
+    (client, grant)
+}
+
+async fn begin(client: &Client, timeout: Duration) -> Grant {
+    client.connect(Session::New, timeout, PATIENCE).await.unwrap().unwrap()
+}
+
+/// A znode at the top that no other test uses.
+fn own_path() -> String {
+    format!("/{}", Uuid::new_v4())
+}
+
+fn create(path: &str, kind: Kind) -> Create {
+    Create { path: path.to_owned(), data: b"x".to_vec(), kind, access: Access::Open }
+}
+
+fn read(path: &str, watch: bool) -> Read {
+    Read { path: path.to_owned(), watch }
+}
+
+#[test]
+fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
+    run(async {
+        let mut ensemble = Ensemble::start(Settings::default());
+        let (client, first) = connected(&ensemble.connect_string()).await;
+        assert_eq!(first.timeout, T);
+        ensemble.restart_with(&["maxSessionTimeout=5000"]);
+        let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        assert_eq!((again.session, again.timeout), (first.session, Duration::from_secs(5)), "other limits");
+        assert_eq!(
+            begin(&client, Duration::from_millis(1)).await.timeout,
+            Duration::from_secs(1),
+            "two ticks at least"
+        );
+        let short = begin(&client, Duration::from_secs(1)).await;
+        assert_ne!(short.session, first.session);
+        tokio::time::sleep(Duration::from_secs(3)).await;
+        assert!(client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(), "it has run out");
+    });
+}
+
+#[test]
+fn a_session_outlives_its_client_unless_it_is_closed() {
+    run(async {
+        let ensemble = Ensemble::shared();
+        let (kept, closed) = (own_path(), own_path());
+        let (client, grant) = connected(&ensemble.connect_string()).await;
+        client.call(&create(&kept, Kind::Ephemeral)).await.unwrap();
+        drop(client);
+        let (client, _) = connected(&ensemble.connect_string()).await;
+        client.call(&create(&closed, Kind::Ephemeral)).await.unwrap();
+        client.close().await.unwrap();
+        assert!(matches!(client.call(&read(&kept, false)).await, Err(CallError::NotSent)));
+
+        let admin = ensemble.admin();
+        assert_eq!(admin.read(&kept).unwrap().owner, Some(grant.session), "dropped, not closed");
+        assert!(admin.read(&closed).is_err(), "gone with its session, at once");
+        eventually(PATIENCE, "it runs out", || admin.read(&kept).is_err());
+    });
+}
+
+#[test]
+fn news_come_behind_the_reply_that_was_sent_before_them() {
+    let ensemble = Ensemble::shared();
+    let path = own_path();
+    let admin = ensemble.admin();
+    admin.create(&path, "x").unwrap();
+    let proxy = Arc::new(Proxy::to(ensemble.address(0)));
+    let heard = RefCell::new(Vec::new());
+    run(async {
+        let (client, _) = connected(&proxy.address().to_string()).await;
+        proxy.set(Way::Replies, Flow::Hold);
+        let both = thread::spawn({
+            let (proxy, path) = (Arc::clone(&proxy), path.clone());
+            move || {
+                eventually(PATIENCE, "the reply waits", || proxy.held(Way::Replies) > 0);
+                let reply = proxy.held(Way::Replies);
+                admin.delete(&path).unwrap();
+                eventually(PATIENCE, "the news wait behind it", || proxy.held(Way::Replies) > reply);
+                proxy.set(Way::Replies, Flow::Pass);
+            }
+        });
+        let news = async {
+            assert!(matches!(client.next_news().await, News::Fired));
+            heard.borrow_mut().push("news");
+        };
+        let reply = async {
+            client.call(&read(&path, true)).await.unwrap();
+            heard.borrow_mut().push("reply");
+        };
+        tokio::join!(news, reply);
+        both.join().unwrap();
+    });
+    assert_eq!(heard.into_inner(), ["reply", "news"]);
+}
+
+#[test]
+fn a_call_that_is_given_up_takes_its_connection_with_it() {
+    run(async {
+        let ensemble = Ensemble::shared();
+        let proxy = Proxy::to(ensemble.address(0));
+        let (client, grant) = connected(&proxy.address().to_string()).await;
+        let path = own_path();
+        proxy.set(Way::Requests, Flow::Lose);
+        let request = create(&path, Kind::Ephemeral);
+        assert!(timeout(Duration::from_millis(300), client.call(&request)).await.is_err(), "nobody answers");
+        assert!(matches!(client.call(&request).await, Err(CallError::NotSent)));
+        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "who gave up knows it");
+
+        proxy.set(Way::Requests, Flow::Pass);
+        let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        assert_eq!(again.session, grant.session);
+        client.call(&request).await.unwrap();
+    });
+}
+
+#[test]
+fn a_connection_that_breaks_is_told_once() {
+    run(async {
+        let ensemble = Ensemble::shared();
+        let proxy = Proxy::to(ensemble.address(0));
+        let (client, _) = connected(&proxy.address().to_string()).await;
+        proxy.cut();
+        assert!(matches!(timeout(PATIENCE, client.next_news()).await, Ok(News::Lost(_))));
+        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "once");
+        assert!(matches!(client.call(&read("/", false)).await, Err(CallError::NotSent)));
+
+        client.connect(Session::Same, T, PATIENCE).await.unwrap();
+        proxy.set(Way::Replies, Flow::Close);
+        assert!(matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))), "who calls is told");
+        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "and nobody else");
+    });
+}
+
+#[test]
+fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
+    run(async {
+        let ensemble = Ensemble::shared();
+        let silent = Proxy::to(ensemble.address(0));
+        silent.set(Way::Replies, Flow::Hold);
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let servers = connect_string([nobody, silent.address(), ensemble.address(0)].into_iter());
+        let client = client(&format!("no-such-name.invalid:1,{servers}"));
+        for _ in 0..4 {
+            client.connect(Session::New, T, Duration::from_secs(4)).await.unwrap().unwrap();
+        }
+    });
+    run(async {
+        let client = client("no-such-name.invalid:1,127.0.0.1:1");
+        let error = client.connect(Session::New, T, PATIENCE).await.unwrap_err().to_string();
+        for part in ["127.0.0.1:1 cannot be connected to: Connection refused", "no-such-name.invalid:1 has no address"]
+        {
+            assert!(error.contains(part), "{part} is not in {error}");
+        }
+    });
+}
+
+#[test]
+fn long_replies_are_read_whole() {
+    run(async {
+        let ensemble = Ensemble::shared();
+        let path = own_path();
+        let (client, _) = connected(&ensemble.connect_string()).await;
+        client.call(&create(&path, Kind::Persistent)).await.unwrap();
+        let name = "n".repeat(200);
+        for _ in 0..500 {
+            client.call(&create(&format!("{path}/{name}"), Kind::EphemeralSequential)).await.unwrap();
+        }
+        let names = client.call(&Children { path: path.clone() }).await.unwrap();
+        assert_eq!(names.len(), 500);
+        assert!(names.iter().all(|child| child.starts_with(&name) && child.len() == 210));
+    });
+}

@@ -1,0 +1,136 @@
+//! Whom servers let in, and what access lists do: digest, SASL, TLS.
+
+use super::{PATIENCE, T, begin, create, own_path, read, run};
+use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
+use baton::zookeeper::client::{CallError, Client, Session};
+use baton::zookeeper::credentials::Credential;
+use baton::zookeeper::dial::Dialer;
+use baton::zookeeper::requests::{Access, Create, Kind};
+use baton::zookeeper::tls::{OwnFiles, TlsFiles};
+use baton::zookeeper::wire::Code;
+use std::fs;
+use std::net::SocketAddr;
+use tempfile::TempDir;
+
+fn client(servers: &str, credentials: &str) -> Client {
+    let credentials = Credential::parse_all(credentials).unwrap();
+    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials })
+}
+
+fn mine(path: &str) -> Create {
+    Create { access: Access::Creator, ..create(path, Kind::Persistent) }
+}
+
+async fn refusal(client: &Client, request: &Create) -> Option<Code> {
+    match client.call(request).await {
+        Ok(_) => None,
+        Err(CallError::Refused(code)) => Some(code),
+        Err(error) => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also_after_a_reconnect() {
+    run(async {
+        let servers = Ensemble::shared().connect_string();
+        let (owner, stranger) = (client(&servers, "digest:shop:secret"), client(&servers, ""));
+        begin(&owner, T).await;
+        begin(&stranger, T).await;
+        let path = own_path();
+        assert_eq!(refusal(&owner, &mine(&path)).await, None);
+        assert_eq!(stranger.call(&read(&path, false)).await.unwrap().data, b"x");
+        let below = create(&format!("{path}/below"), Kind::Ephemeral);
+        assert_eq!(refusal(&stranger, &below).await, Some(Code::NoAuth));
+        owner.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        assert_eq!(refusal(&owner, &below).await, None);
+        assert_eq!(refusal(&stranger, &mine(&own_path())).await, Some(Code::InvalidAccess), "nothing to name it by");
+    });
+}
+
+#[test]
+fn sasl_users_are_let_in_by_their_password_only() {
+    run(async {
+        let folder = TempDir::new().unwrap();
+        let jaas = folder.path().join("jaas.conf");
+        let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+        fs::write(&jaas, format!("Server {{ {module} required user_alice=\"secret, \\\"1\\\"\"; }};")).unwrap();
+        let ensemble = Ensemble::start(Settings {
+            lines: vec!["authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider".to_owned()],
+            properties: vec![
+                format!("java.security.auth.login.config={}", jaas.display()),
+                "zookeeper.sessionRequireClientSASLAuth=true".to_owned(),
+            ],
+            ..Settings::default()
+        });
+        let servers = ensemble.connect_string();
+        let alice = client(&servers, "sasl:alice:secret, \"1\"");
+        begin(&alice, T).await;
+        assert_eq!(refusal(&alice, &mine(&own_path())).await, None);
+
+        for wrong in ["sasl:alice:wrong", "sasl:bob:secret"] {
+            let error = client(&servers, wrong).connect(Session::New, T, PATIENCE).await.unwrap_err();
+            assert!(error.is_refusal() && error.to_string().contains("refuses the sasl credentials"), "{error}");
+        }
+        let nobody = client(&servers, "");
+        begin(&nobody, T).await;
+        assert_eq!(refusal(&nobody, &create(&own_path(), Kind::Persistent)).await, Some(Code::AuthRequired));
+    });
+}
+
+#[test]
+fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
+    run(async {
+        let folder = TempDir::new().unwrap();
+        let other = TempDir::new().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let authority = Authority::begin(folder.path());
+        authority.server("server", &["localhost", "127.0.0.1"]);
+        authority.client("candidate", "shop");
+        let keys = format!(
+            "{}{}",
+            fs::read_to_string(at("server.key")).unwrap(),
+            fs::read_to_string(at("server.crt")).unwrap()
+        );
+        fs::write(at("server.pem"), keys).unwrap();
+        let ensemble = Ensemble::start(Settings {
+            lines: vec![
+                format!("secureClientPort={SECURE_PORT}"),
+                "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
+                format!("ssl.keyStore.location={}", at("server.pem").display()),
+                format!("ssl.trustStore.location={}", at("ca.crt").display()),
+                "ssl.trustStore.type=PEM".to_owned(),
+                "ssl.clientAuth=need".to_owned(),
+                // A client is called by its certificate, and not by an address.
+                "ssl.clientHostnameVerification=false".to_owned(),
+            ],
+            ..Settings::default()
+        });
+        let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
+        let proxy = Proxy::to(secure);
+        let by_name = format!("localhost:{}", proxy.address().port());
+        let connect = async |servers: &str, authority: &str, own: Option<&str>| {
+            let own =
+                own.map(|name| OwnFiles { certificate: at(&format!("{name}.crt")), key: at(&format!("{name}.key")) });
+            let tls = TlsFiles { authorities: at(authority), own }.load().unwrap();
+            let client = Client::new(&servers.parse().unwrap(), Dialer { tls: Some(tls), credentials: Vec::new() });
+            client.connect(Session::New, T, PATIENCE).await.map(|_| client).map_err(|error| error.to_string())
+        };
+        let client = connect(&by_name, "ca.crt", Some("candidate")).await.unwrap();
+        let path = own_path();
+        assert_eq!(refusal(&client, &create(&path, Kind::Persistent)).await, None);
+        assert_eq!(client.call(&read(&path, true)).await.unwrap().data, b"x");
+
+        let refused =
+            async |servers: &str, authority, own| connect(servers, authority, own).await.err().unwrap_or_default();
+        let nameless = refused(&by_name, "ca.crt", None).await;
+        assert!(nameless.contains("grants no session") || nameless.contains("cannot agree on TLS"), "{nameless}");
+        let elsewhere = refused(&secure.to_string(), "ca.crt", Some("candidate")).await;
+        assert!(elsewhere.contains("certificate must name \"127."), "{elsewhere}");
+        Authority::begin(other.path());
+        fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
+        let distrusted = refused(&by_name, "other.crt", Some("candidate")).await;
+        assert!(distrusted.contains("come from the authority in --zookeeper-ca-file"), "{distrusted}");
+        let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;
+        assert!(plain.contains("its port must be the secure one"), "{plain}");
+    });
+}
