@@ -4,7 +4,10 @@
 //! prober of the rig judges exclusion, tokens and silence as it does there.
 
 mod conflicts;
+mod contender;
+mod faults;
 mod handoff;
+mod meter;
 mod outages;
 mod peers;
 mod requests;

@@ -37,7 +37,7 @@ pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;
 use std::path::Path;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -208,16 +208,16 @@ impl<S: Store> Rig<S> {
         promises.filter_map(Answer::promised_until).max().expect("it was heard leading")
     }
 
-    /// When a candidate was first heard leading.
-    pub(crate) fn first_promise(&self, candidate: &Candidate) -> Moment {
+    /// When a candidate was first heard leading, if it was.
+    pub(crate) fn first_promise(&self, candidate: &Candidate) -> Option<Moment> {
         let leads =
             |answer: &Answer| answer.identity() == Some(&candidate.identity) && answer.leads_in(&candidate.election);
-        self.first_answer(leads).expect("it was heard leading").answered
+        Some(self.first_answer(leads)?.answered)
     }
 
-    /// A moment on the clock that other processes tell the time by.
-    pub(crate) fn since_boot(&self, moment: Moment) -> Duration {
-        self.journal.clock.since_boot(moment)
+    /// The moment at which another process told this time since boot.
+    pub(crate) fn moment(&self, since_boot: Duration) -> Moment {
+        self.journal.clock.moment(since_boot)
     }
 
     /// The tokens of all terms of an election that were heard of.
@@ -247,7 +247,6 @@ impl<S: Store> Rig<S> {
     /// Takes a candidate into the rig, and asks it from now on.
     fn admit(&self, candidate: Candidate) -> Arc<Candidate> {
         let candidate = Arc::new(candidate);
-        self.crowd.fetch_add(1, Ordering::Relaxed);
         lock(&self.candidates).push(Arc::clone(&candidate));
         lock(&self.probers).push(prober::begin(&self.journal, &candidate, &self.crowd));
         candidate

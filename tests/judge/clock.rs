@@ -54,9 +54,9 @@ impl Clock {
         Moment(since_boot().saturating_sub(self.origin))
     }
 
-    /// The moment on the clock that other processes tell the time by.
-    pub(crate) fn since_boot(self, moment: Moment) -> Duration {
-        self.origin + moment.0
+    /// The moment at which another process told this time since boot.
+    pub(crate) fn moment(self, since_boot: Duration) -> Moment {
+        Moment(since_boot.saturating_sub(self.origin))
     }
 
     /// The moment of a time in the past.

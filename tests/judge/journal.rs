@@ -74,10 +74,12 @@ impl Journal {
 
     /// The lines that `who` logged with this event.
     pub(crate) fn events(&self, who: &str, event: &str) -> Vec<Value> {
-        let lines = lock(&self.lines);
-        let own = lines.iter().filter(|line| line.who == who);
-        let parsed = own.filter_map(|line| serde_json::from_str(&line.text).ok());
-        parsed.filter(|line: &Value| line["event"] == event).collect()
+        self.logged(who, event).into_iter().map(|(_, line)| line).collect()
+    }
+
+    /// When `who` first logged a line with this event, if it did.
+    pub(crate) fn told(&self, who: &str, event: &str) -> Option<Moment> {
+        self.logged(who, event).first().map(|(at, _)| *at)
     }
 
     /// A panic is a fault, however the process went on.
@@ -105,6 +107,13 @@ impl Journal {
             writeln!(story, "{at:?} {event}").expect(INFALLIBLE);
         }
         story
+    }
+
+    fn logged(&self, who: &str, event: &str) -> Vec<(Moment, Value)> {
+        let lines = lock(&self.lines);
+        let own = lines.iter().filter(|line| line.who == who);
+        let parsed = own.filter_map(|line| Some((line.at, serde_json::from_str(&line.text).ok()?)));
+        parsed.filter(|(_, line): &(Moment, Value)| line["event"] == event).collect()
     }
 }
 

@@ -81,6 +81,6 @@ fn a_lost_race_to_create_the_lease_makes_a_follower_of_the_winner() {
         late.events("following").iter().any(|told| told["leader"] == "somebody")
     });
     assert_eq!(rig.leader().identity, late.identity, "and leads when the winner's lease has run out");
-    let waited = rig.first_promise(&late).since(made);
+    let waited = rig.first_promise(&late).expect("it was heard").since(made);
     assert!(waited >= Duration::from_secs(3), "it waited {waited:?}");
 }

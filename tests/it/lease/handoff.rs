@@ -1,6 +1,11 @@
-//! How leadership changes hands over a Lease: what is written there, and what it does to the tokens.
+//! How leadership changes hands over a Lease: what is written there, how soon it is heard of, what it does to the tokens.
 
+use super::contender::{Contender, Program};
+use super::meter::Meter;
 use crate::rig::{ELECTION, Leases, Rig, Store as _};
+
+/// How often leadership is given back where a median counts.
+const RELEASES: usize = 5;
 
 #[test]
 fn a_leader_that_stops_writes_what_client_go_would() {
@@ -22,6 +27,29 @@ fn a_leader_that_stops_writes_what_client_go_would() {
     assert_eq!(rig.leader().identity, next.identity);
     let spec = rig.store.spec();
     assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(9), Some(1)), "the holder changed");
+}
+
+#[test]
+fn a_release_wakes_the_successor_through_the_watch() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let access = &rig.store.account.access;
+    let mut leader = Contender::start(&rig, Program::Baton, "0", access);
+    leader.must_lead();
+    Meter::during(access, |meter| {
+        let gaps = (1..=RELEASES).map(|number| {
+            let next = Contender::start(&rig, Program::Baton, &number.to_string(), access);
+            next.must_follow();
+            leader.terminate();
+            leader.must_have_stopped_cleanly();
+            let gap = next.must_lead().since(leader.must_stop());
+            leader = next;
+            gap
+        });
+        let mut gaps: Vec<_> = gaps.collect();
+        gaps.sort();
+        let (gap, bound) = (gaps[RELEASES / 2], meter.release());
+        assert!(gap <= bound, "without a leader for {gap:?} in the median, which is more than {bound:?}: {gaps:?}");
+    });
 }
 
 #[test]

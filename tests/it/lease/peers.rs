@@ -1,41 +1,164 @@
-//! client-go's own candidate on the same Lease, before and behind ours.
+//! client-go's own candidate on the same Lease, before, behind and among ours: as in a rolling migration, both ways.
 
-use crate::rig::{ClientGo, ELECTION, Leases, Rig, Store as _, eventually, wait_for};
-use std::time::Duration;
+use super::contender::{Contender, Program, first_to_lead};
+use super::meter::Meter;
+use crate::rig::{ApiServer, ELECTION, Leases, Rig, Store as _, Timing};
+use std::panic::resume_unwind;
+use std::thread;
+use std::time::{Duration, Instant};
 
-/// client-go polls, each time after 1 to 2.2 retry periods.
-const ITS_POLL: Duration = Duration::from_millis(2200);
+/// A long lease, since hundreds of processes start beside each other here, and short pauses between two tries.
+const TIMING: Timing = Timing::of_ms(9000, 6000, 500, 500);
 
-const ROUNDS: usize = 5;
+/// Elections side by side, and how often each goes to client-go and back: 200 handoffs each way.
+const PAIRS: usize = 10;
+const ROUNDS: usize = 20;
+/// Every so many rounds both leaders are killed.
+const KILLS: usize = 10;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+/// The calls that an end and a beginning wait for: two of client-go's and one of ours.
+const CALLS_OF_A_HANDOFF: u32 = 3;
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum End {
+    Released,
+    Killed,
+}
+
+/// One change of leader, and how long there was none.
+struct Handoff {
+    to: Program,
+    end: End,
+    gap: Duration,
+}
+
+impl End {
+    /// For how long client-go leaves an election without a leader. It tries after 1 to 2.2 retry periods (`RetryPeriod`,
+    /// and `JitterFactor` on top of it), so a release is found by the next try. A dead holder's lease counts from the
+    /// try that found its last renewal, and the next try after that lease acquires.
+    fn client_go_takes(self) -> Duration {
+        let next_try = TIMING.retry_period.mul_f64(2.2);
+        match self {
+            Self::Released => next_try,
+            Self::Killed => next_try + TIMING.lease_duration + next_try,
+        }
+    }
+}
 
 #[test]
-fn leadership_goes_to_and_fro_between_client_go_and_ours() {
-    let rig = Rig::over(Leases::fresh(), Leases::CALM);
-    let flags = ["--lease-duration=9s", "--renew-deadline=6s", "--retry-period=1s", "--release-on-cancel"];
-    let mut ours = rig.start("ours-0");
-    assert_eq!(rig.leader().identity, ours.identity);
-    for round in 1..=ROUNDS {
-        let name = format!("theirs-{round}");
-        let mut theirs = ClientGo::start(&rig.store.account.access, ELECTION, &name, &flags);
-        eventually(PATIENCE, "client-go follows", || theirs.told("new_leader").is_some());
-        let asked = ours.terminate();
-        let led = wait_for(PATIENCE, "client-go leads", || theirs.told("started_leading"));
-        assert_eq!(ours.exit_code(), 0);
-        let last_promise = rig.last_promise(&ours);
-        assert!(led >= rig.since_boot(last_promise), "client-go led at {led:?}, ours promised until {last_promise:?}");
-        let bound = rig.since_boot(asked) + rig.timing.answer_validity + ITS_POLL + Leases::NOISE;
-        assert!(led <= bound, "client-go led at {led:?}, which is after {bound:?}");
+fn leadership_goes_200_times_from_client_go_to_ours_and_200_times_back() {
+    let admin = ApiServer::shared().namespace().admin;
+    Meter::during(&admin, |meter| {
+        let handoffs: Vec<Handoff> = thread::scope(|scope| {
+            let pairs = [(); PAIRS].map(|()| scope.spawn(|| to_and_fro(meter)));
+            pairs.into_iter().flat_map(|pair| pair.join().unwrap_or_else(|failure| resume_unwind(failure))).collect()
+        });
+        for to in [Program::ClientGo, Program::Baton] {
+            assert_eq!(handoffs.iter().filter(|handoff| handoff.to == to).count(), PAIRS * ROUNDS);
+            for end in [End::Released, End::Killed] {
+                let gaps = gaps(&handoffs, to, end);
+                let (median, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+                println!("{end:?}, to {to:?}: no leader for {median:?} in the median, {longest:?} at the most");
+            }
+        }
+        let gaps = gaps(&handoffs, Program::Baton, End::Released);
+        let (gap, bound) = (gaps[gaps.len() / 2], meter.release());
+        println!("a release may take {bound:?} in the median here");
+        assert!(gap <= bound, "after a release ours took {gap:?} in the median, which is more than {bound:?}");
+    });
+}
 
-        ours = rig.start(&format!("ours-{round}"));
-        eventually(PATIENCE, "ours follows client-go", || rig.stands(&ours, "following"));
-        theirs.process.terminate();
-        let leader = rig.leader();
-        assert_eq!(leader.identity, ours.identity);
-        let stopped = theirs.told("work_cancelled").expect("it told when its work had to end");
-        let first = rig.first_promise(&ours);
-        assert!(rig.since_boot(first) >= stopped, "ours led at {first:?}, client-go's work ended at {stopped:?}");
+/// Leadership goes to and fro between one candidate of each program.
+fn to_and_fro(meter: &Meter) -> Vec<Handoff> {
+    let rig = Rig::over(Leases::fresh(), TIMING);
+    let access = &rig.store.account.access;
+    // client-go creates by POST, which no Role can limit to one name: so ours begins.
+    let mut leader = Contender::start(&rig, Program::Baton, "ours-0", access);
+    leader.must_lead();
+    let mut handoffs = Vec::new();
+    for round in 1..=ROUNDS {
+        let end = if round % KILLS == 0 { End::Killed } else { End::Released };
+        for (program, name) in [(Program::ClientGo, "theirs"), (Program::Baton, "ours")] {
+            let next = Contender::start(&rig, program, &format!("{name}-{round}"), access);
+            next.must_follow();
+            handoffs.push(hand_over(&rig, meter, &mut leader, end, std::slice::from_ref(&next)));
+            leader = next;
+        }
     }
-    assert_eq!(rig.tokens(ELECTION).len(), ROUNDS + 1);
+    rig.leader(); // so that the last of them is heard too
+    assert_eq!(rig.tokens(ELECTION).len(), ROUNDS + 1, "one term for each of ours");
+    handoffs
+}
+
+#[test]
+fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
+    let rig = Rig::over(Leases::fresh(), TIMING);
+    let admin = &rig.store.namespace.admin;
+    let mut running = vec![Contender::start(&rig, Program::ClientGo, "theirs-1", admin)];
+    running[0].must_lead();
+    let replacements: [(Program, &[&str]); 3] = [
+        (Program::ClientGo, &["theirs-2", "theirs-3"]),
+        (Program::Baton, &["ours-1", "ours-2", "ours-3"]),
+        (Program::ClientGo, &["theirs-4", "theirs-5", "theirs-6"]),
+    ];
+    Meter::during(admin, |meter| {
+        for (program, name) in
+            replacements.iter().flat_map(|(program, names)| names.iter().map(|name| (*program, name)))
+        {
+            let new = Contender::start(&rig, program, name, admin);
+            new.must_follow();
+            running.push(new);
+            if running.len() > 3 {
+                let mut oldest = running.remove(0);
+                if oldest.led().is_some() {
+                    hand_over(&rig, meter, &mut oldest, End::Released, &running);
+                } else {
+                    oldest.terminate();
+                    oldest.must_have_stopped_cleanly();
+                }
+            }
+        }
+    });
+    assert!(running.iter().all(|contender| contender.program() == Program::ClientGo));
+}
+
+/// Ends the leader, and judges how one of the others succeeds it.
+#[track_caller]
+fn hand_over(rig: &Rig<Leases>, meter: &Meter, old: &mut Contender<'_>, end: End, others: &[Contender<'_>]) -> Handoff {
+    let begun = Instant::now();
+    let (since, not_before) = match end {
+        End::Released => {
+            old.terminate();
+            old.must_have_stopped_cleanly();
+            let stopped = old.must_stop();
+            (stopped, stopped)
+        }
+        End::Killed => {
+            let killed = old.kill();
+            (killed, old.must_stop().max(rig.written(ELECTION) + TIMING.lease_duration))
+        }
+    };
+    let (new, led) = first_to_lead(others);
+    let new = &others[new];
+    let (to, gap) = (new.program(), led.since(since));
+    assert!(led >= not_before, "{} led at {led:?}, and {} had until {not_before:?}", new.name, old.name);
+    let bound = end.client_go_takes() + Leases::NOISE;
+    // Only where that does not do is it of interest what the machine did meanwhile.
+    if gap > bound {
+        let call = meter.longest(&rig.store.namespace.admin, begun);
+        let (old, new) = (&old.name, &new.name);
+        assert!(
+            gap <= bound + CALLS_OF_A_HANDOFF * call,
+            "{end:?} by {old}, {new} took {gap:?}, and a call {call:?} at the most"
+        );
+    }
+    Handoff { to, end, gap }
+}
+
+/// How long there was no leader in handoffs of one kind, the shortest first.
+fn gaps(handoffs: &[Handoff], to: Program, end: End) -> Vec<Duration> {
+    let of_kind = handoffs.iter().filter(|handoff| handoff.to == to && handoff.end == end);
+    let mut gaps: Vec<Duration> = of_kind.map(|handoff| handoff.gap).collect();
+    gaps.sort();
+    gaps
 }

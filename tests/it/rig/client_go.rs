@@ -6,6 +6,7 @@ use super::apiserver::Access;
 use super::assets;
 use super::daemon::Daemon;
 use super::judge::wait_for;
+use super::question::{agent, ask};
 use serde_json::Value;
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +18,7 @@ const STARTUP: Duration = Duration::from_secs(10);
 pub(crate) struct ClientGo {
     pub(crate) process: Daemon,
     /// Where an application asks it.
-    pub(crate) address: String,
+    address: String,
     log: PathBuf,
 }
 
@@ -45,6 +46,19 @@ impl ClientGo {
     /// What it told so far, in order: `started_leading`, `work_cancelled`, `stopped_leading`, `new_leader`.
     pub(crate) fn events(&self) -> Vec<Value> {
         events(&self.log)
+    }
+
+    /// What it answers to an application; `None` where nobody does.
+    pub(crate) fn answer(&self) -> Option<Value> {
+        let reply = ask(&agent(), &format!("http://{}/", self.address)).ok()?;
+        Some(serde_json::from_str(&reply.body).expect("it answers in JSON"))
+    }
+
+    /// How many renewals it has logged, as it does with `-v=5`.
+    pub(crate) fn renewals(&self) -> u32 {
+        let log = fs::read_to_string(&self.log).expect("the process has opened it");
+        let count = log.lines().filter(|line| line.contains("Successfully renewed lease")).count();
+        u32::try_from(count).expect("a log has an end")
     }
 
     /// When it first told this, as the time since boot.

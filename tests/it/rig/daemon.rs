@@ -55,6 +55,11 @@ impl Daemon {
         self.signal(Signal::CONT);
     }
 
+    /// Its exit code, once it has ended by itself.
+    pub(crate) fn exit_code(&mut self) -> Option<i32> {
+        self.child.try_wait().expect("it is our child")?.code()
+    }
+
     pub(crate) fn pid(&self) -> u32 {
         self.child.id()
     }

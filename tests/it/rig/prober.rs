@@ -20,14 +20,16 @@ const AFTERWARDS: Duration = Duration::from_millis(300);
 /// Asks `candidate` until the journal is closed.
 pub(crate) fn begin(journal: &Arc<Journal>, candidate: &Arc<Candidate>, crowd: &Arc<AtomicUsize>) -> JoinHandle<()> {
     let (journal, candidate, crowd) = (Arc::clone(journal), Arc::clone(candidate), Arc::clone(crowd));
+    crowd.fetch_add(1, Ordering::Relaxed);
     thread::spawn(move || {
         let (agent, clock) = (agent(), journal.clock);
         while !journal.is_closed() && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS) {
             let answer = listen_to(&candidate, &agent, || clock.now());
             lock(&journal.answers).push(answer);
-            let crowd = u32::try_from(crowd.load(Ordering::Relaxed)).expect("it is small");
-            thread::sleep(PACE + PACE_FOR_EACH * crowd);
+            let count = u32::try_from(crowd.load(Ordering::Relaxed)).expect("it is small");
+            thread::sleep(PACE + PACE_FOR_EACH * count);
         }
+        crowd.fetch_sub(1, Ordering::Relaxed);
     })
 }
 

@@ -137,6 +137,11 @@ impl Process {
         self.journal.text(&self.label)
     }
 
+    /// When it first logged a line with this event, if it did.
+    pub(crate) fn told(&self, event: &str) -> Option<Moment> {
+        self.journal.told(&self.label, event)
+    }
+
     /// What it logged with this event.
     pub(crate) fn events(&self, event: &str) -> Vec<Value> {
         self.journal.events(&self.label, event)

@@ -208,14 +208,15 @@ impl Pump {
     }
 
     /// A request that comes late comes as if its sender were still there. A server drops what it does for a client
-    /// whose connection ends, so the end, and the record by which TLS announces it, wait for an answer.
+    /// whose connection ends, so where it has ended, that and the record by which TLS announces it wait for an answer.
     fn deliver(&mut self, late: bool) -> io::Result<()> {
         while self.order() == Flow::Pass
             && let Some(bytes) = self.pop()
         {
             let answers = self.answers.load(Ordering::Relaxed);
             self.to.write_all(&bytes)?;
-            if late && self.way == Way::Requests && !self.waiting.is_empty() {
+            let ended = self.waiting.back().is_some_and(Vec::is_empty);
+            if late && ended && self.way == Way::Requests {
                 self.await_more_than(answers);
             }
         }

@@ -58,7 +58,7 @@ macro_rules! over_every_store {
 pub(crate) use over_every_store;
 
 /// client-go's three durations, and how long an answer is good.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     pub(crate) lease_duration: Duration,
     pub(crate) renew_deadline: Duration,

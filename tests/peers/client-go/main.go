@@ -1,8 +1,8 @@
 // Command client-go-candidate is one real candidate of client-go's leader election, as thousands of
 // controllers run it, for the tests to put before, behind and beside the sidecar.
 //
-// It writes one JSON object a line to standard output, each with the time on CLOCK_BOOTTIME, and klog's
-// lines to standard error. It ends when it lost the lease, as controllers do, or after SIGTERM.
+// It writes one JSON object a line to standard output, each with the time on CLOCK_BOOTTIME, and klog's lines to
+// standard error: with -v=5 one for each renewal. It ends when it lost the lease, as controllers do, or after SIGTERM.
 package main
 
 import (
@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -23,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/klog/v2"
 )
 
 var (
@@ -69,11 +71,13 @@ func tell(e event) {
 var lines = log.New(os.Stdout, "", 0)
 
 func main() {
+	klog.InitFlags(nil)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 
 	var working atomic.Bool
+	var work sync.Mutex // held while the work goes on
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock(),
 		LeaseDuration:   *duration,
@@ -83,6 +87,8 @@ func main() {
 		Name:            *lease,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
+				work.Lock()
+				defer work.Unlock()
 				working.Store(true)
 				tell(event{Event: "started_leading"})
 				<-ctx.Done()
@@ -100,6 +106,7 @@ func main() {
 		answer(elector, &working)
 	}
 	elector.Run(ctx)
+	work.Lock() // its last word is worth more than an early end
 	if ctx.Err() == nil {
 		os.Exit(1) // lost, not asked to stop
 	}

@@ -3,7 +3,6 @@
 use super::ClientGo;
 use crate::rig::apiserver::{Access, ApiServer};
 use crate::rig::wait_for;
-use serde_json::Value;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -14,11 +13,6 @@ fn start(access: &Access, identity: &str) -> ClientGo {
     ClientGo::start(access, "orders", identity, &FLAGS)
 }
 
-fn answer(candidate: &ClientGo) -> Value {
-    let mut answer = ureq::get(format!("http://{}/", candidate.address)).call().unwrap();
-    serde_json::from_str(&answer.body_mut().read_to_string().unwrap()).unwrap()
-}
-
 #[test]
 fn one_leads_after_the_other() {
     // It creates by POST, which no Role can limit to one name.
@@ -27,8 +21,8 @@ fn one_leads_after_the_other() {
     wait_for(PATIENCE, "the first leads", || first.told("started_leading"));
     let second = start(&access, "second");
     wait_for(PATIENCE, "the second has heard of the first", || second.told("new_leader"));
-    assert_eq!(answer(&first)["is_leader"], true);
-    assert_eq!(answer(&second)["is_leader"], false);
+    assert_eq!(first.answer().unwrap()["is_leader"], true);
+    assert_eq!(second.answer().unwrap()["is_leader"], false);
 
     first.process.terminate();
     let started = wait_for(PATIENCE, "the second leads", || second.told("started_leading"));
