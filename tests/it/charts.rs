@@ -1,4 +1,4 @@
-//! Charts and manifests, without a cluster: what Helm and kustomize make of them, judged as data.
+//! Charts and manifests, without a node that runs them: what Helm and kustomize make of them, judged as data.
 //!
 //! The programs are real, Helm in both versions; they and the schemas come from tests/charts/build.sh. What they
 //! render is compared with what the sidecar itself says: its flags, its rights, its refusals. That it works when
@@ -15,6 +15,9 @@ mod equality;
 
 /// What is refused before it reaches a cluster.
 mod refusals;
+
+/// A release on a real API server: installed, upgraded, and gone without a trace.
+mod release;
 
 /// What the sidecar is told, and what it may do.
 mod sidecar;
