@@ -16,6 +16,10 @@ fn two_includes_bring_the_sidecar_and_its_rights() {
     assert_eq!(sidecar(find(&objects, "Deployment", "shop"))["env"][0]["value"], "orders");
     assert_eq!(find(&objects, "RoleBinding", "orders")["subjects"][0]["name"], "orders");
     assert_eq!(find(&objects, "Role", "orders")["metadata"]["labels"]["app.kubernetes.io/name"], "shop");
+    let front_page = fs::read_to_string(in_repository("README.md")).unwrap();
+    for include in [readme("templates/deployment.yaml, in the Pod's spec"), readme("templates/baton.yaml")] {
+        assert!(front_page.contains(&format!("```yaml\n{include}```")), "README has another include than {include}");
+    }
 }
 
 #[test]
