@@ -1,11 +1,12 @@
 //! How log lines look: text for people, flat JSON for machines, both to standard error.
 //!
-//! Touches `tracing-subscriber`; called once, before anything is logged. What is logged is decided elsewhere.
+//! Touches `tracing-subscriber`; called once, before anything is logged. What is logged is decided elsewhere, and by us:
+//! what the clients of stores have to say (each refused connection anew, as an error) is wire traffic.
 
 use crate::config::LogFormat;
 use std::io::{self, IsTerminal as _};
 use tracing::Level;
-use tracing_subscriber::filter::LevelFilter;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -18,7 +19,9 @@ pub fn start(format: Option<LogFormat>, level: Level) {
         Some(LogFormat::Text) => false,
         Some(LogFormat::Json) => true,
     };
-    let registry = tracing_subscriber::registry().with(LevelFilter::from_level(level));
+    let others = if level == Level::TRACE { LevelFilter::TRACE } else { LevelFilter::OFF };
+    let filter = Targets::new().with_default(others).with_target(env!("CARGO_CRATE_NAME"), level);
+    let registry = tracing_subscriber::registry().with(filter);
     let lines = fmt::layer().with_writer(io::stderr).with_target(false);
     // A second start within one process (a test) keeps the first.
     let started = if json {
