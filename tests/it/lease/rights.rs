@@ -25,6 +25,34 @@ fn rights_that_are_taken_away_cost_the_leader_its_term_and_come_back_with_the_ro
     assert_eq!(rig.leader().identity, follower.identity);
 }
 
+/// As an API server answers until it has read its own rules, after a start: for a minute, or for longer.
+#[test]
+fn an_api_server_that_refuses_everybody_for_a_while_loses_no_candidate_that_it_had_let_in() {
+    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+    let led = rig.candidate("led").flag("--on-lost", "stay").start();
+    assert_eq!(rig.leader().identity, led.identity);
+    let [follower] = rig.start_followers(["follower"]);
+    rig.store.account.revoke();
+    let begun = rig.now();
+    let early = rig.start("early");
+    let well = || led.is_healthy() && follower.is_healthy() && follower.probe("/readyz") == 200;
+    throughout(rig.timing.lease_duration * 3 / 2, "who was let in before waits", well);
+    assert_eq!(early.exit_code(), 77, "who was not has seen a lease duration of refusals");
+    let late = rig.start("late");
+    throughout(rig.timing.lease_duration / 2, "it waits, and is not ready", || {
+        well() && late.is_healthy() && late.probe("/readyz") == 503
+    });
+    assert!(!rig.succeeded(&led, begun), "nobody led meanwhile");
+
+    rig.store.account.grant();
+    let leader = rig.leader();
+    eventually(PATIENCE, "all are let in, and stay", || {
+        well() && [&led, &follower, &late].iter().all(|candidate| candidate.probe("/readyz") == 200)
+    });
+    assert!(rig.holds(&leader));
+    assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
+
 #[test]
 fn whoever_was_never_let_in_ends_with_77_after_a_lease_duration() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
