@@ -5,10 +5,11 @@
 //! creation is by PUT, which is authorized with the name.
 //!
 //! A call that takes too long is dropped by the driver, and with it its HTTP/1.1 connection, so that the next call
-//! never waits behind it.
+//! never waits behind it. A call that is answered 401 was not applied: it is sent once more, with the credentials of
+//! that moment.
 
 pub use super::kubernetes::ConnectError;
-use super::kubernetes::connect;
+use super::kubernetes::Connection;
 use super::lease_object::{NoLease, snapshot, written};
 use super::{Store, StoreError};
 use crate::clock::{Clock, Instant};
@@ -31,7 +32,8 @@ const WATCH_SECONDS: u32 = 60;
 
 /// An election's Lease.
 pub struct LeaseStore {
-    leases: Api<DynamicObject>,
+    cluster: Cluster,
+    connection: RefCell<Connection>,
     resource: ApiResource,
     name: String,
     namespace: String,
@@ -57,21 +59,30 @@ struct Watch {
 enum CallError {
     #[error("the API server answers {code}: {message}")]
     Status { code: u16, message: String },
-    #[error("the API server refuses ({code}): {message}; this lets it through:\n{role}")]
-    Forbidden { code: u16, message: String, role: Role },
+    #[error(
+        "the API server knows us no more, or never did (401): {0}: see whether token or certificate have expired, and \
+         whether the account is still there"
+    )]
+    Unauthorized(String),
+    #[error("the API server refuses (403): {message}; this lets it through:\n{role}")]
+    Forbidden { message: String, role: Role },
+    #[error("namespace {0:?} is not there: create it, or pass --namespace")]
+    NoNamespace(String),
     #[error("the API server calls our Lease invalid: {0}")]
     Invalid(String),
     #[error("the API server's answer is not a Lease")]
     NoLease(#[from] NoLease),
     #[error("the API server cannot be reached")]
     Transport(#[source] kube::Error),
+    #[error("the API server does not take our credentials (401), and there are no others")]
+    Credentials(#[source] ConnectError),
 }
 
 /// What a refused call means.
 enum Verdict {
     LostRace,
     Absent,
-    Failed(StoreError),
+    Failed(CallError),
 }
 
 impl LeaseStore {
@@ -83,11 +94,12 @@ impl LeaseStore {
         call_timeout: Duration,
         retry_period: Duration,
     ) -> Result<Self, ConnectError> {
-        let (client, own_namespace) = connect(cluster).await?;
-        let namespace = namespace.map_or(own_namespace, str::to_owned);
+        let connection = Connection::open(cluster).await?;
+        let namespace = namespace.unwrap_or(&connection.namespace).to_owned();
         let resource = ApiResource::erase::<k8s_openapi::api::coordination::v1::Lease>(&());
         Ok(Self {
-            leases: Api::namespaced_with(client, &namespace, &resource),
+            cluster: cluster.clone(),
+            connection: RefCell::new(connection),
             resource,
             name: election.as_str().to_owned(),
             namespace,
@@ -100,8 +112,15 @@ impl LeaseStore {
         })
     }
 
-    async fn read(&self) -> Result<LeaseEvent, StoreError> {
-        let object = match self.leases.get(&self.name).await {
+    async fn ask(&self, request: &LeaseRequest) -> Result<LeaseEvent, CallError> {
+        match request {
+            LeaseRequest::Read => self.read().await,
+            LeaseRequest::Write(write) => self.write(write).await,
+        }
+    }
+
+    async fn read(&self) -> Result<LeaseEvent, CallError> {
+        let object = match self.leases().await.get(&self.name).await {
             Ok(object) => Some(object),
             Err(error) => match self.judge(error, None) {
                 Verdict::Absent => None,
@@ -109,7 +128,7 @@ impl LeaseStore {
                 Verdict::Failed(error) => return Err(error),
             },
         };
-        let seen = object.as_ref().map(snapshot).transpose().map_err(CallError::from)?;
+        let seen = object.as_ref().map(snapshot).transpose()?;
         self.latest.replace(object);
         let number = seen.as_ref().map_or(0, |seen| seen.version.number);
         if self.watched.get().is_none_or(|watched| watched < number) {
@@ -119,7 +138,7 @@ impl LeaseStore {
         Ok(LeaseEvent::Read(seen))
     }
 
-    async fn write(&self, write: &Write) -> Result<LeaseEvent, StoreError> {
+    async fn write(&self, write: &Write) -> Result<LeaseEvent, CallError> {
         let base = self.latest.borrow().clone().filter(|_| write.over.is_some());
         let is_current = match (&base, &write.over) {
             (Some(base), Some(over)) => snapshot(base).is_ok_and(|base| base.version == *over),
@@ -131,46 +150,56 @@ impl LeaseStore {
             return Ok(LeaseEvent::Conflict);
         }
         let object = written(base.as_ref(), &self.name, &self.resource, write, Clock.wall());
-        match self.leases.replace(&self.name, &PostParams::default(), &object).await {
+        match self.leases().await.replace(&self.name, &PostParams::default(), &object).await {
             Ok(object) => {
-                let applied = snapshot(&object).map_err(CallError::from)?;
+                let applied = snapshot(&object)?;
                 self.latest.replace(Some(object));
                 Ok(LeaseEvent::Applied(applied))
             }
             Err(error) => match self.judge(error, Some(write)) {
                 Verdict::LostRace => Ok(LeaseEvent::Conflict),
                 // A PUT creates what is absent, so this is the namespace.
-                Verdict::Absent => Err(self.missing_namespace()),
+                Verdict::Absent => Err(CallError::NoNamespace(self.namespace.clone())),
                 Verdict::Failed(error) => Err(error),
             },
         }
     }
 
+    /// The API, by the credentials of this moment.
+    async fn leases(&self) -> Api<DynamicObject> {
+        if self.connection.borrow().is_stale() {
+            // Those that cannot be used are named once the ones that we have are refused.
+            self.reconnect().await.ok();
+        }
+        Api::namespaced_with(self.connection.borrow().client.clone(), &self.namespace, &self.resource)
+    }
+
+    async fn reconnect(&self) -> Result<(), ConnectError> {
+        let connection = Connection::open(&self.cluster).await?;
+        self.connection.replace(connection);
+        Ok(())
+    }
+
     /// Tells a lost race from a refusal, and both from what says nothing about the outcome.
     fn judge(&self, error: kube::Error, write: Option<&Write>) -> Verdict {
         let kube::Error::Api(status) = error else {
-            return Verdict::Failed(StoreError::Unreachable(Box::new(CallError::Transport(error))));
+            return Verdict::Failed(CallError::Transport(error));
         };
         let Status { code, message, .. } = *status;
         let creates = write.is_some_and(|write| write.over.is_none());
-        let verdict = |error| Verdict::Failed(StoreError::Refused(Box::new(error)));
         match code {
             404 => Verdict::Absent,
             409 => Verdict::LostRace,
             // Of two creating PUTs the server retries the loser against what the winner made.
             422 if creates && message.contains("metadata.resourceVersion") => Verdict::LostRace,
-            422 => verdict(CallError::Invalid(message)),
-            401 | 403 => {
+            422 => Verdict::Failed(CallError::Invalid(message)),
+            401 => Verdict::Failed(CallError::Unauthorized(message)),
+            403 => {
                 let role = Role::of_refusal(&self.name, &self.namespace, &message);
-                verdict(CallError::Forbidden { code, message, role })
+                Verdict::Failed(CallError::Forbidden { message, role })
             }
-            _ => Verdict::Failed(StoreError::Unreachable(Box::new(CallError::Status { code, message }))),
+            _ => Verdict::Failed(CallError::Status { code, message }),
         }
-    }
-
-    fn missing_namespace(&self) -> StoreError {
-        let message = format!("namespace {:?} is not there: create it, or pass --namespace", self.namespace);
-        StoreError::Refused(Box::new(CallError::Status { code: 404, message }))
     }
 
     /// Opens the watch behind `from`, the newest version that is known.
@@ -183,7 +212,8 @@ impl LeaseStore {
         };
         // Without a Lease there is no version to begin at: an empty one means the present.
         let from = if from == 0 { String::new() } else { from.to_string() };
-        let opened = tokio::time::timeout(self.call_timeout, self.leases.watch(&parameters, &from)).await;
+        let opened = async { self.leases().await.watch(&parameters, &from).await };
+        let opened = tokio::time::timeout(self.call_timeout, opened).await;
         // What keeps a watch from opening is found, and told, by the read that follows on silence.
         let stream = opened.ok()?.ok()?.boxed();
         Some(Watch { stream, opened_at: Clock.now() })
@@ -234,10 +264,14 @@ impl LeaseStore {
 
 impl Store<Lease> for LeaseStore {
     async fn perform(&self, request: LeaseRequest) -> Result<LeaseEvent, StoreError> {
-        match request {
-            LeaseRequest::Read => self.read().await,
-            LeaseRequest::Write(write) => self.write(&write).await,
-        }
+        let event = match self.ask(&request).await {
+            Err(CallError::Unauthorized(_)) => {
+                self.reconnect().await.map_err(CallError::Credentials)?;
+                self.ask(&request).await?
+            }
+            answer => answer?,
+        };
+        Ok(event)
     }
 
     async fn next_event(&self) -> LeaseEvent {
@@ -271,7 +305,16 @@ impl Store<Lease> for LeaseStore {
 
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> Self {
-        Self::Unreachable(Box::new(error))
+        match error {
+            CallError::Unauthorized(_)
+            | CallError::Forbidden { .. }
+            | CallError::NoNamespace(_)
+            | CallError::Invalid(_)
+            | CallError::Credentials(_) => Self::Refused(Box::new(error)),
+            CallError::Status { .. } | CallError::NoLease(_) | CallError::Transport(_) => {
+                Self::Unreachable(Box::new(error))
+            }
+        }
     }
 }
 

@@ -5,8 +5,10 @@
 
 mod conflicts;
 mod contender;
+mod credentials;
 mod faults;
 mod handoff;
+mod kubeconfig;
 mod meter;
 mod outages;
 mod peers;

@@ -15,6 +15,7 @@ mod disk;
 #[path = "../judge/mod.rs"]
 mod judge;
 mod keys;
+mod pod;
 mod prober;
 mod process;
 mod proxy;
@@ -32,6 +33,7 @@ pub(crate) use disk::Disk;
 use judge::{Answer, History, Journal, Reply, Silence, is_void, judge, lock};
 pub(crate) use judge::{Moment, eventually, throughout, wait_for};
 pub(crate) use keys::Authority;
+pub(crate) use pod::Pod;
 pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;

@@ -3,7 +3,7 @@
 use super::candidate::Candidate;
 use super::judge::wait_for;
 use super::process::Process;
-use super::{Access, ELECTION, Files, Rig, Store};
+use super::{Access, ELECTION, Files, Pod, Rig, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -18,6 +18,7 @@ pub(crate) struct Start<'a, S: Store = Files> {
     rig: &'a Rig<S>,
     name: String,
     unasked: bool,
+    pod: Option<&'a Pod>,
     flags: BTreeMap<&'static str, String>,
 }
 
@@ -25,7 +26,7 @@ impl<'a, S: Store> Start<'a, S> {
     pub(crate) fn new(rig: &'a Rig<S>, name: &str) -> Self {
         let timing = rig.timing;
         let flags = BTreeMap::from(rig.store.flags());
-        let start = Self { rig, name: name.to_owned(), unasked: false, flags };
+        let start = Self { rig, name: name.to_owned(), unasked: false, pod: None, flags };
         start
             .flag("--election", ELECTION)
             .flag("--lease-duration", format!("{:?}", timing.lease_duration))
@@ -51,6 +52,15 @@ impl<'a, S: Store> Start<'a, S> {
     /// By another way to the API server, or as another of its users.
     pub(crate) fn by(self, access: &Access) -> Self {
         self.flag("--kubeconfig", access.kubeconfig_path())
+    }
+
+    /// In a Pod, with nothing but what Kubernetes tells it there, and its name.
+    pub(crate) fn within(mut self, pod: &'a Pod) -> Self {
+        for flag in ["--backend", "--kubeconfig", "--identity-prefix"] {
+            self.flags.remove(flag);
+        }
+        self.pod = Some(pod);
+        self
     }
 
     pub(crate) fn directory(self, directory: &Path) -> Self {
@@ -96,8 +106,14 @@ impl<'a, S: Store> Start<'a, S> {
     }
 
     fn spawn(&self) -> Process {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
-        command.env_clear().arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
+        let program = env!("CARGO_BIN_EXE_baton");
+        let mut command = Command::new(program);
+        command.env_clear();
+        if let Some(pod) = self.pod {
+            command = pod.command(program);
+            command.env("POD_NAME", &self.name);
+        }
+        command.arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
         Process::spawn(&self.name, command, &self.rig.journal)
     }
 }

@@ -46,13 +46,23 @@ impl Access {
 
     /// Another user in the same namespace.
     pub(super) fn with_token(&self, user: &str, token: &str) -> Self {
-        self.varied(user, |content| content["users"][0]["user"] = json!({"token": token}))
+        self.identified_by(user, json!({"token": token}))
+    }
+
+    /// Whoever has these credentials, as a kubeconfig spells them, in the same namespace.
+    pub(crate) fn identified_by(&self, name: &str, credentials: Value) -> Self {
+        self.varied(name, |content| content["users"][0]["user"] = credentials)
     }
 
     /// The same user by another way: through a proxy.
     pub(crate) fn through(&self, proxy: SocketAddr) -> Self {
         let name = format!("through-{}", proxy.port());
         self.varied(&name, |content| content["clusters"][0]["cluster"]["server"] = url(proxy).into())
+    }
+
+    /// The certificates by which the API server is known, as PEM.
+    pub(crate) fn authority(&self) -> String {
+        fs::read_to_string(self.kubeconfig.with_file_name("ca.crt")).expect("it was written")
     }
 
     pub(crate) fn kubeconfig(&self) -> &Path {

@@ -2,9 +2,9 @@
 
 use super::access::Access;
 use crate::rig::eventually;
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
-use k8s_openapi::api::core::v1::{self as core, ServiceAccount};
+use k8s_openapi::api::core::v1::{self as core, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
@@ -28,10 +28,17 @@ pub(crate) struct Namespace {
 pub(crate) struct Account {
     pub(crate) access: Access,
     pub(crate) token: String,
+    pub(crate) namespace: String,
     admin: Access,
-    namespace: String,
     name: String,
     leases: Vec<String>,
+}
+
+/// A token of an account.
+pub(crate) struct Token {
+    pub(crate) text: String,
+    admin: Access,
+    secret: String,
 }
 
 impl Namespace {
@@ -57,7 +64,7 @@ impl Namespace {
             let accounts = Api::default_namespaced(client.clone());
             accounts.create(&PostParams::default(), &account).await?;
             Api::default_namespaced(client).create(&PostParams::default(), &role(name, leases, verbs)).await?;
-            token_of(&accounts, name).await
+            token_of(&accounts, name, None).await
         });
         let token = token.expect(ADMITTED);
         let account = Account {
@@ -106,18 +113,23 @@ impl Account {
         eventually(PATIENCE, "the Role is in force no more", || !self.may_elect());
     }
 
-    /// Another token, beside the first.
-    pub(crate) fn another_token(&self) -> String {
-        let token = self.admin.call(async |client| token_of(&Api::default_namespaced(client), &self.name).await);
-        token.expect(ADMITTED)
-    }
-
-    /// Deletes it: its tokens are refused with 401, as expired ones are, ten seconds later at the latest.
-    pub(crate) fn delete(&self) {
-        let deleted = self.admin.call(async |client| {
-            Api::<ServiceAccount>::default_namespaced(client).delete(&self.name, &DeleteParams::default()).await
+    /// Another token, beside the first, which can be taken back.
+    pub(crate) fn another_token(&self) -> Token {
+        let made = self.admin.call(async |client| {
+            // A token is good as long as the object is there that it is bound to.
+            let metadata = ObjectMeta { generate_name: Some("token-".to_owned()), ..ObjectMeta::default() };
+            let secrets = Api::default_namespaced(client.clone());
+            let secret = secrets.create(&PostParams::default(), &Secret { metadata, ..Secret::default() }).await?;
+            let bound = BoundObjectReference {
+                api_version: Some("v1".to_owned()),
+                kind: Some("Secret".to_owned()),
+                name: secret.metadata.name.clone(),
+                uid: secret.metadata.uid,
+            };
+            let text = token_of(&Api::default_namespaced(client), &self.name, Some(bound)).await?;
+            Ok(Token { text, admin: self.admin.clone(), secret: secret.metadata.name.expect("it was given one") })
         });
-        assert!(deleted.is_ok(), "{ADMITTED}");
+        made.expect(ADMITTED)
     }
 
     fn may_elect(&self) -> bool {
@@ -142,8 +154,23 @@ impl Account {
     }
 }
 
-async fn token_of(accounts: &Api<ServiceAccount>, name: &str) -> kube::Result<String> {
-    let request = TokenRequest { spec: TokenRequestSpec::default(), ..TokenRequest::default() };
+impl Token {
+    /// Takes it back: it is refused with 401, as an expired one is, ten seconds later at the latest.
+    pub(crate) fn revoke(&self) {
+        let deleted = self.admin.call(async |client| {
+            Api::<Secret>::default_namespaced(client).delete(&self.secret, &DeleteParams::default()).await
+        });
+        assert!(deleted.is_ok(), "{ADMITTED}");
+    }
+}
+
+async fn token_of(
+    accounts: &Api<ServiceAccount>,
+    name: &str,
+    bound_object_ref: Option<BoundObjectReference>,
+) -> kube::Result<String> {
+    let spec = TokenRequestSpec { bound_object_ref, ..TokenRequestSpec::default() };
+    let request = TokenRequest { spec, ..TokenRequest::default() };
     let answer = accounts.create_token_request(name, &PostParams::default(), &request).await?;
     Ok(answer.status.expect("a TokenRequest is answered with a token").token)
 }

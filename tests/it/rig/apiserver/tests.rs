@@ -1,10 +1,12 @@
 //! The API server of the tests, tested: it does what they rely on, and leaves nothing behind.
 
 use super::ApiServer;
+use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::ObjectMeta;
 use serde_json::json;
 use std::path::Path;
+use std::time::Duration;
 
 fn lease(name: &str, holder: &str) -> Lease {
     let spec = LeaseSpec { holder_identity: Some(holder.to_owned()), ..LeaseSpec::default() };
@@ -94,13 +96,17 @@ fn a_role_can_be_taken_and_given_back() {
 }
 
 #[test]
-fn tokens_end_with_their_account() {
+fn a_token_can_be_taken_back_and_leaves_the_others_alone() {
     let space = ApiServer::shared().namespace();
     let account = space.account("candidate", &["orders"]);
-    let unused = account.another_token();
-    assert_ne!(unused, account.token);
-    account.delete();
-    assert_eq!(refusal(space.admin.with_token("unused", &unused).lease("orders")), 401);
+    let other = account.another_token();
+    let access = account.access.with_token("other", &other.text);
+    assert_eq!(access.lease("orders").unwrap(), None);
+    other.revoke();
+    // The server remembers for ten seconds what it found out about a token.
+    eventually(Duration::from_secs(15), "it is refused", || access.lease("orders").is_err());
+    assert_eq!(refusal(access.lease("orders")), 401);
+    assert_eq!(account.access.lease("orders").unwrap(), None);
 }
 
 #[test]

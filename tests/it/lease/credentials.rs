@@ -1,0 +1,150 @@
+//! By what a candidate is let in: whatever a kubeconfig can name, and what a Pod has; and how it goes on when that is
+//! replaced while it lives.
+
+use crate::rig::{ApiServer, ELECTION, Leases, Pod, Proxy, Rig, Store as _, Timing, eventually, throughout};
+use serde_json::{Value, json};
+use std::fs;
+use std::net::Ipv6Addr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long an API server may go on to take a token that was taken back: it remembers what it found out for ten seconds.
+const REVOKED: Duration = Duration::from_secs(15);
+
+/// Slack for that, and for a new token to be found.
+const PATIENT: Timing = Timing::of_ms(60_000, 45_000, 1000, 1000);
+
+/// The user of a kubeconfig who has a program print a token, as `aws eks get-token` and its like do.
+fn printed(folder: &Path) -> Value {
+    let credential = folder.join("credential");
+    json!({ "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "command": "cat",
+        "args": [credential],
+        "interactiveMode": "Never",
+    } })
+}
+
+fn print(folder: &Path, token: &str) {
+    let credential = json!({
+        "apiVersion": "client.authentication.k8s.io/v1",
+        "kind": "ExecCredential",
+        "status": { "token": token },
+    });
+    replace(&folder.join("credential"), &credential.to_string());
+}
+
+/// The user of a kubeconfig whose token is in a file.
+fn filed(folder: &Path) -> Value {
+    json!({ "tokenFile": folder.join("token") })
+}
+
+/// A line, as `kubectl create token` writes one.
+fn file(folder: &Path, token: &str) {
+    replace(&folder.join("token"), &format!("{token}\n"));
+}
+
+fn replace(path: &Path, content: &str) {
+    let draft: PathBuf = path.with_extension("draft");
+    fs::write(&draft, content).expect("the folder is ours");
+    fs::rename(draft, path).expect("the folder is ours");
+}
+
+#[test]
+fn a_kubeconfig_may_name_a_certificate_a_token_a_file_or_a_program() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let (account, admin) = (&rig.store.account, &rig.store.namespace.admin);
+    file(rig.folder(), &account.token);
+    print(rig.folder(), &account.token);
+    let line = json!({ "token": format!("{}\n", account.token) });
+    for (name, access) in [
+        ("certificate", admin.clone()),
+        ("token", account.access.clone()),
+        ("line", account.access.identified_by("line", line)),
+        ("file", account.access.identified_by("file", filed(rig.folder()))),
+        ("program", account.access.identified_by("program", printed(rig.folder()))),
+    ] {
+        let candidate = rig.candidate(name).by(&access).start();
+        assert_eq!(rig.leader().identity, candidate.identity, "{name}");
+        rig.hear_enough();
+        candidate.terminate();
+        assert_eq!(candidate.exit_code(), 0);
+    }
+}
+
+#[test]
+fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let account = &rig.store.account;
+    let server = ApiServer::shared().address();
+    let over_ipv6 = Proxy::on(Ipv6Addr::LOCALHOST.into(), server);
+    let pods = [Pod::of(account, server), Pod::of(account, over_ipv6.address())];
+    let leader = rig.candidate("first").within(&pods[0]).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    assert!(leader.identity.starts_with("first_"), "{} is not named after its Pod", leader.identity);
+    let place = format!("Lease {}/{ELECTION}", rig.store.namespace.name);
+    assert_eq!(leader.events("starting")[0]["place"], *place, "the namespace is the mounted one");
+    let successor = rig.candidate("second").within(&pods[1]).start();
+    eventually(PATIENCE, "it follows over IPv6", || rig.stands(&successor, "following"));
+
+    // A name would have to be resolved, and nobody is there to do it.
+    let waiting = Pod::of(account, server).named("localhost");
+    let waiting = rig.candidate("waiting").within(&waiting).start();
+    eventually(PATIENCE, "it waits for a resolver", || !waiting.events("store_unreachable").is_empty());
+    let told = waiting.events("store_unreachable")[0]["message"].to_string();
+    assert!(told.contains("did not answer within"), "{told}");
+    assert_eq!(waiting.probe("/readyz"), 503);
+
+    let stopped = leader.terminate();
+    assert_eq!(leader.exit_code(), 0);
+    let (new, _) = rig.successor(&leader, stopped, rig.timing.takeover() + Leases::NOISE);
+    assert_eq!(new.identity, successor.identity);
+}
+
+#[test]
+fn a_token_that_kubelet_replaces_is_used_before_the_old_one_ends() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let account = &rig.store.account;
+    let pod = Pod::of(account, ApiServer::shared().address());
+    let (old, new) = (account.another_token(), account.another_token());
+    pod.mount(&old.text, account);
+    let leader = rig.candidate("leader").within(&pod).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    pod.mount(&new.text, account);
+    let renewed = rig.written(ELECTION);
+    eventually(PATIENCE, "it renews twice", || rig.written(ELECTION) > renewed + 2 * rig.timing.retry_period);
+    old.revoke();
+    throughout(REVOKED, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    assert!(leader.events("store_refuses").is_empty(), "the old token was used after the new one was there");
+}
+
+/// A leader whose token is taken back, and who is given another within its slack.
+fn is_refused_and_goes_on(user: fn(&Path) -> Value, give: fn(&Path, &str)) {
+    let rig = Rig::over(Leases::fresh(), PATIENT);
+    let account = &rig.store.account;
+    let (old, new) = (account.another_token(), account.another_token());
+    give(rig.folder(), &old.text);
+    let access = account.access.identified_by("renewed", user(rig.folder()));
+    let leader = rig.candidate("leader").by(&access).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    old.revoke();
+    eventually(REVOKED, "it is refused", || !leader.events("store_refuses").is_empty());
+    let told = leader.events("store_refuses")[0]["message"].to_string();
+    assert!(told.contains("(401)"), "{told}");
+    give(rig.folder(), &new.text);
+    eventually(PATIENCE, "it is let in again", || !leader.events("store_back").is_empty());
+    assert!(leader.is_healthy() && rig.holds(&leader));
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+}
+
+#[test]
+fn a_token_file_that_is_replaced_too_late_costs_no_term() {
+    is_refused_and_goes_on(filed, file);
+}
+
+#[test]
+fn a_program_is_asked_anew_when_what_it_gave_is_refused() {
+    is_refused_and_goes_on(printed, print);
+}

@@ -1,0 +1,70 @@
+//! What a container of a Pod finds: the address of the API server in its environment, and its service account's files
+//! where Kubernetes mounts them. A mount namespace of each process shows them there, which needs no root.
+//!
+//! Whoever asks a resolver in a Pod of ours waits for ever: the files that it reads first are pipes that nobody writes.
+
+use super::Account;
+use std::fs;
+use std::net::SocketAddr;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+use tempfile::TempDir;
+
+/// Shows the folder `$0` where Kubernetes mounts a service account, and becomes the program.
+const ENTER: &str = r#"set -e
+mount -t tmpfs tmpfs /var/run/
+mkdir -p /var/run/secrets/kubernetes.io/serviceaccount
+mount --bind "$0/account" /var/run/secrets/kubernetes.io/serviceaccount
+for file in hosts resolv.conf nsswitch.conf; do
+  if [ -f "/etc/$file" ]; then mount --bind "$0/pipe" "/etc/$file"; fi
+done
+exec "$@""#;
+
+pub(crate) struct Pod {
+    folder: TempDir,
+    host: String,
+    port: u16,
+}
+
+impl Pod {
+    /// One with this account's files; `server` is where the API server is, or a proxy to it.
+    pub(crate) fn of(account: &Account, server: SocketAddr) -> Self {
+        let folder = TempDir::with_prefix("baton-pod-").expect("temporary folders can be made");
+        let files = folder.path().join("account");
+        fs::create_dir(&files).expect("the folder is new");
+        for file in ["token", "ca.crt", "namespace"] {
+            symlink(format!("..data/{file}"), files.join(file)).expect("the folder is new");
+        }
+        let piped = Command::new("mkfifo").arg(folder.path().join("pipe")).status().expect("coreutils are installed");
+        assert!(piped.success(), "the folder is new");
+        let pod = Self { folder, host: server.ip().to_string(), port: server.port() };
+        pod.mount(&account.token, account);
+        pod
+    }
+
+    /// The same, but the API server has a name.
+    pub(crate) fn named(self, host: &str) -> Self {
+        Self { host: host.to_owned(), ..self }
+    }
+
+    /// Puts new files in the place of the old ones, all at once, as kubelet does: a link to their folder is replaced.
+    pub(crate) fn mount(&self, token: &str, account: &Account) {
+        let files = self.folder.path().join("account");
+        let data = TempDir::with_prefix_in("..", &files).expect("the folder is ours").keep();
+        let contents = [("token", token), ("ca.crt", &account.access.authority()), ("namespace", &account.namespace)];
+        for (name, content) in contents {
+            fs::write(data.join(name), content).expect("the folder is ours");
+        }
+        let link = files.join("..data_tmp");
+        symlink(data.file_name().expect("it has a name"), &link).expect("there is none");
+        fs::rename(link, files.join("..data")).expect("the folder is ours");
+    }
+
+    /// A command that runs `program` here.
+    pub(super) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", ENTER]).arg(self.folder.path()).arg(program).env_clear();
+        command.env("KUBERNETES_SERVICE_HOST", &self.host).env("KUBERNETES_SERVICE_PORT", self.port.to_string());
+        command
+    }
+}
