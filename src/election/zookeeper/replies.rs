@@ -228,9 +228,16 @@ impl ZooKeeper {
             self.remarks.largest_token = max(self.remarks.largest_token, token);
         }
         self.leader = said.map(|(_, identity)| (identity, now + timeout));
-        let retry_period = self.timing.asked().retry_period();
-        self.read_leader_at = now + retry_period * 3 / 2 + self.chance.below(retry_period / 2);
+        self.read_leader_again(now);
         self.tell_leader();
+    }
+
+    /// Lets who leads be read again after two retry periods, or after a third of the session where that is less: nothing
+    /// else that we ask keeps a follower's session alive.
+    fn read_leader_again(&mut self, now: Instant) {
+        let Some(session) = &self.session else { return };
+        let longest = min(self.timing.asked().retry_period() * 2, session.timeout / 3);
+        self.read_leader_at = now + longest * 3 / 4 + self.chance.below(longest / 4);
     }
 
     fn tell_others(&mut self, how: ToldOthers) {
@@ -276,7 +283,7 @@ impl ZooKeeper {
                 Place::InLine { .. } | Place::Outside | Place::Leaving { .. } => {}
             },
             ZooKeeperRequest::ReadLeader => {
-                self.read_leader_at = now + self.timing.asked().lease_duration();
+                self.read_leader_again(now);
                 self.tell_others(ToldOthers::Settled);
                 if let Place::InLine { .. } = self.place {
                     self.tell_leader();
