@@ -13,10 +13,10 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench image setup clean
+.PHONY: help run test check bench image e2e setup clean
 
 help: ## List what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Three candidates of one election on this machine, live in the terminal
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
@@ -44,6 +44,10 @@ image: ## The images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, 
 build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(PLATFORM),--platform $(PLATFORM)) .
+
+e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE=, ARGS=a test's name
+	ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION) \
+	  tests/e2e/run.sh $(ARGS)
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
 	@for tool in curl python3 go java mvn node setpriv strace unshare; do \

@@ -30,8 +30,8 @@ pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
 pub(crate) use client_go::ClientGo;
 pub(crate) use disk::Disk;
-use judge::{Answer, History, Journal, Reply, Silence, is_void, judge, lock};
-pub(crate) use judge::{Moment, eventually, throughout, wait_for};
+use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
+pub(crate) use judge::{Moment, Timing, eventually, throughout, wait_for};
 pub(crate) use keys::Authority;
 pub(crate) use pod::Pod;
 pub(crate) use proxy::{Flow, Proxy, Way};
@@ -43,7 +43,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-pub(crate) use store::{Files, Leases, Store, Timing, over_every_store};
+pub(crate) use store::{Files, Leases, Store, over_every_store};
 use tempfile::TempDir;
 pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string};
 
@@ -56,6 +56,9 @@ pub(crate) const ELECTIONS: [&str; 4] = [ELECTION, "orders.v2", "bills", "a"];
 /// What upper bounds allow beyond the promised time: two cores run other tests (and compilers) beside
 /// this one, and a process may have to wait for them. Exclusion is judged without any allowance.
 pub(crate) const NOISE: Duration = Duration::from_millis(700);
+
+/// How much of a long story is told: its end.
+const LONGEST_STORY: usize = 400;
 
 /// How long a leader may take to appear where a test is about something else.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -144,7 +147,7 @@ impl<S: Store> Rig<S> {
     pub(crate) fn leader_of(&self, election: &str) -> Arc<Candidate> {
         let now = self.now();
         let leads = |answer: &Answer| answer.asked >= now && answer.leads_in(election);
-        let answer = wait_for(PATIENCE, "a candidate leads", || self.first_answer(leads));
+        let answer = wait_for(PATIENCE, "a candidate leads", || self.journal.first_answer(leads));
         self.asked_in(&answer)
     }
 
@@ -155,7 +158,7 @@ impl<S: Store> Rig<S> {
         let leads = |answer: &Answer| {
             answer.asked >= since && answer.leads_in(&old.election) && answer.identity() != Some(&old.identity)
         };
-        let answer = wait_for(PATIENCE, "another candidate leads", || self.first_answer(leads));
+        let answer = wait_for(PATIENCE, "another candidate leads", || self.journal.first_answer(leads));
         let took = answer.answered.since(since);
         assert!(took <= within, "the successor took {took:?}, which is more than {within:?}");
         (self.asked_in(&answer), answer.answered)
@@ -177,13 +180,14 @@ impl<S: Store> Rig<S> {
         let leads = |answer: &Answer| {
             answer.asked >= since && answer.leads_in(&old.election) && answer.identity() != Some(&old.identity)
         };
-        self.first_answer(leads).is_some()
+        self.journal.first_answer(leads).is_some()
     }
 
     /// Waits until the prober has heard enough for its judgement to mean something: for tests that would be over sooner.
     #[track_caller]
     pub(crate) fn hear_enough(&self) {
-        wait_for(PATIENCE, "the prober hears enough", || (!is_void(&self.history())).then_some(()));
+        let is_void = || judge(&self.history()).iter().any(|fault| fault.rule == Rule::Void);
+        eventually(PATIENCE, "the prober hears enough", || !is_void());
     }
 
     /// Whether a candidate said this of itself when it was last heard.
@@ -200,21 +204,20 @@ impl<S: Store> Rig<S> {
 
     /// The moment at which the record was written that stands there now.
     pub(crate) fn written(&self, election: &str) -> Moment {
-        self.journal.clock.moment_of(self.store.written(election))
+        let age = self.store.written(election).elapsed().expect("it was written in the past");
+        self.journal.clock.moment(self.since_boot(self.now()).saturating_sub(age))
     }
 
     /// Until when the last promise that was heard of a candidate is good.
     pub(crate) fn last_promise(&self, candidate: &Candidate) -> Moment {
-        let answers = lock(&self.journal.answers);
-        let promises = answers.iter().filter(|answer| answer.identity() == Some(&candidate.identity));
-        promises.filter_map(Answer::promised_until).max().expect("it was heard leading")
+        self.journal.last_promise(&candidate.identity).expect("it was heard leading")
     }
 
     /// When a candidate was first heard leading, if it was.
     pub(crate) fn first_promise(&self, candidate: &Candidate) -> Option<Moment> {
         let leads =
             |answer: &Answer| answer.identity() == Some(&candidate.identity) && answer.leads_in(&candidate.election);
-        Some(self.first_answer(leads)?.answered)
+        Some(self.journal.first_answer(leads)?.answered)
     }
 
     /// The moment at which another process told this time since boot.
@@ -224,19 +227,13 @@ impl<S: Store> Rig<S> {
 
     /// The tokens of all terms of an election that were heard of.
     pub(crate) fn tokens(&self, election: &str) -> BTreeSet<String> {
-        let answers = lock(&self.journal.answers);
-        let leading = answers.iter().filter(|answer| answer.leads_in(election));
-        leading.filter_map(|answer| answer.token().map(str::to_owned)).collect()
+        self.journal.tokens(election)
     }
 
     /// From `since` on no answer of this candidate may say "leading": judged at the end.
     pub(crate) fn must_be_silent(&self, candidate: &Candidate, since: Moment, why: &str) {
         let silence = Silence { identity: candidate.identity.clone(), since, why: why.to_owned() };
         lock(&self.silences).push(silence);
-    }
-
-    fn first_answer(&self, wanted: impl Fn(&Answer) -> bool) -> Option<Answer> {
-        lock(&self.journal.answers).iter().find(|answer| wanted(answer)).cloned()
     }
 
     /// The candidate that an answer came from.
@@ -290,9 +287,9 @@ impl<S: Store> Drop for Rig<S> {
     fn drop(&mut self) {
         let faults = self.finish();
         if thread::panicking() {
-            eprintln!("{}", self.journal.story(&faults));
+            eprintln!("{}", self.journal.story(&faults, LONGEST_STORY));
         } else {
-            assert!(faults.is_empty(), "{}", self.journal.story(&faults));
+            assert!(faults.is_empty(), "{}", self.journal.story(&faults, LONGEST_STORY));
         }
     }
 }

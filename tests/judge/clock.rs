@@ -7,7 +7,7 @@ use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
 use std::ops::Add;
 use std::thread;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 /// A moment on the rig's clock, told as the time since the rig was made.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -59,10 +59,9 @@ impl Clock {
         Moment(since_boot.saturating_sub(self.origin))
     }
 
-    /// The moment of a time in the past.
-    pub(crate) fn moment_of(self, time: SystemTime) -> Moment {
-        let age = time.elapsed().expect("it is in the past");
-        Moment(self.now().0.saturating_sub(age))
+    /// The moment of which somebody else told by that clock; what was before the start counts as the start.
+    pub(crate) fn moment(self, since_boot: Duration) -> Moment {
+        Moment(since_boot.saturating_sub(self.origin))
     }
 }
 

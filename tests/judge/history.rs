@@ -181,11 +181,6 @@ pub(crate) fn judge(history: &History) -> Vec<Fault> {
     faults
 }
 
-/// Whether too little was heard of any election to judge it.
-pub(crate) fn is_void(history: &History) -> bool {
-    judge(history).iter().any(|fault| fault.rule == Rule::Void)
-}
-
 /// An answer "leading", as an application sees it.
 #[derive(Clone, Copy)]
 struct Claim<'a> {

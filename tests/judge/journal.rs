@@ -3,15 +3,12 @@
 use super::clock::Clock;
 use super::{Answer, Heard, Moment, lock};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-
-/// How much of a long story is told: its end.
-const LONGEST_STORY: usize = 400;
 
 const INFALLIBLE: &str = "a String takes everything";
 
@@ -51,8 +48,13 @@ impl Journal {
     /// Writes down what happens to `who`, and returns the moment before it happens.
     pub(crate) fn note(&self, who: &str, what: impl Into<String>) -> Moment {
         let at = self.clock.now();
-        lock(&self.lines).push(Line { at, who: who.to_owned(), text: what.into() });
+        self.note_at(at, who, what);
         at
+    }
+
+    /// Writes down what happened to `who` at another moment.
+    pub(crate) fn note_at(&self, at: Moment, who: &str, what: impl Into<String>) {
+        lock(&self.lines).push(Line { at, who: who.to_owned(), text: what.into() });
     }
 
     /// Notes every line of a process's output until it ends.
@@ -82,6 +84,25 @@ impl Journal {
         self.logged(who, event).first().map(|(at, _)| *at)
     }
 
+    /// The first answer of this kind.
+    pub(crate) fn first_answer(&self, wanted: impl Fn(&Answer) -> bool) -> Option<Answer> {
+        lock(&self.answers).iter().find(|answer| wanted(answer)).cloned()
+    }
+
+    /// Until when the last promise that was heard of this identity is good.
+    pub(crate) fn last_promise(&self, identity: &str) -> Option<Moment> {
+        let answers = lock(&self.answers);
+        let own = answers.iter().filter(|answer| answer.identity().is_some_and(|own| own == identity));
+        own.filter_map(Answer::promised_until).max()
+    }
+
+    /// The tokens of all terms of an election that were heard of.
+    pub(crate) fn tokens(&self, election: &str) -> BTreeSet<String> {
+        let answers = lock(&self.answers);
+        let leading = answers.iter().filter(|answer| answer.leads_in(election));
+        leading.filter_map(|answer| answer.token().map(str::to_owned)).collect()
+    }
+
     /// A panic is a fault, however the process went on.
     pub(crate) fn panics(&self) -> Vec<String> {
         let lines = lock(&self.lines);
@@ -89,17 +110,17 @@ impl Journal {
         panics.map(|line| format!("{} panicked: {}", line.who, line.text)).collect()
     }
 
-    /// The faults, and what led to them.
-    pub(crate) fn story(&self, faults: &[String]) -> String {
+    /// The faults, and what led to them: of more than `longest` events the last ones.
+    pub(crate) fn story(&self, faults: &[String], longest: usize) -> String {
         let mut events: Vec<(Moment, String)> = heard(&lock(&self.answers));
-        events.extend(lock(&self.lines).iter().map(|line| (line.at, format!("{} {}", line.who, line.text))));
+        events.extend(lock(&self.lines).iter().map(|line| (line.at, format!("{} {}", line.who, readable(&line.text)))));
         events.sort_by_key(|(at, _)| *at);
 
         let mut story = String::from("\n");
         for fault in faults {
             writeln!(story, "FAULT {fault}").expect(INFALLIBLE);
         }
-        let untold = events.len().saturating_sub(LONGEST_STORY);
+        let untold = events.len().saturating_sub(longest);
         if untold > 0 {
             writeln!(story, "({untold} earlier events are left out)").expect(INFALLIBLE);
         }
@@ -114,6 +135,16 @@ impl Journal {
         let own = lines.iter().filter(|line| line.who == who);
         let parsed = own.filter_map(|line| Some((line.at, serde_json::from_str(&line.text).ok()?)));
         parsed.filter(|(_, line): &(Moment, Value)| line["event"] == event).collect()
+    }
+}
+
+/// Of a line that was logged as JSON, what a person looks for.
+fn readable(text: &str) -> String {
+    let line: Value = serde_json::from_str(text).unwrap_or_default();
+    let field = |name: &str| line[name].as_str();
+    match (field("level"), field("message")) {
+        (Some(level), Some(message)) => format!("{level} {}: {message}", field("event").unwrap_or("-")),
+        _ => text.to_owned(),
     }
 }
 

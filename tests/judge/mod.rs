@@ -7,12 +7,14 @@ mod clock;
 mod history;
 mod journal;
 mod reply;
+mod timing;
 
 pub(crate) use clock::{Moment, eventually, throughout, wait_for};
-pub(crate) use history::{Answer, Heard, History, Silence, is_void, judge};
+pub(crate) use history::{Answer, Heard, History, Rule, Silence, judge};
 pub(crate) use journal::Journal;
 pub(crate) use reply::Reply;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+pub(crate) use timing::Timing;
 
 /// Locks also what a panicking thread has left locked: the story of a failure is told after it.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

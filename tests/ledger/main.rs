@@ -70,6 +70,15 @@ enum Command {
         /// What to write
         #[arg(long, default_value = "still here", value_parser = line)]
         text: String,
+        /// End by itself after so many lines, as a job does
+        #[arg(long, value_name = "COUNT")]
+        lines: Option<u64>,
+        /// Ask until it leads, and go on writing without asking again: what relies on being restarted does that
+        #[arg(long)]
+        ask_once: bool,
+        /// How long it goes on after it was asked to end
+        #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
+        linger: Duration,
     },
     /// Ask all copies of an application whether they lead, until exactly one does
     Leaders {
@@ -99,8 +108,8 @@ enum Failure {
 async fn main() -> ExitCode {
     let ended = match Command::parse() {
         Command::Serve { listen, journal } => serve(listen, journal.as_deref()).await,
-        Command::Work { sidecar, ledger, name, every, text } => {
-            work(Worker { sidecar, ledger, name, text, every }).await
+        Command::Work { sidecar, ledger, name, every, text, lines, ask_once, linger } => {
+            work(Worker { sidecar, ledger, name, text, every, lines, ask_once }, linger).await
         }
         Command::Leaders { copies, within } => one_leader(&copies, within).await,
     };
@@ -122,11 +131,14 @@ async fn serve(listen: String, journal: Option<&Path>) -> Result<(), Failure> {
     Ok(server::serve(listener, ledger, stop.asked()).await?)
 }
 
-async fn work(worker: Worker) -> Result<(), Failure> {
+async fn work(worker: Worker, linger: Duration) -> Result<(), Failure> {
     let stop = Stop::listen()?;
     tokio::select! {
-        error = worker.run() => Err(error.into()),
-        () = stop.asked() => Ok(()),
+        done = worker.run() => Ok(done?),
+        () = async {
+            stop.asked().await;
+            tokio::time::sleep(linger).await;
+        } => Ok(()),
     }
 }
 

@@ -25,6 +25,10 @@ pub(crate) struct Worker {
     pub(crate) name: String,
     pub(crate) text: String,
     pub(crate) every: Duration,
+    /// How many lines are all that there is to do; without a number there is always more.
+    pub(crate) lines: Option<u64>,
+    /// Whether leave, once given, is relied on until the ledger refuses it.
+    pub(crate) ask_once: bool,
 }
 
 /// Leave to act under this token, until our clock shows that time.
@@ -59,30 +63,37 @@ enum Duty {
 }
 
 impl Worker {
-    /// Works until standard output fails, which is the only end of its own.
-    pub(crate) async fn run(self) -> io::Error {
+    /// Works until there is nothing left to do, or standard output fails.
+    pub(crate) async fn run(self) -> io::Result<()> {
         let mut ticks = tokio::time::interval(self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut refused = None;
-        let mut said = None;
-        loop {
+        let (mut written, mut relied_on, mut refused, mut said) = (0, None, None, None);
+        while self.lines.is_none_or(|lines| written < lines) {
             ticks.tick().await;
-            let duty = self.turn(refused.as_deref()).await;
-            if let Duty::Refused { token } = &duty {
-                refused = Some(token.clone());
+            let duty = self.turn(relied_on.as_deref(), refused.as_deref()).await;
+            match &duty {
+                Duty::Idle { .. } => {}
+                Duty::Working { token, trouble } => {
+                    written += u64::from(trouble.is_none());
+                    relied_on = self.ask_once.then(|| token.clone());
+                }
+                Duty::Refused { token } => refused = Some(token.clone()),
             }
             if said.as_ref() != Some(&duty) {
-                if let Err(error) = say(&duty) {
-                    return error;
-                }
+                say(&duty)?;
                 said = Some(duty);
             }
         }
+        Ok(())
     }
 
-    /// Asks, and writes once if it may.
-    async fn turn(&self, refused: Option<&str>) -> Duty {
-        let Leave { token, until } = match self.ask().await {
+    /// Asks, where nothing is relied on, and writes once if it may.
+    async fn turn(&self, relied_on: Option<&str>, refused: Option<&str>) -> Duty {
+        let leave = match relied_on {
+            Some(token) => Ok(Leave { token: token.to_owned(), until: now() + ASKING }),
+            None => self.ask().await,
+        };
+        let Leave { token, until } = match leave {
             Ok(leave) => leave,
             Err(reason) => {
                 return Duty::Idle { reason: reason.to_string() };

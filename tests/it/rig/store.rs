@@ -6,6 +6,7 @@
 mod files;
 mod leases;
 
+use super::Timing;
 pub(crate) use files::Files;
 pub(crate) use leases::Leases;
 use std::time::{Duration, SystemTime};
@@ -57,27 +58,9 @@ macro_rules! over_every_store {
 }
 pub(crate) use over_every_store;
 
-/// client-go's three durations, and how long an answer is good.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Timing {
-    pub(crate) lease_duration: Duration,
-    pub(crate) renew_deadline: Duration,
-    pub(crate) retry_period: Duration,
-    pub(crate) answer_validity: Duration,
-}
-
 impl Timing {
     pub(crate) const FAST: Self = Files::FAST;
     pub(crate) const CALM: Self = Files::CALM;
-
-    pub(crate) const fn of_ms(lease: u64, renew: u64, retry: u64, validity: u64) -> Self {
-        Self {
-            lease_duration: Duration::from_millis(lease),
-            renew_deadline: Duration::from_millis(renew),
-            retry_period: Duration::from_millis(retry),
-            answer_validity: Duration::from_millis(validity),
-        }
-    }
 
     /// The same, with another answer validity.
     pub(crate) const fn valid_for(self, answer_validity: Duration) -> Self {
@@ -87,10 +70,5 @@ impl Timing {
     /// How long one call may take: three tries fit between a renewal and the deadline of the one before.
     pub(crate) fn call_timeout(self) -> Duration {
         self.renew_deadline.saturating_sub(self.retry_period) / 3
-    }
-
-    /// How long the election may be without a leader after a crash: README, "What is promised", with the default drift.
-    pub(crate) fn takeover(self) -> Duration {
-        self.lease_duration.mul_f64(1.1) + 2 * self.retry_period
     }
 }

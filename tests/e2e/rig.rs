@@ -1,0 +1,34 @@
+//! The rig of the cluster tests: a namespace for each case, and every answer of every sidecar in it on one clock.
+//!
+//! A test makes a [`Case`], installs something in it and does something to that. When the case is dropped it judges all
+//! that was heard, prints the timeline and deletes the namespace.
+
+mod case;
+mod cluster;
+mod command;
+#[path = "../judge/mod.rs"]
+mod judge;
+mod node;
+mod observer;
+mod onlooker;
+mod pod;
+#[path = "../witness/record.rs"]
+mod record;
+mod shop;
+
+pub(crate) use case::Case;
+use judge::{Reply, Timing};
+use std::time::Duration;
+
+/// client-go's defaults, which are Baton's.
+pub(crate) const DEFAULT: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);
+
+/// Scaled down, for cases whose figures do not depend on the durations.
+pub(crate) const QUICK: Timing = Timing::of_ms(9000, 6000, 1000, 1000);
+
+/// What upper bounds allow beyond the promised time: two cores run three nodes and all that goes on there. Exclusion is
+/// judged without any allowance.
+pub(crate) const NOISE: Duration = Duration::from_millis(1500);
+
+/// How long Pods may take to come and to go.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);

@@ -1,0 +1,96 @@
+//! The application that most cases install: the chart in `tests/e2e/shop`, as a team would write it.
+
+use super::PATIENCE;
+use super::case::{Case, Led};
+use super::judge::{eventually, wait_for};
+use super::pod::Pod;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::env;
+
+/// What a case installs, and how it reads its ledger.
+impl Case {
+    /// Installs the shop with what `values` say otherwise, and returns once three replicas are ready and one leads.
+    #[track_caller]
+    pub(crate) fn install(&self, values: Value) -> Led {
+        self.helm(&["install", "shop", "tests/e2e/shop"], &self.values(values));
+        self.settle(3);
+        self.leader()
+    }
+
+    /// The chart's values: images, election and timing, and what a case wants otherwise.
+    pub(crate) fn values(&self, otherwise: Value) -> Value {
+        let timing = self.timing;
+        let image = |name| env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `make e2e`"));
+        let sidecar = image("BATON_IMAGE");
+        let (repository, tag) = sidecar.rsplit_once(':').expect("the image is named with a tag");
+        let mut values = json!({
+            "image": image("DEMO_IMAGE"),
+            "baton": {
+                "election": self.election,
+                "image": { "registry": "", "repository": repository, "tag": tag },
+                "config": {
+                    "leaseDuration": format!("{:?}", timing.lease_duration),
+                    "renewDeadline": format!("{:?}", timing.renew_deadline),
+                    "retryPeriod": format!("{:?}", timing.retry_period),
+                    "answerValidity": format!("{:?}", timing.answer_validity),
+                    "logFormat": "json",
+                },
+            },
+        });
+        merge(&mut values, otherwise);
+        values
+    }
+
+    /// Waits until so many replicas are ready, and no other is left.
+    #[track_caller]
+    pub(crate) fn settle(&self, replicas: usize) {
+        eventually(PATIENCE, "all replicas are ready, and no other is left", || {
+            let pods = self.shops();
+            pods.len() == replicas && pods.iter().all(|pod| pod.is_ready() && !pod.is_terminating())
+        });
+    }
+
+    /// The Pods of the shop.
+    pub(crate) fn shops(&self) -> Vec<Pod> {
+        self.pods(("app", "shop"))
+    }
+
+    /// What the ledger has taken and refused.
+    #[track_caller]
+    pub(crate) fn ledger(&self, service: &str) -> Books {
+        let path = format!("/api/v1/namespaces/{}/services/{service}:http/proxy/journal", self.namespace);
+        let books = wait_for(PATIENCE, "the ledger answers", || self.cluster.read(&path).ok());
+        self.note(&format!("the ledger: {books}"));
+        serde_json::from_value(books).expect("it is the ledger's report")
+    }
+}
+
+/// The ledger's report, as far as tests need it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Books {
+    pub(crate) lines: u64,
+    pub(crate) refused: u64,
+    pub(crate) conflicts: u64,
+    pub(crate) terms: Vec<Term>,
+}
+
+/// What came with one token.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Term {
+    pub(crate) writer: String,
+    pub(crate) lines: u64,
+    pub(crate) refused: u64,
+}
+
+/// As Helm merges values: maps by their keys, and all else by the newer.
+fn merge(values: &mut Value, otherwise: Value) {
+    match (values, otherwise) {
+        (Value::Object(values), Value::Object(otherwise)) => {
+            for (key, value) in otherwise {
+                merge(values.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (values, otherwise) => *values = otherwise,
+    }
+}

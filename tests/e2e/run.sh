@@ -1,0 +1,64 @@
+#!/usr/bin/env bash
+# Makes a kind cluster of three nodes, runs the cluster tests on it, and deletes it whatever happens: `make e2e`.
+#
+#   ENGINE=docker|podman   the container engine
+#   KIND_IMAGE=IMAGE       the image of the nodes; kind's own, if left out
+#   BATON_IMAGE, DEMO_IMAGE   the images of the sidecar, and of its application and ledger: `make image` builds them
+#   KEEP=1                 leave the cluster where it is, and take the one that was left
+#
+# Arguments are names of tests, or parts of them; without any all run.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE
+export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
+PATH=$(tests/e2e/tools.sh):$PATH
+# Longer than all cases together take on two busy cores.
+readonly longest=20m
+
+up() {
+  kind delete cluster --name "$CLUSTER"
+  kind create cluster --name "$CLUSTER" --config tests/e2e/kind.yaml --wait 120s ${KIND_IMAGE:+--image "$KIND_IMAGE"}
+  kubectl wait --for=condition=Ready node --all --timeout=120s
+}
+
+down() {
+  trap '' INT TERM
+  kind delete cluster --name "$CLUSTER"
+}
+
+# What is needed on the nodes: both images, and the witness, which must run there without the libraries of this machine.
+furnish() {
+  local target node
+  target=$(rustc -vV | sed -n 's/^host: //p')
+  RUSTFLAGS="-C target-feature=+crt-static" \
+    cargo build --locked --quiet --target "$target" --no-default-features --example witness
+  for node in $(kind get nodes --name "$CLUSTER"); do
+    "$ENGINE" cp "target/$target/debug/examples/witness" "$node:/usr/local/bin/witness"
+  done
+  for image in "$BATON_IMAGE" "$DEMO_IMAGE"; do
+    "$ENGINE" save --output target/e2e/image.tar "$image"
+    kind load image-archive --name "$CLUSTER" target/e2e/image.tar
+    rm target/e2e/image.tar
+  done
+}
+
+# Cases that leave the nodes alone run beside each other, the others one after another.
+cases() {
+  timeout "$longest" cargo test --locked --test e2e -- --show-output --test-threads "$1" "${@:2}"
+}
+
+mkdir -p target/e2e
+cargo test --locked --no-run --test e2e
+if [[ -z ${KEEP:-} ]]; then
+  trap down EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM
+fi
+[[ -n ${KEEP:-} && -n $(kind get nodes --quiet --name "$CLUSTER") ]] || up
+furnish
+if [[ $# -gt 0 ]]; then
+  cases 1 "$@"
+else
+  cases 6 pods::
+  cases 1 nodes::
+fi

@@ -1,0 +1,28 @@
+//! The durations of an election, and what they promise.
+
+use std::time::Duration;
+
+/// client-go's three durations, and how long an answer is good.
+#[derive(Clone, Copy)]
+pub(crate) struct Timing {
+    pub(crate) lease_duration: Duration,
+    pub(crate) renew_deadline: Duration,
+    pub(crate) retry_period: Duration,
+    pub(crate) answer_validity: Duration,
+}
+
+impl Timing {
+    pub(crate) const fn of_ms(lease: u64, renew: u64, retry: u64, validity: u64) -> Self {
+        Self {
+            lease_duration: Duration::from_millis(lease),
+            renew_deadline: Duration::from_millis(renew),
+            retry_period: Duration::from_millis(retry),
+            answer_validity: Duration::from_millis(validity),
+        }
+    }
+
+    /// How long the election may be without a leader after a crash: README, "What is promised", with the default drift.
+    pub(crate) fn takeover(self) -> Duration {
+        self.lease_duration.mul_f64(1.1) + 2 * self.retry_period
+    }
+}
