@@ -205,7 +205,8 @@ impl<S: Store> Rig<S> {
     /// The moment at which the record was written that stands there now.
     pub(crate) fn written(&self, election: &str) -> Moment {
         let age = self.store.written(election).elapsed().expect("it was written in the past");
-        self.journal.clock.moment(self.since_boot(self.now()).saturating_sub(age))
+        let start = Moment::from_ms(0);
+        start + self.now().since(start).saturating_sub(age)
     }
 
     /// Until when the last promise that was heard of a candidate is good.

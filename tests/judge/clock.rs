@@ -58,11 +58,6 @@ impl Clock {
     pub(crate) fn moment(self, since_boot: Duration) -> Moment {
         Moment(since_boot.saturating_sub(self.origin))
     }
-
-    /// The moment of which somebody else told by that clock; what was before the start counts as the start.
-    pub(crate) fn moment(self, since_boot: Duration) -> Moment {
-        Moment(since_boot.saturating_sub(self.origin))
-    }
 }
 
 /// Looks until there is something to return, and panics where there is nothing `within` the bound.

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 /// client-go's three durations, and how long an answer is good.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     pub(crate) lease_duration: Duration,
     pub(crate) renew_deadline: Duration,
