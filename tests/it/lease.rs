@@ -6,6 +6,7 @@
 mod conflicts;
 mod contender;
 mod credentials;
+mod disk;
 mod faults;
 mod handoff;
 mod kubeconfig;

@@ -24,6 +24,7 @@ mod question;
 mod scratch;
 mod start;
 mod store;
+mod strace;
 mod zookeeper;
 
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
@@ -44,6 +45,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 pub(crate) use store::{Files, Leases, Store, over_every_store};
+pub(crate) use strace::Delay;
 use tempfile::TempDir;
 pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string};
 

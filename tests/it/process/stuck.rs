@@ -1,34 +1,18 @@
 //! A sidecar whose thread hangs: strace holds it in a system call, or nobody reads its log, while the rest of the
 //! process goes on.
 
-use crate::rig::{NOISE, Rig, Store, Timing, over_every_store, throughout, wait_for};
+use crate::rig::{Delay, NOISE, Rig, Store, Timing, over_every_store, throughout, wait_for};
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
 /// What the watchdog adds to the deadline: two looks, half a second apart.
 const TWO_LOOKS: Duration = Duration::from_millis(500);
 
-/// A strace that holds the main thread of a process for a minute at its next wait for events.
-struct Hold(Child);
-
-impl Hold {
-    fn begin(pid: u32) -> Self {
-        let strace = Command::new("strace")
-            .args(["--quiet=all", "--output=/dev/null", "--trace=epoll_wait"])
-            .args(["--inject=epoll_wait:delay_exit=60000000", &format!("--attach={pid}")])
-            .stderr(Stdio::inherit())
-            .spawn();
-        Self(strace.expect("strace is installed"))
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        self.0.kill().expect("it is our child");
-        self.0.wait().expect("it is our child");
-    }
+/// Has the main thread of a process hang for a minute, from its next wait for events on.
+fn hold(pid: u32) -> Delay {
+    Delay::of_main_thread(pid, "epoll_wait", Duration::from_mins(1))
 }
 
 over_every_store! {
@@ -41,11 +25,11 @@ fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog<S: Store>() {
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
     let since = rig.now();
-    let hold = Hold::begin(leader.pid());
+    let held = hold(leader.pid());
     let bound = rig.timing.renew_deadline + TWO_LOOKS + S::NOISE;
     leader.loses(bound, "fault");
     // Its end is told to whoever traces it first, and strace is asleep.
-    drop(hold);
+    drop(held);
     assert_eq!(leader.exit_code(), 75);
     rig.successor(&leader, since, rig.timing.takeover() + S::NOISE);
 }
@@ -54,7 +38,7 @@ fn a_follower_whose_thread_hangs_is_left_alone<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
-    let _hold = Hold::begin(follower.pid());
+    let _held = hold(follower.pid());
     // Nothing is at stake: it claims nothing, and nobody's application has to be moved.
     let beyond = rig.timing.lease_duration + TWO_LOOKS;
     throughout(beyond, "both are alive, and the leader leads", || {

@@ -50,6 +50,16 @@ impl ApiServer {
 
     /// A server for one test; it answers when this returns.
     pub(crate) fn start() -> Self {
+        // Tests cut no power: the disk need not be waited for.
+        Self::begin(&["--unsafe-no-fsync"])
+    }
+
+    /// The same, with an etcd that waits for its disk as it does everywhere else.
+    pub(crate) fn with_disk() -> Self {
+        Self::begin(&[])
+    }
+
+    fn begin(etcd_flags: &[&str]) -> Self {
         let folder = Scratch::new();
         let path = folder.path();
         let authority = Authority::begin(path);
@@ -59,7 +69,7 @@ impl ApiServer {
         keys::pair(path, "accounts"); // which signs tokens
         let port = Port::reserve();
         let admin = Access::of_admin(path, port.address);
-        let etcd = start_etcd(path);
+        let etcd = start_etcd(path, etcd_flags);
         // An API server that meets no etcd waits a second before it looks again.
         eventually(STARTUP, "etcd is healthy", || etcd_answers(path).is_ok_and(|answer| answer.contains("true")));
         let server = start_server(path, port.address);
@@ -164,17 +174,17 @@ impl Port {
     }
 }
 
-fn start_etcd(folder: &Path) -> Daemon {
+fn start_etcd(folder: &Path, further: &[&str]) -> Daemon {
     let at = |name: &str| format!("{}/{name}", folder.display());
-    let flags = vec![
+    let mut flags = vec![
         format!("--data-dir={}", at("etcd")),
         format!("--listen-client-urls=unix://{}", at("etcd.sock")),
         format!("--listen-peer-urls=unix://{}", at("peer.sock")),
         // Required by the flag before last, and told to members and clients that there are none of.
         "--advertise-client-urls=http://127.0.0.1:2379".to_owned(),
-        "--unsafe-no-fsync".to_owned(), // these tests cut no power
         "--log-level=warn".to_owned(),
     ];
+    flags.extend(further.iter().map(|&flag| flag.to_owned()));
     Daemon::start(assets::server("etcd"), flags, &folder.join("etcd.log"))
 }
 

@@ -1,0 +1,45 @@
+//! etcd on a disk that is slow: every write of it waits for the disk, and every request for etcd.
+//!
+//! strace delays etcd's fdatasync, without root and without a file system of its own; the rest of etcd is as it is.
+
+use crate::rig::{ApiServer, Delay, ELECTION, Leases, Rig, Store as _, eventually, throughout};
+use serde_json::json;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// How long a write takes.
+fn write(rig: &Rig<Leases>) -> Duration {
+    let begun = Instant::now();
+    rig.store.namespace.admin.patch(ELECTION, &json!({ "metadata": { "labels": { "edit": null } } })).ok();
+    begun.elapsed()
+}
+
+#[test]
+fn a_slow_disk_costs_no_term_and_one_that_stands_still_costs_one() {
+    let server = ApiServer::with_disk();
+    let slow = |by| Delay::of_all_threads(server.etcd.pid(), "fdatasync", by);
+    let rig = Rig::over(Leases::on(&server), Leases::CALM);
+    let leader = rig.start_leader("leader");
+    let [follower] = rig.start_followers(["follower"]);
+
+    let delay = Duration::from_millis(300);
+    let disk = slow(delay);
+    eventually(PATIENCE, "writes are slow", || write(&rig) >= delay);
+    throughout(3 * rig.timing.renew_deadline, "the leader leads on", || leader.is_healthy() && follower.is_healthy());
+    drop(disk);
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+
+    let disk = slow(Duration::from_secs(30));
+    let since = rig.now();
+    rig.must_be_silent(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
+    leader.loses(PATIENCE, "deadline");
+    assert_eq!(leader.exit_code(), 75);
+    throughout(rig.timing.retry_period, "the follower waits", || {
+        follower.is_healthy() && !rig.succeeded(&leader, since)
+    });
+    drop(disk);
+    let back = rig.now();
+    let (new, _) = rig.successor(&leader, back, rig.timing.takeover() + Leases::NOISE);
+    assert_eq!(new.identity, follower.identity);
+}

@@ -1,0 +1,49 @@
+//! A strace that makes a process wait longer in some of its system calls, for as long as it lives.
+
+use super::eventually;
+use std::fs;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// How long strace may take to begin on a busy machine.
+const STARTUP: Duration = Duration::from_secs(10);
+
+/// It is in force from when it is made until it is dropped.
+pub(crate) struct Delay(Child);
+
+impl Delay {
+    /// Of the main thread alone, each time that it comes back from this call.
+    pub(crate) fn of_main_thread(pid: u32, call: &str, by: Duration) -> Self {
+        Self::begin(pid, call, &format!("delay_exit={}", by.as_micros()), &[])
+    }
+
+    /// Of every thread, before any of these calls.
+    pub(crate) fn of_all_threads(pid: u32, calls: &str, by: Duration) -> Self {
+        Self::begin(pid, calls, &format!("delay_enter={}", by.as_micros()), &["--follow-forks"])
+    }
+
+    fn begin(pid: u32, calls: &str, delay: &str, further: &[&str]) -> Self {
+        let strace = Command::new("strace")
+            .args(["--quiet=all", "--output=/dev/null"])
+            .args(further)
+            .args([format!("--trace={calls}"), format!("--inject={calls}:{delay}"), format!("--attach={pid}")])
+            .stderr(Stdio::inherit())
+            .spawn();
+        let begun = Self(strace.expect("strace is installed"));
+        eventually(STARTUP, "strace has every thread that it is to delay", || {
+            let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it is alive").flatten();
+            let mut statuses = threads
+                .filter(|thread| !further.is_empty() || thread.file_name().to_str() == Some(&pid.to_string()))
+                .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+            statuses.all(|status| !status.contains("TracerPid:\t0\n"))
+        });
+        begun
+    }
+}
+
+impl Drop for Delay {
+    fn drop(&mut self) {
+        self.0.kill().expect("it is our child");
+        self.0.wait().expect("it is our child");
+    }
+}
