@@ -20,6 +20,7 @@ pub mod lease;
 mod lease_object;
 mod record_file;
 mod vitals;
+pub mod zookeeper;
 
 pub use control::{Control, Orders, Over, orders};
 pub use vitals::Vitals;

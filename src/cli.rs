@@ -86,13 +86,13 @@ pub struct Settings {
     /// The election's name, a DNS-1123 subdomain
     #[arg(long, env = "BATON_ELECTION", value_name = "NAME", help_heading = "Election")]
     pub election: Option<String>,
-    /// Where the election is held: lease, file [default: lease in a Pod, else it must be said]
+    /// Where the election is held: lease, zookeeper, file [default: lease in a Pod, else it must be said]
     #[arg(long, env = "BATON_BACKEND", value_name = "BACKEND", help_heading = "Election")]
     pub backend: Option<String>,
     /// The directory of the file backend, on a local file system
     #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
-    /// The namespace of the Lease [default: the Pod's own, else the context's]
+    /// The namespace of the Lease [default: the Pod's own, else the context's], and of the path in `ZooKeeper`
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME", help_heading = "Election")]
     pub namespace: Option<String>,
     /// How to reach the API server [default: in a Pod its service account, else as kubectl]
@@ -113,6 +113,28 @@ pub struct Settings {
     /// Where to keep how the last run ended [default: nowhere]
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
+
+    /// The servers, as `ZooKeeper` writes them: host:port,host:port/chroot
+    #[arg(long, env = "BATON_ZOOKEEPER_SERVERS", value_name = "SERVERS", help_heading = "ZooKeeper")]
+    pub zookeeper_servers: Option<String>,
+    /// The path of the election [default: /baton/NAMESPACE/ELECTION, outside a Pod /baton/ELECTION]
+    #[arg(long, env = "BATON_ZOOKEEPER_PATH", value_name = "PATH", help_heading = "ZooKeeper")]
+    pub zookeeper_path: Option<String>,
+    /// The servers' tickTime, no smaller than theirs [default: 2s]
+    #[arg(long, env = "BATON_ZOOKEEPER_TICK_TIME", value_name = "DURATION", help_heading = "ZooKeeper")]
+    pub zookeeper_tick_time: Option<String>,
+    /// Credentials, one scheme:credentials a line; sasl:user:password for SASL DIGEST-MD5
+    #[arg(long, env = "BATON_ZOOKEEPER_AUTH_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
+    pub zookeeper_auth_file: Option<String>,
+    /// The authorities of the servers' certificates, in PEM: turns TLS on
+    #[arg(long, env = "BATON_ZOOKEEPER_CA_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
+    pub zookeeper_ca_file: Option<String>,
+    /// Our own certificate, in PEM
+    #[arg(long, env = "BATON_ZOOKEEPER_CERT_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
+    pub zookeeper_cert_file: Option<String>,
+    /// The key of our certificate, in PEM
+    #[arg(long, env = "BATON_ZOOKEEPER_KEY_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
+    pub zookeeper_key_file: Option<String>,
 
     /// How long the others wait after they last saw our record change [default: 15s]
     #[arg(long, env = "BATON_LEASE_DURATION", value_name = "DURATION", help_heading = "Timing")]

@@ -4,8 +4,10 @@
 //! what to write instead.
 
 mod error;
+mod zookeeper;
 
 pub use error::{ConfigError, Flags};
+pub use zookeeper::ZooKeeperPlace;
 
 use crate::cli::{Settings, Surroundings};
 use crate::election::timing::{Drift, Durations, Timing};
@@ -53,6 +55,8 @@ pub enum Backend {
         /// The Lease's namespace; `None` for the Pod's mounted one, or the context's.
         namespace: Option<String>,
     },
+    /// In ZooKeeper.
+    ZooKeeper(Box<ZooKeeperPlace>),
     /// In files of this directory.
     File {
         /// The directory.
@@ -65,6 +69,7 @@ impl Backend {
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Lease { .. } => "lease",
+            Self::ZooKeeper(_) => "zookeeper",
             Self::File { .. } => "file",
         }
     }
@@ -225,9 +230,8 @@ impl Config {
         let mut mistakes = Mistakes::default();
         let election = typed(settings.election.as_ref()).ok_or(ConfigError::NoElection).and_then(str::parse);
         let election = mistakes.keep(election);
-        let backend = backend(settings, surroundings);
-        let backend = mistakes.keep(backend);
         let timing = timing(settings, &mut mistakes);
+        let backend = backend(settings, surroundings, election.as_ref(), timing.as_ref(), &mut mistakes);
         let prefix = typed(settings.identity_prefix.as_ref()).or(surroundings.pod_name.as_deref());
         let prefix = prefix.unwrap_or(&surroundings.host_name).to_owned();
         // As long as the longest that will be written, so that what passes here passes later.
@@ -293,17 +297,28 @@ fn typed(flag: Option<&String>) -> Option<&str> {
     flag.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-fn backend(settings: &Settings, surroundings: &Surroundings) -> Result<Backend, ConfigError> {
-    match typed(settings.backend.as_ref()) {
+fn backend(
+    settings: &Settings,
+    surroundings: &Surroundings,
+    election: Option<&ElectionName>,
+    timing: Option<&Timing>,
+    mistakes: &mut Mistakes,
+) -> Option<Backend> {
+    let backend = match typed(settings.backend.as_ref()) {
         Some("file") => {
-            let directory = typed(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory)?;
-            Ok(Backend::File { directory: PathBuf::from(directory) })
+            let directory = typed(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory);
+            directory.map(|directory| Backend::File { directory: PathBuf::from(directory) })
         }
         Some("lease") => Ok(lease(settings, surroundings)),
+        Some("zookeeper") => {
+            let place = zookeeper::place(settings, surroundings, election, timing, mistakes)?;
+            Ok(Backend::ZooKeeper(Box::new(place)))
+        }
         Some(other) => Err(ConfigError::Backend(other.to_owned())),
         None if surroundings.in_kubernetes => Ok(lease(settings, surroundings)),
         None => Err(ConfigError::NoBackend),
-    }
+    };
+    mistakes.keep(backend)
 }
 
 /// A Pod uses its service account, unless a kubeconfig is named.

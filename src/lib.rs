@@ -5,9 +5,9 @@
 //! claim ends by itself.
 //!
 //! ```text
-//!  main ─► supervisor ─► backend::drive ─► election::lease ─► claim ─► clock::Instant
+//!  main ─► supervisor ─► backend::drive ─► election::{lease,zookeeper} ─► claim ─► clock::Instant
 //!                  │           │  performs requests
-//!                  │           └──► backend::{lease,file} ─► kube / files
+//!                  │           └──► backend::{lease,zookeeper,file} ─► kube / zookeeper / files
 //!                  ├─► http ─────┐
 //!                  ├─► metrics ──┼──► claim: standing and promise(now), the only way to an answer
 //!                  └─► watchdog ─┘

@@ -5,14 +5,15 @@
 
 use crate::backend::file::FileStore;
 use crate::backend::lease::LeaseStore;
+use crate::backend::zookeeper::ZooKeeperStore;
 use crate::backend::{Control, Ended, Over, Seat, Store, Vitals, drive, orders};
 use crate::claim::{Publisher, Reader, publish};
-use crate::clock::Clock;
+use crate::clock::{Clock, Instant};
 use crate::config::{Backend, Config};
 use crate::election::lease::Lease;
-use crate::election::record::LeaseRequest;
 use crate::election::timing::Jitter;
-use crate::election::{Reason, Request as _, Withdrawal};
+use crate::election::zookeeper::ZooKeeper;
+use crate::election::{Election, Reason, Request as _, Withdrawal};
 use crate::exit::Exit;
 use crate::http::{self, Desk, Parts};
 use crate::identity::Identity;
@@ -51,14 +52,20 @@ pub fn run(config: &Config) -> Exit {
         runtime.block_on(async {
             let timing = &config.timing;
             let (call, retry) = (timing.call_timeout(), timing.retry_period());
+            let lease = |who, chance, from| Lease::new(who, *timing, chance, from);
             match &config.backend {
                 Backend::File { directory } => {
                     let store = FileStore::open(directory, &config.election, call, retry);
-                    supervise(config, store, publisher, reader.clone()).await
+                    supervise(config, store, lease, publisher, reader.clone()).await
+                }
+                Backend::ZooKeeper(place) => {
+                    let store = ZooKeeperStore::open(place, call);
+                    let machine = |who, chance, from| ZooKeeper::new(who, place.timing, chance, from);
+                    supervise(config, store, machine, publisher, reader.clone()).await
                 }
                 Backend::Lease { cluster, namespace } => {
                     let store = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry).await;
-                    supervise(config, store, publisher, reader.clone()).await
+                    supervise(config, store, lease, publisher, reader.clone()).await
                 }
             }
         })
@@ -68,10 +75,12 @@ pub fn run(config: &Config) -> Exit {
     supervised.unwrap_or_else(|_panic| if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault })
 }
 
-/// Takes part over `store`, if it could be opened.
-async fn supervise<S: Store<Lease>, E: Error>(
+/// Takes part over `store`, if it could be opened, with the machine that `machine` makes: of this candidate, with this
+/// chance, campaigning from that moment on.
+async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
     store: Result<S, E>,
+    machine: impl FnOnce(Identity, Jitter, Instant) -> M,
     publisher: Publisher,
     reader: Reader,
 ) -> Exit {
@@ -79,7 +88,7 @@ async fn supervise<S: Store<Lease>, E: Error>(
         Ok(store) => store,
         Err(error) => return refuse(&error),
     };
-    match Candidate::prepare(config, &store.place(), publisher, reader) {
+    match Candidate::prepare(config, &store.place(), machine, publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
         Err(error) => refuse(&*error),
@@ -93,12 +102,12 @@ fn refuse(error: &dyn Error) -> Exit {
 }
 
 /// Everything that was opened, bound and read before the election begins.
-struct Candidate<'a> {
+struct Candidate<'a, M> {
     config: &'a Config,
     signals: Signals,
     lifecycle: Lifecycle,
     servers: Servers,
-    election: Lease,
+    election: M,
     seat: Seat,
     reader: Reader,
     control: Control,
@@ -106,8 +115,8 @@ struct Candidate<'a> {
     asked: Arc<Notify>,
 }
 
-enum Prepared<'a> {
-    Candidate(Box<Candidate<'a>>),
+enum Prepared<'a, M> {
+    Candidate(Box<Candidate<'a, M>>),
     Exit(Exit),
 }
 
@@ -122,13 +131,14 @@ struct End {
     led: bool,
 }
 
-impl<'a> Candidate<'a> {
+impl<'a, M: Election> Candidate<'a, M> {
     fn prepare(
         config: &'a Config,
         place: &str,
+        machine: impl FnOnce(Identity, Jitter, Instant) -> M,
         publisher: Publisher,
         reader: Reader,
-    ) -> Result<Prepared<'a>, Box<dyn Error>> {
+    ) -> Result<Prepared<'a, M>, Box<dyn Error>> {
         let signals = Signals::catch()?;
         let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
         let identity = Identity::unique(&config.identity_prefix, unique)?;
@@ -137,7 +147,7 @@ impl<'a> Candidate<'a> {
         let probe_listeners = config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
         let (lifecycle, last) = Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
-        let metrics = Metrics::new(&config.election, LeaseRequest::VERBS);
+        let metrics = Metrics::new(&config.election, M::Request::VERBS);
         let last = last.unwrap_or_else(|forgotten| {
             tracing::warn!(event = "previous_end", "{}", Chain(&forgotten));
             None
@@ -170,7 +180,7 @@ impl<'a> Candidate<'a> {
         if let Some(listeners) = probe_listeners {
             serve(&mut servers, listeners, &http::probes(desk));
         }
-        let election = Lease::new(identity.clone(), timing, Jitter::new(seed), Clock.now() + delay);
+        let election = machine(identity.clone(), Jitter::new(seed), Clock.now() + delay);
         let seat = Seat {
             publisher,
             orders,
@@ -184,7 +194,7 @@ impl<'a> Candidate<'a> {
     }
 
     /// Runs until there is a reason to end, and notes it.
-    async fn take_part(self, store: &impl Store<Lease>) -> Exit {
+    async fn take_part(self, store: &impl Store<M>) -> Exit {
         let Self { config, mut signals, lifecycle, mut servers, election, seat, reader, control, vitals, asked } = self;
         let mut driving = pin!(drive(election, store, seat));
         let end = tokio::select! {

@@ -3,7 +3,9 @@
 //! Pure. A refusal ends in something that can be pasted.
 
 use crate::election::timing::{Durations, TimingError};
+use crate::election::zookeeper::timing::SessionTooShort;
 use crate::identity::IdentityError;
+use crate::zookeeper::servers::{PathError, ServersError};
 use std::fmt;
 use std::time::Duration;
 
@@ -21,16 +23,43 @@ pub enum ConfigError {
     Election(String),
     /// No backend was named.
     #[error(
-        "no backend is named, and this is no Pod: pass --backend lease, or --backend file --directory DIR; file is never \
-         chosen silently, since every machine's copy would lead"
+        "no backend is named, and this is no Pod: pass --backend lease, or --backend zookeeper --zookeeper-servers HOST:PORT, or \
+         --backend file --directory DIR; file is never chosen silently, since every machine's copy would lead"
     )]
     NoBackend,
     /// No such backend.
-    #[error("backend {0:?} is not known: it is one of lease, file")]
+    #[error("backend {0:?} is not known: it is one of lease, zookeeper, file")]
     Backend(String),
     /// The file backend without its directory.
     #[error("the file backend needs a directory: pass --directory DIR or set BATON_DIRECTORY")]
     NoDirectory,
+    /// The ZooKeeper backend without its servers.
+    #[error(
+        "the ZooKeeper backend needs its servers: pass --zookeeper-servers zk-0:2181,zk-1:2181,zk-2:2181 or set \
+         BATON_ZOOKEEPER_SERVERS"
+    )]
+    NoZooKeeperServers,
+    /// Servers that cannot be understood.
+    #[error("--zookeeper-servers cannot be used: {0}")]
+    ZooKeeperServers(ServersError),
+    /// A path that ZooKeeper would not take.
+    #[error("--zookeeper-path cannot be used: {0}")]
+    ZooKeeperPath(PathError),
+    /// A Pod that does not know its namespace.
+    #[error(
+        "the path of the election needs the Pod's namespace: hand it in as POD_NAMESPACE (fieldRef metadata.namespace), or \
+         pass --zookeeper-path"
+    )]
+    NoZooKeeperPath,
+    /// A certificate without its key, or the reverse.
+    #[error("a certificate goes with its key: pass both --zookeeper-cert-file and --zookeeper-key-file, or neither")]
+    HalfACertificate,
+    /// A certificate of ours, and nothing to judge the servers' by.
+    #[error("TLS needs an authority that the servers' certificates come from: pass --zookeeper-ca-file FILE")]
+    NoAuthority,
+    /// The durations do not go together with ZooKeeper's sessions.
+    #[error("{0}; these would pass: {1}")]
+    Session(SessionTooShort, Flags),
     /// Not a duration.
     #[error("--{flag} {text:?} is not a duration: write it like 15s, 500ms or 1m30s")]
     Duration {

@@ -1,0 +1,279 @@
+//! The store of candidates that stand in line in ZooKeeper: the machine's requests as calls of one session.
+//!
+//! Touches `zookeeper::client` and, at the start, the files that the flags name. It decides nothing: which answers are
+//! a refusal, and what the other answers are to the machine, stands in [`ZooKeeperStore::perform`].
+
+use super::{Store, StoreError};
+use crate::config::ZooKeeperPlace;
+use crate::election::zookeeper::ZooKeeper;
+use crate::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest, leader_path};
+use crate::identity::Identity;
+use crate::zookeeper::client::{CallError, Client, News, Session};
+use crate::zookeeper::credentials::{Credential, CredentialError};
+use crate::zookeeper::dial::Dialer;
+use crate::zookeeper::requests::{
+    Access, Children, Create, CreateContainer, Kind, Node, Part, Read, Refusal, Together,
+};
+use crate::zookeeper::tls::{TlsError, TlsFiles};
+use crate::zookeeper::wire::{Code, Request};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// An election's path in ZooKeeper.
+#[derive(Debug)]
+pub struct ZooKeeperStore {
+    client: Client,
+    servers: String,
+    /// The part of the tree that has to be there; empty for the whole.
+    chroot: String,
+    /// The election's path, from the tree's root on.
+    path: String,
+    access: Access,
+    /// How long an attempt to connect may take: less than a call, so that it says itself what it met.
+    within: Duration,
+}
+
+/// Why the ZooKeeper backend cannot begin.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The credentials cannot be read.
+    #[error(
+        "the credentials in {0:?} cannot be read: --zookeeper-auth-file must name a text file that this user may read"
+    )]
+    Unreadable(PathBuf, #[source] io::Error),
+    /// The credentials are none.
+    #[error("{0:?} holds something else than credentials")]
+    Credentials(PathBuf, #[source] CredentialError),
+    /// A certificate or a key cannot be used.
+    #[error("TLS is not possible")]
+    Tls(#[from] TlsError),
+}
+
+/// What the servers would not let us do.
+#[derive(Debug, thiserror::Error)]
+#[error("the ZooKeeper servers refuse to {doing} {path}: {remedy}")]
+struct RefusedCall {
+    doing: &'static str,
+    path: String,
+    remedy: &'static str,
+    source: Code,
+}
+
+/// A call that went wrong.
+struct Failed {
+    doing: &'static str,
+    path: String,
+    error: CallError,
+}
+
+impl ZooKeeperStore {
+    /// The election at `place`, where one call may take `call_timeout`.
+    pub fn open(place: &ZooKeeperPlace, call_timeout: Duration) -> Result<Self, OpenError> {
+        let credentials = match &place.auth_file {
+            None => Vec::new(),
+            Some(file) => {
+                let text = std::fs::read_to_string(file).map_err(|error| OpenError::Unreadable(file.clone(), error))?;
+                Credential::parse_all(&text).map_err(|error| OpenError::Credentials(file.clone(), error))?
+            }
+        };
+        let access = if credentials.is_empty() { Access::Open } else { Access::Creator };
+        let tls = place.tls.as_ref().map(TlsFiles::load).transpose()?;
+        let chroot = place.servers.chroot.clone();
+        Ok(Self {
+            client: Client::new(&place.servers, Dialer { tls, credentials }),
+            servers: place.servers.to_string(),
+            path: format!("{chroot}{}", place.path),
+            chroot,
+            access,
+            within: call_timeout / 10 * 9,
+        })
+    }
+
+    async fn connect(&self, session: Session, timeout: Duration) -> Result<ZooKeeperEvent, StoreError> {
+        match self.client.connect(session, timeout, self.within).await {
+            Ok(Some(grant)) => {
+                Ok(ZooKeeperEvent::Connected { session: SessionId(grant.session), timeout: grant.timeout })
+            }
+            Ok(None) => Ok(ZooKeeperEvent::Expired),
+            Err(error) if error.is_refusal() => Err(StoreError::Refused(Box::new(error))),
+            Err(error) => Err(StoreError::Unreachable(Box::new(error))),
+        }
+    }
+
+    /// Makes what is missing, from below: who may make a candidate's znode need not have a right to anything above.
+    async fn make_path(&self) -> Result<ZooKeeperEvent, Failed> {
+        let starts = self.path.match_indices('/').map(|(at, _)| at).filter(|at| *at > self.chroot.len());
+        let ancestors: Vec<&str> = starts.chain([self.path.len()]).map(|end| &self.path[..end]).collect();
+        let mut depth = ancestors.len() - 1;
+        loop {
+            match self.make(ancestors[depth]).await {
+                Ok(()) if depth + 1 == ancestors.len() => return Ok(ZooKeeperEvent::Made),
+                Ok(()) => depth += 1,
+                Err(Failed { error: CallError::Refused(Code::NoNode), .. }) if depth > 0 => depth -= 1,
+                Err(failed) => return Err(failed),
+            }
+        }
+    }
+
+    /// Makes a znode that candidates come below, unless it is there.
+    async fn make(&self, path: &str) -> Result<(), Failed> {
+        let doing = "make the znode";
+        let container = CreateContainer { path: path.to_owned(), access: self.access };
+        let made = match self.call(doing, path, &container).await {
+            Err(Failed { error: CallError::Refused(Code::Unimplemented), .. }) => {
+                let (path, data) = (path.to_owned(), Vec::new());
+                let persistent = Create { path, data, kind: Kind::Persistent, access: self.access };
+                self.call(doing, &persistent.path, &persistent).await.map(drop)
+            }
+            made => made,
+        };
+        match made {
+            Err(Failed { error: CallError::Refused(Code::NodeExists), .. }) => Ok(()),
+            made => made,
+        }
+    }
+
+    async fn join(&self, prefix: &str, identity: &Identity) -> Result<ZooKeeperEvent, Failed> {
+        let path = format!("{}/{prefix}", self.path);
+        let data = identity.as_str().as_bytes().to_vec();
+        let own = Create { path, data, kind: Kind::EphemeralSequential, access: self.access };
+        let path = match self.call("join the election at", &self.path, &own).await {
+            Ok(path) => path,
+            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => return Ok(ZooKeeperEvent::Missing),
+            Err(Failed { error: CallError::Refused(Code::NodeExists), .. }) => return Ok(ZooKeeperEvent::Saturated),
+            Err(failed) => return Err(failed),
+        };
+        // The reply that would tell the transaction (create2) is one that servers before 3.5 do not know.
+        let Some(node) = self.read(&path, false).await? else { return Ok(ZooKeeperEvent::Missing) };
+        let name = path.rsplit('/').next().unwrap_or_default().to_owned();
+        Ok(ZooKeeperEvent::Joined { name, czxid: node.czxid })
+    }
+
+    async fn acknowledge(&self, name: &str, text: String, replaces: bool) -> Result<ZooKeeperEvent, Failed> {
+        let leader = leader_path(&self.path);
+        let (path, data) = (leader.clone(), text.into_bytes());
+        let create = Create { path, data, kind: Kind::Ephemeral, access: self.access };
+        let parts = [Part::Check(self.child(name))].into_iter();
+        let parts = parts.chain(replaces.then(|| Part::Delete(leader.clone()))).chain([Part::Create(create)]);
+        let done = self.call("acknowledge a leader at", &leader, &Together(parts.collect())).await?;
+        match done {
+            Ok(()) => Ok(ZooKeeperEvent::Acknowledged),
+            Err(Refusal { part: 0, code: Code::NoNode }) => Ok(ZooKeeperEvent::Missing),
+            Err(Refusal { code: Code::NoNode | Code::NodeExists, .. }) => Ok(ZooKeeperEvent::Changed),
+            Err(Refusal { code, .. }) => {
+                Err(Failed { doing: "acknowledge a leader at", path: leader, error: CallError::Refused(code) })
+            }
+        }
+    }
+
+    async fn check(&self, name: &str) -> Result<ZooKeeperEvent, Failed> {
+        let path = self.child(name);
+        match self.call("check", &path, &Together(vec![Part::Check(path.clone())])).await? {
+            Ok(()) => Ok(ZooKeeperEvent::Checked),
+            Err(Refusal { code: Code::NoNode, .. }) => Ok(ZooKeeperEvent::Missing),
+            Err(Refusal { code, .. }) => Err(Failed { doing: "check", path, error: CallError::Refused(code) }),
+        }
+    }
+
+    async fn list(&self) -> Result<ZooKeeperEvent, Failed> {
+        match self.call("list the candidates of", &self.path, &Children { path: self.path.clone() }).await {
+            Ok(names) => Ok(ZooKeeperEvent::Listed(names)),
+            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Ok(ZooKeeperEvent::Missing),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    /// A znode, if it is there.
+    async fn read(&self, path: &str, watch: bool) -> Result<Option<Node>, Failed> {
+        match self.call("read", path, &Read { path: path.to_owned(), watch }).await {
+            Ok(node) => Ok(Some(node)),
+            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Ok(None),
+            Err(failed) => Err(failed),
+        }
+    }
+
+    async fn call<R: Request>(&self, doing: &'static str, path: &str, request: &R) -> Result<R::Reply, Failed> {
+        self.client.call(request).await.map_err(|error| Failed { doing, path: path.to_owned(), error })
+    }
+
+    fn child(&self, name: &str) -> String {
+        format!("{}/{name}", self.path)
+    }
+
+    /// What a call that went wrong means.
+    fn judge(&self, Failed { doing, path, error }: Failed) -> Result<ZooKeeperEvent, StoreError> {
+        let source = match error {
+            CallError::NotSent | CallError::Unknown(_) => return Err(StoreError::Unreachable(Box::new(error))),
+            CallError::Refused(Code::SessionExpired) => return Ok(ZooKeeperEvent::Expired),
+            CallError::Refused(code) => code,
+        };
+        let remedy = match source {
+            Code::NoNode if !self.chroot.is_empty() => {
+                "the path behind the servers' ports (chroot) must be there: create it, or leave it out"
+            }
+            Code::NoAuth => {
+                "candidates must be let read, create and delete there: pass their credentials by --zookeeper-auth-file"
+            }
+            Code::AuthRequired | Code::AuthFailed | Code::InvalidAccess => {
+                "pass credentials that the servers know by --zookeeper-auth-file"
+            }
+            Code::QuotaExceeded => "raise the quota on the path, or clear what fills it",
+            Code::NoNode
+            | Code::NodeExists
+            | Code::BadVersion
+            | Code::NotEmpty
+            | Code::ParentIsEphemeral
+            | Code::Unimplemented
+            | Code::SessionExpired
+            | Code::SessionMoved
+            | Code::Other(_) => "see the servers' logs, or choose another --zookeeper-path",
+        };
+        Err(StoreError::Refused(Box::new(RefusedCall { doing, path, remedy, source })))
+    }
+}
+
+impl Store<ZooKeeper> for ZooKeeperStore {
+    async fn perform(&self, request: ZooKeeperRequest) -> Result<ZooKeeperEvent, StoreError> {
+        let owner = |node: &Node| node.owner.map(SessionId);
+        let called = match request {
+            ZooKeeperRequest::Begin { timeout } => return self.connect(Session::New, timeout).await,
+            ZooKeeperRequest::Resume { timeout } => return self.connect(Session::Same, timeout).await,
+            ZooKeeperRequest::Close => {
+                let closed = self.client.close().await.map(|()| ZooKeeperEvent::Closed);
+                closed.map_err(|error| Failed { doing: "close the session of", path: self.path.clone(), error })
+            }
+            ZooKeeperRequest::MakePath => self.make_path().await,
+            ZooKeeperRequest::Join { prefix, identity } => self.join(&prefix, &identity).await,
+            ZooKeeperRequest::List => self.list().await,
+            ZooKeeperRequest::Look { name } => self.read(&self.child(&name), true).await.map(|node| match node {
+                Some(node) => ZooKeeperEvent::Found { owner: owner(&node) },
+                None => ZooKeeperEvent::Missing,
+            }),
+            ZooKeeperRequest::Check { name } => self.check(&name).await,
+            ZooKeeperRequest::ReadLeader => self.read(&leader_path(&self.path), false).await.map(|node| {
+                ZooKeeperEvent::Leader(node.map(|node| Acknowledgement {
+                    owner: owner(&node),
+                    text: String::from_utf8_lossy(&node.data).into_owned(),
+                }))
+            }),
+            ZooKeeperRequest::Acknowledge { name, text, replaces } => self.acknowledge(&name, text, replaces).await,
+        };
+        called.or_else(|failed| self.judge(failed))
+    }
+
+    async fn next_event(&self) -> ZooKeeperEvent {
+        match self.client.next_news().await {
+            News::Fired => ZooKeeperEvent::Fired,
+            News::Lost(why) => {
+                tracing::debug!("no longer connected to {}: {why}", self.place());
+                ZooKeeperEvent::Disconnected
+            }
+        }
+    }
+
+    fn place(&self) -> String {
+        let servers = self.servers.strip_suffix(&self.chroot).unwrap_or(&self.servers);
+        format!("ZooKeeper {servers}{}", self.path)
+    }
+}
