@@ -44,7 +44,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-pub(crate) use store::{Files, Leases, Store, over_every_store};
+pub(crate) use store::{Files, Leases, Store, Znodes, over_every_record, over_every_store};
 pub(crate) use strace::Delay;
 use tempfile::TempDir;
 pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string};

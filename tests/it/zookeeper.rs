@@ -1,3 +1,5 @@
 //! The ZooKeeper backend, and the client that it stands on, against real servers and real ensembles.
 
+mod candidates;
 mod client;
+mod servers;

@@ -1,9 +1,9 @@
 //! A record that others have damaged, replaced or removed.
 
-use crate::rig::{ELECTION, NOISE, Rig, Store, Timing, over_every_store, throughout};
+use crate::rig::{ELECTION, NOISE, Rig, Store, Timing, over_every_record, throughout};
 use std::fs;
 
-over_every_store! {
+over_every_record! {
     a_follower_waits_out_a_deleted_record,
 }
 

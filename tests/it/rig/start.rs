@@ -25,7 +25,7 @@ pub(crate) struct Start<'a, S: Store = Files> {
 impl<'a, S: Store> Start<'a, S> {
     pub(crate) fn new(rig: &'a Rig<S>, name: &str) -> Self {
         let timing = rig.timing;
-        let flags = BTreeMap::from(rig.store.flags());
+        let flags = rig.store.flags();
         let start = Self { rig, name: name.to_owned(), unasked: false, pod: None, flags };
         start
             .flag("--election", ELECTION)

@@ -5,11 +5,14 @@
 
 mod files;
 mod leases;
+mod znodes;
 
 use super::Timing;
 pub(crate) use files::Files;
 pub(crate) use leases::Leases;
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
+pub(crate) use znodes::Znodes;
 
 /// Elections, somewhere.
 pub(crate) trait Store: Send + Sync {
@@ -26,7 +29,7 @@ pub(crate) trait Store: Send + Sync {
     fn fresh() -> Self;
 
     /// The flags that lead a candidate here.
-    fn flags(&self) -> [(&'static str, String); 2];
+    fn flags(&self) -> BTreeMap<&'static str, String>;
 
     /// The identity in the record of an election; empty when it was released or is not there.
     fn holder(&self, election: &str) -> String;
@@ -40,6 +43,20 @@ pub(crate) trait Store: Send + Sync {
 
 /// Makes each of these stories a test over every store.
 macro_rules! over_every_store {
+    ($($story:ident),* $(,)?) => {
+        crate::rig::over_every_record!($($story),*);
+
+        mod over_znodes {
+            $(#[test]
+            fn $story() {
+                super::$story::<crate::rig::Znodes>();
+            })*
+        }
+    };
+}
+
+/// Makes each of these stories a test over every store that keeps a record.
+macro_rules! over_every_record {
     ($($story:ident),* $(,)?) => {
         mod over_files {
             $(#[test]
@@ -56,6 +73,7 @@ macro_rules! over_every_store {
         }
     };
 }
+pub(crate) use over_every_record;
 pub(crate) use over_every_store;
 
 impl Timing {

@@ -112,6 +112,11 @@ impl Ensemble {
         connect_string(self.members.iter().map(Member::address))
     }
 
+    /// Whether a server serves its clients.
+    pub(crate) fn is_serving(&self, at: usize) -> bool {
+        self.members[at].mode().is_some()
+    }
+
     /// Who leads the servers, once somebody does.
     pub(crate) fn leader(&self) -> usize {
         let leads = |member: &Member| member.mode().is_some_and(|mode| mode == "leader");

@@ -3,6 +3,7 @@
 use super::{Store, Timing};
 use crate::rig::{NOISE, folder_in_memory};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -81,9 +82,9 @@ impl Store for Files {
         Self::within(folder_in_memory())
     }
 
-    fn flags(&self) -> [(&'static str, String); 2] {
+    fn flags(&self) -> BTreeMap<&'static str, String> {
         let directory = self.directory.to_str().expect("the paths of the rig are UTF-8");
-        [("--backend", "file".to_owned()), ("--directory", directory.to_owned())]
+        BTreeMap::from([("--backend", "file".to_owned()), ("--directory", directory.to_owned())])
     }
 
     fn holder(&self, election: &str) -> String {

@@ -4,6 +4,7 @@ use super::{Store, Timing};
 use crate::rig::{Account, ApiServer, Namespace};
 use crate::rig::{ELECTION, ELECTIONS, NOISE};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
@@ -49,8 +50,8 @@ impl Store for Leases {
         Self::on(ApiServer::shared())
     }
 
-    fn flags(&self) -> [(&'static str, String); 2] {
-        [("--backend", "lease".to_owned()), ("--kubeconfig", self.account.access.kubeconfig_path())]
+    fn flags(&self) -> BTreeMap<&'static str, String> {
+        BTreeMap::from([("--backend", "lease".to_owned()), ("--kubeconfig", self.account.access.kubeconfig_path())])
     }
 
     fn holder(&self, election: &str) -> String {

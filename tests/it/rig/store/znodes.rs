@@ -1,0 +1,86 @@
+//! A part of the tree of ZooKeeper servers (chroot), where candidates stand in line by their znodes.
+
+use super::{Store, Timing};
+use crate::rig::NOISE;
+use crate::rig::zookeeper::{Admin, Ensemble};
+use baton::zookeeper::requests::Node;
+use std::collections::BTreeMap;
+use std::thread;
+use std::time::{Duration, SystemTime};
+use uuid::Uuid;
+
+/// A bystander who looks again and again must not be what keeps the servers busy.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+
+pub(crate) struct Znodes {
+    pub(crate) admin: Admin,
+    servers: String,
+    chroot: String,
+}
+
+impl Znodes {
+    /// On these servers, reached at an address of the test's own choice.
+    pub(crate) fn on(ensemble: &Ensemble, servers: &str) -> Self {
+        let admin = ensemble.admin();
+        let chroot = admin.create(&format!("/{}", Uuid::new_v4()), "").expect("the name is new");
+        Self { admin, servers: servers.to_owned(), chroot }
+    }
+
+    /// The path of an election.
+    pub(crate) fn path(&self, election: &str) -> String {
+        format!("{}/baton/{election}", self.chroot)
+    }
+
+    /// The paths of the candidates of an election, in their order.
+    pub(crate) fn line(&self, election: &str) -> Vec<String> {
+        thread::sleep(BETWEEN_LOOKS);
+        let path = self.path(election);
+        let mut names = self.admin.children(&path).unwrap_or_default();
+        names.sort_by_key(|name| name[name.len().saturating_sub(10)..].to_owned());
+        names.iter().map(|name| format!("{path}/{name}")).collect()
+    }
+
+    fn first(&self, election: &str) -> Option<(String, Node)> {
+        let first = self.line(election).into_iter().next()?;
+        let node = self.admin.read(&first).ok()?;
+        Some((first, node))
+    }
+}
+
+impl Store for Znodes {
+    const FAST: Timing = Timing::of_ms(6000, 4000, 500, 500);
+    const CALM: Timing = Timing::of_ms(9000, 6000, 1000, 1000);
+    const SLOW: Timing = Timing::of_ms(10_000, 6000, 2000, 1000);
+    /// Every request is work for a server too, which ends sessions in steps of its tick.
+    const NOISE: Duration = NOISE.saturating_mul(2);
+
+    /// On the server that all tests share.
+    fn fresh() -> Self {
+        let shared = Ensemble::shared();
+        Self::on(shared, &shared.connect_string())
+    }
+
+    fn flags(&self) -> BTreeMap<&'static str, String> {
+        BTreeMap::from([
+            ("--backend", "zookeeper".to_owned()),
+            ("--zookeeper-servers", format!("{}{}", self.servers, self.chroot)),
+            ("--zookeeper-tick-time", "500ms".to_owned()),
+        ])
+    }
+
+    fn holder(&self, election: &str) -> String {
+        let first = self.first(election);
+        first.map(|(_, node)| String::from_utf8_lossy(&node.data).into_owned()).unwrap_or_default()
+    }
+
+    /// When a session was last heard of is not to be seen from outside, so nothing is asked of the wait. The judge looks at
+    /// the promises all the same.
+    fn written(&self, _election: &str) -> SystemTime {
+        SystemTime::UNIX_EPOCH
+    }
+
+    fn remove(&self, election: &str) {
+        let (first, _) = self.first(election).expect("somebody is there");
+        self.admin.delete(&first).expect("it is there");
+    }
+}
