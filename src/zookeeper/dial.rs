@@ -24,9 +24,9 @@ const LONGEST_FIRST_FRAME: i32 = 64 << 10;
 pub type Stream = Box<dyn Duplex>;
 
 /// Both directions of a connection.
-pub trait Duplex: AsyncRead + AsyncWrite + Unpin {}
+pub trait Duplex: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Duplex for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send> Duplex for S {}
 
 /// What to say to every server.
 #[derive(Debug)]

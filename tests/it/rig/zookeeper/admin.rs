@@ -1,23 +1,29 @@
-//! Somebody who may look at everything in ZooKeeper servers, and spoil it: each time with a session of its own.
+//! Somebody who may look at everything in ZooKeeper servers, and spoil it.
 
+use super::super::judge::lock;
 use baton::zookeeper::client::{CallError, Client, Session};
 use baton::zookeeper::dial::Dialer;
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
 use baton::zookeeper::servers::Servers;
 use baton::zookeeper::wire::{Code, Request};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
+use tokio::runtime::Runtime;
 
 /// How long a server may take that is there.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Admin {
-    servers: Servers,
+    here: Mutex<(Runtime, Client)>,
 }
 
 impl Admin {
     pub(super) fn of(servers: &str) -> Self {
-        Self { servers: servers.parse().expect("the rig writes them well") }
+        let servers: Servers = servers.parse().expect("the rig writes them well");
+        let client = Client::new(&servers, Dialer { tls: None, credentials: Vec::new() });
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
+        Self { here: Mutex::new((runtime, client)) }
     }
 
     pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Code> {
@@ -47,18 +53,22 @@ impl Admin {
         called.expect("the servers let the administrator in")
     }
 
+    /// With a new session where there is none any more.
     fn call_here<R: Request>(&self, request: &R) -> Result<R::Reply, Code> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
+        let here = lock(&self.here);
+        let (runtime, client) = &*here;
         runtime.block_on(async {
-            let client = Client::new(&self.servers, Dialer { tls: None, credentials: Vec::new() });
-            client.connect(Session::New, PATIENCE, PATIENCE).await.expect("a server grants a session");
-            let result = match client.call(request).await {
-                Ok(reply) => Ok(reply),
-                Err(CallError::Refused(code)) => Err(code),
-                Err(error @ (CallError::NotSent | CallError::Unknown(_))) => panic!("no answer: {error:?}"),
-            };
-            client.close().await.expect("the connection lives");
-            result
+            for _ in 0..5 {
+                match client.call(request).await {
+                    Ok(reply) => return Ok(reply),
+                    Err(CallError::Refused(code)) if code != Code::SessionExpired => return Err(code),
+                    Err(CallError::Refused(_) | CallError::NotSent | CallError::Unknown(_)) => {
+                        let connected = client.connect(Session::New, PATIENCE, PATIENCE).await;
+                        connected.expect("a server grants a session");
+                    }
+                }
+            }
+            panic!("the servers lose every connection");
         })
     }
 }
