@@ -6,7 +6,7 @@
 #   docker build --platform linux/arm64 .   for the other architecture: amd64 and arm64 are known
 #
 # Where no registry can be reached, BUILDER names a local image with Rust, gcc and ca-certificates.
-ARG BUILDER=docker.io/library/rust:1.95.0-slim-bookworm
+ARG BUILDER=rust:1.95.0-slim-bookworm
 
 # Of the machine that builds, always: for another architecture it compiles across, which emulation would take an hour for.
 FROM --platform=${BUILDPLATFORM} ${BUILDER} AS build

@@ -5,6 +5,9 @@ CARGO_DENY_VERSION := 0.20.2
 # Tools that the checks need are installed here, not into the user's home.
 TOOLS := $(CURDIR)/.cache/tools
 
+# Most tests wait for real clocks: more at once than there are processors.
+TEST_THREADS ?= 6
+
 # The container engine, docker or podman, and where images belong: `localhost` is nobody's registry, so that nothing of
 # that name is ever pulled from a stranger.
 ENGINE ?= docker
@@ -24,7 +27,7 @@ run: ## Three candidates of one election on this machine, live in the terminal
 
 test: setup check ## Everything that must hold: checks, unit tests, real processes
 	$(CARGO) test --locked --no-default-features --lib
-	$(CARGO) test --locked --lib --bins --examples --test it
+	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
 
 check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check

@@ -59,7 +59,7 @@ pub enum ConfigError {
     NoAuthority,
     /// The durations do not go together with ZooKeeper's sessions.
     #[error("{0}; these would pass: {1}")]
-    Session(SessionTooShort, Flags),
+    Session(Box<SessionTooShort>, Flags),
     /// Not a duration.
     #[error("--{flag} {text:?} is not a duration: write it like 15s, 500ms or 1m30s")]
     Duration {

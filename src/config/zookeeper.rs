@@ -5,7 +5,7 @@
 use super::{ConfigError, ElectionName, Flags, Mistakes, typed};
 use crate::cli::{Settings, Surroundings};
 use crate::election::timing::Timing;
-use crate::election::zookeeper::timing::SessionTiming;
+use crate::election::zookeeper::timing::{SessionTiming, SessionTooShort};
 use crate::zookeeper::servers::{Servers, check_path};
 use crate::zookeeper::tls::{OwnFiles, TlsFiles};
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub(super) fn place(
     let tick = mistakes.duration("zookeeper-tick-time", typed(settings.zookeeper_tick_time.as_ref()));
     let tick = tick.unwrap_or(Duration::from_secs(2));
     let timing = timing.and_then(|timing| {
-        let wrong = |error| ConfigError::Session(error, Flags::new(error.remedy));
+        let wrong = |error: SessionTooShort| ConfigError::Session(Box::new(error), Flags::new(error.remedy));
         SessionTiming::new(*timing, tick).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()
     });
     let tls = mistakes.keep(tls(settings));
