@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
-/// Flags that are no settings of the chart: it sets them itself, a Pod has no use for them, or its ports and its
-/// volume go with them.
-const NO_SETTINGS: [&str; 11] = [
+/// Flags that are no settings of the chart: it sets them itself, a Pod has no use for them, its ports and its volume
+/// go with them, or they are another backend's than the one that the chart grants rights for.
+const NO_SETTINGS: [&str; 18] = [
     "backend",
     "context",
     "directory",
@@ -20,6 +20,13 @@ const NO_SETTINGS: [&str; 11] = [
     "on-lost",
     "probe-listen",
     "state-directory",
+    "zookeeper-auth-file",
+    "zookeeper-ca-file",
+    "zookeeper-cert-file",
+    "zookeeper-key-file",
+    "zookeeper-path",
+    "zookeeper-servers",
+    "zookeeper-tick-time",
 ];
 
 #[test]
