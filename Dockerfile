@@ -19,7 +19,8 @@ RUN case "${TARGETARCH}" in \
     echo "${cpu}-unknown-linux-gnu" > /target; \
     test -d "$(rustc --print sysroot)/lib/rustlib/$(cat /target)/lib" || rustup target add "$(cat /target)" || exit; \
     command -v "${cpu}-linux-gnu-gcc" \
-    || { apt-get update && apt-get install -y --no-install-recommends "gcc-$(echo "${cpu}" | tr _ -)-linux-gnu"; }
+    || { apt-get update && apt-get install -y --no-install-recommends \
+           "gcc-$(echo "${cpu}" | tr _ -)-linux-gnu" "libc6-dev-${TARGETARCH}-cross"; }
 
 # A binary that needs no library of the image it runs in. The target is named even where it is the builder's own, so that
 # build scripts, which have to be dynamic, are not linked that way too.

@@ -46,7 +46,11 @@ image: ## The images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, 
 # $(1) the image's name, $(2) what else the build is told.
 build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
-	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) $(if $(PLATFORM),--platform $(PLATFORM)) .
+	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) \
+	  $(if $(PLATFORM),--platform $(PLATFORM) --build-arg BUILDPLATFORM=linux/$(HERE)) .
+
+# This machine's architecture, as images name it: podman 4 does not tell a Dockerfile.
+HERE = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
 
 e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE=, ARGS=a test's name
 	ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION) \
