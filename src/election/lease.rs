@@ -18,6 +18,7 @@
 //! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label.
 //! * Another's lease counts from when we received a record that had changed, over the duration in that record, and
 //!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
+//! * A read that was under way when newer news came in is asked again: it may have been done before them.
 //! * Nobody takes over on a notice alone: patience, then a read, then the conditional write.
 //! * Who has sent a release claims nothing any more, whatever becomes of it.
 
@@ -88,6 +89,8 @@ enum Knowledge {
 struct InFlight {
     request: LeaseRequest,
     sent: Instant,
+    /// News came in meanwhile that a read may have been too early for.
+    is_overtaken: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +165,12 @@ impl Lease {
         self.seen.as_ref()?.snapshot()
     }
 
+    /// Whether what was read is older than the newest record that we know.
+    fn is_older(&self, read: Option<&Snapshot>) -> bool {
+        let number = read.map(|read| read.version.number);
+        self.held().is_some_and(|held| number < Some(held.version.number))
+    }
+
     /// From when on the record may be taken: at once when it is ours without a claim.
     fn free_at(&self) -> Instant {
         match &self.seen {
@@ -191,11 +200,14 @@ impl Election for Lease {
             return self.noticed(snapshot, now);
         }
         // A reply to nothing is a driver's mistake that must not become a claim.
-        let Some(InFlight { request, sent }) = self.in_flight.take() else { return };
+        let Some(InFlight { request, sent, is_overtaken }) = self.in_flight.take() else { return };
         match (&request, event) {
+            (LeaseRequest::Read, LeaseEvent::Read(read)) if is_overtaken && self.is_older(read.as_ref()) => {
+                self.read_at = now;
+            }
             (LeaseRequest::Read, LeaseEvent::Read(snapshot)) => self.read(snapshot, now),
             (LeaseRequest::Write(write), LeaseEvent::Applied(snapshot)) => self.applied(write, snapshot, sent, now),
-            (LeaseRequest::Write(_), LeaseEvent::Conflict) => self.conflict(now),
+            (LeaseRequest::Write(write), LeaseEvent::Conflict) => self.conflict(write, now),
             // A reply of another kind than the request says as little as none.
             (LeaseRequest::Read, LeaseEvent::Applied(_) | LeaseEvent::Conflict)
             | (LeaseRequest::Write(_), LeaseEvent::Read(_))
@@ -220,7 +232,7 @@ impl Election for Lease {
         {
             self.role = Role::Releasing { token: claim.token(), reason, may_be_done: false };
         }
-        self.in_flight = Some(InFlight { request: request.clone(), sent: now });
+        self.in_flight = Some(InFlight { request: request.clone(), sent: now, is_overtaken: false });
         Some(request)
     }
 

@@ -86,14 +86,15 @@ impl Lease {
         self.follow_unless_held(now);
     }
 
-    pub(super) fn conflict(&mut self, now: Instant) {
+    pub(super) fn conflict(&mut self, write: &Write, now: Instant) {
+        let is_overtaken = self.held().map(|held| &held.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
             // The winner's record came in while our write was on its way.
-            (Role::Following { .. }, Knowledge::Noted) => return,
+            (Role::Following { .. }, Knowledge::Noted) if is_overtaken => return,
             // A lost race: the watch brings the winner, and a thousand losers need not ask.
             (Role::Following { .. }, Knowledge::Fresh) => now + self.timing.retry_period(),
             // A conflict that follows on a write of unknown outcome may be with ourselves.
-            (Role::Following { .. }, Knowledge::Doubtful | Knowledge::Contradicted)
+            (Role::Following { .. }, Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted)
             | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => now,
         };
         self.knowledge = Knowledge::Contradicted;
@@ -130,9 +131,9 @@ impl Lease {
             Role::Unknown | Role::Releasing { .. } => {}
             Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => self.suspect(now),
             // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
-            Role::Leading { .. } => self.observe(Some(snapshot), now),
+            Role::Leading { .. } => self.observe_news(snapshot, now),
             Role::Following { .. } => {
-                self.observe(Some(snapshot), now);
+                self.observe_news(snapshot, now);
                 self.knowledge = Knowledge::Noted;
                 self.follow_unless_held(now);
             }
@@ -145,6 +146,13 @@ impl Lease {
         if let Role::Leading { .. } = self.role {
             self.knowledge = Knowledge::Contradicted;
         }
+    }
+
+    fn observe_news(&mut self, snapshot: Snapshot, now: Instant) {
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.is_overtaken = true;
+        }
+        self.observe(Some(snapshot), now);
     }
 
     fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
