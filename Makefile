@@ -7,6 +7,9 @@ TOOLS := $(CURDIR)/.cache/tools
 
 # Most tests wait for real clocks: more at once than there are processors.
 TEST_THREADS ?= 6
+# Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
+# each other.
+CROWDS := process::crowd lease::peers
 
 # The container engine, docker or podman, and where images belong: `localhost` is nobody's registry, so that nothing of
 # that name is ever pulled from a stranger.
@@ -27,7 +30,8 @@ run: ## Three candidates of one election on this machine, live in the terminal
 
 test: setup check ## Everything that must hold: checks, unit tests, real processes
 	$(CARGO) test --locked --no-default-features --lib
-	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
+	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
+	$(CARGO) test --locked --test it -- --test-threads=1 $(CROWDS)
 
 check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check

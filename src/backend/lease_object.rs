@@ -71,12 +71,14 @@ pub(super) fn written(
     object
 }
 
-/// The present time, or one beside it where the record says the same already: each renewal has to show, also while a
-/// wall clock stands still.
+/// The present time, or the next after the one that the record says, where the wall clock has not got past that one: every
+/// renewal has to show, and to differ from each before it, for a reader may miss some. A time far ahead is not followed:
+/// it is a stranger's, or that of a clock that was put right.
 fn after(before: Option<&str>, wall: SystemTime) -> String {
-    let written = |time| humantime::format_rfc3339_micros(time).to_string();
-    let now = written(wall);
-    if before == Some(now.as_str()) { written(wall + Duration::from_micros(1)) } else { now }
+    let before = before.and_then(|text| humantime::parse_rfc3339(text).ok());
+    let next = before.and_then(|before| before.checked_add(Duration::from_micros(1)));
+    let is_near = |next: &SystemTime| next.duration_since(wall).is_ok_and(|ahead| ahead < Duration::from_mins(1));
+    humantime::format_rfc3339_micros(next.filter(is_near).unwrap_or(wall)).to_string()
 }
 
 /// Whole seconds are all that a Lease knows: rounded up, so that the others wait no less than we count on.
@@ -142,9 +144,20 @@ mod tests {
 
     #[test]
     fn every_renewal_shows_even_while_the_wall_clock_stands_still() {
-        let base = lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
-        let object = written(Some(&base), "orders", &resource(), &renewal(), SystemTime::UNIX_EPOCH);
-        assert_eq!(object.data["spec"]["renewTime"], "1970-01-01T00:00:00.000001Z");
+        let mut object = lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
+        for expected in ["1970-01-01T00:00:00.000001Z", "1970-01-01T00:00:00.000002Z", "1970-01-01T00:00:00.000003Z"] {
+            object = written(Some(&object), "orders", &resource(), &renewal(), SystemTime::UNIX_EPOCH);
+            assert_eq!(object.data["spec"]["renewTime"], expected);
+        }
+    }
+
+    #[test]
+    fn a_time_that_is_no_clocks_is_not_carried_on() {
+        for strange in ["9999-12-31T23:59:59.999999Z", "1970-01-01T00:01:00.000000Z", "yesterday"] {
+            let base = lease(&json!({ "holderIdentity": "a", "renewTime": strange }));
+            let object = written(Some(&base), "orders", &resource(), &renewal(), SystemTime::UNIX_EPOCH);
+            assert_eq!(object.data["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
+        }
     }
 
     #[test]

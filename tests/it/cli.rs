@@ -50,7 +50,7 @@ fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
     let (code, _, errors) =
         run(baton(&["run", "--election=orders", "--backend=lease", "--kubeconfig"]).arg(kubeconfig.path()));
     assert_eq!(code, 2);
-    assert!(errors.contains("names the proxy http://proxy:3128/") && errors.contains("take proxy-url out"), "{errors}");
+    assert!(errors.contains("not through http://proxy:3128/") && errors.contains("take proxy-url out"), "{errors}");
 }
 
 #[test]

@@ -15,7 +15,9 @@ use tokio::runtime::Runtime;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 pub(crate) struct Admin {
-    here: Mutex<(Runtime, Client)>,
+    /// There until the end.
+    runtime: Option<Runtime>,
+    client: Mutex<Client>,
 }
 
 impl Admin {
@@ -23,7 +25,7 @@ impl Admin {
         let servers: Servers = servers.parse().expect("the rig writes them well");
         let client = Client::new(&servers, Dialer { tls: None, credentials: Vec::new() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
-        Self { here: Mutex::new((runtime, client)) }
+        Self { runtime: Some(runtime), client: Mutex::new(client) }
     }
 
     pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Code> {
@@ -55,9 +57,8 @@ impl Admin {
 
     /// With a new session where there is none any more.
     fn call_here<R: Request>(&self, request: &R) -> Result<R::Reply, Code> {
-        let here = lock(&self.here);
-        let (runtime, client) = &*here;
-        runtime.block_on(async {
+        let client = lock(&self.client);
+        self.runtime.as_ref().expect("this is not the end").block_on(async {
             for _ in 0..5 {
                 match client.call(request).await {
                     Ok(reply) => return Ok(reply),
@@ -70,5 +71,12 @@ impl Admin {
             }
             panic!("the servers lose every connection");
         })
+    }
+}
+
+/// Without waiting, since the test may be inside a runtime, which must not wait for another's end.
+impl Drop for Admin {
+    fn drop(&mut self) {
+        self.runtime.take().expect("this is the only end").shutdown_background();
     }
 }

@@ -1,7 +1,7 @@
 //! Whom servers let in, and what access lists do: digest, SASL, TLS.
 
 use super::{PATIENCE, T, begin, create, own_path, read, run};
-use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
+use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings, wait_for};
 use baton::zookeeper::client::{CallError, Client, Session};
 use baton::zookeeper::credentials::Credential;
 use baton::zookeeper::dial::Dialer;
@@ -9,7 +9,7 @@ use baton::zookeeper::requests::{Access, Create, Kind};
 use baton::zookeeper::tls::{OwnFiles, TlsFiles};
 use baton::zookeeper::wire::Code;
 use std::fs;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use tempfile::TempDir;
 
 fn client(servers: &str, credentials: &str) -> Client {
@@ -106,6 +106,7 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
             ..Settings::default()
         });
         let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
+        wait_for(PATIENCE, "the secure port is open", || TcpStream::connect(secure).ok());
         let proxy = Proxy::to(secure);
         let by_name = format!("localhost:{}", proxy.address().port());
         let connect = async |servers: &str, authority: &str, own: Option<&str>| {
