@@ -11,6 +11,9 @@ TEST_THREADS ?= 6
 # each other.
 CROWDS := process::crowd lease::peers
 
+# What `make run` holds its election in.
+BACKEND ?= file
+
 # The container engine, docker or podman, and where images belong: `localhost` is nobody's registry, so that nothing of
 # that name is ever pulled from a stranger.
 ENGINE ?= docker
@@ -24,9 +27,12 @@ REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Three candidates of one election on this machine, live in the terminal
+run: ## Three candidates of one election on this machine, live in the terminal; BACKEND=zookeeper
+	$(if $(filter file zookeeper,$(BACKEND)),,$(error BACKEND is file or zookeeper, and not '$(BACKEND)'))
+	$(if $(filter zookeeper,$(BACKEND)),$(call need,java mvn))
+	$(if $(filter zookeeper,$(BACKEND)),tests/zookeeper/fetch.sh)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
-	@target/debug/examples/demo $(ARGS)
+	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
 test: setup check ## Everything that must hold: checks, unit tests, real processes
 	$(CARGO) test --locked --no-default-features --lib
@@ -61,12 +67,15 @@ e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE
 	  tests/e2e/run.sh $(ARGS)
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
-	@for tool in curl python3 go java mvn node setpriv strace unshare; do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
-	done
+	$(call need,curl python3 go java mvn node setpriv strace unshare)
 	tests/kubernetes/build.sh
 	tests/charts/build.sh
 	tests/zookeeper/fetch.sh
+
+# $(1) the programs that have to be there.
+need = @for tool in $(1); do \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
+	done
 
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_DENY_VERSION) cargo-deny

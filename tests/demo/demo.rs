@@ -50,6 +50,10 @@ pub(crate) enum Failure {
     NoLedger(String),
     #[error("the ledger ended ({0}), which it never does by itself")]
     LedgerEnded(ExitStatus),
+    #[error("the ZooKeeper server does not serve: {0}")]
+    NotServing(String),
+    #[error("the ZooKeeper server ended ({0}), which it never does by itself")]
+    ServerEnded(ExitStatus),
     #[error("the demo cannot go on")]
     Io(#[from] io::Error),
     #[error("a task of the demo ended in a fault of ours")]
@@ -64,9 +68,10 @@ pub(crate) async fn run(plan: Plan, programs: Programs) -> Result<Journal, Failu
     let mut stage = Stage { programs, ledger_url: String::new(), updates: updates.clone() };
     let ledger = stage.start(stage.programs.ledger(), Source::Ledger)?;
     stage.ledger_url = announced(&mut inbox).await?;
+    let server = start_server(&stage, &mut inbox).await?;
     watch_all(&mut tasks, &stage);
 
-    let mut demo = Demo::new(plan, stage, ledger);
+    let mut demo = Demo::new(plan, stage, ledger, server);
     let mut view = View::open(updates)?;
     let mut ticks = tokio::time::interval(TICK);
     while !demo.is_over {
@@ -89,6 +94,8 @@ struct Demo {
     plan: Plan,
     stage: Stage,
     ledger: Process,
+    /// What the election is held in, where that is a process.
+    server: Option<Process>,
     candidates: Vec<Candidate>,
     journal: Journal,
     events: Events,
@@ -96,7 +103,7 @@ struct Demo {
 }
 
 impl Demo {
-    fn new(plan: Plan, stage: Stage, ledger: Process) -> Self {
+    fn new(plan: Plan, stage: Stage, ledger: Process, server: Option<Process>) -> Self {
         let began = now();
         let mut events = Events::new(began);
         if !stage.programs.has_setpriv {
@@ -105,12 +112,13 @@ impl Demo {
         }
         let candidates = SEATS.into_iter().enumerate();
         let candidates = candidates.map(|(index, seat)| Candidate::new(index, seat, began)).collect();
-        Self { began, plan, stage, ledger, candidates, journal: Journal::default(), events, is_over: false }
+        Self { began, plan, stage, ledger, server, candidates, journal: Journal::default(), events, is_over: false }
     }
 
     fn take(&mut self, update: Update) -> io::Result<()> {
         let now = now();
         match update {
+            Update::Line(Source::ZooKeeper, line) => self.events.tell(now, "server", line),
             Update::Line(Source::Ledger, line) => self.events.tell(now, "ledger", line),
             Update::Line(Source::Candidate(index), line) => {
                 self.candidates[index].hear_baton(&line, now, &mut self.events);
@@ -158,6 +166,11 @@ impl Demo {
         let now = now();
         if let Some(status) = self.ledger.reap(now)? {
             return Err(Failure::LedgerEnded(status));
+        }
+        if let Some(server) = &mut self.server
+            && let Some(status) = server.reap(now)?
+        {
+            return Err(Failure::ServerEnded(status));
         }
         for candidate in &mut self.candidates {
             candidate.step(now, &self.stage, &mut self.events)?;
@@ -230,6 +243,22 @@ async fn announced(inbox: &mut Receiver<Update>) -> Result<String, Failure> {
         Ok(Announcement { listen }) => Ok(format!("http://{listen}")),
         Err(_) => Err(Failure::NoLedger(line)),
     }
+}
+
+/// Starts what the election is held in, if that is a process, and returns once it serves.
+async fn start_server(stage: &Stage, inbox: &mut Receiver<Update>) -> Result<Option<Process>, Failure> {
+    let Some((server, command)) = stage.programs.server() else {
+        return Ok(None);
+    };
+    let mut process = stage.start(command, Source::ZooKeeper)?;
+    if server.serves(&mut process, now).await? {
+        return Ok(Some(process));
+    }
+    let mut said = vec![];
+    while let Ok(Update::Line(Source::ZooKeeper, line)) = inbox.try_recv() {
+        said.push(line);
+    }
+    Err(Failure::NotServing(if said.is_empty() { "it said nothing".to_owned() } else { said.join("\n") }))
 }
 
 fn watch_all(tasks: &mut JoinSet<()>, stage: &Stage) {

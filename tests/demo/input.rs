@@ -18,6 +18,7 @@ pub(crate) enum Update {
 /// Whose output a line is.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
+    ZooKeeper,
     Ledger,
     Candidate(usize),
     Application(usize),

@@ -23,10 +23,11 @@ mod process;
 mod programs;
 mod scene;
 mod screen;
+mod zookeeper;
 
 use crate::demo::{Failure, Plan};
 use crate::onlooker::Journal;
-use crate::programs::{ELSEWHERE, Programs};
+use crate::programs::{Backend, ELSEWHERE, Programs};
 use clap::Parser;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -38,6 +39,9 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "demo")]
 struct Cli {
+    /// In what the election is held
+    #[arg(long, value_name = "NAME", default_value = "file")]
+    backend: Backend,
     /// End after so many seconds
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<Duration>,
@@ -48,23 +52,28 @@ struct Cli {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
-    let Cli { seconds, kill_after } = Cli::parse();
-    match demo(Plan { end_after: seconds, kill_after }).await {
+    let Cli { backend, seconds, kill_after } = Cli::parse();
+    match demo(backend, Plan { end_after: seconds, kill_after }).await {
         Ok(journal) if journal.conflicts == 0 => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(failure) => {
             complain(&failure);
             match failure {
                 Failure::NotReady(_) => ExitCode::from(2),
-                Failure::NoLedger(_) | Failure::LedgerEnded(_) | Failure::Io(_) | Failure::Task(_) => ExitCode::FAILURE,
+                Failure::NoLedger(_)
+                | Failure::LedgerEnded(_)
+                | Failure::NotServing(_)
+                | Failure::ServerEnded(_)
+                | Failure::Io(_)
+                | Failure::Task(_) => ExitCode::FAILURE,
             }
         }
     }
 }
 
-async fn demo(plan: Plan) -> Result<Journal, Failure> {
+async fn demo(backend: Backend, plan: Plan) -> Result<Journal, Failure> {
     let directory = tempfile::Builder::new().prefix("baton-demo-").tempdir()?;
-    let programs = Programs::find(directory.path())?;
+    let programs = Programs::find(backend, directory.path())?;
     writeln!(io::stdout(), "In another terminal, try: {ELSEWHERE}")?;
     let journal = demo::run(plan, programs).await?;
     writeln!(io::stdout(), "The ledger's journal: {journal}")?;

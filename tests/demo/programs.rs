@@ -1,6 +1,8 @@
 //! The command line of everything that the demo starts, and in one place the flags of the election.
 
 use crate::process;
+use crate::zookeeper::{NoServer, Server};
+use clap::ValueEnum;
 use humantime::format_duration;
 use std::env;
 use std::io;
@@ -34,13 +36,29 @@ impl Seat {
     }
 }
 
+/// In what the election is held.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum Backend {
+    /// Files in a temporary directory
+    File,
+    /// A ZooKeeper server of the demo's own
+    #[value(name = "zookeeper")]
+    ZooKeeper,
+}
+
 /// Where the programs are, and where the election is held.
 #[derive(Debug)]
 pub(crate) struct Programs {
     baton: PathBuf,
     ledger: PathBuf,
-    directory: PathBuf,
+    place: Place,
     pub(crate) has_setpriv: bool,
+}
+
+#[derive(Debug)]
+enum Place {
+    Directory(PathBuf),
+    ZooKeeper(Server),
 }
 
 /// Why the demo cannot begin.
@@ -52,11 +70,14 @@ pub(crate) enum NotReady {
     PortInUse { name: &'static str, port: u16 },
     #[error("this program cannot find out where it lies, and so not the others; start it with `make run`")]
     NoPath(#[from] io::Error),
+    #[error("there is no ZooKeeper to hold the election in")]
+    NoServer(#[from] NoServer),
 }
 
 impl Programs {
-    /// Finds the programs next to this one, where cargo puts them, and tries the ports.
-    pub(crate) fn find(directory: &Path) -> Result<Self, NotReady> {
+    /// Finds the programs next to this one, where cargo puts them, tries the ports, and sets up in `directory` what the
+    /// election is held in.
+    pub(crate) fn find(backend: Backend, directory: &Path) -> Result<Self, NotReady> {
         let demo = env::current_exe()?;
         let baton = demo.with_file_name("../baton");
         let ledger = demo.with_file_name("ledger");
@@ -66,13 +87,20 @@ impl Programs {
         if let Some(Seat { name, port }) = SEATS.into_iter().find(|seat| in_use(seat.port)) {
             return Err(NotReady::PortInUse { name, port });
         }
-        let directory = directory.to_owned();
-        Ok(Self { baton, ledger, directory, has_setpriv: process::has_setpriv() })
+        let place = match backend {
+            Backend::File => Place::Directory(directory.to_owned()),
+            Backend::ZooKeeper => Place::ZooKeeper(Server::set_up(directory)?),
+        };
+        Ok(Self { baton, ledger, place, has_setpriv: process::has_setpriv() })
     }
 
     /// The flags that say which election it is and where it is held.
     fn election(&self, command: &mut Command) {
-        command.args(["--election=demo", "--backend=file", "--directory"]).arg(&self.directory);
+        command.arg("--election=demo");
+        match &self.place {
+            Place::Directory(directory) => command.args(["--backend=file", "--directory"]).arg(directory),
+            Place::ZooKeeper(server) => command.args(server.flags()),
+        };
     }
 
     pub(crate) fn candidate(&self, seat: Seat) -> Command {
@@ -100,6 +128,18 @@ impl Programs {
         let mut command = self.guarded(&self.ledger);
         command.args(["work", "--name", seat.name]).args(["--sidecar", &seat.url()]).args(["--ledger", ledger]);
         command
+    }
+
+    /// What has to serve before any candidate starts, where something has to.
+    pub(crate) fn server(&self) -> Option<(&Server, Command)> {
+        match &self.place {
+            Place::Directory(_) => None,
+            Place::ZooKeeper(server) => {
+                let mut command = self.guarded(Path::new("java"));
+                command.args(server.arguments());
+                Some((server, command))
+            }
+        }
     }
 
     pub(crate) fn ledger(&self) -> Command {
