@@ -224,10 +224,10 @@ impl<E: Election> Driver<E> {
         self.seat.reporter.request(called.request, outcome, called.took);
         let event = match called.result {
             Ok(event) => {
+                self.seat.vitals.heard();
                 if event.shows_admission() {
                     self.admitted = true;
                     self.refused_since = None;
-                    self.seat.vitals.heard();
                     self.seat.reporter.store_answers();
                 }
                 event

@@ -218,6 +218,9 @@ impl ZooKeeperStore {
             Code::AuthRequired | Code::AuthFailed | Code::InvalidAccess => {
                 "pass credentials that the servers know by --zookeeper-auth-file"
             }
+            Code::EphemeralOnLocalSession => {
+                "let the servers upgrade sessions (localSessionsUpgradingEnabled=true), or keep none to themselves"
+            }
             Code::QuotaExceeded => "raise the quota on the path, or clear what fills it",
             Code::NoNode
             | Code::NodeExists
@@ -227,6 +230,7 @@ impl ZooKeeperStore {
             | Code::Unimplemented
             | Code::SessionExpired
             | Code::SessionMoved
+            | Code::BadArguments
             | Code::Other(_) => "see the servers' logs, or choose another --zookeeper-path",
         };
         Err(StoreError::Refused(Box::new(RefusedCall { doing, path, remedy, source })))

@@ -151,6 +151,12 @@ pub enum Code {
     /// There is no more room for such znodes.
     #[error("a quota is used up")]
     QuotaExceeded,
+    /// Servers that keep sessions to themselves (localSessionsEnabled) have none that a znode could end with.
+    #[error("the session is known to one server only, and ephemeral znodes need one that all know")]
+    EphemeralOnLocalSession,
+    /// It is not what a server would take, as a path with characters that it refuses.
+    #[error("the server refuses the path, or something else of the request's form")]
+    BadArguments,
     /// Everything else, by which nobody can tell what was done.
     #[error("the server's error {0}")]
     Other(i32),
@@ -161,6 +167,7 @@ impl Code {
         Some(match number {
             0 => return None,
             -6 => Self::Unimplemented,
+            -8 => Self::BadArguments,
             -101 => Self::NoNode,
             -102 => Self::NoAuth,
             -103 => Self::BadVersion,
@@ -171,6 +178,7 @@ impl Code {
             -114 => Self::InvalidAccess,
             -115 => Self::AuthFailed,
             -118 => Self::SessionMoved,
+            -120 => Self::EphemeralOnLocalSession,
             -124 => Self::AuthRequired,
             -125 => Self::QuotaExceeded,
             other => Self::Other(other),

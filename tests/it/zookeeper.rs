@@ -2,4 +2,5 @@
 
 mod candidates;
 mod client;
+mod local_sessions;
 mod servers;

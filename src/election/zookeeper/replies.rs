@@ -27,7 +27,8 @@ impl ZooKeeper {
             (Request::Resume { .. }, Event::Connected { session, timeout }) => {
                 self.resumed(session, timeout, sent, now);
             }
-            (Request::Close, Event::Closed) | (_, Event::Expired) => self.session_ended(),
+            (Request::Close, Event::Closed) => self.session_ended(),
+            (_, Event::Expired) => self.expired(request, sent),
             (Request::MakePath, Event::Made) => self.path_is_missing = false,
             (Request::Join { prefix, .. }, Event::Joined { name, czxid }) => self.joined(prefix, name, czxid, now),
             (Request::Join { .. }, Event::Missing) => self.path_is_missing = true,
@@ -76,8 +77,10 @@ impl ZooKeeper {
         let (asked, lag) = (self.timing.asked(), self.timing.lag());
         let (retry_period, call) = (granted.timing.retry_period(), granted.timing.call_timeout());
         let deadline = answers.deadline(sent, asked.renew_deadline(), asked.drift().least_of_ours(*timeout));
-        // A claim that rests on an old answer is soon to rest on this one.
-        let is_short = deadline < sent + granted.timing.renew_deadline();
+        // A claim that rests on an old answer is soon to rest on this one. Timers are late by some milliseconds, and each
+        // takes as much off a claim that the session cuts: that is no reason to hurry. Nothing but the next heartbeat's
+        // instant hangs on this; the claim ends when it ends.
+        let is_short = deadline + lag / 4 < sent + granted.timing.renew_deadline();
         let renew_at = if is_short { min(sent + retry_period, now + lag) } else { sent + retry_period };
         match (&mut self.place, self.candidacy) {
             (Place::Leading { claim, renew_at: due, .. }, _) => {

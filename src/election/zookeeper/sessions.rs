@@ -67,6 +67,23 @@ impl ZooKeeper {
         granted.ok()
     }
 
+    /// The server that was asked for `request` knows the session no more.
+    pub(super) fn expired(&mut self, request: &ZooKeeperRequest, sent: Instant) {
+        self.session_ended();
+        match request {
+            ZooKeeperRequest::Resume { .. } | ZooKeeperRequest::Close => {}
+            // A server that has just taken up a session, or opened it, would do the same with the next one.
+            ZooKeeperRequest::Begin { .. }
+            | ZooKeeperRequest::MakePath
+            | ZooKeeperRequest::Join { .. }
+            | ZooKeeperRequest::List
+            | ZooKeeperRequest::Look { .. }
+            | ZooKeeperRequest::Check { .. }
+            | ZooKeeperRequest::ReadLeader
+            | ZooKeeperRequest::Acknowledge { .. } => self.not_before = sent + self.timing.asked().retry_period(),
+        }
+    }
+
     /// The session is over, and our znode with it.
     pub(super) fn session_ended(&mut self) {
         match self.place {
@@ -111,17 +128,17 @@ impl ZooKeeper {
     /// Nobody knows what became of `request`.
     pub(super) fn unknown(&mut self, request: &ZooKeeperRequest, sent: Instant, now: Instant) {
         let retry_period = self.timing.asked().retry_period();
+        let hurried = self.durations().call_timeout() / 4;
         match request {
             ZooKeeperRequest::Begin { .. } | ZooKeeperRequest::Resume { .. } => {
-                let (pace, spread) = if self.is_pressed() {
-                    (self.durations().call_timeout() / 4, Duration::ZERO)
-                } else {
-                    (retry_period / 2, retry_period)
-                };
+                let (pace, spread) =
+                    if self.is_pressed() { (hurried, Duration::ZERO) } else { (retry_period / 2, retry_period) };
                 self.not_before = max(now, sent + pace) + self.chance.below(spread);
                 return;
             }
             ZooKeeperRequest::Join { .. } => {
+                // Whatever lost the reply may lose the next one too.
+                self.join_at = sent + retry_period;
                 if let Some(session) = &mut self.session {
                     session.is_over = true;
                 }
@@ -139,6 +156,8 @@ impl ZooKeeper {
             | ZooKeeperRequest::ReadLeader => {}
         }
         self.disconnected(now);
+        // A connection that breaks at each request must not be opened over and over.
+        self.not_before = max(self.not_before, sent + hurried);
     }
 
     /// Whether somebody waits for us to reach the store, be it the others.

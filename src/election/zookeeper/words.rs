@@ -211,21 +211,20 @@ impl Event for ZooKeeperEvent {
         }
     }
 
-    /// A server takes in whoever comes, and what is not there shows no right to make it.
+    /// A server takes in whoever comes, everybody may read who leads, and what is not there shows no right to make it.
     fn shows_admission(&self) -> bool {
         match self {
             Self::Joined { .. }
             | Self::Listed(_)
             | Self::Found { .. }
             | Self::Checked
-            | Self::Leader(Some(_))
             | Self::Acknowledged
             | Self::Changed => true,
             Self::Connected { .. }
             | Self::Expired
             | Self::Closed
             | Self::Made
-            | Self::Leader(None)
+            | Self::Leader(_)
             | Self::Missing
             | Self::Saturated
             | Self::Refused
@@ -233,5 +232,24 @@ impl Event for ZooKeeperEvent {
             | Self::Disconnected
             | Self::Fired => false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_stranger_could_not_have_shows_admission() {
+        let told = Acknowledgement { text: "7 a".to_owned(), owner: Some(SessionId(1)) };
+        for to_all in [
+            ZooKeeperEvent::Connected { session: SessionId(1), timeout: Duration::from_secs(15) },
+            ZooKeeperEvent::Leader(Some(told)),
+            ZooKeeperEvent::Leader(None),
+            ZooKeeperEvent::Missing,
+        ] {
+            assert!(!to_all.shows_admission(), "{to_all:?}");
+        }
+        assert!(ZooKeeperEvent::Joined { name: "x-latch-0000000000".to_owned(), czxid: 7 }.shows_admission());
     }
 }
