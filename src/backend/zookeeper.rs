@@ -1,37 +1,52 @@
 //! The store of candidates that stand in line in ZooKeeper: the machine's requests as calls of one session.
 //!
-//! Touches `zookeeper::client` and, at the start, the files that the flags name. It decides nothing: which answers are
-//! a refusal, and what the other answers are to the machine, stands in [`ZooKeeperStore::perform`].
+//! Touches `zookeeper::client` and, before each connection, the files that the flags name: certificates and passwords
+//! are replaced while we live. It decides nothing: which answers are a refusal, and what the other answers are to the
+//! machine, stands in [`ZooKeeperStore::perform`].
 
 use super::{Store, StoreError};
 use crate::config::ZooKeeperPlace;
 use crate::election::zookeeper::ZooKeeper;
 use crate::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest, leader_path};
 use crate::identity::Identity;
+use crate::report::Chain;
 use crate::zookeeper::client::{CallError, Client, News, Session};
 use crate::zookeeper::credentials::{Credential, CredentialError};
 use crate::zookeeper::dial::Dialer;
 use crate::zookeeper::requests::{
     Access, Children, Create, CreateContainer, Kind, Node, Part, Read, Refusal, Together,
 };
+use crate::zookeeper::servers::{Host, Servers};
 use crate::zookeeper::tls::{TlsError, TlsFiles};
 use crate::zookeeper::wire::{Code, Request};
-use std::io;
+use std::cell::Cell;
 use std::path::PathBuf;
 use std::time::Duration;
+use std::{fs, io};
 
 /// An election's path in ZooKeeper.
 #[derive(Debug)]
 pub struct ZooKeeperStore {
     client: Client,
-    servers: String,
+    files: Files,
+    /// The servers, as a person would look for them.
+    hosts: String,
     /// The part of the tree that has to be there; empty for the whole.
     chroot: String,
     /// The election's path, from the tree's root on.
     path: String,
-    access: Access,
+    access: Cell<Access>,
+    /// Whether the servers know containers, as far as they have said.
+    knows_containers: Cell<bool>,
     /// How long an attempt to connect may take: less than a call, so that it says itself what it met.
     within: Duration,
+}
+
+/// What servers are shown stands in these.
+#[derive(Debug)]
+struct Files {
+    auth: Option<PathBuf>,
+    tls: Option<TlsFiles>,
 }
 
 /// Why the ZooKeeper backend cannot begin.
@@ -70,27 +85,30 @@ struct Failed {
 impl ZooKeeperStore {
     /// The election at `place`, where one call may take `call_timeout`.
     pub fn open(place: &ZooKeeperPlace, call_timeout: Duration) -> Result<Self, OpenError> {
-        let credentials = match &place.auth_file {
-            None => Vec::new(),
-            Some(file) => {
-                let text = std::fs::read_to_string(file).map_err(|error| OpenError::Unreadable(file.clone(), error))?;
-                Credential::parse_all(&text).map_err(|error| OpenError::Credentials(file.clone(), error))?
-            }
-        };
-        let access = if credentials.is_empty() { Access::Open } else { Access::Creator };
-        let tls = place.tls.as_ref().map(TlsFiles::load).transpose()?;
-        let chroot = place.servers.chroot.clone();
+        let files = Files { auth: place.auth_file.clone(), tls: place.tls.clone() };
+        let dialer = files.read()?;
+        let Servers { hosts, chroot } = &place.servers;
         Ok(Self {
-            client: Client::new(&place.servers, Dialer { tls, credentials }),
-            servers: place.servers.to_string(),
+            access: Cell::new(access(&dialer)),
+            knows_containers: Cell::new(true),
+            client: Client::new(&place.servers, dialer),
+            files,
+            hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
+            chroot: chroot.clone(),
             path: format!("{chroot}{}", place.path),
-            chroot,
-            access,
             within: call_timeout / 10 * 9,
         })
     }
 
     async fn connect(&self, session: Session, timeout: Duration) -> Result<ZooKeeperEvent, StoreError> {
+        match self.files.read() {
+            Ok(dialer) => {
+                self.access.set(access(&dialer));
+                self.client.dial_by(dialer);
+            }
+            // Somebody may be replacing them just now, and what was read last may still be good.
+            Err(error) => tracing::warn!("what was read before is shown to the servers again: {}", Chain(&error)),
+        }
         match self.client.connect(session, timeout, self.within).await {
             Ok(Some(grant)) => {
                 Ok(ZooKeeperEvent::Connected { session: SessionId(grant.session), timeout: grant.timeout })
@@ -102,6 +120,9 @@ impl ZooKeeperStore {
     }
 
     /// Makes what is missing, from below: who may make a candidate's znode need not have a right to anything above.
+    ///
+    /// A server that knows no containers closes the connection behind its answer, so the path is made to stay at the next
+    /// attempt.
     async fn make_path(&self) -> Result<ZooKeeperEvent, Failed> {
         let starts = self.path.match_indices('/').map(|(at, _)| at).filter(|at| *at > self.chroot.len());
         let ancestors: Vec<&str> = starts.chain([self.path.len()]).map(|end| &self.path[..end]).collect();
@@ -111,6 +132,11 @@ impl ZooKeeperStore {
                 Ok(()) if depth + 1 == ancestors.len() => return Ok(ZooKeeperEvent::Made),
                 Ok(()) => depth += 1,
                 Err(Failed { error: CallError::Refused(Code::NoNode), .. }) if depth > 0 => depth -= 1,
+                Err(Failed { error: CallError::Refused(Code::Unimplemented), .. })
+                    if self.knows_containers.replace(false) =>
+                {
+                    return Ok(ZooKeeperEvent::Unknown);
+                }
                 Err(failed) => return Err(failed),
             }
         }
@@ -119,14 +145,12 @@ impl ZooKeeperStore {
     /// Makes a znode that candidates come below, unless it is there.
     async fn make(&self, path: &str) -> Result<(), Failed> {
         let doing = "make the znode";
-        let container = CreateContainer { path: path.to_owned(), access: self.access };
-        let made = match self.call(doing, path, &container).await {
-            Err(Failed { error: CallError::Refused(Code::Unimplemented), .. }) => {
-                let (path, data) = (path.to_owned(), Vec::new());
-                let persistent = Create { path, data, kind: Kind::Persistent, access: self.access };
-                self.call(doing, &persistent.path, &persistent).await.map(drop)
-            }
-            made => made,
+        let access = self.access.get();
+        let made = if self.knows_containers.get() {
+            self.call(doing, path, &CreateContainer { path: path.to_owned(), access }).await
+        } else {
+            let stays = Create { path: path.to_owned(), data: Vec::new(), kind: Kind::Persistent, access };
+            self.call(doing, path, &stays).await.map(drop)
         };
         match made {
             Err(Failed { error: CallError::Refused(Code::NodeExists), .. }) => Ok(()),
@@ -137,7 +161,7 @@ impl ZooKeeperStore {
     async fn join(&self, prefix: &str, identity: &Identity) -> Result<ZooKeeperEvent, Failed> {
         let path = format!("{}/{prefix}", self.path);
         let data = identity.as_str().as_bytes().to_vec();
-        let own = Create { path, data, kind: Kind::EphemeralSequential, access: self.access };
+        let own = Create { path, data, kind: Kind::EphemeralSequential, access: self.access.get() };
         let path = match self.call("join the election at", &self.path, &own).await {
             Ok(path) => path,
             Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => return Ok(ZooKeeperEvent::Missing),
@@ -153,7 +177,7 @@ impl ZooKeeperStore {
     async fn acknowledge(&self, name: &str, text: String, replaces: bool) -> Result<ZooKeeperEvent, Failed> {
         let leader = leader_path(&self.path);
         let (path, data) = (leader.clone(), text.into_bytes());
-        let create = Create { path, data, kind: Kind::Ephemeral, access: self.access };
+        let create = Create { path, data, kind: Kind::Ephemeral, access: self.access.get() };
         let parts = [Part::Check(self.child(name))].into_iter();
         let parts = parts.chain(replaces.then(|| Part::Delete(leader.clone()))).chain([Part::Create(create)]);
         let done = self.call("acknowledge a leader at", &leader, &Together(parts.collect())).await?;
@@ -270,14 +294,31 @@ impl Store<ZooKeeper> for ZooKeeperStore {
         match self.client.next_news().await {
             News::Fired => ZooKeeperEvent::Fired,
             News::Lost(why) => {
-                tracing::debug!("no longer connected to {}: {why}", self.place());
+                tracing::debug!("no longer connected to {}: {}", self.place(), Chain(&why));
                 ZooKeeperEvent::Disconnected
             }
         }
     }
 
     fn place(&self) -> String {
-        let servers = self.servers.strip_suffix(&self.chroot).unwrap_or(&self.servers);
-        format!("ZooKeeper {servers}{}", self.path)
+        format!("ZooKeeper {}{}", self.hosts, self.path)
     }
+}
+
+impl Files {
+    fn read(&self) -> Result<Dialer, OpenError> {
+        let credentials = match &self.auth {
+            None => Vec::new(),
+            Some(file) => {
+                let text = fs::read_to_string(file).map_err(|error| OpenError::Unreadable(file.clone(), error))?;
+                Credential::parse_all(&text).map_err(|error| OpenError::Credentials(file.clone(), error))?
+            }
+        };
+        Ok(Dialer { tls: self.tls.as_ref().map(TlsFiles::load).transpose()?, credentials })
+    }
+}
+
+/// Who may do what with our znodes: access lists can name us by what we show, and by nothing else.
+const fn access(shown: &Dialer) -> Access {
+    if shown.credentials.is_empty() { Access::Open } else { Access::Creator }
 }

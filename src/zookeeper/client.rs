@@ -21,6 +21,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
@@ -29,7 +30,7 @@ use uuid::Uuid;
 
 /// A client of an ensemble.
 pub struct Client {
-    dialer: Dialer,
+    dialer: RefCell<Arc<Dialer>>,
     /// In an order of our own, so that a thousand clients do not all go to the first.
     hosts: Vec<Host>,
     /// Whose turn it is.
@@ -117,7 +118,7 @@ impl Client {
         let mut hosts = servers.hosts.clone();
         hosts.sort_by_cached_key(|_| Uuid::new_v4());
         Self {
-            dialer,
+            dialer: RefCell::new(Arc::new(dialer)),
             hosts,
             next_host: Cell::new(0),
             grant: RefCell::default(),
@@ -127,8 +128,16 @@ impl Client {
         }
     }
 
+    /// Lets the connections from now on be opened by another dialer.
+    pub fn dial_by(&self, dialer: Dialer) {
+        self.dialer.replace(Arc::new(dialer));
+    }
+
     /// Connects, and forgets the connection that there was: each address of each server is tried once, from the server on
     /// whose turn it is. `None` when the session is over.
+    ///
+    /// `timeout` is the session time-out to ask for. `within` bounds the whole of it, and looking a name up or trying an
+    /// address takes half of it at the most, so that one that does not answer leaves another a chance.
     pub async fn connect(
         &self,
         session: Session,
@@ -201,25 +210,28 @@ impl Client {
     }
 
     async fn dial_all(&self, wish: Wish<'_>, within: Duration) -> Result<Option<(Stream, Grant)>, ConnectError> {
+        let dialer = Arc::clone(&self.dialer.borrow());
         let until = Clock.now() + within;
+        let share = || until.since(Clock.now()).min(within / 2);
         let mut failures = Vec::new();
         for _ in &self.hosts {
+            if share().is_zero() {
+                break;
+            }
             // The turn passes on first: an attempt that is dropped must not be the next one too.
             let turn = self.next_host.get();
             self.next_host.set((turn + 1) % self.hosts.len());
             let host = &self.hosts[turn];
-            let mut addresses = Dialer::addresses(host).await.unwrap_or_else(|error| {
+            let mut addresses = Dialer::addresses(host, share()).await.unwrap_or_else(|error| {
                 failures.push(error);
                 Vec::new()
             });
             addresses.sort_by_cached_key(|_| Uuid::new_v4());
             for address in addresses {
-                let left = until.since(Clock.now());
-                if left.is_zero() {
-                    return Err(ConnectError(failures));
+                if share().is_zero() {
+                    break;
                 }
-                // Half of the time at the most, so that one server that does not answer leaves another a chance.
-                match self.dialer.dial(host, address, wish, left.min(within / 2)).await {
+                match dialer.dial(host, address, wish, share()).await {
                     Ok(granted) => return Ok(granted),
                     Err(error) => failures.push(error),
                 }

@@ -10,11 +10,12 @@ use super::requests::Sasl;
 use super::servers::Host;
 use super::tls::Tls;
 use super::wire::{self, Code, Grant, Received, Request as _};
-use std::io;
+use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
+use tokio::time::timeout;
 use uuid::Uuid;
 
 /// The longest frame that anything before the first request can need.
@@ -107,8 +108,9 @@ enum Broken {
 
 impl Dialer {
     /// The addresses of `host` at this moment.
-    pub async fn addresses(host: &Host) -> Result<Vec<SocketAddr>, DialError> {
-        let found = tokio::net::lookup_host((host.name.as_str(), host.port)).await;
+    pub async fn addresses(host: &Host, within: Duration) -> Result<Vec<SocketAddr>, DialError> {
+        let found = timeout(within, tokio::net::lookup_host((host.name.as_str(), host.port))).await;
+        let found = found.unwrap_or_else(|_elapsed| Err(ErrorKind::TimedOut.into()));
         let found: Vec<_> = found.map_err(|error| DialError::Resolve(host.clone(), Some(error)))?.collect();
         if found.is_empty() { Err(DialError::Resolve(host.clone(), None)) } else { Ok(found) }
     }
@@ -121,8 +123,9 @@ impl Dialer {
         wish: Wish<'_>,
         within: Duration,
     ) -> Result<Option<(Stream, Grant)>, DialError> {
-        let attempt = tokio::time::timeout(within, self.attempt(host, address, wish));
-        attempt.await.unwrap_or_else(|_elapsed| Err(DialError::Slow(host.clone(), within)))
+        timeout(within, self.attempt(host, address, wish))
+            .await
+            .unwrap_or_else(|_elapsed| Err(DialError::Slow(host.clone(), within)))
     }
 
     async fn attempt(

@@ -4,3 +4,4 @@ mod candidates;
 mod client;
 mod local_sessions;
 mod servers;
+mod store;

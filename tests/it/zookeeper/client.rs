@@ -10,6 +10,7 @@ use baton::zookeeper::wire::Grant;
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::mpsc::channel;
 use std::thread;
 use std::time::Duration;
 use tokio::time::timeout;
@@ -185,6 +186,28 @@ fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
         {
             assert!(error.contains(part), "{part} is not in {error}");
         }
+    });
+}
+
+#[test]
+fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    runtime.block_on(async {
+        // Names are looked up by a thread that may wait, and the only one is busy until this test is over.
+        let (over, until_over) = channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || until_over.recv());
+        let servers = Ensemble::shared().connect_string();
+        for _ in 0..4 {
+            let client = client(&format!("slow-name.invalid:1,{servers}"));
+            let connected = timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(2))).await;
+            connected.expect("the whole of it is bounded").unwrap().unwrap();
+        }
+        let client = client("slow-name.invalid:1");
+        let failed = timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
+        let error = failed.expect("the whole of it is bounded").unwrap_err().to_string();
+        assert!(error.contains("slow-name.invalid:1 has no address") && error.contains("timed out"), "{error}");
+        drop(over);
+        busy.await.unwrap().unwrap_err();
     });
 }
 
