@@ -44,7 +44,8 @@ type event struct {
 	BoottimeNanos int64  `json:"boottime_ns"`
 	Event         string `json:"event"`
 	Leader        string `json:"leader,omitempty"`
-	Address       string `json:"address,omitempty"`
+	Listen        string `json:"listen,omitempty"`
+	Identity      string `json:"identity,omitempty"`
 	// IsLeader is what client-go says of itself, Working whether the work it started is not yet told to stop.
 	IsLeader *bool `json:"is_leader,omitempty"`
 	Working  *bool `json:"working,omitempty"`
@@ -134,16 +135,20 @@ func lock() resourcelock.Interface {
 	return lock
 }
 
-// answer says to every GET what an application beside this candidate could learn.
+// answer says to every GET what an application beside this candidate could learn: with 200 while the work goes on, as a
+// sidecar answers while it leads, and else with 503.
 func answer(elector *leaderelection.LeaderElector, working *atomic.Bool) {
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
 	}
-	tell(event{Event: "listening", Address: listener.Addr().String()})
+	tell(event{Event: "listening", Listen: listener.Addr().String(), Identity: *identity})
 	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		isLeader, works := elector.IsLeader(), working.Load()
 		said := event{Event: "asked", Leader: elector.GetLeader(), IsLeader: &isLeader, Working: &works}
+		if !works {
+			w.WriteHeader(http.StatusServiceUnavailable)
+		}
 		json.NewEncoder(w).Encode(said.now())
 	}))
 }
