@@ -28,7 +28,6 @@ pub use vitals::Vitals;
 use crate::claim::Publisher;
 use crate::clock::{Clock, Instant};
 use crate::config::OnLost;
-use crate::election::zookeeper::notice::Notice;
 use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb};
 use crate::report::Reporter;
 use control::Command;
@@ -204,7 +203,7 @@ impl<E: Election> Driver<E> {
             if let (Transition::Lost { reason, .. }, OnLost::Exit) = (&transition, self.seat.on_lost) {
                 return Some(Ended::Lost(*reason));
             }
-            if let (Transition::Notice(Notice::TooShort(_)), false) = (&transition, self.admitted) {
+            if transition.unsuits() && !self.admitted {
                 return Some(Ended::Unsuited);
             }
         }

@@ -13,6 +13,7 @@
 
 mod candidacy;
 pub mod lease;
+pub mod notice;
 pub mod record;
 mod seen;
 pub mod timing;
@@ -21,9 +22,9 @@ pub mod zookeeper;
 use crate::claim::{FencingToken, Standing};
 use crate::clock::Instant;
 use crate::identity::Identity;
+use notice::Notice;
 use std::fmt;
 use std::time::Duration;
-use zookeeper::notice::Notice;
 
 /// An election as a state machine, for one candidate.
 pub trait Election {
@@ -212,6 +213,20 @@ pub enum Transition {
         /// Why.
         reason: Reason,
     },
+}
+
+impl Transition {
+    /// Whether it says that the store's own settings do not let us lead with ours.
+    pub const fn unsuits(&self) -> bool {
+        match self {
+            Self::Notice(notice) => notice.unsuits(),
+            Self::Following { .. }
+            | Self::Leading { .. }
+            | Self::Lost { .. }
+            | Self::StoreWentBack { .. }
+            | Self::Resigned { .. } => false,
+        }
+    }
 }
 
 /// Why a term, or the process, ended: one list for logs, metrics, files and JSON.

@@ -5,7 +5,7 @@
 
 use crate::backend::{Call, StoreError};
 use crate::config::{ElectionName, Flags};
-use crate::election::zookeeper::notice::Notice;
+use crate::election::notice::Notice;
 use crate::election::{Outcome, Transition};
 use crate::identity::Identity;
 use crate::metrics::Metrics;

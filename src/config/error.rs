@@ -57,6 +57,12 @@ pub enum ConfigError {
     /// A certificate of ours, and nothing to judge the servers' by.
     #[error("TLS needs an authority that the servers' certificates come from: pass --zookeeper-ca-file FILE")]
     NoAuthority,
+    /// A tick that no server can have.
+    #[error(
+        "--zookeeper-tick-time is shorter than a server's can be, 1ms: say the tickTime that stands in the servers' \
+         configuration, for example 2s, because exclusion rests on it"
+    )]
+    NoTick,
     /// The durations do not go together with ZooKeeper's sessions.
     #[error("{0}; these would pass: {1}")]
     Session(Box<SessionTooShort>, Flags),

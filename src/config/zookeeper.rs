@@ -39,6 +39,10 @@ pub(super) fn place(
     let path = mistakes.keep(path);
     let tick = mistakes.duration("zookeeper-tick-time", typed(settings.zookeeper_tick_time.as_ref()));
     let tick = tick.unwrap_or(Duration::from_secs(2));
+    // Their configuration has it in whole milliseconds.
+    if tick < Duration::from_millis(1) {
+        mistakes.0.push(ConfigError::NoTick);
+    }
     let timing = timing.and_then(|timing| {
         let wrong = |error: SessionTooShort| ConfigError::Session(Box::new(error), Flags::new(error.remedy));
         SessionTiming::new(*timing, tick).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()

@@ -33,7 +33,6 @@
 
 mod deadline;
 mod line;
-pub mod notice;
 mod replies;
 mod sessions;
 mod state;

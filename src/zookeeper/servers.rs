@@ -40,12 +40,17 @@ pub enum ServersError {
 
 /// A path that no server would take.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is not the path of a znode: write it like /baton/orders, without empty parts, '.' and '..'")]
+#[error(
+    "{0:?} is not the path of a znode: write it like /baton/orders, without empty parts, '.' and '..', control \
+     characters, private ones and emoji"
+)]
 pub struct PathError(String);
 
-/// Checks that `path` can be a znode's; the root is none.
+/// Checks that `path` can be a znode's, by the rules of ZooKeeper's `PathUtils`; the root is none.
 pub fn check_path(path: &str) -> Result<(), PathError> {
-    let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(char::is_control);
+    // Java sees what is beyond U+FFFF as two surrogates, which stand in the first of these ranges for it.
+    let is_refused = |c: char| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..);
+    let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(is_refused);
     let parts = path.strip_prefix('/').map(|parts| parts.split('/').all(is_part));
     if parts == Some(true) { Ok(()) } else { Err(PathError(path.to_owned())) }
 }
@@ -127,7 +132,7 @@ mod tests {
         for wrong in ["", "zk,", ",zk", "zk:", "zk:0", "zk:port", "zk:1:2", "[::1", "[::1]2", "[]:1", ":2181", "z k"] {
             assert!(matches!(wrong.parse::<Servers>(), Err(ServersError::Host(_))), "{wrong}");
         }
-        for wrong in ["zk//a", "zk/a//b", "zk/./a", "zk/a/..", "zk/a\u{1}"] {
+        for wrong in ["zk//a", "zk/a//b", "zk/./a", "zk/a/..", "zk/a\u{1}", "zk/\u{e000}"] {
             assert!(matches!(wrong.parse::<Servers>(), Err(ServersError::Chroot(_))), "{wrong}");
         }
     }

@@ -1,6 +1,6 @@
 //! TLS to the servers of an ensemble: whom we trust, and who we are.
 //!
-//! Touches the files that the flags name, at the start, and sockets that others have opened.
+//! Touches the files that the flags name, when it is told to read them, and sockets that others have opened.
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};

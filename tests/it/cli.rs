@@ -38,6 +38,24 @@ fn every_error_of_a_configuration_is_named_at_once() {
 }
 
 #[test]
+fn every_error_of_a_place_in_zookeeper_is_named_at_once() {
+    let (code, _, errors) = run(&mut baton(&[
+        "check-config",
+        "--election=orders",
+        "--backend=zookeeper",
+        "--zookeeper-servers=zk:port",
+        "--zookeeper-path=/baton/\u{e000}",
+        "--zookeeper-tick-time=0s",
+        "--zookeeper-cert-file=here",
+    ]));
+    assert_eq!(code, 2);
+    for named in ["\"zk:port\"", "--zookeeper-path", "--zookeeper-tick-time", "--zookeeper-ca-file"] {
+        assert!(errors.contains(named), "{named} is not named in:\n{errors}");
+    }
+    assert_eq!(errors.lines().count(), 4, "{errors}");
+}
+
+#[test]
 fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
     let kubeconfig = NamedTempFile::new().unwrap();
     let cluster = r#"{"server": "https://127.0.0.1:1", "proxy-url": "http://proxy:3128"}"#;

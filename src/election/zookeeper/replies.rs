@@ -5,12 +5,12 @@
 
 use super::ZooKeeper;
 use super::line::{self, Placing};
-use super::notice::Notice;
 use super::state::{Link, Own, Place, Session, Told, ToldOthers, View};
 use super::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
 use crate::claim::{Claim, FencingToken};
 use crate::clock::Instant;
 use crate::election::candidacy::Candidacy;
+use crate::election::notice::Notice;
 use crate::election::{Reason, Transition};
 use std::cmp::{max, min};
 

@@ -4,13 +4,13 @@
 
 use super::ZooKeeper;
 use super::deadline::Answers;
-use super::notice::Notice;
 use super::state::{Link, Place, Session, ToldOthers};
 use super::timing::Granted;
 use super::words::{SessionId, ZooKeeperRequest};
 use crate::claim::Claim;
 use crate::clock::Instant;
 use crate::election::candidacy::Candidacy;
+use crate::election::notice::Notice;
 use crate::election::timing::whole_milliseconds;
 use crate::election::{Reason, Transition};
 use std::cmp::{max, min};
@@ -53,7 +53,8 @@ impl ZooKeeper {
             Ok(granted) => {
                 let cut = whole_milliseconds(asked.renew_deadline().saturating_sub(granted.timing.renew_deadline()));
                 let asked = asked.lease_duration();
-                (timeout != asked || !cut.is_zero()).then_some(Notice::Granted { asked, granted: timeout, cut })
+                let tick = Some(timeout / 2).filter(|tick| timeout > asked && *tick > self.timing.tick());
+                (timeout != asked || !cut.is_zero()).then_some(Notice::Granted { asked, granted: timeout, cut, tick })
             }
             Err(errors) => {
                 self.not_before = now + asked.retry_period();

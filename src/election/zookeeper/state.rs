@@ -3,12 +3,12 @@
 //! Pure, and no more than data: `zookeeper.rs` says what it asks for, `replies.rs` and `sessions.rs` what changes it.
 
 use super::deadline::Answers;
-use super::notice::Notice;
 use super::timing::Granted;
 use super::words::{SessionId, ZooKeeperRequest};
 use crate::claim::{Claim, FencingToken};
 use crate::clock::Instant;
 use crate::election::Reason;
+use crate::election::notice::Notice;
 use crate::identity::Identity;
 use std::time::Duration;
 

@@ -54,6 +54,11 @@ impl SessionTiming {
         &self.asked
     }
 
+    /// How fast the servers' clockwork ticks, as we were told.
+    pub const fn tick(&self) -> Duration {
+        self.tick
+    }
+
     /// What holds under a session time-out of `timeout`.
     ///
     /// When all is calm, a claim counts from the newest heartbeat before the one that was answered last that is at least

@@ -6,7 +6,8 @@ use crate::rig::{Ensemble, Flow, Proxy, Settings, Way, connect_string, eventuall
 use baton::zookeeper::client::{CallError, Client, News, Session};
 use baton::zookeeper::dial::Dialer;
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Read};
-use baton::zookeeper::wire::Grant;
+use baton::zookeeper::servers::check_path;
+use baton::zookeeper::wire::{Code, Grant};
 use std::cell::RefCell;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -209,6 +210,38 @@ fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
         drop(over);
         busy.await.unwrap().unwrap_err();
     });
+}
+
+#[test]
+fn paths_are_refused_exactly_where_servers_refuse_them() {
+    let admin = Ensemble::shared().admin();
+    let top = own_path();
+    admin.create(&top, "x").unwrap();
+    for name in [
+        "\u{1f}",
+        "\u{7f}",
+        "\u{9f}",
+        "\u{a0}",
+        "\u{d7ff}",
+        "\u{e000}",
+        "\u{f8ff}",
+        "\u{f900}",
+        "\u{ffef}",
+        "\u{fff0}",
+        "\u{ffff}",
+        "\u{10000}",
+        "\u{1f9a6}",
+        ".",
+        "..",
+        "...",
+        "a b",
+        "選挙",
+    ] {
+        let path = format!("{top}/{name}");
+        let created = admin.create(&path, "x");
+        assert!(matches!(created, Ok(_) | Err(Code::BadArguments)), "{name:?}: {created:?}");
+        assert_eq!(check_path(&path).is_ok(), created.is_ok(), "{name:?}: {created:?}");
+    }
 }
 
 #[test]

@@ -1,8 +1,8 @@
-//! What the ZooKeeper machine finds that a person should know of.
+//! What a machine finds in its store that a person should know of.
 //!
-//! Pure. Each says what is there, what it means, and what to do.
+//! Pure. Only ZooKeeper's machine finds such things so far. Each says what is there, what it means, and what to do.
 
-use super::timing::SessionTooShort;
+use super::zookeeper::timing::SessionTooShort;
 use std::fmt;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ pub enum Notice {
         granted: Duration,
         /// By how much the renew deadline is cut, when all is calm.
         cut: Duration,
+        /// The tickTime that this suggests, where it is more than we were told.
+        tick: Option<Duration>,
     },
     /// The servers granted a session time-out that we cannot lead with.
     TooShort(Box<SessionTooShort>),
@@ -51,6 +53,18 @@ impl Notice {
         }
     }
 
+    /// Whether the store's own settings do not let us lead with ours.
+    pub const fn unsuits(&self) -> bool {
+        match self {
+            Self::TooShort(_) => true,
+            Self::Granted { .. }
+            | Self::Strangers { .. }
+            | Self::Idle { .. }
+            | Self::Saturated
+            | Self::LeaderPathTaken => false,
+        }
+    }
+
     /// Whether the election suffers from it.
     pub const fn is_error(&self) -> bool {
         match self {
@@ -63,10 +77,18 @@ impl Notice {
 impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Granted { asked, granted, cut } => {
+            Self::Granted { asked, granted, cut, tick } => {
                 write!(f, "the servers granted a session time-out of {granted:?}, {asked:?} were asked for")?;
                 if granted > asked {
                     write!(f, "; a leader that dies is noticed that much later (see minSessionTimeout)")?;
+                }
+                if let Some(tick) = tick {
+                    write!(
+                        f,
+                        "; servers grant two ticks at the least unless minSessionTimeout says otherwise, so one may take \
+                         {tick:?}: look at their tickTime, and say it with --zookeeper-tick-time, because exclusion rests \
+                         on it"
+                    )?;
                 }
                 if !cut.is_zero() {
                     write!(
@@ -81,7 +103,8 @@ impl fmt::Display for Notice {
             Self::Strangers { name, count } => write!(
                 f,
                 "the election's path has children that are not named like ours or Curator's LeaderLatch's ({count}, such as \
-                 {name:?}): they count as candidates by their last ten digits, which other recipes may see differently"
+                 {name:?}): they count as candidates by their last ten digits, which other recipes may see differently, and one without \
+                 stands before everybody, so that nobody begins to lead while a session owns it: delete what is no candidate"
             ),
             Self::Idle { name } => write!(
                 f,
