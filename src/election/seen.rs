@@ -9,11 +9,8 @@ use crate::election::timing::Jitter;
 use crate::identity::Identity;
 use std::time::Duration;
 
-/// Spreads candidates that wait for the same lease to run out.
-const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(100);
-/// Spreads candidates that saw the same release: small, since the election has no leader meanwhile. A lone follower waits
-/// half of it for nothing.
-const SPREAD_AFTER_RELEASE: Duration = Duration::from_millis(5);
+/// Spreads candidates that wait for the same lease to run out: as far as leaves a read and a write their time within 100 ms.
+const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(75);
 
 /// What was seen, and until when it must be respected.
 #[derive(Debug)]
@@ -36,7 +33,8 @@ impl Seen {
             (Some(seen), None) => (seen.lapses_at, seen.spread),
             (Some(seen), Some(new)) if seen.is_same(new) => (seen.lapses_at, seen.spread),
             (None, None) => (now, Duration::ZERO),
-            (_, Some(new)) if new.record.holder.is_none() => (now, jitter.below(SPREAD_AFTER_RELEASE)),
+            // Nobody waits for what was given back: each that saw it reads once, however they are spread.
+            (_, Some(new)) if new.record.holder.is_none() => (now, Duration::ZERO),
             (_, Some(new)) => {
                 let patience = new.record.duration.unwrap_or(default_patience);
                 (now + patience, jitter.below(SPREAD_AFTER_LAPSE))

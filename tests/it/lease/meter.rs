@@ -39,8 +39,8 @@ impl Meter {
     }
 
     /// How long a release and the acquisition by a candidate of ours may take in the median of many, on this machine as it
-    /// is: README promises 100 ms. The leader releases by a call, or two if it is client-go's; ours hears of it, waits
-    /// for 5 ms at the most, connects, reads and writes. That takes as long as three calls of the meter, or four where the
+    /// is: README promises 100 ms. The leader releases by a call, or two if it is client-go's; ours hears of it,
+    /// connects, reads and writes. That takes as long as three calls of the meter, or four where the
     /// machine is busy; as many again are for noise.
     pub(super) fn release(&self) -> Duration {
         let mut took: Vec<Duration> = self.calls().iter().map(|(_, took)| *took).collect();
