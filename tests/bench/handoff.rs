@@ -1,91 +1,106 @@
 //! How long an election is without a leader when three candidates hand it over: asked to stop, and killed.
 //!
 //! After each round a new candidate takes the place of the old leader. A round begins when one candidate leads and
-//! both others know it; what goes wrong in it ends the bench.
+//! both others know it; what goes wrong in it ends the bench. Where and by which program is up to a [`Ground`].
 
 use crate::Result;
 use crate::client::Connection;
-use crate::server::{ELECTION, Server};
-use crate::table::{Row, Sample, Unit};
+use crate::server::Server;
+use crate::table::Sample;
 use rustix::process::Signal;
 use serde_json::Value;
-use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
-use std::time::{Duration, Instant};
-use tempfile::TempDir;
+use std::time::{Duration, Instant, SystemTime};
 
-const ROUNDS: u32 = 50;
 const CANDIDATES: usize = 3;
 
-const LEASE: Duration = Duration::from_millis(1500);
-const RETRY: Duration = Duration::from_millis(200);
-const VALIDITY: Duration = Duration::from_millis(200);
-#[rustfmt::skip]
-const FLAGS: [&str; 8] = [
-    "--lease-duration", "1500ms", "--renew-deadline", "1s", "--retry-period", "200ms", "--answer-validity", "200ms",
-];
+/// How long candidates may take to agree; a successor is given a lease more.
+const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The pause between two questions to a candidate that may lead next: the figures are too long by so much at the most.
-const BETWEEN_LOOKS: Duration = Duration::from_micros(500);
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Many elections may settle at once.
+const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
+
+/// For so long before a successor may lead it is asked already, so that one which leads too early is found out.
+const BEFORE: Duration = Duration::from_millis(20);
+
+/// Where candidates of one program meet.
+pub(crate) trait Ground {
+    /// The time that the others have to wait after the last renewal.
+    const LEASE: Duration;
+    /// For how long an answer "leading" is good: so long a leader that is asked to stop keeps its lease.
+    const VALIDITY: Duration;
+    /// The pause between two questions to a candidate that may lead next: the figures are too long by so much at the most.
+    const BETWEEN_LOOKS: Duration;
+    /// The ends of leaders are spread over this time, so that none has a favourable one.
+    const SPREAD: Duration;
+
+    /// Starts a candidate.
+    fn start(&self) -> Result<Server>;
+
+    /// When the record was written that is there now.
+    fn last_written(&self) -> Result<Instant>;
+}
 
 /// From the end of the old leader's last promise, which is the earliest instant at which it may release: so the
 /// release is in the figure, and nothing of it is the application's time to act.
-pub(crate) fn clean() -> Result<Vec<Row>> {
+pub(crate) fn clean<G: Ground>(ground: &G, rounds: u32) -> Result<Sample> {
     let mut gaps = Sample::default();
-    rounds(|election, _| {
-        let mut leader = election.settle()?;
+    each_round(ground, rounds, |election| {
+        let mut leader = election.leader()?;
         let asked = Instant::now();
         leader.connection.ask_leader()?;
         leader.server.signal(Signal::TERM)?;
-        let succeeded = election.succeeded()?;
-        let gap = succeeded.checked_duration_since(asked + VALIDITY);
+        let succeeded = election.succeeded(asked + G::VALIDITY)?;
+        let gap = succeeded.checked_duration_since(asked + G::VALIDITY);
         gaps.push(gap.ok_or("the successor led while the last promise was good")?);
         let status = leader.server.wait()?;
         if status.success() { Ok(()) } else { Err(format!("the old leader ended with {status}").into()) }
     })?;
-    let row = |what: &str, percent| Row::new(what, Unit::Milliseconds, gaps.percentile(percent)).aim(20.0);
-    Ok(vec![
-        row("clean handoff, end of the last promise to the successor's 200, p50 of 50", 50),
-        row("the same, p99", 99),
-    ])
+    Ok(gaps)
 }
 
-/// From SIGKILL, and from the end of the lease, which runs from the last renewal. The kills are spread over the time
-/// between two renewals.
-pub(crate) fn killed() -> Result<Vec<Row>> {
-    let (mut whole, mut excess) = (Sample::default(), Sample::default());
-    rounds(|election, round| {
-        let mut leader = election.settle()?;
-        thread::sleep(RETRY * round / ROUNDS);
+/// How long it took from SIGKILL, and from the end of the lease, which runs from the last renewal.
+#[derive(Debug, Default)]
+pub(crate) struct Killed {
+    pub(crate) whole: Sample,
+    pub(crate) excess: Sample,
+}
+
+pub(crate) fn killed<G: Ground>(ground: &G, rounds: u32) -> Result<Killed> {
+    let mut figures = Killed::default();
+    each_round(ground, rounds, |election| {
+        let mut leader = election.leader()?;
         let killed = Instant::now();
         leader.server.signal(Signal::KILL)?;
         leader.server.wait()?;
-        let renewed = election.last_written()?;
-        let succeeded = election.succeeded()?;
-        whole.push(succeeded - killed);
-        let after_lease = succeeded.checked_duration_since(renewed + LEASE);
-        excess.push(after_lease.ok_or("the successor led before the lease was over")?);
+        let lapsed = ground.last_written()? + G::LEASE;
+        let succeeded = election.succeeded(lapsed)?;
+        figures.whole.push(succeeded - killed);
+        let excess = succeeded.checked_duration_since(lapsed);
+        figures.excess.push(excess.ok_or("the successor led before the lease was over")?);
         Ok(())
     })?;
-    let row = |what: &str, sample: &Sample, percent| Row::new(what, Unit::Milliseconds, sample.percentile(percent));
-    Ok(vec![
-        row(
-            "killed handoff (lease 1.5s, renew 1s, retry 200ms), SIGKILL to the successor's 200, p50 of 50",
-            &whole,
-            50,
-        ),
-        row("the same, p99", &whole, 99),
-        row("the same, from the end of the lease (last renewal + 1.5s), p50", &excess, 50),
-        row("the same, p99", &excess, 99),
-    ])
+    Ok(figures)
 }
 
-fn rounds(mut round: impl FnMut(&mut Election, u32) -> Result<()>) -> Result<()> {
-    let mut election = Election { candidates: Vec::new(), folder: TempDir::with_prefix("baton-bench-")? };
-    for number in 0..ROUNDS {
-        if let Err(error) = round(&mut election, number) {
+/// The instant at which the wall clock showed this.
+pub(crate) fn instant(past: SystemTime) -> Result<Instant> {
+    Instant::now().checked_sub(past.elapsed()?).ok_or_else(|| "that was before the clock".into())
+}
+
+fn each_round<G: Ground>(
+    ground: &G,
+    rounds: u32,
+    mut round: impl FnMut(&mut Election<'_, G>) -> Result<()>,
+) -> Result<()> {
+    let mut election = Election { candidates: Vec::new(), ground };
+    for number in 0..rounds {
+        let done = election.settle().and_then(|()| {
+            thread::sleep(G::SPREAD * number / rounds);
+            round(&mut election)
+        });
+        if let Err(error) = done {
             let ends = election.candidates.iter_mut().map(|candidate| candidate.server.end());
             let ends: Vec<_> = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
             return Err(format!("round {number}: {error}; candidates that have ended: {ends:#?}").into());
@@ -94,11 +109,10 @@ fn rounds(mut round: impl FnMut(&mut Election, u32) -> Result<()>) -> Result<()>
     Ok(())
 }
 
-/// Three candidates over one folder, less one while a round lasts.
-struct Election {
-    // Dropped before the folder, which can be removed only when nobody writes into it.
+/// Three candidates, less one while a round lasts.
+struct Election<'a, G> {
     candidates: Vec<Candidate>,
-    folder: TempDir,
+    ground: &'a G,
 }
 
 struct Candidate {
@@ -106,31 +120,46 @@ struct Candidate {
     connection: Connection,
 }
 
-impl Election {
-    /// Fills up the candidates, and waits until one leads and all others follow it. Takes the leader out.
-    fn settle(&mut self) -> Result<Candidate> {
+impl<G: Ground> Election<'_, G> {
+    /// Fills up the candidates, and waits until one leads and all others follow it.
+    fn settle(&mut self) -> Result<()> {
         while self.candidates.len() < CANDIDATES {
-            let server = Server::candidate(self.folder.path(), &FLAGS)?;
+            let server = self.ground.start()?;
             let connection = Connection::open(&server.address)?;
             self.candidates.push(Candidate { server, connection });
         }
+        self.agreed().map(drop)
+    }
+
+    /// Takes the leader out.
+    fn leader(&mut self) -> Result<Candidate> {
+        let leader = self.agreed()?;
+        Ok(self.candidates.remove(leader))
+    }
+
+    /// Waits until all candidates say the same of who leads: its place among them.
+    fn agreed(&mut self) -> Result<usize> {
         let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        loop {
             let told = self.candidates.iter_mut().map(Candidate::leader).collect::<Result<Vec<_>>>()?;
             let leads = |candidate: &Candidate| told.iter().all(|told| *told == candidate.server.identity);
             if let Some(leader) = self.candidates.iter().position(leads) {
-                return Ok(self.candidates.remove(leader));
+                return Ok(leader);
             }
-            thread::sleep(Duration::from_millis(5));
+            if begun.elapsed() > PATIENCE + G::LEASE {
+                return Err(format!("the candidates do not agree on a leader: {told:?}").into());
+            }
+            thread::sleep(BETWEEN_QUESTIONS);
         }
-        Err("the candidates do not agree on a leader".into())
     }
 
-    /// The instant at which one of the candidates has answered that it leads.
-    fn succeeded(&mut self) -> Result<Instant> {
+    /// The instant at which one of the candidates has answered that it leads, which none may do before `earliest`.
+    fn succeeded(&mut self, earliest: Instant) -> Result<Instant> {
+        thread::sleep(earliest.saturating_duration_since(Instant::now() + BEFORE));
         let found = AtomicBool::new(false);
         let answers = thread::scope(|scope| {
-            let asking = self.candidates.iter_mut().map(|candidate| scope.spawn(|| candidate.until_it_leads(&found)));
+            let asking =
+                self.candidates.iter_mut().map(|candidate| scope.spawn(|| candidate.until_it_leads::<G>(&found)));
             let asking: Vec<_> = asking.collect();
             asking.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect::<Result<Vec<_>>>()
         })?;
@@ -140,13 +169,6 @@ impl Election {
             (Some(_), Some(_)) => Err("two candidates lead at once".into()),
             (None, _) => Err(format!("nobody leads after {PATIENCE:?}").into()),
         }
-    }
-
-    /// When the record was written that is there now. The kernel's stamp may be a few milliseconds too early.
-    fn last_written(&self) -> Result<Instant> {
-        let modified = fs::metadata(self.folder.path().join(ELECTION).join("record"))?.modified()?;
-        let age = modified.elapsed()?;
-        Instant::now().checked_sub(age).ok_or_else(|| "the record is older than the clock".into())
     }
 }
 
@@ -158,7 +180,7 @@ impl Candidate {
     }
 
     /// Asks until it leads or, which is no instant, another one is `found` to.
-    fn until_it_leads(&mut self, found: &AtomicBool) -> Result<Option<Instant>> {
+    fn until_it_leads<G: Ground>(&mut self, found: &AtomicBool) -> Result<Option<Instant>> {
         let begun = Instant::now();
         while begun.elapsed() < PATIENCE {
             if self.connection.ask()?.status == b"200" {
@@ -168,7 +190,7 @@ impl Candidate {
             if found.load(Ordering::Relaxed) {
                 break;
             }
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(G::BETWEEN_LOOKS);
         }
         Ok(None)
     }

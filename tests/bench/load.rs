@@ -33,7 +33,7 @@ struct Load {
 
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let folder = TempDir::with_prefix("baton-bench-")?;
-    let sidecar = Server::candidate(folder.path(), &[])?;
+    let sidecar = Server::over_files(folder.path(), &[])?;
     let length = body_of_a_leader(&sidecar)?;
     thread::sleep(IDLE);
     let idle = sidecar.resident()?;
@@ -44,7 +44,7 @@ pub(crate) fn measure() -> Result<Vec<Row>> {
 
     let row = |what: &str, unit, loads: &[Load; 2], figure: fn(&Load) -> f64| {
         let [sidecar, baseline] = loads.each_ref().map(figure);
-        Row::new(what, unit, sidecar).beside(baseline)
+        Row::new(what, unit, sidecar).beside("bare axum", baseline)
     };
     let memory = |what: &str, bytes| Row::new(what, Unit::Megabytes, f64::from(bytes) / 1e6).aim(8.0);
     Ok(vec![

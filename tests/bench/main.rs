@@ -1,18 +1,38 @@
 //! The figures of README, measured on the built program: `make bench`, or one part by
 //! `cargo bench --bench figures -- PART`.
 //!
-//! Starts sidecars over temporary folders, and a bare axum server, which is this program again, to compare with: the
-//! machines that this runs on are noisy, and a ratio is less so. Nothing is tried twice: what fails ends the bench.
+//! Starts sidecars over temporary folders and over a real API server. What they are compared with runs in the same
+//! minutes, since the machines that this runs on are noisy and a ratio is less so: a bare axum server, which is this
+//! program again, and candidates of client-go. Nothing is tried twice: what fails ends the bench.
 #![expect(clippy::disallowed_methods, reason = "a bench measures the sidecar by a clock of its own")]
 
 mod baseline;
 mod client;
+mod files;
 mod handoff;
+mod lease;
 mod load;
 mod machine;
 mod server;
 mod size;
 mod table;
+
+/// A real API server and client-go's candidate, found and started as the tests do.
+#[path = "../it/rig"]
+#[expect(dead_code, unused_imports, reason = "the tests need more of them")]
+mod rig {
+    mod apiserver;
+    mod assets;
+    mod daemon;
+    #[path = "../../judge/mod.rs"]
+    mod judge;
+    mod keys;
+    mod scratch;
+
+    pub(crate) use apiserver::{Access, ApiServer};
+    pub(crate) use assets::client_go_candidate;
+    pub(crate) use judge::eventually;
+}
 
 use std::env;
 use std::error::Error;
@@ -23,11 +43,13 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 5] = [
+const PARTS: [(&str, Part); 7] = [
     ("machine", machine::measure),
     ("load", load::measure),
-    ("clean", handoff::clean),
-    ("killed", handoff::killed),
+    ("clean", files::clean),
+    ("killed", files::killed),
+    ("lease-clean", lease::clean),
+    ("lease-killed", lease::killed),
     ("size", size::measure),
 ];
 

@@ -1,17 +1,18 @@
 //! A server under test in a process of its own, and what the kernel counts about it.
 //!
 //! Dropping a [`Server`] kills it by its id and waits for it; and where the bench itself is killed the kernel does the
-//! same, which `setpriv` of util-linux asks for. So all servers are started by the main thread, which lives longest.
+//! same, which `setpriv` of util-linux asks for: at the end of the thread that started it, which has to live longer.
 
+use crate::rig::client_go_candidate;
 use crate::{Result, baseline};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead as _, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 pub(crate) const BATON: &str = env!("CARGO_BIN_EXE_baton");
@@ -19,22 +20,38 @@ pub(crate) const BATON: &str = env!("CARGO_BIN_EXE_baton");
 /// The election of all candidates.
 pub(crate) const ELECTION: &str = "bench";
 
-#[derive(Debug)]
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
     /// Who it is; a server that is no candidate has none.
     pub(crate) identity: Option<String>,
-    log: BufReader<ChildStderr>,
+    log: BufReader<Box<dyn Read + Send>>,
 }
 
 impl Server {
-    /// A candidate over `directory`, with these flags besides.
-    pub(crate) fn candidate(directory: &Path, flags: &[&str]) -> Result<Self> {
-        let mut command = guarded(BATON);
-        command.args(["run", "--backend", "file", "--election", ELECTION, "--directory"]).arg(directory);
+    /// A candidate over the files in `directory`, with these flags besides.
+    pub(crate) fn over_files(directory: &Path, flags: &[&str]) -> Result<Self> {
+        Self::baton(guarded(BATON).args(["run", "--backend", "file", "--directory"]).arg(directory).args(flags))
+    }
+
+    /// A candidate over the Lease that `kubeconfig` leads to.
+    pub(crate) fn over_lease(kubeconfig: &Path) -> Result<Self> {
+        Self::baton(guarded(BATON).args(["run", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig))
+    }
+
+    /// client-go's candidate over the same Lease.
+    pub(crate) fn client_go(kubeconfig: &Path, identity: &str) -> Result<Self> {
+        let mut command = guarded(client_go_candidate());
+        command.arg("--kubeconfig").arg(kubeconfig).args(["--lease", ELECTION, "--identity", identity]);
+        command.args(["--listen", "127.0.0.1:0", "--release-on-cancel"]).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn()?;
+        let lines = child.stdout.take().expect("it is piped");
+        Self::started(child, lines)
+    }
+
+    fn baton(command: &mut Command) -> Result<Self> {
         command.args(["--listen", "127.0.0.1:0", "--probe-listen", "127.0.0.1:0", "--log-format", "json"]);
-        Self::start(command.args(flags))
+        Self::start(command.args(["--election", ELECTION]))
     }
 
     /// A bare axum server whose body has this length.
@@ -42,10 +59,15 @@ impl Server {
         Self::start(guarded(env::current_exe()?).args([baseline::ARGUMENT, &length.to_string()]))
     }
 
-    /// Returns once it has said where it listens, in its first line.
     fn start(command: &mut Command) -> Result<Self> {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let mut log = BufReader::new(child.stderr.take().expect("it is piped"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+        let lines = child.stderr.take().expect("it is piped");
+        Self::started(child, lines)
+    }
+
+    /// Returns once it has said where it listens, in its first line.
+    fn started(child: Child, lines: impl Read + Send + 'static) -> Result<Self> {
+        let mut log = BufReader::new(Box::new(lines) as Box<dyn Read + Send>);
         let mut line = String::new();
         log.read_line(&mut line)?;
         let first: Value = serde_json::from_str(&line).unwrap_or_default();
@@ -99,7 +121,7 @@ impl Server {
 fn guarded(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
-    command.args(["--pdeathsig", "KILL"]).arg(program);
+    command.args(["--pdeathsig", "KILL"]).arg(program).stdin(Stdio::null());
     command
 }
 

@@ -9,7 +9,7 @@ pub(crate) struct Row {
     what: String,
     figure: f64,
     unit: Unit,
-    baseline: Option<f64>,
+    baseline: Option<(&'static str, f64)>,
     aim: Option<f64>,
 }
 
@@ -17,6 +17,8 @@ pub(crate) struct Row {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     Milliseconds,
+    /// Calls of the API server, one after the other.
+    Calls,
     RequestsPerSecond,
     PercentOfOneCore,
     Megabytes,
@@ -27,9 +29,9 @@ impl Row {
         Self { what: what.into(), figure, unit, baseline: None, aim: None }
     }
 
-    /// What a bare axum server showed in the same run.
-    pub(crate) fn beside(self, baseline: f64) -> Self {
-        Self { baseline: Some(baseline), ..self }
+    /// What something else showed in the same run.
+    pub(crate) fn beside(self, what: &'static str, baseline: f64) -> Self {
+        Self { baseline: Some((what, baseline)), ..self }
     }
 
     /// The figure should be less than this.
@@ -42,7 +44,7 @@ impl Row {
 #[derive(Debug, Default)]
 pub(crate) struct Table(Vec<[String; 6]>);
 
-const HEAD: [&str; 6] = ["what", "figure", "bare axum", "ratio", "aim", "command"];
+const HEAD: [&str; 6] = ["what", "figure", "beside", "ratio", "aim", "command"];
 
 impl Table {
     pub(crate) fn add(&mut self, part: &str, rows: Vec<Row>) {
@@ -52,8 +54,8 @@ impl Table {
             [
                 row.what,
                 unit.show(row.figure),
-                row.baseline.map_or_else(String::new, |baseline| unit.show(baseline)),
-                row.baseline.map_or_else(String::new, |baseline| format!("{:.2}", row.figure / baseline)),
+                row.baseline.map_or_else(String::new, |(what, baseline)| format!("{what} {}", unit.show(baseline))),
+                row.baseline.map_or_else(String::new, |(_, baseline)| ratio(row.figure / baseline)),
                 row.aim.map_or_else(String::new, |aim| {
                     let missed = if row.figure < aim { "" } else { ": missed" };
                     format!("under {}{missed}", unit.show_aim(aim))
@@ -83,6 +85,7 @@ impl Unit {
     fn show(self, figure: f64) -> String {
         match self {
             Self::Milliseconds => format!("{figure:.2} ms"),
+            Self::Calls => format!("{figure:.1} calls"),
             Self::RequestsPerSecond => format!("{figure:.0} /s"),
             Self::PercentOfOneCore => format!("{figure:.1} % of a core"),
             Self::Megabytes => format!("{figure:.2} MB"),
@@ -91,12 +94,18 @@ impl Unit {
 
     fn show_aim(self, aim: f64) -> String {
         match self {
-            Self::Milliseconds => format!("{aim} ms"),
+            Self::Milliseconds => format!("{aim:.0} ms"),
+            Self::Calls => format!("{aim} calls"),
             Self::RequestsPerSecond => format!("{aim} /s"),
             Self::PercentOfOneCore => format!("{aim} % of a core"),
             Self::Megabytes => format!("{aim} MB"),
         }
     }
+}
+
+/// With two digits that say something.
+fn ratio(ratio: f64) -> String {
+    if ratio < 0.1 { format!("1/{:.0}", ratio.recip()) } else { format!("{ratio:.2}") }
 }
 
 /// Durations of one kind, in milliseconds.
@@ -117,6 +126,12 @@ impl Sample {
 
     pub(crate) fn push(&mut self, duration: Duration) {
         self.0.push(milliseconds(duration));
+    }
+}
+
+impl FromIterator<Self> for Sample {
+    fn from_iter<T: IntoIterator<Item = Self>>(samples: T) -> Self {
+        Self(samples.into_iter().flat_map(|sample| sample.0).collect())
     }
 }
 

@@ -2,9 +2,6 @@
 
 mod candidates;
 mod client;
-mod contender;
-mod faults;
 mod local_sessions;
-mod peers;
 mod servers;
 mod store;

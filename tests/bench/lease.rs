@@ -1,0 +1,161 @@
+//! Handoffs over a Lease of a real API server: ours and client-go's at the same times, the defaults of both, and at the
+//! same time.
+//!
+//! Most of a handoff is waiting, so several elections of each program run side by side: only as many that they do not
+//! slow one another.
+
+use crate::Result;
+use crate::handoff::{self, Ground, Killed};
+use crate::rig::{Access, ApiServer};
+use crate::server::{ELECTION, Server};
+use crate::table::{Row, Sample, Unit};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::api::{Api, ObjectMeta, PostParams};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, ScopedJoinHandle};
+use std::time::{Duration, Instant};
+
+/// Of each program, in each measurement.
+const HANDOFFS: u32 = 50;
+
+/// The defaults of both programs, besides a renew deadline of 10 s.
+const LEASE: Duration = Duration::from_secs(15);
+const RETRY: Duration = Duration::from_secs(2);
+
+/// The longest pause that client-go makes between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_millis(4400);
+
+/// Of each kind, and the pause between two: a server that was asked just now answers sooner than candidates ever see.
+const CALLS: i32 = 25;
+const BETWEEN_CALLS: Duration = Duration::from_secs(1);
+
+struct Baton(Access);
+
+struct ClientGo(Access);
+
+impl Ground for Baton {
+    const LEASE: Duration = LEASE;
+    const VALIDITY: Duration = RETRY;
+    /// Who has to answer without pause takes over late.
+    const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+    const SPREAD: Duration = RETRY;
+
+    fn start(&self) -> Result<Server> {
+        Server::over_lease(self.0.kubeconfig())
+    }
+
+    fn last_written(&self) -> Result<Instant> {
+        renewed(&self.0)
+    }
+}
+
+impl Ground for ClientGo {
+    const LEASE: Duration = LEASE;
+    /// It cancels its work as soon as it is asked to stop.
+    const VALIDITY: Duration = Duration::ZERO;
+    /// Its figures are near a second, and it is asked all that time: so seldom that this slows nobody.
+    const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+    const SPREAD: Duration = LONGEST_PAUSE;
+
+    fn start(&self) -> Result<Server> {
+        static COUNT: AtomicUsize = AtomicUsize::new(1);
+        let identity = format!("client-go-{}", COUNT.fetch_add(1, Ordering::Relaxed));
+        Server::client_go(self.0.kubeconfig(), &identity)
+    }
+
+    fn last_written(&self) -> Result<Instant> {
+        renewed(&self.0)
+    }
+}
+
+pub(crate) fn clean() -> Result<Vec<Row>> {
+    let [read, write] = calls()?.map(|sample| sample.percentile(50));
+    let handoffs = side_by_side((handoff::clean::<Baton>, 2), (handoff::clean::<ClientGo>, 5))?;
+    let [ours, theirs]: [Sample; 2] = handoffs.map(|samples| samples.into_iter().collect());
+    let row = |what: &str, percent| {
+        let [ours, theirs] = [&ours, &theirs].map(|gaps| gaps.percentile(percent));
+        Row::new(what, Unit::Milliseconds, ours).beside("client-go", theirs).aim(theirs / 100.0)
+    };
+    Ok(vec![
+        Row::new("a read of a Lease, over a connection that is there, p50", Unit::Milliseconds, read),
+        Row::new("a write of a Lease, p50", Unit::Milliseconds, write),
+        row("clean handoff over a Lease, end of the last promise to the successor's 200, p50 of 50", 50),
+        row("the same, p99", 99),
+        Row::new("the same, p50, in reads and writes", Unit::Calls, 2.0 * ours.percentile(50) / (read + write)),
+    ])
+}
+
+pub(crate) fn killed() -> Result<Vec<Row>> {
+    let handoffs = side_by_side((handoff::killed::<Baton>, 5), (handoff::killed::<ClientGo>, 5))?;
+    let [ours, theirs] = handoffs.map(|figures| {
+        let (whole, excess): (Vec<_>, Vec<_>) =
+            figures.into_iter().map(|Killed { whole, excess }| (whole, excess)).unzip();
+        [whole, excess].map(|samples| samples.into_iter().collect::<Sample>())
+    });
+    let row = |what: &str, figure: usize, percent| {
+        let [ours, theirs] = [&ours, &theirs].map(|samples| samples[figure].percentile(percent));
+        Row::new(what, Unit::Milliseconds, ours).beside("client-go", theirs)
+    };
+    Ok(vec![
+        row("killed handoff over a Lease (15s, 10s, 2s), SIGKILL to the successor's 200, p50 of 50", 0, 50),
+        row("the same, p99", 0, 99),
+        row("the same, from the end of the lease (last renewal + 15s), p50", 1, 50).aim(100.0),
+        row("the same, p99", 1, 99).aim(100.0),
+    ])
+}
+
+/// One measurement of an election, over so many handoffs.
+type Measure<G, T> = fn(&G, u32) -> Result<T>;
+
+/// What each election of ours showed, and each of client-go's, with so many of each at a time.
+fn side_by_side<T: Send>(
+    (ours, our_elections): (Measure<Baton, T>, u32),
+    (theirs, their_elections): (Measure<ClientGo, T>, u32),
+) -> Result<[Vec<T>; 2]> {
+    let fresh = || ApiServer::shared().namespace().admin;
+    thread::scope(|scope| {
+        let [ours, theirs]: [Vec<_>; 2] = [
+            (0..our_elections).map(|_| scope.spawn(|| ours(&Baton(fresh()), HANDOFFS / our_elections))).collect(),
+            (0..their_elections)
+                .map(|_| scope.spawn(|| theirs(&ClientGo(fresh()), HANDOFFS / their_elections)))
+                .collect(),
+        ];
+        let all = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
+            elections.into_iter().map(|election| election.join().expect("a measurement does not panic")).collect()
+        };
+        Ok([all(ours)?, all(theirs)?])
+    })
+}
+
+/// How long reads and writes take of a server that has nothing else to do.
+fn calls() -> Result<[Sample; 2]> {
+    let admin = ApiServer::shared().namespace().admin;
+    let lease = Lease {
+        metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() },
+        spec: Some(LeaseSpec::default()),
+    };
+    Ok(admin.call(async |client| {
+        let leases: Api<Lease> = Api::default_namespaced(client);
+        let mut lease = leases.create(&PostParams::default(), &lease).await?;
+        let mut samples = [Sample::default(), Sample::default()];
+        for number in 0..CALLS {
+            thread::sleep(BETWEEN_CALLS);
+            let begun = Instant::now();
+            leases.get(ELECTION).await?;
+            samples[0].push(begun.elapsed());
+            thread::sleep(BETWEEN_CALLS);
+            let begun = Instant::now();
+            lease.spec = Some(LeaseSpec { lease_transitions: Some(number), ..LeaseSpec::default() });
+            lease = leases.replace(ELECTION, &PostParams::default(), &lease).await?;
+            samples[1].push(begun.elapsed());
+        }
+        Ok(samples)
+    })?)
+}
+
+/// When the Lease was written, as its writer dates it: before it sends it.
+fn renewed(access: &Access) -> Result<Instant> {
+    let lease = access.lease(ELECTION)?.ok_or("there is no Lease")?;
+    let renewed = lease.spec.and_then(|spec| spec.renew_time).ok_or("both programs date their writes")?;
+    handoff::instant(renewed.0.into())
+}
