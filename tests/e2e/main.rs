@@ -3,7 +3,6 @@
 //! `make e2e` makes the cluster and runs these tests (`run.sh` says how). Each is one case in a namespace of its own; it
 //! prints its whole timeline, be it passed or failed. `pods` leaves the nodes alone, so these cases run beside each
 //! other; `nodes` takes nodes and the API server away, one case after another.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure that it has to show")]
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
 /// The harness of everything below: the cluster, a witness on each node, one clock.

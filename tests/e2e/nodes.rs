@@ -1,1 +1,14 @@
 //! What is done to nodes, and to the API server: one case after another, since each disturbs whatever else runs.
+
+mod api_server;
+mod drained;
+mod partitioned;
+mod powerless;
+
+use crate::rig::Case;
+
+/// Waits until the cluster has got over what a case has done to it.
+fn recover(case: &Case) {
+    case.kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=120s"]);
+    case.kubectl(&["wait", "--for=condition=Ready", "pod", "--all", "--namespace=kube-system", "--timeout=180s"]);
+}

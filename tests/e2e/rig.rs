@@ -6,7 +6,9 @@
 mod case;
 mod cluster;
 mod command;
+mod hearing;
 #[path = "../judge/mod.rs"]
+#[expect(dead_code, unused_imports, reason = "the process tests ask more of it")]
 mod judge;
 mod node;
 mod observer;
@@ -15,10 +17,14 @@ mod pod;
 #[path = "../witness/record.rs"]
 mod record;
 mod shop;
+mod typing;
 
 pub(crate) use case::Case;
 use judge::{Reply, Timing};
+pub(crate) use judge::{throughout, wait_for};
+pub(crate) use shop::{image, parts};
 use std::time::Duration;
+pub(crate) use typing::SHOP;
 
 /// client-go's defaults, which are Baton's.
 pub(crate) const DEFAULT: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);

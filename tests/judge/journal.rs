@@ -84,6 +84,11 @@ impl Journal {
         self.logged(who, event).first().map(|(at, _)| *at)
     }
 
+    /// What `look` finds in the first line in which it finds something, and when that was written.
+    pub(crate) fn find<T>(&self, look: impl Fn(&str, &str) -> Option<T>) -> Option<(Moment, T)> {
+        lock(&self.lines).iter().find_map(|line| Some((line.at, look(&line.who, &line.text)?)))
+    }
+
     /// The first answer of this kind.
     pub(crate) fn first_answer(&self, wanted: impl Fn(&Answer) -> bool) -> Option<Answer> {
         lock(&self.answers).iter().find(|answer| wanted(answer)).cloned()

@@ -1,6 +1,6 @@
 //! Leadership that is handed over: deletion, a rolling update, scaling.
 
-use crate::rig::{Case, NOISE, QUICK};
+use crate::rig::{Case, NOISE, QUICK, SHOP};
 use serde_json::json;
 
 #[test]
@@ -9,9 +9,38 @@ fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
     let old = case.install(json!({}));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-    let new = case.successor(&old, deleted, case.timing.answer_validity + 3 * NOISE);
+    let new = case.successor(&old, deleted, case.timing.answer_validity + 2 * NOISE);
     assert_ne!(new.pod, old.pod);
-    case.settle(3);
-    let books = case.ledger("ledger");
-    assert_eq!((books.refused, books.conflicts), (0, 0), "{books:?}");
+    case.settle(SHOP, 3);
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn a_rolling_update_hands_over_from_pod_to_pod() {
+    let case = Case::new("rolled", QUICK);
+    let before = case.install(json!({}));
+    case.note("the Deployment is restarted");
+    case.kubectl(&["rollout", "restart", "deployment/shop"]);
+    case.kubectl(&["rollout", "status", "deployment/shop", "--timeout=120s"]);
+    case.settle(SHOP, 3);
+    let after = case.leader();
+    assert_ne!(before.pod, after.pod);
+    case.assert_gaps_within(case.timing.answer_validity + 2 * NOISE);
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn scaling_down_to_one_and_up_to_five_leaves_one_leader() {
+    let case = Case::new("scaled", QUICK);
+    case.install(json!({}));
+    case.kubectl(&["scale", "deployment/shop", "--replicas=1"]);
+    case.settle(SHOP, 1);
+    let only = case.leader();
+    let terms = case.terms();
+    case.kubectl(&["scale", "deployment/shop", "--replicas=5"]);
+    case.settle(SHOP, 5);
+    assert_eq!(case.leader().identity, only.identity, "who joins takes nothing away");
+    assert_eq!(case.terms(), terms);
+    case.assert_gaps_within(case.timing.answer_validity + 2 * NOISE);
+    case.assert_books_are_clean();
 }

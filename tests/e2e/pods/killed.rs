@@ -1,6 +1,6 @@
-//! Containers that are killed one by one.
+//! Containers that end one by one, in a Pod that lives on.
 
-use crate::rig::{Case, QUICK};
+use crate::rig::{Case, PATIENCE, QUICK, SHOP, image};
 use serde_json::json;
 
 #[test]
@@ -10,8 +10,49 @@ fn a_killed_sidecar_that_led_has_its_application_restarted_and_another_leads() {
     let killed = case.note("the leader's sidecar is killed");
     case.node(&old.pod).signal("kill", &old.pod, "baton");
     case.takeover(&old, killed);
-    case.runs(&old.pod, "application", 1);
-    case.settle(3);
-    let books = case.ledger("ledger");
-    assert_eq!((books.refused, books.conflicts), (0, 0), "{books:?}");
+    case.wait_for_run(&old.pod, "application", 1);
+    case.settle(SHOP, 3);
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn a_killed_application_is_restarted_and_leadership_stays() {
+    let case = Case::new("application-killed", QUICK);
+    let leader = case.install(json!({}));
+    case.wait_for_log(&leader.pod, "application", 0, "working");
+    case.note("the leader's application is killed");
+    case.node(&leader.pod).signal("kill", &leader.pod, "ledger");
+    case.wait_for_log(&leader.pod, "application", 1, "working");
+    assert_eq!(case.leader().identity, leader.identity);
+    assert_eq!(case.terms(), 1);
+    assert_eq!(case.pod(&leader.pod).restarts("baton"), 0);
+    case.assert_books_are_clean();
+}
+
+/// kubelet then replaces the sidecar's container alone: it stops cleanly, and its application, which relies on being
+/// restarted when leadership goes, would go on.
+#[test]
+fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
+    let case = Case::new("patched", QUICK);
+    let old = case.install(json!({ "args": ["--ask-once"] }));
+    let patched = "localhost/baton:patched";
+    case.node(&old.pod).exec(&[
+        "ctr",
+        "--namespace",
+        "k8s.io",
+        "images",
+        "tag",
+        "--force",
+        &image("BATON_IMAGE"),
+        patched,
+    ]);
+    let at = case.note("the image of the leader's sidecar is patched");
+    let patch = json!({ "spec": { "initContainers": [{ "name": "baton", "image": patched }] } });
+    case.kubectl(&["patch", "pod", &old.pod, "--patch", &patch.to_string()]);
+    case.successor(&old, at, PATIENCE);
+    case.wait_for_run(&old.pod, "application", 1);
+    let log = case.log(&old.pod, "baton", 1);
+    assert!(log.contains("its application is still here: exiting once to have it moved"), "{log}");
+    case.settle(SHOP, 3);
+    assert_eq!(case.ledger("ledger").conflicts, 0);
 }

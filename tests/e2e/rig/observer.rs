@@ -28,8 +28,8 @@ impl Observer {
     /// Listens to every node, to the end of this process.
     pub(super) fn begin(nodes: &[Node]) -> Arc<Self> {
         let this = Arc::new(Self::default());
-        for node in nodes.iter().cloned() {
-            let this = Arc::clone(&this);
+        for node in nodes {
+            let (this, node) = (Arc::clone(&this), node.clone());
             thread::spawn(move || this.listen(&node));
         }
         this

@@ -1,9 +1,10 @@
 //! The application that most cases install: the chart in `tests/e2e/shop`, as a team would write it.
 
 use super::PATIENCE;
-use super::case::{Case, Led};
-use super::judge::{eventually, wait_for};
-use super::pod::Pod;
+use super::case::Case;
+use super::hearing::Led;
+use super::judge::wait_for;
+use super::typing::SHOP;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::env;
@@ -13,22 +14,19 @@ impl Case {
     /// Installs the shop with what `values` say otherwise, and returns once three replicas are ready and one leads.
     #[track_caller]
     pub(crate) fn install(&self, values: Value) -> Led {
-        self.helm(&["install", "shop", "tests/e2e/shop"], &self.values(values));
-        self.settle(3);
+        self.helm_with(&["install", "shop", "tests/e2e/shop"], &self.values(values));
+        self.settle(SHOP, 3);
         self.leader()
     }
 
     /// The chart's values: images, election and timing, and what a case wants otherwise.
     pub(crate) fn values(&self, otherwise: Value) -> Value {
         let timing = self.timing;
-        let image = |name| env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `make e2e`"));
-        let sidecar = image("BATON_IMAGE");
-        let (repository, tag) = sidecar.rsplit_once(':').expect("the image is named with a tag");
         let mut values = json!({
             "image": image("DEMO_IMAGE"),
             "baton": {
                 "election": self.election,
-                "image": { "registry": "", "repository": repository, "tag": tag },
+                "image": parts(&image("BATON_IMAGE")),
                 "config": {
                     "leaseDuration": format!("{:?}", timing.lease_duration),
                     "renewDeadline": format!("{:?}", timing.renew_deadline),
@@ -42,20 +40,6 @@ impl Case {
         values
     }
 
-    /// Waits until so many replicas are ready, and no other is left.
-    #[track_caller]
-    pub(crate) fn settle(&self, replicas: usize) {
-        eventually(PATIENCE, "all replicas are ready, and no other is left", || {
-            let pods = self.shops();
-            pods.len() == replicas && pods.iter().all(|pod| pod.is_ready() && !pod.is_terminating())
-        });
-    }
-
-    /// The Pods of the shop.
-    pub(crate) fn shops(&self) -> Vec<Pod> {
-        self.pods(("app", "shop"))
-    }
-
     /// What the ledger has taken and refused.
     #[track_caller]
     pub(crate) fn ledger(&self, service: &str) -> Books {
@@ -63,6 +47,14 @@ impl Case {
         let books = wait_for(PATIENCE, "the ledger answers", || self.cluster.read(&path).ok());
         self.note(&format!("the ledger: {books}"));
         serde_json::from_value(books).expect("it is the ledger's report")
+    }
+
+    /// What the shop's ledger has taken, where nothing may have been refused.
+    #[track_caller]
+    pub(crate) fn assert_books_are_clean(&self) -> Books {
+        let books = self.ledger("ledger");
+        assert!(books.lines > 0 && (books.refused, books.conflicts) == (0, 0), "{books:?}");
+        books
     }
 }
 
@@ -78,9 +70,18 @@ pub(crate) struct Books {
 /// What came with one token.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Term {
-    pub(crate) writer: String,
     pub(crate) lines: u64,
-    pub(crate) refused: u64,
+}
+
+/// The name of an image of this run.
+pub(crate) fn image(variable: &str) -> String {
+    env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `make e2e`"))
+}
+
+/// An image as the charts' values name it.
+pub(crate) fn parts(image: &str) -> Value {
+    let (repository, tag) = image.rsplit_once(':').expect("the image is named with a tag");
+    json!({ "registry": "", "repository": repository, "tag": tag })
 }
 
 /// As Helm merges values: maps by their keys, and all else by the newer.

@@ -1,0 +1,67 @@
+//! An API server that is away.
+
+use super::recover;
+use crate::rig::{Case, DEFAULT, NOISE, SHOP, throughout};
+use serde_json::json;
+use std::thread;
+use std::time::Duration;
+
+/// Less than what an election at the default durations can do without.
+const SHORT: Duration = Duration::from_secs(5);
+/// More than that.
+const LONG: Duration = Duration::from_mins(1);
+
+#[test]
+fn an_api_server_that_hangs_or_refuses_for_five_seconds_changes_nothing() {
+    let case = Case::new("api-short", DEFAULT);
+    let leader = case.install(json!({}));
+    let control_plane = case.cluster.control_plane();
+    let refuse = |change| {
+        let rule = ["INPUT", "--protocol", "tcp", "--dport", "6443", "--jump", "REJECT", "--reject-with", "tcp-reset"];
+        control_plane.exec(&[&["iptables", change], &rule[..]].concat());
+    };
+
+    case.note("the API server is stopped: whoever calls waits");
+    control_plane.exec(&["pkill", "-STOP", "kube-apiserver"]);
+    thread::sleep(SHORT);
+    control_plane.exec(&["pkill", "-CONT", "kube-apiserver"]);
+    case.note("it goes on");
+    throughout(case.timing.renew_deadline, "nobody else leads", || case.terms() == 1);
+
+    case.note("whoever calls the API server is refused");
+    refuse("--insert");
+    thread::sleep(SHORT);
+    refuse("--delete");
+    case.note("it is reached again");
+    throughout(case.timing.renew_deadline, "nobody else leads", || case.terms() == 1);
+
+    assert_eq!(case.leader().identity, leader.identity);
+    assert!(case.pods(SHOP).iter().all(|pod| pod.restarts("baton") == 0));
+    case.assert_books_are_clean();
+    recover(&case);
+}
+
+#[test]
+fn an_api_server_that_is_away_for_a_minute_ends_the_term_in_time_and_nobody_crash_loops() {
+    let case = Case::new("api-long", DEFAULT);
+    let old = case.install(json!({}));
+    let control_plane = case.cluster.control_plane();
+    let gone = case.note("the API server is killed, and not started again");
+    control_plane.exec(&["systemctl", "stop", "kubelet"]);
+    control_plane.exec(&["pkill", "-KILL", "kube-apiserver"]);
+    case.must_be_silent(&old, case.now() + case.timing.renew_deadline, "its deadline had passed");
+    case.wait_for_run(&old.pod, "application", 1);
+    thread::sleep(LONG.saturating_sub(case.now().since(gone)));
+    assert_eq!(case.terms(), 1, "nobody can lead");
+
+    case.note("it may be started again");
+    control_plane.exec(&["systemctl", "start", "kubelet"]);
+    let back = case.await_api_server();
+    let new = case.successor(&old, back, case.timing.takeover() + NOISE);
+    recover(&case);
+    case.settle(SHOP, 3);
+    let restarts: Vec<u64> = case.pods(SHOP).iter().map(|pod| pod.restarts("baton")).collect();
+    assert_eq!(restarts.iter().sum::<u64>(), 1, "only who led has ended: {restarts:?}");
+    assert_eq!(case.leader().identity, new.identity);
+    case.assert_books_are_clean();
+}

@@ -1,0 +1,21 @@
+//! A node that is emptied for its upgrade.
+
+use super::recover;
+use crate::rig::{Case, NOISE, QUICK, SHOP};
+use serde_json::json;
+
+#[test]
+fn a_drained_node_hands_leadership_over() {
+    let case = Case::new("drained", QUICK);
+    let old = case.install(json!({}));
+    let node = case.node(&old.pod);
+    let begun = case.note("the leader's node is drained");
+    case.kubectl(&["drain", &node.name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]);
+    let new = case.successor(&old, begun, case.timing.answer_validity + 4 * NOISE);
+    case.settle(SHOP, 3);
+    assert!(case.pods(SHOP).iter().all(|pod| pod.node() != node.name));
+    case.kubectl(&["uncordon", &node.name]);
+    assert_ne!(case.node(&new.pod).name, node.name);
+    case.assert_books_are_clean();
+    recover(&case);
+}

@@ -1,0 +1,56 @@
+//! Applications that take their time to end, and some that end for good.
+
+use crate::rig::{Case, NOISE, PATIENCE, QUICK, SHOP};
+use serde_json::json;
+use std::time::Duration;
+
+/// What the application needs to end.
+const SLOW: Duration = Duration::from_secs(30);
+/// How soon after a release somebody leads.
+const AFTER_A_RELEASE: Duration = Duration::from_secs(1);
+
+#[test]
+fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
+    let case = Case::new("slow", QUICK);
+    let old = case.install(json!({ "terminationGracePeriodSeconds": 60, "args": ["--linger", format!("{SLOW:?}")] }));
+    let deleted = case.note("the leader is deleted");
+    case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
+    let new = case.successor(&old, deleted, SLOW + AFTER_A_RELEASE + 2 * NOISE);
+    let released = case.event("resigned", &old.pod).0;
+    assert!(released.since(deleted) >= SLOW, "released {:?} after the deletion", released.since(deleted));
+    let took = new.heard.since(released);
+    case.note(&format!("{} leads {took:?} after the release", new.pod));
+    assert!(took <= AFTER_A_RELEASE, "{took:?} after the release");
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn an_application_that_uses_up_its_whole_grace_leaves_time_for_the_release() {
+    let case = Case::new("stubborn", QUICK);
+    let grace = Duration::from_secs(8);
+    let old = case.install(json!({ "terminationGracePeriodSeconds": grace.as_secs(), "args": ["--linger", "5m"] }));
+    let deleted = case.note("the leader is deleted");
+    case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
+    let new = case.successor(&old, deleted, grace + AFTER_A_RELEASE + 2 * NOISE);
+    let released = case.event("resigned", &old.pod).0;
+    assert!(released.since(deleted) >= grace, "released {:?} after the deletion", released.since(deleted));
+    assert!(new.heard.since(released) <= AFTER_A_RELEASE);
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn a_job_completes_though_a_sidecar_stands_beside_it() {
+    let case = Case::new("job", QUICK);
+    case.helm_with(
+        &["install", "shop", "tests/e2e/shop"],
+        &case.values(json!({ "kind": "Job", "args": ["--lines", "10"] })),
+    );
+    case.leader();
+    case.kubectl(&["wait", "--for=condition=Complete", "job/shop", &format!("--timeout={}s", PATIENCE.as_secs())]);
+    let pods = case.pods(SHOP);
+    let [pod] = &pods[..] else { panic!("{pods:?}") };
+    assert_eq!(pod.phase(), "Succeeded");
+    assert_eq!(pod.container("baton")["state"]["terminated"]["exitCode"], 0);
+    let books = case.assert_books_are_clean();
+    assert_eq!((books.lines, books.terms.len()), (10, 1), "{books:?}");
+}

@@ -1,0 +1,60 @@
+//! What a person types who tries Baton: the demo, by the commands that its notes give.
+
+use crate::rig::{Case, DEFAULT, NOISE, PATIENCE, QUICK, SHOP, image, parts};
+use serde_json::json;
+use std::process;
+use std::time::Duration;
+
+/// How long the demo may take until somebody leads: README, "Try it".
+const UNTIL_A_LEADER: Duration = Duration::from_secs(20);
+
+/// The label of the demo's Pods that stand for election.
+const APPLICATION: (&str, &str) = ("app.kubernetes.io/component", "application");
+
+#[test]
+fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
+    let release = format!("baton-{}", process::id());
+    let case = Case::of_election(release.clone(), format!("{release}-demo"), DEFAULT);
+    let demo = parts(&image("DEMO_IMAGE"));
+    let values = json!({ "image": parts(&image("BATON_IMAGE")), "demo": { "enabled": true, "image": demo } });
+    let installed = case.note("the demo is installed");
+    let notes = case.helm_with(&["install", &release, "charts/baton"], &values);
+    let old = case.leader();
+    let took = old.heard.since(installed);
+    case.note(&format!("{} leads {took:?} after the installation", old.pod));
+    assert!(took <= UNTIL_A_LEADER, "it took {took:?}");
+    case.settle(APPLICATION, 3);
+    case.helm(&["test", &release]);
+
+    let commands: Vec<&str> = notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl ")).collect();
+    let [watch, kill, read] = commands[..] else { panic!("three commands in {notes}") };
+    assert!(case.shell(&format!("timeout 2 kubectl {watch} || test $? = 124")).contains(&old.identity));
+    let killed = case.note("the leader is killed as the notes say");
+    case.shell(&format!("kubectl {kill} --wait=false"));
+    case.successor(&old, killed, DEFAULT.answer_validity + 3 * NOISE);
+    case.settle(APPLICATION, 3);
+    case.helm(&["test", &release]);
+    assert!(case.shell(&format!("kubectl {read}")).contains(&old.pod));
+
+    let books = case.ledger(&format!("{release}-demo-ledger"));
+    assert_eq!((books.refused, books.conflicts, books.terms.len()), (0, 0, 2), "{books:?}");
+    assert_eq!(books.lines, books.terms.iter().map(|term| term.lines).sum::<u64>());
+
+    case.helm(&["uninstall", &release, "--wait"]);
+    case.assert_nothing_is_left();
+}
+
+#[test]
+fn an_upgrade_rolls_out_changed_values_and_somebody_leads_throughout() {
+    let case = Case::new("upgraded", QUICK);
+    let old = case.install(json!({}));
+    let changed = json!({ "replicas": 2, "baton": { "config": { "logLevel": "debug" } } });
+    let upgraded = case.note("the release is upgraded");
+    case.helm_with(&["upgrade", "shop", "tests/e2e/shop"], &case.values(changed));
+    case.successor(&old, upgraded, PATIENCE);
+    case.settle(SHOP, 2);
+    let new = case.leader();
+    assert!(case.log(&new.pod, "baton", 0).contains("\"level\":\"DEBUG\""));
+    case.assert_gaps_within(case.timing.answer_validity + 2 * NOISE);
+    case.assert_books_are_clean();
+}

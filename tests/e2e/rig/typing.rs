@@ -1,0 +1,98 @@
+//! What a case types, as a person would, and what the API server then shows.
+
+use super::PATIENCE;
+use super::case::Case;
+use super::command::run;
+use super::judge::{Moment, eventually, wait_for};
+use super::node::Node;
+use super::pod::Pod;
+use serde_json::Value;
+
+/// The label of the Pods of the shop.
+pub(crate) const SHOP: (&str, &str) = ("app", "shop");
+
+impl Case {
+    /// Types a `kubectl` command, with the case's namespace: what it printed.
+    #[track_caller]
+    pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
+        self.note(&format!("$ kubectl {}", arguments.join(" ")));
+        self.run("kubectl", arguments, "").unwrap_or_else(|error| panic!("kubectl {}: {error}", arguments.join(" ")))
+    }
+
+    /// Whether somebody may do something: `kubectl auth can-i`.
+    pub(crate) fn may(&self, user: &str, verb: &str, what: &str) -> bool {
+        let answer = self.run("kubectl", &["auth", "can-i", verb, what, "--as", user], "");
+        self.note(&format!("{user} may {verb} {what}: {}", if answer.is_ok() { "yes" } else { "no" }));
+        answer.is_ok()
+    }
+
+    /// Types a `helm` command, with the case's namespace: what it printed.
+    #[track_caller]
+    pub(crate) fn helm(&self, arguments: &[&str]) -> String {
+        self.note(&format!("$ helm {}", arguments.join(" ")));
+        self.run("helm", arguments, "").unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
+    }
+
+    /// The same with `values` as a file.
+    #[track_caller]
+    pub(crate) fn helm_with(&self, arguments: &[&str], values: &Value) -> String {
+        self.note(&format!("$ helm {} --values - <<< '{values}'", arguments.join(" ")));
+        let told = self.run("helm", &[arguments, &["--values", "-"]].concat(), &values.to_string());
+        told.unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
+    }
+
+    /// Types a line into a shell: what it printed.
+    #[track_caller]
+    pub(crate) fn shell(&self, line: &str) -> String {
+        self.note(&format!("$ {line}"));
+        run("bash", &["-c", line], "").unwrap_or_else(|error| panic!("{line}: {error}"))
+    }
+
+    fn run(&self, program: &str, arguments: &[&str], input: &str) -> Result<String, String> {
+        run(program, &[&["--namespace", &self.namespace], arguments].concat(), input)
+    }
+
+    /// The Pods with this label, as they are now.
+    pub(crate) fn pods(&self, label: (&str, &str)) -> Vec<Pod> {
+        let all = self.onlooker.pods(self.now());
+        all.into_iter().filter(|pod| pod.label(label.0) == Some(label.1)).collect()
+    }
+
+    /// A Pod as it is now.
+    pub(crate) fn pod(&self, name: &str) -> Pod {
+        let all = self.onlooker.pods(self.now());
+        all.into_iter().find(|pod| pod.name() == name).unwrap_or_else(|| panic!("there is no Pod {name}"))
+    }
+
+    /// The node that a Pod is on.
+    pub(crate) fn node(&self, pod: &str) -> &'static Node {
+        self.cluster.node(self.pod(pod).node())
+    }
+
+    /// Waits until so many Pods with this label are ready, and no other is left.
+    #[track_caller]
+    pub(crate) fn settle(&self, label: (&str, &str), count: usize) {
+        eventually(PATIENCE, &format!("{count} Pods are ready, and no other is left"), || {
+            let pods = self.pods(label);
+            pods.len() == count && pods.iter().all(|pod| pod.is_ready() && !pod.is_terminating())
+        });
+    }
+
+    /// Waits until nothing is left in the namespace but what each has.
+    #[track_caller]
+    pub(crate) fn assert_nothing_is_left(&self) {
+        let kinds = "all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,endpointslices";
+        let mut left = String::new();
+        eventually(PATIENCE, "nothing is left", || {
+            left = self.kubectl(&["get", kinds, "--output=name", "--ignore-not-found"]);
+            left.lines().collect::<Vec<_>>() == ["configmap/kube-root-ca.crt", "serviceaccount/default"]
+        });
+    }
+
+    /// Waits until the API server answers: when it did.
+    #[track_caller]
+    pub(crate) fn await_api_server(&self) -> Moment {
+        wait_for(PATIENCE, "the API server answers", || self.cluster.read("/version").ok());
+        self.note("the API server answers")
+    }
+}
