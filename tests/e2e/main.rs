@@ -2,7 +2,7 @@
 //!
 //! `make e2e` makes the cluster and runs these tests (`run.sh` says how). Each is one case in a namespace of its own; it
 //! prints its whole timeline, be it passed or failed. `pods` leaves the nodes alone, so these cases run beside each
-//! other; `nodes` takes nodes and the API server away, one case after another.
+//! other; `nodes` takes nodes and the API server away, one case after another. `figures` measures, when it is asked for.
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
 /// The harness of everything below: the cluster, a witness on each node, one clock.
@@ -13,3 +13,6 @@ mod pods;
 
 /// What is done to nodes, and to the API server.
 mod nodes;
+
+/// How long things take, and how much a sidecar uses.
+mod figures;

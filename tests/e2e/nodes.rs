@@ -8,7 +8,7 @@ mod powerless;
 use crate::rig::Case;
 
 /// Waits until the cluster has got over what a case has done to it.
-fn recover(case: &Case) {
+pub(crate) fn recover(case: &Case) {
     case.kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=120s"]);
     case.kubectl(&["wait", "--for=condition=Ready", "pod", "--all", "--namespace=kube-system", "--timeout=180s"]);
 }

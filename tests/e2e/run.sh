@@ -6,7 +6,7 @@
 #   BATON_IMAGE, DEMO_IMAGE   the images of the sidecar, and of its application and ledger: `make image` builds them
 #   KEEP=1                 leave the cluster where it is, and take the one that was left
 #
-# Arguments are names of tests, or parts of them; without any all run.
+# Arguments are names of tests, or parts of them; without any all run but the figures.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE
@@ -14,6 +14,7 @@ export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
 PATH=$(tests/e2e/tools.sh):$PATH
 # Longer than all cases together take on two busy cores.
 readonly longest=20m
+running=
 
 up() {
   kind delete cluster --name "$CLUSTER"
@@ -23,7 +24,8 @@ up() {
 
 down() {
   trap '' INT TERM
-  kind delete cluster --name "$CLUSTER"
+  [[ -z $running ]] || kill "$running" 2> /dev/null || true
+  [[ -n ${KEEP:-} ]] || kind delete cluster --name "$CLUSTER"
 }
 
 # What is needed on the nodes: both images, and the witness, which must run there without the libraries of this machine.
@@ -42,18 +44,20 @@ furnish() {
   done
 }
 
-# Cases that leave the nodes alone run beside each other, the others one after another.
+# Cases that leave the nodes alone run beside each other, the others one after another. They are waited for in the
+# background: a signal to this script is heeded at once.
 cases() {
-  timeout "$longest" cargo test --locked --test e2e -- --show-output --test-threads "$1" "${@:2}"
+  timeout "$longest" cargo test --locked --test e2e -- --show-output --test-threads "$1" "${@:2}" &
+  running=$!
+  wait "$running"
+  running=
 }
 
 mkdir -p target/e2e
 cargo test --locked --no-run --test e2e
-if [[ -z ${KEEP:-} ]]; then
-  trap down EXIT
-  trap 'exit 130' INT
-  trap 'exit 143' TERM
-fi
+trap down EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
 [[ -n ${KEEP:-} && -n $(kind get nodes --quiet --name "$CLUSTER") ]] || up
 furnish
 if [[ $# -gt 0 ]]; then

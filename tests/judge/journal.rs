@@ -76,12 +76,13 @@ impl Journal {
 
     /// The lines that `who` logged with this event.
     pub(crate) fn events(&self, who: &str, event: &str) -> Vec<Value> {
-        self.logged(who, event).into_iter().map(|(_, line)| line).collect()
+        let lines = lock(&self.lines);
+        lines.iter().filter(|line| line.who == who).filter_map(|line| logged(&line.text, event)).collect()
     }
 
     /// When `who` first logged a line with this event, if it did.
     pub(crate) fn told(&self, who: &str, event: &str) -> Option<Moment> {
-        self.logged(who, event).first().map(|(at, _)| *at)
+        self.find(|writer, text| if writer == who { logged(text, event) } else { None }).map(|(at, _)| at)
     }
 
     /// What `look` finds in the first line in which it finds something, and when that was written.
@@ -134,13 +135,11 @@ impl Journal {
         }
         story
     }
+}
 
-    fn logged(&self, who: &str, event: &str) -> Vec<(Moment, Value)> {
-        let lines = lock(&self.lines);
-        let own = lines.iter().filter(|line| line.who == who);
-        let parsed = own.filter_map(|line| Some((line.at, serde_json::from_str(&line.text).ok()?)));
-        parsed.filter(|(_, line): &(Moment, Value)| line["event"] == event).collect()
-    }
+/// The line, if it was logged as JSON with this event.
+fn logged(text: &str, event: &str) -> Option<Value> {
+    serde_json::from_str(text).ok().filter(|line: &Value| line["event"] == event)
 }
 
 /// Of a line that was logged as JSON, what a person looks for.

@@ -1,7 +1,7 @@
 //! The processes of this node, by the Pod that they belong to: what a test does to them, and what they use.
 
+use super::record::Usage;
 use rustix::process::{Pid, Signal, kill_process};
-use serde::Serialize;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,6 @@ use std::path::{Path, PathBuf};
 pub(crate) fn signal(pod: &str, program: &str, signal: Signal) -> io::Result<()> {
     let id = find(pod, program)?.file_name().and_then(|id| id.to_str()?.parse().ok()).and_then(Pid::from_raw);
     Ok(kill_process(id.expect("find returns folders named by a process id"), signal)?)
-}
-
-/// What a container has used since its start, as its cgroup counts it.
-#[derive(Serialize)]
-pub(crate) struct Usage {
-    memory_bytes: u64,
-    peak_memory_bytes: u64,
-    cpu_microseconds: u64,
 }
 
 /// What the container of that program in a Pod uses, by version 1 or 2 of cgroups.

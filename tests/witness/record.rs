@@ -1,4 +1,4 @@
-//! What the witness tells: one JSON line for each thing that it heard. Who reads the lines takes this file in too.
+//! What the witness tells: one JSON line for each thing that it heard, and what a container uses. Who reads the lines takes this file in too.
 
 use super::Reply;
 use serde::{Deserialize, Serialize};
@@ -25,4 +25,12 @@ pub(crate) enum Record {
         at: Duration,
         text: String,
     },
+}
+
+/// What a container has used since its start, as its cgroup counts it.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Usage {
+    pub(crate) memory_bytes: u64,
+    pub(crate) peak_memory_bytes: u64,
+    pub(crate) cpu_microseconds: u64,
 }

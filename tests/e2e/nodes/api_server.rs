@@ -16,22 +16,19 @@ fn an_api_server_that_hangs_or_refuses_for_five_seconds_changes_nothing() {
     let case = Case::new("api-short", DEFAULT);
     let leader = case.install(json!({}));
     let control_plane = case.cluster.control_plane();
-    let refuse = |change| {
-        let rule = ["INPUT", "--protocol", "tcp", "--dport", "6443", "--jump", "REJECT", "--reject-with", "tcp-reset"];
-        control_plane.exec(&[&["iptables", change], &rule[..]].concat());
-    };
-
     case.note("the API server is stopped: whoever calls waits");
-    control_plane.exec(&["pkill", "-STOP", "kube-apiserver"]);
+    let outage = control_plane.outage("pkill -STOP kube-apiserver", "pkill -CONT kube-apiserver");
     thread::sleep(SHORT);
-    control_plane.exec(&["pkill", "-CONT", "kube-apiserver"]);
+    drop(outage);
     case.note("it goes on");
     throughout(case.timing.renew_deadline, "nobody else leads", || case.terms() == 1);
 
     case.note("whoever calls the API server is refused");
-    refuse("--insert");
+    let refuse =
+        |change| format!("iptables {change} INPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset");
+    let outage = control_plane.outage(&refuse("--insert"), &refuse("--delete"));
     thread::sleep(SHORT);
-    refuse("--delete");
+    drop(outage);
     case.note("it is reached again");
     throughout(case.timing.renew_deadline, "nobody else leads", || case.terms() == 1);
 
@@ -47,15 +44,15 @@ fn an_api_server_that_is_away_for_a_minute_ends_the_term_in_time_and_nobody_cras
     let old = case.install(json!({}));
     let control_plane = case.cluster.control_plane();
     let gone = case.note("the API server is killed, and not started again");
-    control_plane.exec(&["systemctl", "stop", "kubelet"]);
-    control_plane.exec(&["pkill", "-KILL", "kube-apiserver"]);
+    let outage =
+        control_plane.outage("systemctl stop kubelet && pkill -KILL kube-apiserver", "systemctl start kubelet");
     case.must_be_silent(&old, case.now() + case.timing.renew_deadline, "its deadline had passed");
     case.wait_for_run(&old.pod, "application", 1);
     thread::sleep(LONG.saturating_sub(case.now().since(gone)));
     assert_eq!(case.terms(), 1, "nobody can lead");
 
     case.note("it may be started again");
-    control_plane.exec(&["systemctl", "start", "kubelet"]);
+    drop(outage);
     let back = case.await_api_server();
     let new = case.successor(&old, back, case.timing.takeover() + NOISE);
     recover(&case);

@@ -10,14 +10,14 @@ fn a_leader_whose_node_is_cut_off_stops_in_time_and_follows_when_it_is_back() {
     let old = case.install(json!({ "args": ["--ask-once"] }));
     let node = case.node(&old.pod);
     let cut = case.note(&format!("{} is cut off", node.name));
-    node.cut_off();
+    let outage = node.cut_off();
     case.must_be_silent(&old, cut + case.timing.renew_deadline, "its deadline had passed");
     let new = case.takeover(&old, cut);
     case.wait_for_run(&old.pod, "application", 1);
     assert!(case.log(&old.pod, "baton", 1).contains("\"code\":75"), "it says how it ended");
 
     let healed = case.note("it is joined again");
-    node.join_again();
+    drop(outage);
     case.follows(&old.pod, healed);
     recover(&case);
     case.settle(SHOP, 3);

@@ -10,11 +10,11 @@ fn a_leader_whose_node_loses_power_is_succeeded_in_time_and_follows_when_it_is_b
     let old = case.install(json!({}));
     let node = case.node(&old.pod);
     let off = case.note(&format!("{} is switched off", node.name));
-    node.switch_off();
+    let outage = node.switch_off();
     let new = case.takeover(&old, off);
 
     let on = case.note("it is switched on again");
-    node.switch_on();
+    drop(outage);
     case.follows(&old.pod, on);
     recover(&case);
     case.settle(SHOP, 3);

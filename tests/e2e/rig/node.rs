@@ -1,6 +1,8 @@
 //! A node of the cluster, which is a container of an engine: what can be done to it from outside.
 
 use super::command::run;
+use super::record::Usage;
+use std::thread;
 
 /// The programs in it are reached by the engine, whatever becomes of its network.
 #[derive(Clone, Debug)]
@@ -9,41 +11,45 @@ pub(crate) struct Node {
     pub(crate) name: String,
 }
 
+/// What was taken away from a node. It is given back when this is dropped, also where a case has failed meanwhile: the
+/// next one needs it.
+#[must_use = "it is over as soon as this is dropped"]
+pub(crate) struct Outage {
+    node: Node,
+    end: Vec<String>,
+}
+
 impl Node {
     /// Cuts it off from everybody else. What runs on it runs on, and reaches what is in its own Pod.
-    pub(crate) fn cut_off(&self) {
-        self.firewall("--insert");
-    }
-
-    /// Undoes that.
-    pub(crate) fn join_again(&self) {
-        self.firewall("--delete");
-    }
-
-    fn firewall(&self, change: &str) {
-        for (chain, direction) in [
-            ("INPUT", "--in-interface"),
-            ("OUTPUT", "--out-interface"),
-            ("FORWARD", "--in-interface"),
-            ("FORWARD", "--out-interface"),
-        ] {
-            self.exec(&["iptables", change, chain, direction, "eth0", "--jump", "DROP"]);
-        }
+    pub(crate) fn cut_off(&self) -> Outage {
+        let rules = |change| {
+            ["INPUT --in", "OUTPUT --out", "FORWARD --in", "FORWARD --out"]
+                .map(|way| format!("iptables {change} {way}-interface eth0 --jump DROP"))
+                .join(" && ")
+        };
+        self.outage(&rules("--insert"), &rules("--delete"))
     }
 
     /// Takes its power away: everything on it is gone at once.
-    pub(crate) fn switch_off(&self) {
+    pub(crate) fn switch_off(&self) -> Outage {
         self.engine(&["kill", &self.name]);
+        Outage { node: self.clone(), end: ["start", &self.name].map(str::to_owned).into() }
     }
 
-    /// Gives it back.
-    pub(crate) fn switch_on(&self) {
-        self.engine(&["start", &self.name]);
+    /// Begins an outage by a line of shell on the node, and ends it by another.
+    pub(crate) fn outage(&self, begin: &str, end: &str) -> Outage {
+        self.exec(&["sh", "-c", begin]);
+        Outage { node: self.clone(), end: ["exec", &self.name, "sh", "-c", end].map(str::to_owned).into() }
     }
 
     /// Sends a signal, `stop` `cont` `kill` or `term`, to a program of a Pod on it.
     pub(crate) fn signal(&self, signal: &str, pod: &str, program: &str) {
         self.exec(&["witness", "signal", signal, pod, program]);
+    }
+
+    /// What the container of a program of a Pod on it has used.
+    pub(crate) fn usage(&self, pod: &str, program: &str) -> Usage {
+        serde_json::from_str(&self.exec(&["witness", "usage", pod, program])).expect("the witness tells it so")
     }
 
     /// Runs a program on it, to its end.
@@ -54,5 +60,13 @@ impl Node {
     fn engine(&self, arguments: &[&str]) -> String {
         let told = run(&self.engine, arguments, "");
         told.unwrap_or_else(|error| panic!("{} {}: {error}", self.engine, arguments.join(" ")))
+    }
+}
+
+impl Drop for Outage {
+    fn drop(&mut self) {
+        let end: Vec<&str> = self.end.iter().map(String::as_str).collect();
+        let ended = run(&self.node.engine, &end, "");
+        assert!(ended.is_ok() || thread::panicking(), "{} {}: {ended:?}", self.node.engine, self.end.join(" "));
     }
 }

@@ -54,8 +54,9 @@ impl Observer {
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
             let mut child = command.spawn().expect("the engine is there: it made the node");
             let told = BufReader::new(child.stdout.take().expect("it is piped"));
-            for line in told.lines().map_while(Result::ok) {
-                match serde_json::from_str(&line).expect("the witness tells records") {
+            // What is no record is a line that was cut short with the node's power.
+            for record in told.lines().map_while(|line| serde_json::from_str(&line.ok()?).ok()) {
+                match record {
                     Record::Answer { network, asked, answered, reply } => self.hear(&network, asked, answered, reply),
                     Record::Line { namespace, pod, container, run, at, text } => {
                         last = last.max(at);
