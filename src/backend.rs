@@ -226,6 +226,7 @@ impl<E: Election> Driver<E> {
                 self.seat.vitals.heard();
                 if event.shows_admission() {
                     self.admitted = true;
+                    self.seat.vitals.admitted();
                     self.refused_since = None;
                     self.seat.reporter.store_answers();
                 }

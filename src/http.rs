@@ -226,10 +226,10 @@ async fn healthz(State(Desk(desk)): State<Desk>) -> Response {
 }
 
 async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
-    if desk.vitals.last_contact().is_some() {
+    if desk.vitals.is_admitted() {
         (StatusCode::OK, "ok\n").into_response()
     } else {
-        error(StatusCode::SERVICE_UNAVAILABLE, "the store has not answered yet")
+        error(StatusCode::SERVICE_UNAVAILABLE, "the store has not let us take part yet")
     }
 }
 

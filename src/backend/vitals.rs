@@ -19,12 +19,13 @@ pub struct Vitals {
 struct Signs {
     turn_due: Option<Instant>,
     last_contact: Option<SystemTime>,
+    is_admitted: bool,
     last_change: SystemTime,
 }
 
 impl Default for Vitals {
     fn default() -> Self {
-        let signs = Signs { turn_due: None, last_contact: None, last_change: Clock.wall() };
+        let signs = Signs { turn_due: None, last_contact: None, is_admitted: false, last_change: Clock.wall() };
         Self { signs: Arc::new(Mutex::new(signs)), change: Arc::new(Notify::new()) }
     }
 }
@@ -41,6 +42,11 @@ impl Vitals {
     /// The store answered.
     pub(super) fn heard(&self) {
         self.signs().last_contact = Some(Clock.wall());
+    }
+
+    /// The store has let us take part.
+    pub(super) fn admitted(&self) {
+        self.signs().is_admitted = true;
     }
 
     /// The standing changed.
@@ -62,6 +68,11 @@ impl Vitals {
     /// When the store last answered, by the wall clock.
     pub fn last_contact(&self) -> Option<SystemTime> {
         self.signs().last_contact
+    }
+
+    /// Whether the store has ever let us take part.
+    pub fn is_admitted(&self) -> bool {
+        self.signs().is_admitted
     }
 
     /// When the standing last changed, by the wall clock.
