@@ -42,6 +42,8 @@ pub struct LeaseStore {
     /// The newest object that was read, written or watched: the base of the next write.
     latest: RefCell<Option<DynamicObject>>,
     watch: RefCell<Option<Watch>>,
+    /// Whether it was told that we may not watch.
+    is_watch_refused: Cell<bool>,
     /// The version that the watch has come to; absent while a read has to come first.
     watched: Cell<Option<u128>>,
     /// A read knows more than the watch, or where a watch can begin.
@@ -107,6 +109,7 @@ impl LeaseStore {
             call_timeout,
             latest: RefCell::new(None),
             watch: RefCell::new(None),
+            is_watch_refused: Cell::new(false),
             watched: Cell::new(None),
             read: Notify::new(),
         })
@@ -213,10 +216,24 @@ impl LeaseStore {
         // Without a Lease there is no version to begin at: an empty one means the present.
         let from = if from == 0 { String::new() } else { from.to_string() };
         let opened = async { self.leases().await.watch(&parameters, &from).await };
-        let opened = tokio::time::timeout(self.call_timeout, opened).await;
-        // What keeps a watch from opening is found, and told, by the read that follows on silence.
-        let stream = opened.ok()?.ok()?.boxed();
+        let opened = tokio::time::timeout(self.call_timeout, opened).await.ok()?;
+        let stream = opened.map_err(|error| self.tell_refused_watch(error)).ok()?.boxed();
+        self.is_watch_refused.set(false);
         Some(Watch { stream, opened_at: Clock.now() })
+    }
+
+    /// Tells once that we may not watch. Whatever else keeps a watch from opening is found, and told, by the read that
+    /// follows on silence; but that one may be allowed where this is not.
+    fn tell_refused_watch(&self, error: kube::Error) {
+        if let Verdict::Failed(error @ CallError::Forbidden { .. }) = self.judge(error, None)
+            && !self.is_watch_refused.replace(true)
+        {
+            let place = self.place();
+            tracing::error!(
+                event = "store_refuses",
+                "cannot watch {place}, so changes are seen at the next read only: {error}"
+            );
+        }
     }
 
     /// The next event of the watch; `None` when it ended, or when a read knows more than it has told.

@@ -85,3 +85,20 @@ fn a_namespace_that_is_not_there_is_named_and_refused_from_the_start() {
     assert!(rig.now().since(begun) >= rig.timing.lease_duration);
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }
+
+/// Reads show changes too, only later: so the election goes on, and nothing else would say what is missing.
+#[test]
+fn a_watch_that_is_refused_is_told_once_with_the_role_and_the_election_goes_on() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let deaf = rig.store.namespace.account_that_may(&["get", "create", "update"], "deaf", &[ELECTION]);
+    let leader = rig.candidate("deaf").by(&deaf.access).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    eventually(PATIENCE, "it says what is missing", || !leader.events("store_refuses").is_empty());
+    throughout(2 * rig.timing.lease_duration, "it leads on", || rig.tokens(ELECTION).len() == 1 && leader.is_healthy());
+    let refusals = leader.events("store_refuses");
+    assert_eq!(refusals.len(), 1, "{refusals:?}");
+    let told = refusals[0]["message"].as_str().unwrap_or_default();
+    for needed in ["cannot watch resource", "verbs: [\"get\", \"watch\", \"create\", \"update\"]", "name: \"deaf\""] {
+        assert!(told.contains(needed), "{needed} is not in {told}");
+    }
+}
