@@ -40,6 +40,8 @@ impl Case {
         let (silences, led) = (Mutex::default(), Mutex::default());
         let this = Self { namespace, election, timing, cluster, journal, onlooker, silences, led };
         this.kubectl(&["create", "namespace", &this.namespace]);
+        // Without one no Pod is taken. The controllers make it, which an outage of the API server may have set back.
+        this.kubectl(&["wait", "--for=create", "serviceaccount/default", "--timeout=90s"]);
         this
     }
 
