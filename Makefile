@@ -9,7 +9,7 @@ TOOLS := $(CURDIR)/.cache/tools
 TEST_THREADS ?= 6
 # Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
 # each other.
-CROWDS := process::crowd lease::peers
+CROWDS := process::crowd lease::peers zookeeper::peers
 
 # What `make run` holds its election in.
 BACKEND ?= file
@@ -71,10 +71,11 @@ setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests ne
 	tests/kubernetes/build.sh
 	tests/charts/build.sh
 	tests/zookeeper/fetch.sh
+	tests/peers/build.sh
 
 # $(1) the programs that have to be there.
 need = @for tool in $(1); do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3 golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3-venv golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
 	done
 
 $(TOOLS)/bin/cargo-deny:

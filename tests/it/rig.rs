@@ -9,12 +9,13 @@
 mod apiserver;
 mod assets;
 mod candidate;
-mod client_go;
+mod contender;
 mod daemon;
 mod disk;
 #[path = "../judge/mod.rs"]
 mod judge;
 mod keys;
+mod peer;
 mod pod;
 mod prober;
 mod process;
@@ -29,11 +30,14 @@ mod zookeeper;
 
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
-pub(crate) use client_go::ClientGo;
+pub(crate) use contender::{
+    Contender, Handoff, Parting, Side, first_to_lead, median_of_releases_to_ours, side_by_side,
+};
 pub(crate) use disk::Disk;
 use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
 pub(crate) use judge::{Moment, Timing, eventually, throughout, wait_for};
 pub(crate) use keys::Authority;
+pub(crate) use peer::{InZooKeeper, Peer};
 pub(crate) use pod::Pod;
 pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;

@@ -2,6 +2,9 @@
 
 mod candidates;
 mod client;
+mod contender;
+mod faults;
 mod local_sessions;
+mod peers;
 mod servers;
 mod store;

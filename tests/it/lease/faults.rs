@@ -4,12 +4,11 @@
 //! A story ends with how long two could act as the leader. Of client-go it has to show the fault, or the comparison is
 //! no longer true and has to go; of ours it has to show none. Each test prints both figures.
 
-use super::contender::{Contender, Program, first_to_lead};
+use super::contender::Program;
 use crate::rig::{
-    Access, ApiServer, ClientGo, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Timing, Way, eventually, wait_for,
+    Access, ApiServer, Contender, ELECTION, Flow, Leases, Peer, Proxy, Rig, Store as _, Timing, Way, eventually,
+    first_to_lead, side_by_side, wait_for,
 };
-use std::panic::resume_unwind;
-use std::thread;
 use std::time::Duration;
 
 /// client-go's 15 s, 10 s and 2 s, each times 2/5.
@@ -39,13 +38,7 @@ struct Overlap {
 
 /// Tells the same story of both programs, side by side.
 fn of_both(story: impl Fn(Program) -> Duration + Sync) -> Overlap {
-    let [client_go, baton] = thread::scope(|scope| {
-        let told = [Program::ClientGo, Program::Baton].map(|program| {
-            let story = &story;
-            scope.spawn(move || story(program))
-        });
-        told.map(|story| story.join().unwrap_or_else(|failure| resume_unwind(failure)))
-    });
+    let [client_go, baton] = side_by_side([Program::ClientGo, Program::Baton], story);
     Overlap { client_go, baton }
 }
 
@@ -148,7 +141,7 @@ fn durations_that_let_two_lead() {
     let proxy = Proxy::to(ApiServer::shared().address());
     let durations = ["--lease-duration=4s", "--renew-deadline=3600ms"];
     let start = |access: &Access, name: &str, retry_period| {
-        ClientGo::start(access, ELECTION, name, &[&durations[..], &[retry_period]].concat())
+        Peer::client_go(access, ELECTION, name, &[&durations[..], &[retry_period]].concat())
     };
     let old = start(&admin.through(proxy.address()), "old", "--retry-period=2900ms");
     wait_for(PATIENCE, "client-go takes the durations, and leads", || old.told("started_leading"));

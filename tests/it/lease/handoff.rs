@@ -1,8 +1,8 @@
 //! How leadership changes hands over a Lease: what is written there, how soon it is heard of, what it does to the tokens.
 
-use super::contender::{Contender, Program};
+use super::contender::Program;
 use super::meter::Meter;
-use crate::rig::{ELECTION, Leases, Rig, Store as _};
+use crate::rig::{Contender, ELECTION, Leases, Rig, Store as _};
 
 /// How often leadership is given back where a median counts.
 const RELEASES: usize = 5;

@@ -1,10 +1,11 @@
 //! client-go's own candidate on the same Lease, before, behind and among ours: as in a rolling migration, both ways.
 
-use super::contender::{Contender, Program, first_to_lead};
+use super::contender::Program;
 use super::meter::Meter;
-use crate::rig::{ApiServer, ELECTION, Leases, Rig, Store as _, Timing};
-use std::panic::resume_unwind;
-use std::thread;
+use crate::rig::{
+    ApiServer, Contender, ELECTION, Handoff, Leases, Parting, Rig, Store as _, Timing, first_to_lead,
+    median_of_releases_to_ours, side_by_side,
+};
 use std::time::{Duration, Instant};
 
 /// A long lease, since hundreds of processes start beside each other here, and short pauses between two tries.
@@ -19,29 +20,14 @@ const KILLS: usize = 10;
 /// The calls that an end and a beginning wait for: two of client-go's and one of ours.
 const CALLS_OF_A_HANDOFF: u32 = 3;
 
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum End {
-    Released,
-    Killed,
-}
-
-/// One change of leader, and how long there was none.
-struct Handoff {
-    to: Program,
-    end: End,
-    gap: Duration,
-}
-
-impl End {
-    /// For how long client-go leaves an election without a leader. It tries after 1 to 2.2 retry periods (`RetryPeriod`,
-    /// and `JitterFactor` on top of it), so a release is found by the next try. A dead holder's lease counts from the
-    /// try that found its last renewal, and the next try after that lease acquires.
-    fn client_go_takes(self) -> Duration {
-        let next_try = TIMING.retry_period.mul_f64(2.2);
-        match self {
-            Self::Released => next_try,
-            Self::Killed => next_try + TIMING.lease_duration + next_try,
-        }
+/// For how long client-go leaves an election without a leader. It tries after 1 to 2.2 retry periods (`RetryPeriod`,
+/// and `JitterFactor` on top of it), so a release is found by the next try. A dead holder's lease counts from the
+/// try that found its last renewal, and the next try after that lease acquires.
+fn client_go_takes(end: Parting) -> Duration {
+    let next_try = TIMING.retry_period.mul_f64(2.2);
+    match end {
+        Parting::Released => next_try,
+        Parting::Killed => next_try + TIMING.lease_duration + next_try,
     }
 }
 
@@ -49,20 +35,9 @@ impl End {
 fn leadership_goes_200_times_from_client_go_to_ours_and_200_times_back() {
     let admin = ApiServer::shared().namespace().admin;
     Meter::during(&admin, |meter| {
-        let handoffs: Vec<Handoff> = thread::scope(|scope| {
-            let pairs = [(); PAIRS].map(|()| scope.spawn(|| to_and_fro(meter)));
-            pairs.into_iter().flat_map(|pair| pair.join().unwrap_or_else(|failure| resume_unwind(failure))).collect()
-        });
-        for to in [Program::ClientGo, Program::Baton] {
-            assert_eq!(handoffs.iter().filter(|handoff| handoff.to == to).count(), PAIRS * ROUNDS);
-            for end in [End::Released, End::Killed] {
-                let gaps = gaps(&handoffs, to, end);
-                let (median, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
-                println!("{end:?}, to {to:?}: no leader for {median:?} in the median, {longest:?} at the most");
-            }
-        }
-        let gaps = gaps(&handoffs, Program::Baton, End::Released);
-        let (gap, bound) = (gaps[gaps.len() / 2], meter.release());
+        let handoffs = side_by_side([(); PAIRS], |()| to_and_fro(meter));
+        let gap = median_of_releases_to_ours(&handoffs.concat(), PAIRS * ROUNDS);
+        let bound = meter.release();
         println!("a release may take {bound:?} in the median here");
         assert!(gap <= bound, "after a release ours took {gap:?} in the median, which is more than {bound:?}");
     });
@@ -77,7 +52,7 @@ fn to_and_fro(meter: &Meter) -> Vec<Handoff> {
     leader.must_lead();
     let mut handoffs = Vec::new();
     for round in 1..=ROUNDS {
-        let end = if round % KILLS == 0 { End::Killed } else { End::Released };
+        let end = if round % KILLS == 0 { Parting::Killed } else { Parting::Released };
         for (program, name) in [(Program::ClientGo, "theirs"), (Program::Baton, "ours")] {
             let next = Contender::start(&rig, program, &format!("{name}-{round}"), access);
             next.must_follow();
@@ -111,7 +86,7 @@ fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
             if running.len() > 3 {
                 let mut oldest = running.remove(0);
                 if oldest.led().is_some() {
-                    hand_over(&rig, meter, &mut oldest, End::Released, &running);
+                    hand_over(&rig, meter, &mut oldest, Parting::Released, &running);
                 } else {
                     oldest.terminate();
                     oldest.must_have_stopped_cleanly();
@@ -124,25 +99,24 @@ fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
 
 /// Ends the leader, and judges how one of the others succeeds it.
 #[track_caller]
-fn hand_over(rig: &Rig<Leases>, meter: &Meter, old: &mut Contender<'_>, end: End, others: &[Contender<'_>]) -> Handoff {
+fn hand_over(
+    rig: &Rig<Leases>,
+    meter: &Meter,
+    old: &mut Contender<'_, Leases>,
+    end: Parting,
+    others: &[Contender<'_, Leases>],
+) -> Handoff {
     let begun = Instant::now();
-    let (since, not_before) = match end {
-        End::Released => {
-            old.terminate();
-            old.must_have_stopped_cleanly();
-            let stopped = old.must_stop();
-            (stopped, stopped)
-        }
-        End::Killed => {
-            let killed = old.kill();
-            (killed, old.must_stop().max(rig.written(ELECTION) + TIMING.lease_duration))
-        }
+    let (since, stopped) = old.end(end);
+    let not_before = match end {
+        Parting::Released => stopped,
+        Parting::Killed => stopped.max(rig.written(ELECTION) + TIMING.lease_duration),
     };
     let (new, led) = first_to_lead(others);
     let new = &others[new];
-    let (to, gap) = (new.program(), led.since(since));
+    let gap = led.since(since);
     assert!(led >= not_before, "{} led at {led:?}, and {} had until {not_before:?}", new.name, old.name);
-    let bound = end.client_go_takes() + Leases::NOISE;
+    let bound = client_go_takes(end) + Leases::NOISE;
     // Only where that does not do is it of interest what the machine did meanwhile.
     if gap > bound {
         let call = meter.longest(&rig.store.namespace.admin, begun);
@@ -152,13 +126,5 @@ fn hand_over(rig: &Rig<Leases>, meter: &Meter, old: &mut Contender<'_>, end: End
             "{end:?} by {old}, {new} took {gap:?}, and a call {call:?} at the most"
         );
     }
-    Handoff { to, end, gap }
-}
-
-/// How long there was no leader in handoffs of one kind, the shortest first.
-fn gaps(handoffs: &[Handoff], to: Program, end: End) -> Vec<Duration> {
-    let of_kind = handoffs.iter().filter(|handoff| handoff.to == to && handoff.end == end);
-    let mut gaps: Vec<Duration> = of_kind.map(|handoff| handoff.gap).collect();
-    gaps.sort();
-    gaps
+    Handoff { to_ours: new.is_ours(), end, gap }
 }

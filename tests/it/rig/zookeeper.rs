@@ -107,6 +107,11 @@ impl Ensemble {
         self.members[at].address()
     }
 
+    /// The tickTime of the servers.
+    pub(crate) fn tick(&self) -> Duration {
+        self.settings.tick
+    }
+
     /// All servers, as a client is told them.
     pub(crate) fn connect_string(&self) -> String {
         connect_string(self.members.iter().map(Member::address))

@@ -5,6 +5,7 @@ use crate::rig::NOISE;
 use crate::rig::zookeeper::{Admin, Ensemble};
 use baton::zookeeper::requests::Node;
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
@@ -16,6 +17,7 @@ pub(crate) struct Znodes {
     pub(crate) admin: Admin,
     servers: String,
     chroot: String,
+    tick: Duration,
 }
 
 impl Znodes {
@@ -23,7 +25,12 @@ impl Znodes {
     pub(crate) fn on(ensemble: &Ensemble, servers: &str) -> Self {
         let admin = ensemble.admin();
         let chroot = admin.create(&format!("/{}", Uuid::new_v4()), "").expect("the name is new");
-        Self { admin, servers: servers.to_owned(), chroot }
+        Self { admin, servers: servers.to_owned(), chroot, tick: ensemble.tick() }
+    }
+
+    /// How candidates are told to come here: by one server of the test's choice, or by a proxy before it.
+    pub(crate) fn servers_at(&self, address: SocketAddr) -> String {
+        format!("{address}{}", self.chroot)
     }
 
     /// The path of an election.
@@ -38,6 +45,13 @@ impl Znodes {
         let mut names = self.admin.children(&path).unwrap_or_default();
         names.sort_by_key(|name| name[name.len().saturating_sub(10)..].to_owned());
         names.iter().map(|name| format!("{path}/{name}")).collect()
+    }
+
+    /// Who stands in line, by what they call themselves.
+    pub(crate) fn identities(&self, election: &str) -> Vec<String> {
+        let read = |path: String| self.admin.read(&path).ok();
+        let standing = self.line(election).into_iter().filter_map(read);
+        standing.map(|node| String::from_utf8_lossy(&node.data).into_owned()).collect()
     }
 
     fn first(&self, election: &str) -> Option<(String, Node)> {
@@ -64,7 +78,7 @@ impl Store for Znodes {
         BTreeMap::from([
             ("--backend", "zookeeper".to_owned()),
             ("--zookeeper-servers", format!("{}{}", self.servers, self.chroot)),
-            ("--zookeeper-tick-time", "500ms".to_owned()),
+            ("--zookeeper-tick-time", format!("{:?}", self.tick)),
         ])
     }
 

@@ -1,0 +1,117 @@
+//! A candidate of another program, beside ours: see tests/peers. Whatever it elects with, it tells its story in lines of
+//! JSON, each with the time since boot.
+
+mod tests;
+
+use super::apiserver::Access;
+use super::assets;
+use super::daemon::Daemon;
+use super::judge::wait_for;
+use super::question::{agent, ask};
+use rustix::time::{ClockId, clock_gettime};
+use serde_json::Value;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long its start may take on a busy machine.
+const STARTUP: Duration = Duration::from_secs(10);
+
+pub(crate) struct Peer {
+    pub(crate) process: Daemon,
+    log: PathBuf,
+}
+
+/// An election in ZooKeeper, as a peer is told it.
+pub(crate) struct InZooKeeper<'a> {
+    /// With the chroot.
+    pub(crate) servers: &'a str,
+    pub(crate) path: &'a str,
+    pub(crate) session_timeout: Duration,
+    /// Where the peer's log goes.
+    pub(crate) folder: &'a Path,
+}
+
+impl Peer {
+    /// Starts one of client-go for `lease` in the namespace of `access`; `flags` are those of the program, durations above
+    /// all. It answers when this returns.
+    pub(crate) fn client_go(access: &Access, lease: &str, identity: &str, flags: &[&str]) -> Self {
+        let mut arguments = vec![
+            format!("--kubeconfig={}", access.kubeconfig_path()),
+            format!("--lease={lease}"),
+            format!("--identity={identity}"),
+            "--listen=127.0.0.1:0".to_owned(),
+        ];
+        arguments.extend(flags.iter().map(|&flag| flag.to_owned()));
+        let log = access.kubeconfig().with_extension(format!("{identity}.log"));
+        let mut started = Self::start(assets::client_go_candidate(), arguments, log);
+        wait_for(STARTUP, "the client-go candidate listens", || {
+            started.process.assert_alive();
+            started.told("listening")
+        });
+        started
+    }
+
+    /// Starts a `LeaderLatch` of Curator.
+    pub(crate) fn curator(election: &InZooKeeper<'_>, identity: &str) -> Self {
+        let (java, mut arguments) = assets::curator_candidate();
+        arguments.extend([
+            format!("servers={}", election.servers),
+            format!("path={}", election.path),
+            format!("id={identity}"),
+            format!("session-timeout-ms={}", election.session_timeout.as_millis()),
+            format!("boottime-offset-ns={}", boottime_offset().as_nanos()),
+        ]);
+        Self::start(java, arguments, election.log(identity))
+    }
+
+    /// Starts an Election of kazoo.
+    pub(crate) fn kazoo(election: &InZooKeeper<'_>, identity: &str) -> Self {
+        let (python, mut arguments) = assets::kazoo_candidate();
+        let session_timeout = election.session_timeout.as_secs_f64().to_string();
+        arguments.extend([election.servers, election.path, identity, &session_timeout].map(str::to_owned));
+        Self::start(python, arguments, election.log(identity))
+    }
+
+    fn start(program: PathBuf, arguments: Vec<String>, log: PathBuf) -> Self {
+        Self { process: Daemon::start(program, arguments, &log), log }
+    }
+
+    /// What it told so far, in order: `started_leading` and `work_cancelled`; of client-go also `listening`,
+    /// `stopped_leading`, `new_leader`.
+    pub(crate) fn events(&self) -> Vec<Value> {
+        // Its library writes there too.
+        self.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+    }
+
+    /// When it first told this, as the time since boot.
+    pub(crate) fn told(&self, event: &str) -> Option<Duration> {
+        let told = self.events().into_iter().find(|told| told["event"] == event)?;
+        Some(Duration::from_nanos(told["boottime_ns"].as_u64().expect("each has a time")))
+    }
+
+    /// Everything that it and its library wrote.
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(&self.log).expect("the process has opened it")
+    }
+
+    /// What it answers to an application; `None` where nobody does.
+    pub(crate) fn answer(&self) -> Option<Value> {
+        let listening = self.events().into_iter().find(|told| told["event"] == "listening")?;
+        let address = listening["listen"].as_str().expect("it says where");
+        let reply = ask(&agent(), &format!("http://{address}/")).ok()?;
+        Some(serde_json::from_str(&reply.body).expect("it answers in JSON"))
+    }
+}
+
+impl InZooKeeper<'_> {
+    fn log(&self, identity: &str) -> PathBuf {
+        self.folder.join(format!("{identity}.log"))
+    }
+}
+
+/// What makes a time since boot of one that Java can read. It grows while the machine sleeps, and no test does.
+fn boottime_offset() -> Duration {
+    let read = |clock| Duration::try_from(clock_gettime(clock)).expect("neither is negative");
+    read(ClockId::Boottime).saturating_sub(read(ClockId::Monotonic))
+}

@@ -1,0 +1,71 @@
+//! Peers, tested: what the comparisons with them rest on. Each runs alone with its like, and its clock is ours.
+
+use super::{InZooKeeper, Peer};
+use crate::rig::apiserver::ApiServer;
+use crate::rig::scratch::Scratch;
+use crate::rig::zookeeper::Ensemble;
+use crate::rig::{Journal, eventually, wait_for};
+use std::time::Duration;
+use uuid::Uuid;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// One leads after the other; `stands_by` says whether a second one waits.
+fn one_leads_after_the_other(start: impl Fn(&str) -> Peer, stands_by: impl Fn(&Peer) -> bool) {
+    let clock = Journal::begin().clock;
+    let before = clock.now();
+    let mut first = start("first");
+    let leads = |peer: &Peer| wait_for(PATIENCE, "it leads", || peer.told("started_leading"));
+    let led = clock.moment(leads(&first));
+    assert!(
+        before < led && led < clock.now(),
+        "its clock is another: {led:?} is not in {before:?} to {:?}",
+        clock.now()
+    );
+    let mut second = start("second");
+    eventually(PATIENCE, "the second waits", || stands_by(&second));
+    assert!(second.told("started_leading").is_none());
+
+    first.process.terminate();
+    let started = leads(&second);
+    let stopped = first.told("work_cancelled").expect("it stopped first");
+    assert!(stopped < started, "it stopped at {stopped:?}, its successor started at {started:?}");
+    second.process.terminate();
+    for mut peer in [first, second] {
+        assert_eq!(wait_for(PATIENCE, "it ends", || peer.process.exit_code()), 0);
+    }
+}
+
+#[test]
+fn client_go_leads_after_client_go() {
+    let flags = ["--lease-duration=3s", "--renew-deadline=2s", "--retry-period=100ms", "--release-on-cancel"];
+    // It creates by POST, which no Role can limit to one name.
+    let access = ApiServer::shared().namespace().admin;
+    let start = |identity: &str| Peer::client_go(&access, "orders", identity, &flags);
+    one_leads_after_the_other(start, |second| {
+        second.told("new_leader").is_some() && second.answer().unwrap()["is_leader"] == false
+    });
+}
+
+#[test]
+fn curator_leads_after_curator() {
+    over_zookeeper(Peer::curator);
+}
+
+#[test]
+fn kazoo_leads_after_kazoo() {
+    over_zookeeper(Peer::kazoo);
+}
+
+fn over_zookeeper(start: impl Fn(&InZooKeeper<'_>, &str) -> Peer) {
+    let (ensemble, folder) = (Ensemble::shared(), Scratch::new());
+    let election = InZooKeeper {
+        servers: &ensemble.connect_string(),
+        path: &format!("/{}", Uuid::new_v4()),
+        session_timeout: Duration::from_secs(6),
+        folder: folder.path(),
+    };
+    let admin = ensemble.admin();
+    let start = |identity: &str| start(&election, identity);
+    one_leads_after_the_other(start, |_| admin.children(election.path).is_ok_and(|line| line.len() == 2));
+}
