@@ -22,26 +22,28 @@ pub mod wire;
 
 use frames::Frames;
 use jute::Reader;
-use requests::{Children, Create, Read, Sasl, Together};
+use requests::{Access, Children, Create, Kind, Part, Read, Sasl, Together};
 use wire::Request;
 
 /// Reads `bytes` as all that a server could send, and forgets what it read: the place where a fuzzer begins. Nothing
 /// may panic here.
 pub fn read_anything(bytes: &[u8]) {
-    fn read_reply<R: Request>(bytes: &[u8]) {
-        drop(R::decode(&mut Reader::new(bytes)));
+    fn read_reply<R: Request>(request: &R, bytes: &[u8]) {
+        drop(request.decode(&mut Reader::new(bytes)));
     }
+    let path = || "/o".to_owned();
+    let create = Create { path: path(), data: Vec::new(), kind: Kind::Ephemeral, access: Access::Open };
     drop(wire::welcome(bytes));
     let mut frames = Frames::default();
     frames.push(bytes);
     while let Ok(Some(frame)) = frames.pop() {
         drop(wire::received(&frame));
     }
-    read_reply::<Create>(bytes);
-    read_reply::<Children>(bytes);
-    read_reply::<Read>(bytes);
-    read_reply::<Together>(bytes);
-    read_reply::<Sasl>(bytes);
+    read_reply(&create, bytes);
+    read_reply(&Children { path: path() }, bytes);
+    read_reply(&Read { path: path(), watch: true }, bytes);
+    read_reply(&Together(vec![Part::Check(path()), Part::Create(create)]), bytes);
+    read_reply(&Sasl(Vec::new()), bytes);
 }
 
 #[cfg(test)]

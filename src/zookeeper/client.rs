@@ -173,7 +173,7 @@ impl Client {
         let call = Call::begin(self)?;
         let frame = wire::ask(call.xid, request);
         let result = match call.exchange(&frame).await.map_err(CallError::Unknown)? {
-            Ok(reply) => R::decode(&mut Reader::new(&reply)).map_err(|error| CallError::Unknown(error.into()))?,
+            Ok(reply) => request.decode(&mut Reader::new(&reply)).map_err(|error| CallError::Unknown(error.into()))?,
             Err(code @ (Code::SessionMoved | Code::Other(_))) => {
                 return Err(CallError::Unknown(Lost::Unfinished(code)));
             }

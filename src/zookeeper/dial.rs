@@ -185,10 +185,11 @@ impl Dialer {
 
 /// One step of SASL, and the server's.
 async fn sasl(stream: &mut Stream, token: Vec<u8>) -> Result<Result<Vec<u8>, Code>, Broken> {
-    send(stream, &wire::ask(0, &Sasl(token))).await?;
+    let step = Sasl(token);
+    send(stream, &wire::ask(0, &step)).await?;
     let body = receive(stream).await?;
     match answer(&body)? {
-        Ok(reply) => Ok(Ok(Sasl::decode(&mut Reader::new(reply))?)),
+        Ok(reply) => Ok(Ok(step.decode(&mut Reader::new(reply))?)),
         Err(code) => Ok(Err(code)),
     }
 }

@@ -17,6 +17,9 @@ pub enum Malformed {
     /// An answer to something that was not asked, or not yet.
     #[error("an answer to request {0}, which is not the one that waits for it")]
     Unasked(i32),
+    /// Of several answers, one to something else.
+    #[error("an answer to operation {0} where another one was asked for")]
+    Operation(i32),
 }
 
 /// A frame in the making: its length first, known at the end.

@@ -67,7 +67,7 @@ impl Request for Create {
         });
     }
 
-    fn decode(reply: &mut Reader<'_>) -> Result<String, Malformed> {
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<String, Malformed> {
         reply.text()
     }
 }
@@ -92,7 +92,7 @@ impl Request for CreateContainer {
         frame.int(4);
     }
 
-    fn decode(_reply: &mut Reader<'_>) -> Result<(), Malformed> {
+    fn decode(&self, _reply: &mut Reader<'_>) -> Result<(), Malformed> {
         Ok(())
     }
 }
@@ -112,7 +112,7 @@ impl Request for Children {
         frame.text(&self.path).bool(false);
     }
 
-    fn decode(reply: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<Vec<String>, Malformed> {
         reply.list(Reader::text)
     }
 }
@@ -145,7 +145,7 @@ impl Request for Read {
         frame.text(&self.path).bool(self.watch);
     }
 
-    fn decode(reply: &mut Reader<'_>) -> Result<Node, Malformed> {
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<Node, Malformed> {
         let data = reply.buffer()?.to_vec();
         let czxid = reply.long()?.cast_unsigned();
         let (_mzxid, _ctime, _mtime) = (reply.long()?, reply.long()?, reply.long()?);
@@ -172,6 +172,18 @@ pub enum Part {
     Create(Create),
 }
 
+impl Part {
+    const fn op(&self) -> i32 {
+        const CHECK: i32 = 13;
+        const DELETE: i32 = 2;
+        match self {
+            Self::Check(_) => CHECK,
+            Self::Delete(_) => DELETE,
+            Self::Create(_) => Create::OP,
+        }
+    }
+}
+
 /// Which part was refused, counted from 0, and why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
@@ -186,16 +198,9 @@ impl Request for Together {
     const OP: i32 = 14;
 
     fn encode(&self, frame: &mut Writer) {
-        const CHECK: i32 = 13;
-        const DELETE: i32 = 2;
         const ANY_VERSION: i32 = -1;
         for part in &self.0 {
-            let op = match part {
-                Part::Check(_) => CHECK,
-                Part::Delete(_) => DELETE,
-                Part::Create(_) => Create::OP,
-            };
-            frame.int(op).bool(false).int(-1);
+            frame.int(part.op()).bool(false).int(-1);
             match part {
                 Part::Check(path) | Part::Delete(path) => _ = frame.text(path).int(ANY_VERSION),
                 Part::Create(create) => create.encode(frame),
@@ -204,23 +209,29 @@ impl Request for Together {
         frame.int(-1).bool(true).int(-1);
     }
 
-    fn decode(reply: &mut Reader<'_>) -> Result<Result<(), Refusal>, Malformed> {
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<Result<(), Refusal>, Malformed> {
         const FAILED: i32 = -1;
-        let mut refusal = None;
-        for part in 0.. {
-            let (op, done, _code) = (reply.int()?, reply.bool()?, reply.int()?);
-            if done {
-                break;
-            }
+        let header = |reply: &mut Reader<'_>| Ok((reply.int()?, reply.bool()?, reply.int()?));
+        let (mut has_failed, mut refusal) = (false, None);
+        for (part, asked) in self.0.iter().enumerate() {
+            let (op, is_end, _code) = header(reply)?;
             match op {
                 // Each part of a transaction that failed is answered so: those before the refused one with 0, and
                 // those behind it with an error that only says that another failed.
-                FAILED => refusal = refusal.or(Code::of(reply.int()?).map(|code| Refusal { part, code })),
+                FAILED if !is_end => {
+                    has_failed = true;
+                    refusal = refusal.or(Code::of(reply.int()?).map(|code| Refusal { part, code }));
+                }
+                op if is_end || op != asked.op() => return Err(Malformed::Operation(op)),
                 Create::OP => drop(reply.text()?),
                 _ => {}
             }
         }
-        Ok(refusal.map_or(Ok(()), Err))
+        match (header(reply)?, refusal) {
+            ((_, true, _), Some(refusal)) => Ok(Err(refusal)),
+            ((_, true, _), None) if !has_failed => Ok(Ok(())),
+            ((op, _, _), _) => Err(Malformed::Operation(op)),
+        }
     }
 }
 
@@ -234,7 +245,7 @@ impl Request for Close {
 
     fn encode(&self, _frame: &mut Writer) {}
 
-    fn decode(_reply: &mut Reader<'_>) -> Result<(), Malformed> {
+    fn decode(&self, _reply: &mut Reader<'_>) -> Result<(), Malformed> {
         Ok(())
     }
 }
@@ -251,7 +262,7 @@ impl Request for Sasl {
         frame.buffer(&self.0);
     }
 
-    fn decode(reply: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<Vec<u8>, Malformed> {
         reply.buffer().map(<[u8]>::to_vec)
     }
 }
@@ -277,8 +288,8 @@ mod tests {
         assert_eq!(frame[..4], u32::try_from(frame.len() - 4).unwrap().to_be_bytes());
     }
 
-    fn reads<R: Request>(reply: &str) -> Result<R::Reply, Malformed> {
-        R::decode(&mut Reader::new(&bytes(reply)))
+    fn reads<R: Request>(request: &R, reply: &str) -> Result<R::Reply, Malformed> {
+        request.decode(&mut Reader::new(&bytes(reply)))
     }
 
     #[test]
@@ -308,25 +319,48 @@ mod tests {
 
     #[test]
     fn replies_are_read_as_a_server_of_3_9_5_writes_them() {
-        assert_eq!(reads::<Create>(OWN_HEX), Ok(OWN.to_owned()));
+        let own = create("/o/_c_x-latch-", b"me", Kind::EphemeralSequential, Access::Open);
+        assert_eq!(reads(&own, OWN_HEX), Ok(OWN.to_owned()));
         let names = "00000003 000000097a6f6f6b6565706572 00000004636f6e74 000000016f";
-        assert_eq!(reads::<Children>(names), Ok(["zookeeper", "cont", "o"].map(str::to_owned).into()));
+        let children = Children { path: "/".to_owned() };
+        assert_eq!(reads(&children, names), Ok(["zookeeper", "cont", "o"].map(str::to_owned).into()));
+        let own = Read { path: OWN.to_owned(), watch: false };
         let node = "000000026d65 0000000000000003 0000000000000003 000001a1fec5f4f4 000001a1fec5f4f4 00000000 00000000 \
                     00000000 010000b3d9ee0000 00000002 00000000 0000000000000003";
-        assert_eq!(reads::<Read>(node), Ok(Node { data: b"me".into(), czxid: 3, owner: Some(0x0100_00b3_d9ee_0000) }));
+        assert_eq!(reads(&own, node), Ok(Node { data: b"me".into(), czxid: 3, owner: Some(0x0100_00b3_d9ee_0000) }));
         let container = "00000000 000000000000000c 000000000000000c 000001a1fec5fa4a 000001a1fec5fa4a 00000000 00000000 \
                          00000000 8000000000000000 00000000 00000000 000000000000000c";
-        assert_eq!(reads::<Read>(container), Ok(Node { data: Vec::new(), czxid: 12, owner: None }));
+        assert_eq!(reads(&own, container), Ok(Node { data: Vec::new(), czxid: 12, owner: None }));
     }
 
     #[test]
     fn of_several_things_the_one_that_was_refused_is_named() {
+        let acknowledge = Together(vec![
+            Part::Check(OWN.to_owned()),
+            Part::Create(create("/o_leader", b"me 7", Kind::Ephemeral, Access::Open)),
+        ]);
         let done = "0000000d 00 00000000 00000001 00 00000000 00000009 2f6f5f6c6561646572 ffffffff 01 ffffffff";
-        assert_eq!(reads::<Together>(done), Ok(Ok(())));
+        assert_eq!(reads(&acknowledge, done), Ok(Ok(())));
         let second = "ffffffff 00 00000000 00000000 ffffffff 00 ffffff92 ffffff92 ffffffff 01 ffffffff";
-        assert_eq!(reads::<Together>(second), Ok(Err(Refusal { part: 1, code: Code::NodeExists })));
+        assert_eq!(reads(&acknowledge, second), Ok(Err(Refusal { part: 1, code: Code::NodeExists })));
         let first = "ffffffff 00 ffffff9b ffffff9b ffffffff 00 fffffffe fffffffe ffffffff 01 ffffffff";
-        assert_eq!(reads::<Together>(first), Ok(Err(Refusal { part: 0, code: Code::NoNode })));
-        assert_eq!(reads::<Together>("0000000d 00 00000000"), Err(Malformed::TooShort));
+        assert_eq!(reads(&acknowledge, first), Ok(Err(Refusal { part: 0, code: Code::NoNode })));
+    }
+
+    /// A claim hangs on this reply.
+    #[test]
+    fn several_things_are_done_only_where_each_of_them_is_answered() {
+        let check = Together(vec![Part::Check(OWN.to_owned())]);
+        let end = "ffffffff 01 ffffffff";
+        assert_eq!(reads(&check, &format!("0000000d 00 00000000 {end}")), Ok(Ok(())));
+        for (reply, why) in [
+            (end.to_owned(), Malformed::Operation(-1)),
+            (format!("00000002 00 00000000 {end}"), Malformed::Operation(2)),
+            (format!("0000000d 00 00000000 0000000d 00 00000000 {end}"), Malformed::Operation(13)),
+            (format!("ffffffff 00 00000000 00000000 {end}"), Malformed::Operation(-1)),
+            ("0000000d 00 00000000".to_owned(), Malformed::TooShort),
+        ] {
+            assert_eq!(reads(&check, &reply), Err(why), "{reply}");
+        }
     }
 }

@@ -105,8 +105,8 @@ pub trait Request {
     /// Appends the request's fields.
     fn encode(&self, frame: &mut Writer);
 
-    /// Reads the reply's fields.
-    fn decode(reply: &mut Reader<'_>) -> Result<Self::Reply, Malformed>;
+    /// Reads the reply's fields, which have to be those of a reply to this request.
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<Self::Reply, Malformed>;
 }
 
 /// Why a server did not do what was asked.
