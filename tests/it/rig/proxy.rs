@@ -1,5 +1,5 @@
-//! A TCP proxy between a candidate and the API server. It understands nothing of what it passes, so TLS reaches from
-//! end to end, and each direction can be held, emptied or closed while connections are open.
+//! A TCP proxy between a candidate and its store, or between two servers of one. It understands nothing of what it passes,
+//! so TLS reaches from end to end, and each direction can be held, emptied or closed while connections are open.
 
 mod tests;
 

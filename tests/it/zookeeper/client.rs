@@ -69,7 +69,10 @@ fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
         );
         let short = begin(&client, Duration::from_secs(1)).await;
         assert_ne!(short.session, first.session);
-        tokio::time::sleep(Duration::from_secs(3)).await;
+        let lives = own_path();
+        client.call(&create(&lives, Kind::Ephemeral)).await.unwrap();
+        let admin = ensemble.admin();
+        eventually(PATIENCE, "the session runs out", || admin.read(&lives).is_err());
         assert!(client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(), "it has run out");
     });
 }
