@@ -127,12 +127,14 @@ impl<S: Store> Rig<S> {
         candidate
     }
 
-    /// Starts others beside it, and returns once they follow: from then on they know of its term.
+    /// Starts others beside it, and returns once they follow and name whom: from then on they know of its term.
     #[track_caller]
     pub(crate) fn start_followers<const N: usize>(&self, names: [&str; N]) -> [Arc<Candidate>; N] {
         let candidates = names.map(|name| self.start(name));
         for candidate in &candidates {
-            eventually(PATIENCE, "it follows", || self.stands(candidate, "following"));
+            eventually(PATIENCE, "it follows, and says whom", || {
+                self.stands(candidate, "following") && self.names_holder(candidate)
+            });
         }
         candidates
     }
@@ -198,9 +200,19 @@ impl<S: Store> Rig<S> {
 
     /// Whether a candidate said this of itself when it was last heard.
     pub(crate) fn stands(&self, candidate: &Candidate, standing: &str) -> bool {
+        self.last_said(candidate, |answer| answer.standing() == Some(standing))
+    }
+
+    /// Whether a candidate named who stands in the record when it was last heard.
+    fn names_holder(&self, candidate: &Candidate) -> bool {
+        let holder = self.store.holder(&candidate.election);
+        self.last_said(candidate, |answer| answer.leader() == Some(&holder))
+    }
+
+    fn last_said(&self, candidate: &Candidate, holds: impl FnOnce(&Answer) -> bool) -> bool {
         let answers = lock(&self.journal.answers);
         let mut own = answers.iter().rev().filter(|answer| answer.identity() == Some(&candidate.identity));
-        own.next().is_some_and(|answer| answer.standing() == Some(standing))
+        own.next().is_some_and(holds)
     }
 
     /// Whether the record names a candidate.

@@ -117,6 +117,11 @@ impl Answer {
         self.said().map(|said| said.body.standing.as_str())
     }
 
+    /// Who leads, as far as this candidate knows.
+    pub(crate) fn leader(&self) -> Option<&String> {
+        self.said().and_then(|said| said.body.leader.as_ref())
+    }
+
     /// Until when an application may act on this answer.
     pub(crate) fn promised_until(&self) -> Option<Moment> {
         let leading = self.said().filter(|said| said.body.is_leader)?;
