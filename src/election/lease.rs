@@ -89,8 +89,8 @@ enum Knowledge {
 struct InFlight {
     request: LeaseRequest,
     sent: Instant,
-    /// News came in meanwhile that a read may have been too early for.
-    is_overtaken: bool,
+    /// A read that shows a lower version was done before news that came in meanwhile.
+    stale_below: u128,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -165,12 +165,6 @@ impl Lease {
         self.seen.as_ref()?.snapshot()
     }
 
-    /// Whether what was read is older than the newest record that we know.
-    fn is_older(&self, read: Option<&Snapshot>) -> bool {
-        let number = read.map(|read| read.version.number);
-        self.held().is_some_and(|held| number < Some(held.version.number))
-    }
-
     /// From when on the record may be taken: at once when it is ours without a claim.
     fn free_at(&self) -> Instant {
         match &self.seen {
@@ -200,9 +194,11 @@ impl Election for Lease {
             return self.noticed(snapshot, now);
         }
         // A reply to nothing is a driver's mistake that must not become a claim.
-        let Some(InFlight { request, sent, is_overtaken }) = self.in_flight.take() else { return };
+        let Some(InFlight { request, sent, stale_below }) = self.in_flight.take() else { return };
         match (&request, event) {
-            (LeaseRequest::Read, LeaseEvent::Read(read)) if is_overtaken && self.is_older(read.as_ref()) => {
+            (LeaseRequest::Read, LeaseEvent::Read(read))
+                if read.as_ref().map_or(0, |read| read.version.number) < stale_below =>
+            {
                 self.read_at = now;
             }
             (LeaseRequest::Read, LeaseEvent::Read(snapshot)) => self.read(snapshot, now),
@@ -232,7 +228,7 @@ impl Election for Lease {
         {
             self.role = Role::Releasing { token: claim.token(), reason, may_be_done: false };
         }
-        self.in_flight = Some(InFlight { request: request.clone(), sent: now, is_overtaken: false });
+        self.in_flight = Some(InFlight { request: request.clone(), sent: now, stale_below: 0 });
         Some(request)
     }
 

@@ -120,20 +120,25 @@ impl Lease {
     }
 
     pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
+        // That it is gone has no version: any read that is under way may have been done before.
+        let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
+        if self.held().is_some_and(|held| version <= held.version.number) {
+            return;
+        }
+        if let Some(in_flight) = &mut self.in_flight {
+            in_flight.stale_below = version;
+        }
         let Some(snapshot) = snapshot else {
             return self.suspect(now);
         };
-        if self.held().is_some_and(|held| snapshot.version.number <= held.version.number) {
-            return;
-        }
         match &self.role {
             // The reply to our own read or release is on its way, and says more.
             Role::Unknown | Role::Releasing { .. } => {}
             Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => self.suspect(now),
             // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
-            Role::Leading { .. } => self.observe_news(snapshot, now),
+            Role::Leading { .. } => self.observe(Some(snapshot), now),
             Role::Following { .. } => {
-                self.observe_news(snapshot, now);
+                self.observe(Some(snapshot), now);
                 self.knowledge = Knowledge::Noted;
                 self.follow_unless_held(now);
             }
@@ -146,13 +151,6 @@ impl Lease {
         if let Role::Leading { .. } = self.role {
             self.knowledge = Knowledge::Contradicted;
         }
-    }
-
-    fn observe_news(&mut self, snapshot: Snapshot, now: Instant) {
-        if let Some(in_flight) = &mut self.in_flight {
-            in_flight.is_overtaken = true;
-        }
-        self.observe(Some(snapshot), now);
     }
 
     fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
@@ -182,11 +180,11 @@ impl Lease {
             Role::Leading { .. } | Role::Releasing { .. } => return,
             Role::Unknown | Role::Following { .. } => {}
         }
-        let holder = self.seen.as_ref().and_then(|seen| seen.holder(now)).cloned();
-        let leader = holder.filter(|holder| *holder != self.identity);
-        let role = Role::Following { leader: leader.clone() };
-        if self.role != role {
-            self.role = role;
+        let holder = self.seen.as_ref().and_then(|seen| seen.holder(now));
+        let leader = holder.filter(|holder| **holder != self.identity);
+        if !matches!(&self.role, Role::Following { leader: known } if known.as_ref() == leader) {
+            let leader = leader.cloned();
+            self.role = Role::Following { leader: leader.clone() };
             self.transitions.push_back(Transition::Following { leader });
         }
     }
