@@ -22,7 +22,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check bench image e2e setup clean
+.PHONY: help run test check prove bench image e2e setup clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,8 +34,9 @@ run: ## Three candidates of one election on this machine, live in the terminal; 
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
-test: setup check ## Everything that must hold: checks, unit tests, real processes
-	$(CARGO) test --locked --no-default-features --lib
+test: setup check ## Everything that must hold: checks, unit tests, simulated worlds, real processes
+	$(CARGO) test --locked --no-default-features --features sim --lib
+	$(MAKE) --no-print-directory prove
 	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
 	$(CARGO) test --locked --test it -- --test-threads=1 $(CROWDS)
 
@@ -43,8 +44,17 @@ check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
+	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib
 	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
+
+prove: ## Attack the machines in simulated worlds: SEEDS=1000000, MINUTES=60, FROM=7, REPLAY=7; MUTANTS=1 plants faults
+ifdef MUTANTS
+	MUTANTS='$(MUTANTS)' tests/prove/mutants.sh
+else
+	$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --bin prove -- \
+	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
+endif
 
 bench: ## The figures of README, measured on this machine
 	$(CARGO) bench --locked --bench figures

@@ -146,9 +146,10 @@ impl Publisher {
     /// Makes `standing` what is answered from now on.
     pub fn publish(&self, standing: Standing, now: Instant) {
         let mut notice = self.0.lock();
+        let held = notice.claim().is_some();
         notice.standing = standing;
         notice.settle(now, self.0.answer_validity);
-        if let Standing::Leading(_) = notice.standing {
+        if !held && notice.claim().is_some() {
             self.0.claimed.notify_all();
         }
     }
@@ -199,7 +200,7 @@ impl Reader {
         self.0.lock().asked_at
     }
 
-    /// Blocks the calling thread until we lead, and returns the claim.
+    /// Blocks the calling thread until there is a claim, and returns it.
     pub fn await_claim(&self) -> Claim {
         let mut notice = self.0.lock();
         loop {

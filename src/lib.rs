@@ -21,6 +21,8 @@ pub mod claim;
 pub mod clock;
 pub mod election;
 pub mod identity;
+#[cfg(feature = "sim")]
+pub mod sim;
 
 #[cfg(feature = "sidecar")]
 pub mod backend;

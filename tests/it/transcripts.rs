@@ -6,12 +6,13 @@
 //! What is told to each machine, and how its requests read, stands in `lease.rs` and `zookeeper.rs`.
 
 mod lease;
+mod spell;
 mod zookeeper;
 
 use baton::claim::Standing;
 use baton::clock::Instant;
 use baton::election::timing::{Drift, Durations, Timing};
-use baton::election::{Election, Reason, Transition, Withdrawal};
+use baton::election::{Election, Reason, Withdrawal};
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -148,7 +149,7 @@ impl<E: Spoken> Stage<E> {
     fn listen(&mut self) {
         let request = self.machine.poll_request(self.now);
         while let Some(transition) = self.machine.poll_transition() {
-            writeln!(self.said, "{}", spell_transition(&transition)).unwrap();
+            writeln!(self.said, "{}", spell::transition(&transition)).unwrap();
         }
         let standing = spell_standing(&self.machine.standing());
         if standing != self.standing {
@@ -165,7 +166,7 @@ impl<E: Spoken> Stage<E> {
     fn take_said(&mut self) -> String {
         let mut said = std::mem::take(&mut self.said);
         if let Some((due, timer)) = self.machine.poll_timeout() {
-            writeln!(said, "wakes at {} ({timer:?})", spell_instant(due)).unwrap();
+            writeln!(said, "wakes at {} ({timer:?})", spell::instant(due)).unwrap();
         }
         said
     }
@@ -186,32 +187,12 @@ fn instant(text: &str) -> Result<Instant, String> {
     humantime::parse_duration(text).map(Instant::since_boot).map_err(|error| error.to_string())
 }
 
-fn spell_transition(transition: &Transition) -> String {
-    match transition {
-        Transition::Following { leader: Some(leader) } => format!("follows {leader}"),
-        Transition::Following { leader: None } => "follows nobody".to_owned(),
-        Transition::Leading { token } => format!("leads, token {token}"),
-        Transition::Lost { token, reason } => format!("lost token {token}: {reason}"),
-        Transition::StoreWentBack { token, version } => {
-            format!("sees that the store went back, from {token} to {version}")
-        }
-        Transition::Notice(notice) => format!("remarks: {notice}"),
-        Transition::Resigned { token, reason } => format!("gave back token {token}: {reason}"),
-    }
-}
-
 fn spell_standing(standing: &Standing) -> String {
     match standing {
         Standing::Unknown => "unknown".to_owned(),
         Standing::Following { leader: Some(leader) } => format!("following {leader}"),
         Standing::Following { leader: None } => "following nobody".to_owned(),
-        Standing::Leading(claim) => format!("leading until {}", spell_instant(claim.deadline())),
-        Standing::Resigning(claim) => format!("resigning, and holds it until {}", spell_instant(claim.deadline())),
+        Standing::Leading(claim) => format!("leading until {}", spell::instant(claim.deadline())),
+        Standing::Resigning(claim) => format!("resigning, and holds it until {}", spell::instant(claim.deadline())),
     }
-}
-
-fn spell_instant(instant: Instant) -> String {
-    let elapsed = instant.elapsed_since_boot();
-    // To the millisecond: what is below comes from chance.
-    format!("{}.{:03}s", elapsed.as_secs(), elapsed.subsec_millis())
 }

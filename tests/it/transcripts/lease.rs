@@ -1,9 +1,9 @@
 //! What is told to the Lease machine, and how its requests read.
 
-use super::{Spoken, timing};
+use super::{Spoken, spell, timing};
 use baton::clock::Instant;
 use baton::election::lease::Lease;
-use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version};
+use baton::election::record::{LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version};
 use baton::election::timing::Jitter;
 use baton::identity::Identity;
 use std::time::Duration;
@@ -27,15 +27,7 @@ impl Spoken for Lease {
     }
 
     fn spell((): &(), request: &LeaseRequest) -> String {
-        let LeaseRequest::Write(write) = request else { return "read".to_owned() };
-        let over = write.over.as_ref().map_or_else(|| "create".to_owned(), |over| format!("replace v{}", over.number));
-        let intent = match write.intent {
-            Intent::Acquire => "acquire",
-            Intent::Renew => "renew",
-            Intent::Release => "release",
-        };
-        let holder = write.holder.as_ref().map_or("nobody", Identity::as_str);
-        format!("{over} to {intent}: {holder} {:?} transitions {}", write.duration, write.transitions)
+        spell::lease_request(request)
     }
 }
 

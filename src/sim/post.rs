@@ -1,0 +1,283 @@
+//! What is on its way between candidates and the store, and what happens when it arrives.
+//!
+//! Pure. Start with [`World::send`]; `link.rs` draws what becomes of each message.
+
+use super::clock::Moment;
+use super::happening::{Happening, Observer, Scene};
+use super::link::Fate;
+use super::process::Input;
+use super::setup::Outage;
+use super::store::Store;
+use super::{Alarm, World};
+use crate::clock::Instant;
+use crate::election::{Election, Event, Outcome, Request, Verb};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+/// A call that waits for its reply.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Call {
+    pub(super) number: u64,
+    pub(super) is_harmed: bool,
+}
+
+/// Messages by when they arrive; those of one moment in the order in which they were sent.
+#[derive(Debug)]
+pub(super) struct Post<E: Election> {
+    /// When, in which order, and the place of the message: those are too large to be moved about.
+    queue: BinaryHeap<Reverse<(Moment, u64, usize)>>,
+    messages: Vec<Option<Message<E>>>,
+    free: Vec<usize>,
+    posted: u64,
+}
+
+#[derive(Debug)]
+enum Message<E: Election> {
+    Request { from: usize, call: u64, request: E::Request, is_answered: bool, is_late: bool },
+    Reply { to: usize, call: u64, event: Option<E::Event> },
+    News { to: usize, starts: u32, event: E::Event, is_late: bool },
+}
+
+impl<E: Election> Default for Post<E> {
+    fn default() -> Self {
+        Self { queue: BinaryHeap::new(), messages: Vec::new(), free: Vec::new(), posted: 0 }
+    }
+}
+
+impl<E: Election> Post<E> {
+    /// When the next message arrives.
+    pub(super) fn next(&self) -> Moment {
+        self.queue.peek().map_or(Moment::NEVER, |Reverse((at, ..))| *at)
+    }
+
+    fn put(&mut self, at: Moment, message: Message<E>) {
+        self.posted += 1;
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.messages.push(None);
+            self.messages.len() - 1
+        });
+        self.messages[place] = Some(message);
+        self.queue.push(Reverse((at, self.posted, place)));
+    }
+
+    fn take(&mut self) -> Option<Message<E>> {
+        let Reverse((_, _, place)) = self.queue.pop()?;
+        self.free.push(place);
+        self.messages[place].take()
+    }
+}
+
+impl<S: Store, O: Observer<S::Election>> World<S, O> {
+    /// Sends a request that was asked for at `now` on the clock of `from`.
+    pub(super) fn send(&mut self, from: usize, request: <S::Election as Election>::Request, now: Instant) {
+        let timeout = self.setup.candidates[from].timing.call_timeout();
+        let node = &mut self.nodes[from];
+        node.calls += 1;
+        let call = node.calls;
+        let Fate { arrives: [first, again], breaks, is_harmed } = node.link.request(timeout);
+        node.call = Some(Call { number: call, is_harmed });
+        if is_harmed {
+            self.felt(Some(from));
+        }
+        if let Some(breaks) = breaks {
+            self.post.put(self.now + breaks, Message::Reply { to: from, call, event: None });
+        }
+        // Who sends it twice passes on the second reply.
+        let is_late = is_harmed;
+        if let Some(again) = again {
+            let message =
+                Message::Request { from, call, request: request.clone(), is_answered: breaks.is_none(), is_late };
+            self.post.put(self.now + again, message);
+        }
+        if let Some(first) = first {
+            let is_answered = breaks.is_none() && again.is_none();
+            self.post.put(self.now + first, Message::Request { from, call, request, is_answered, is_late });
+        }
+        self.set(from, Alarm::CallOver, now + timeout);
+    }
+
+    /// The next message arrives.
+    pub(super) fn arrive(&mut self) {
+        let Some(message) = self.post.take() else { return };
+        match message {
+            Message::Request { from, call, request, is_answered, is_late } => {
+                self.arrived(from, call, request, is_answered, is_late);
+            }
+            Message::Reply { to, call, event } => {
+                let node = &mut self.nodes[to];
+                if node.call.is_some_and(|waiting| waiting.number == call) {
+                    if event.is_some() {
+                        self.reached(to);
+                    }
+                    self.deliver(to, Input::Reply { call, event });
+                }
+            }
+            Message::News { to, starts, event, is_late } => {
+                if self.nodes[to].starts == starts {
+                    if is_late {
+                        self.deafened(to);
+                    }
+                    self.deliver(to, Input::News(event));
+                }
+            }
+        }
+    }
+
+    fn arrived(
+        &mut self,
+        from: usize,
+        call: u64,
+        request: <S::Election as Election>::Request,
+        is_answered: bool,
+        is_late: bool,
+    ) {
+        let Some((fault, outage)) = self.outages.last().copied() else {
+            let event = self.perform(from, call, &request, is_late);
+            return self.reply(from, call, event, is_answered);
+        };
+        self.harmed(from, call);
+        match outage {
+            Outage::Refuses => {
+                let latency = self.nodes[from].link.latency();
+                self.post.put(self.now + latency, Message::Reply { to: from, call, event: None });
+            }
+            Outage::Hangs => {
+                let over = self.ends.iter().find(|(_, ending, _)| *ending == fault).map_or(self.now, |end| end.0);
+                let at = over + self.chance.lasting(Duration::ZERO, self.setup.latency.1);
+                self.post.put(
+                    at.max(self.now + Duration::from_nanos(1)),
+                    Message::Request { from, call, request, is_answered, is_late: true },
+                );
+            }
+            Outage::Dies => {
+                if self.chance.in_thousand(500) {
+                    self.perform(from, call, &request, true);
+                }
+            }
+            Outage::Slow(_) if is_late => {
+                let event = self.perform(from, call, &request, true);
+                self.reply(from, call, event, is_answered);
+            }
+            Outage::Slow(longest) => {
+                let at = self.now + self.chance.of_any_size(longest);
+                self.post.put(at, Message::Request { from, call, request, is_answered, is_late: true });
+            }
+            Outage::Stale | Outage::Idle | Outage::Restored(_) => {
+                let is_read = request.verb() == Verb::Read;
+                let feigns = is_read == (outage == Outage::Stale) && self.chance.in_thousand(500);
+                let ago = if outage == Outage::Idle { 0 } else { self.chance.index(6) };
+                let event =
+                    if feigns { self.store.feign(&request, ago) } else { self.perform(from, call, &request, true) };
+                self.reply(from, call, event, is_answered);
+            }
+        }
+    }
+
+    /// The store does what `request` says.
+    fn perform(
+        &mut self,
+        from: usize,
+        call: u64,
+        request: &<S::Election as Election>::Request,
+        is_late: bool,
+    ) -> <S::Election as Election>::Event {
+        let before = self.store.changes();
+        let event = self.store.perform(request);
+        let has_changed = self.store.changes() != before;
+        if has_changed {
+            self.changed();
+        }
+        let scene = Scene { now: self.now, clocks: &self.clocks };
+        self.observer.see(&scene, &Happening::Performed(from, request, &event));
+        let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
+        if has_changed && (is_late || !waits) {
+            // Others have to wait for a change that nobody made use of.
+            self.felt(None);
+        }
+        event
+    }
+
+    fn reply(&mut self, to: usize, call: u64, event: <S::Election as Election>::Event, is_answered: bool) {
+        if !is_answered {
+            return;
+        }
+        let (after, is_harmed) = self.nodes[to].link.reply();
+        if is_harmed {
+            self.harmed(to, call);
+            if event.outcome() == Outcome::Applied {
+                self.felt(None);
+            }
+        }
+        if let Some(after) = after {
+            self.post.put(self.now + after, Message::Reply { to, call, event: Some(event) });
+        }
+    }
+
+    /// The record is another than before: whoever watches is told.
+    pub(super) fn changed(&mut self) {
+        let (holder, protects) = self.store.holder();
+        let scene = Scene { now: self.now, clocks: &self.clocks };
+        self.observer.see(&scene, &Happening::Holder(holder, protects));
+        for to in 0..self.nodes.len() {
+            self.tell_news(to, 0);
+        }
+    }
+
+    /// Tells `to` what the record was like so many changes ago, if it can hear it.
+    pub(super) fn tell_news(&mut self, to: usize, ago: usize) {
+        let node = &mut self.nodes[to];
+        let Some(process) = &node.process else { return };
+        if !self.setup.store.tells_leaders && process.claim(self.clocks[to].read(self.now)).is_some() {
+            return;
+        }
+        let event = self.store.news(ago);
+        self.tell(to, event);
+    }
+
+    fn tell(&mut self, to: usize, event: <S::Election as Election>::Event) {
+        let node = &mut self.nodes[to];
+        if let Some(at) = node.link.news(self.now) {
+            let (starts, is_late) = (node.starts, at > self.now + self.setup.latency.1);
+            if is_late {
+                self.deafened(to);
+            }
+            self.post.put(at, Message::News { to, starts, event, is_late });
+        }
+    }
+
+    /// Tells everybody that the record may be gone.
+    pub(super) fn tell_rumour(&mut self) {
+        for to in 0..self.nodes.len() {
+            let event = self.store.rumour();
+            self.tell(to, event);
+        }
+    }
+
+    /// A reply came through to `to`, so its watch is opened anew, from what that reply knew.
+    fn reached(&mut self, to: usize) {
+        let link = &mut self.nodes[to].link;
+        if link.is_deaf && link.deafening == 0 {
+            link.is_deaf = false;
+            self.tell_news(to, 0);
+        }
+    }
+
+    /// Marks the call as one that did not go as it should.
+    fn harmed(&mut self, from: usize, number: u64) {
+        if let Some(call) = self.nodes[from].call.as_mut().filter(|call| call.number == number) {
+            call.is_harmed = true;
+        }
+        self.felt(Some(from));
+    }
+
+    fn deafened(&mut self, candidate: usize) {
+        let scene = Scene { now: self.now, clocks: &self.clocks };
+        self.observer.see(&scene, &Happening::Deafened(candidate));
+    }
+
+    pub(super) fn felt(&mut self, candidate: Option<usize>) {
+        let scene = Scene { now: self.now, clocks: &self.clocks };
+        self.observer.see(&scene, &Happening::Felt(candidate));
+    }
+}

@@ -1,0 +1,201 @@
+//! Draws a world from a seed: who takes part, what is drawn out of which hat, and storms with calm between them.
+//!
+//! Pure. Each seed leaves most kinds of trouble out (a swarm), since what never happens lets other things happen more
+//! often. Half of what hits a candidate hits whoever leads. Durations lie at the edge of what is accepted as
+//! often as not, and clocks at the edge of the drift.
+
+use super::chance::{Chance, nanos};
+use super::clock::{Moment, Rate};
+use super::setup::{Candidate, Deed, Fault, Harm, Outage, Setup, StoreKind, Trouble, What, Whom};
+use crate::election::timing::{Drift, Durations, Timing};
+use std::time::Duration;
+
+/// What may happen in a world.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Climate {
+    /// All that exclusion is promised under.
+    Assumed,
+    /// Strangers delete and overwrite the record too.
+    Strangers,
+}
+
+/// The world of `seed`.
+pub fn draw(seed: u64, climate: Climate) -> Setup {
+    let mut chance = Chance::new(seed);
+    let drift = chance.pick(&[20_000, 100_000, 100_000, 300_000]);
+    let scale = Duration::from_millis(chance.pick(&[1_000, 1_500, 3_000, 15_000, 15_000, 60_000]));
+    let common = timing(&mut chance, scale, drift);
+    let mixed = chance.in_thousand(150);
+    let stays = chance.in_thousand(400);
+    let number = chance.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
+    let candidates: Vec<_> = (0..number)
+        .map(|_| {
+            let other = scale / chance.pick(&[1, 2, 3]);
+            let timing = if mixed { timing(&mut chance, other, drift) } else { common };
+            candidate(&mut chance, timing, drift, stays)
+        })
+        .collect();
+    let latency = Duration::from_micros(chance.pick(&[100, 1_000, 10_000]));
+    let store =
+        StoreKind { whole_seconds: chance.in_thousand(500), tells_leaders: chance.in_thousand(700), compares: true };
+    let mut faults = Vec::new();
+    let mut end = Moment::START + scale;
+    for _ in 0..chance.between(1, 3) {
+        end = storm(&mut chance, &mut faults, end, Bounds { scale, latency, candidates: number, drift, climate });
+    }
+    faults.sort_by_key(|fault| fault.at);
+    Setup { seed: chance.draw(), candidates, store, latency: (latency / 10, latency), faults, end }
+}
+
+/// Durations around a lease of `lease` that are accepted under `drift`, often only just.
+fn timing(chance: &mut Chance, lease: Duration, drift: u32) -> Timing {
+    let drift = Drift::parts_per_million(drift).expect("less than the whole");
+    let usual = Timing::suggestion(lease, drift);
+    let mut durations = usual;
+    if chance.in_thousand(500) {
+        durations.renew_deadline = longest_deadline(usual.lease_duration, drift);
+    }
+    durations.retry_period = durations.renew_deadline / chance.pick(&[4, 5, 5, 5, 10]);
+    let longest_answer = durations.renew_deadline.saturating_sub(durations.retry_period) / 3 * 2;
+    let short = Duration::from_millis(20);
+    durations.answer_validity = chance.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
+    Timing::new(durations, drift).unwrap_or_else(|_| Timing::new(usual, drift).expect("what is suggested passes"))
+}
+
+/// The longest renew deadline, to the millisecond, that is accepted with `lease_duration`.
+fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
+    let passes = |milliseconds| {
+        let renew_deadline = Duration::from_millis(milliseconds);
+        let (retry_period, answer_validity) = (renew_deadline / 5, Duration::from_millis(1));
+        let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
+        Timing::new(durations, drift).is_ok()
+    };
+    let (mut passing, mut failing) = (0, nanos(lease_duration) / 1_000_000);
+    while failing - passing > 1 {
+        let middle = u64::midpoint(passing, failing);
+        // Below some length there is no room for three tries: that is no edge that is looked for here.
+        if passes(middle) || middle < nanos(lease_duration) / 4_000_000 {
+            passing = middle;
+        } else {
+            failing = middle;
+        }
+    }
+    Duration::from_millis(passing)
+}
+
+fn candidate(chance: &mut Chance, timing: Timing, drift: u32, stays: bool) -> Candidate {
+    let most = timing.answer_validity().max(timing.retry_period());
+    Candidate {
+        timing,
+        clock_shows: chance.lasting(Duration::ZERO, Duration::from_hours(1_000)),
+        clock_rate: rate(chance, drift),
+        starts: Moment::START + chance.of_any_size(timing.lease_duration()),
+        stays,
+        asks_every: chance.lasting(most / 2, most),
+    }
+}
+
+/// A rate within the drift, most often at one of its edges.
+fn rate(chance: &mut Chance, drift: u32) -> Rate {
+    let drift = i32::try_from(drift).expect("less than the whole");
+    let part = i32::try_from(chance.between(0, 1_000)).expect("it is small");
+    Rate::off_by(chance.pick(&[-drift, -drift, drift, drift, 0, drift / 1_000 * part, -(drift / 1_000 * part)]))
+}
+
+/// What a storm keeps to.
+#[derive(Clone, Copy)]
+struct Bounds {
+    scale: Duration,
+    latency: Duration,
+    candidates: usize,
+    drift: u32,
+    climate: Climate,
+}
+
+/// Some hours of bad weather and the calm after them; returns when that is over.
+fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: Bounds) -> Moment {
+    let Bounds { scale, latency, candidates, drift, climate } = bounds;
+    let length = chance.of_any_size(scale * 5);
+    let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
+    let (mut over, mut at) = (begins + length, begins);
+    for _ in 0..chance.between(1, 6) {
+        // What meets the messages that the last has set off finds other faults than what comes by itself.
+        let follows = chance.in_thousand(200);
+        at = if follows {
+            at + chance.lasting(Duration::ZERO, latency * 4)
+        } else {
+            begins + chance.lasting(Duration::ZERO, length)
+        };
+        let what = match chance.pick(&kinds) {
+            0 | 1 => {
+                let whom =
+                    if chance.in_thousand(500) { Whom::Leader } else { Whom::Candidate(chance.index(candidates)) };
+                What::Candidate(whom, harm(chance, scale, drift))
+            }
+            2 => What::Store(outage(chance, scale)),
+            _ => What::Stranger(deed(chance, scale, climate)),
+        };
+        let fault = Fault { at, lasts: lasting(chance, what, scale), what };
+        over = over.max(fault.end());
+        faults.push(fault);
+    }
+    // Long enough for a leader, for a settled election, and for some time in which nothing may change.
+    over + scale * 4
+}
+
+fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {
+    match what {
+        What::Stranger(_) | What::Candidate(_, Harm::Bend(_)) => Duration::ZERO,
+        // One in ten does not come back.
+        What::Candidate(_, Harm::Kill | Harm::Stop) if chance.in_thousand(100) => Duration::ZERO,
+        What::Candidate(..) | What::Store(_) => chance.of_any_size(scale * 2).max(Duration::from_micros(1)),
+    }
+}
+
+fn harm(chance: &mut Chance, scale: Duration, drift: u32) -> Harm {
+    let longest = scale / chance.pick(&[1, 10]);
+    match chance.between(0, 12) {
+        0 | 1 => Harm::Pause,
+        2 => Harm::Starve(longest),
+        3 => Harm::Kill,
+        4 => Harm::Stop,
+        5 => Harm::Leave,
+        6 => Harm::Unasked,
+        7 => Harm::Deaf,
+        8 => Harm::Bend(rate(chance, drift)),
+        9 => Harm::Link(Trouble::CUT),
+        10 => Harm::Lag(scale),
+        _ => Harm::Link(trouble(chance, scale)),
+    }
+}
+
+fn trouble(chance: &mut Chance, scale: Duration) -> Trouble {
+    let mut cases = || chance.pick(&[0, 0, 0, 300, 600, 1_000]);
+    let (requests_lost, replies_lost, late, broken, twice) = (cases(), cases(), cases(), cases(), cases());
+    Trouble { requests_lost, replies_lost, late, broken, twice, longest: scale * 2 }
+}
+
+fn outage(chance: &mut Chance, scale: Duration) -> Outage {
+    match chance.between(0, 5) {
+        0 => Outage::Refuses,
+        1 => Outage::Hangs,
+        2 => Outage::Dies,
+        3 => Outage::Slow(chance.of_any_size(scale)),
+        4 => Outage::Stale,
+        _ => Outage::Idle,
+    }
+}
+
+fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> Deed {
+    let last = match climate {
+        Climate::Assumed => 1,
+        Climate::Strangers => 5,
+    };
+    match chance.between(0, last) {
+        0 => Deed::Label,
+        1 => Deed::Rumour,
+        2 | 3 => Deed::Delete,
+        4 => Deed::Wipe,
+        _ => Deed::Seize(chance.of_any_size(scale)),
+    }
+}

@@ -1,0 +1,191 @@
+//! Seed after seed, until one fails or it is enough.
+
+use crate::judge::{Census, Judge, Violation};
+use crate::shrink::shrink;
+use crate::story::Story;
+use baton::election::lease::Lease;
+use baton::sim::World;
+use baton::sim::clock::Moment;
+use baton::sim::setup::Setup;
+use baton::sim::store::RecordStore;
+use baton::sim::storm::{Climate, draw};
+use std::num::NonZero;
+use std::process::ExitCode;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// More than happens in any world that goes on: a machine that wants to be woken at once again and again stops time.
+const MOST_STEPS: u64 = 2_000_000;
+/// How much of a story is told unasked, in lines: its end.
+const LONGEST_END: usize = 150;
+
+/// When a hunt is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Length {
+    Seeds(u64),
+    Time(Duration),
+}
+
+/// What came of one world.
+pub(crate) struct Judged {
+    pub(crate) verdict: Option<Violation>,
+    pub(crate) census: Census,
+    pub(crate) lasted: Duration,
+}
+
+/// The world of `seed`: strangers meddle in one of four.
+pub(crate) fn world_of(seed: u64) -> Setup {
+    draw(seed, if seed % 4 == 3 { Climate::Strangers } else { Climate::Assumed })
+}
+
+/// Hunts from the seed `from` on, on as many threads as there are processors. Which seeds fail does not depend on that.
+pub(crate) fn hunt(from: u64, length: Length) -> ExitCode {
+    let hunters = thread::available_parallelism().map_or(1, NonZero::get);
+    let tally = Mutex::new(Tally::new(from));
+    let next = || lock(&tally).next(length);
+    thread::scope(|scope| {
+        for _ in 0..hunters {
+            scope.spawn(|| {
+                while let Some(seed) = next() {
+                    let judged = judge(world_of(seed));
+                    lock(&tally).add(seed, &judged);
+                }
+            });
+        }
+    });
+    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
+    tally.show();
+    if let Some(seed) = tally.failed {
+        tell(seed, LONGEST_END);
+        return ExitCode::FAILURE;
+    }
+    match tally.what_is_missing() {
+        None => ExitCode::SUCCESS,
+        Some(missing) => {
+            eprintln!("prove: this run is void: too few {missing}, so it has shown nothing");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// A hunter that panics takes the whole hunt with it, so what it left is not looked at.
+fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
+    tally.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Tells the whole story of `seed`.
+pub(crate) fn replay(seed: u64) -> ExitCode {
+    if tell(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Lets the world of `setup` happen before a judge.
+pub(crate) fn judge(setup: Setup) -> Judged {
+    let judge = Judge::<Lease>::new(&setup);
+    let store = RecordStore::new(setup.store);
+    let mut world = World::new(setup, store, judge);
+    let mut steps = 0;
+    while world.observer().verdict().is_none() && world.step() {
+        steps += 1;
+        if steps > MOST_STEPS {
+            let (at, what) = (world.now(), format!("{steps} steps and no end"));
+            let verdict = Some(Violation { property: "time goes on", at, what });
+            return Judged { verdict, census: Census::default(), lasted: Duration::ZERO };
+        }
+    }
+    let lasted = world.now().since(Moment::START);
+    Judged { verdict: world.observer().verdict().cloned(), census: world.observer().census(), lasted }
+}
+
+/// Shrinks what failed with `seed` and tells the last lines of its story; false if nothing did.
+fn tell(seed: u64, lines: usize) -> bool {
+    let setup = world_of(seed);
+    let Some(violation) = judge(setup.clone()).verdict else {
+        println!("{}\nseed {seed}: nothing is wrong", story_of(setup));
+        return false;
+    };
+    let (faults, setup) = (setup.faults.len(), shrink(setup, violation.property));
+    let violation = judge(setup.clone()).verdict.expect("what was shrunk still fails");
+    let kept = setup.faults.len();
+    let story = story_of(setup);
+    let skipped = story.lines().count().saturating_sub(lines);
+    if skipped > 0 {
+        println!("# {skipped} lines before these are left out");
+    }
+    for line in story.lines().skip(skipped) {
+        println!("{line}");
+    }
+    println!("\nseed {seed}, shrunk from {faults} faults to {kept}: {violation}");
+    println!("to tell it whole: make prove REPLAY={seed}");
+    true
+}
+
+fn story_of(setup: Setup) -> String {
+    let observers = (Judge::<Lease>::new(&setup), Story::new(&setup));
+    let store = RecordStore::new(setup.store);
+    let mut world = World::new(setup, store, observers);
+    while world.observer().0.verdict().is_none() && world.step() {}
+    world.observer().1.text().to_owned()
+}
+
+/// What has been looked at so far.
+struct Tally {
+    begun: Instant,
+    shown: Instant,
+    from: u64,
+    next: u64,
+    /// The first seed that failed.
+    failed: Option<u64>,
+    worlds: u64,
+    simulated: Duration,
+    census: Census,
+}
+
+impl Tally {
+    fn new(from: u64) -> Self {
+        let (now, simulated, census) = (Instant::now(), Duration::ZERO, Census::default());
+        Self { begun: now, shown: now, from, next: from, failed: None, worlds: 0, simulated, census }
+    }
+
+    /// The next seed to look at, unless it is enough.
+    fn next(&mut self, length: Length) -> Option<u64> {
+        let is_enough = match length {
+            Length::Seeds(seeds) => self.next - self.from >= seeds,
+            Length::Time(time) => self.begun.elapsed() >= time,
+        };
+        if is_enough || self.failed.is_some() {
+            return None;
+        }
+        self.next += 1;
+        Some(self.next - 1)
+    }
+
+    fn add(&mut self, seed: u64, judged: &Judged) {
+        self.worlds += 1;
+        self.simulated += judged.lasted;
+        self.census.add(&judged.census);
+        if judged.verdict.is_some() {
+            self.failed = Some(self.failed.map_or(seed, |other| other.min(seed)));
+        }
+        if self.shown.elapsed() > Duration::from_secs(1) {
+            self.show();
+            self.shown = Instant::now();
+        }
+    }
+
+    fn show(&self) {
+        let speed = self.simulated.as_secs_f64() / self.begun.elapsed().as_secs_f64().max(1e-9);
+        eprintln!(
+            "prove: {} seeds, {:.1} days simulated, {speed:.0} times as fast as real time; {}",
+            self.worlds,
+            self.simulated.as_secs_f64() / 86_400.0,
+            self.census,
+        );
+    }
+
+    /// What there was too little of for a long run to mean anything.
+    fn what_is_missing(&self) -> Option<&'static str> {
+        let expected = self.worlds / 100;
+        self.census.counts().into_iter().find(|(_, count)| *count < expected).map(|(what, _)| what)
+    }
+}

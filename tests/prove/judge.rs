@@ -1,0 +1,105 @@
+//! The judge: sees all that happens in a world, and says when a property does not hold.
+//!
+//! Start with [`properties`]. Each is one function of what is known so far and of what happens now, on true time. They share
+//! [`Facts`], which are noted after all of them have looked.
+
+mod calm;
+mod census;
+pub(crate) mod exclusion;
+mod facts;
+mod known;
+mod progress;
+mod terms;
+
+use baton::election::Election;
+use baton::sim::clock::Moment;
+use baton::sim::happening::{Happening, Observer, Scene};
+use baton::sim::setup::Setup;
+pub(crate) use census::Census;
+use facts::Facts;
+use std::fmt;
+
+/// A property that did not hold.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Violation {
+    /// Its name, as in [`PROPERTIES`].
+    pub(crate) property: &'static str,
+    /// When.
+    pub(crate) at: Moment,
+    /// What was seen.
+    pub(crate) what: String,
+}
+
+type Property<E> = fn(&Facts, &Scene<'_>, &Happening<'_, E>) -> Option<String>;
+
+/// How many there are.
+const PROPERTIES: usize = 18;
+
+/// What must hold, by name.
+fn properties<E: Election>() -> [(&'static str, Property<E>); PROPERTIES] {
+    [
+        ("exclusion of claims", exclusion::of_claims),
+        ("exclusion of promises", exclusion::of_promises),
+        ("promises are backed by claims", exclusion::promises_are_backed),
+        ("claims are backed by writes", exclusion::claims_are_backed),
+        ("the record names whoever holds a claim", exclusion::record_names_claimant),
+        ("tokens grow from term to term", terms::tokens_grow),
+        ("a term keeps its token", terms::tokens_stay),
+        ("terms begin when they may", terms::begin_when_they_may),
+        ("there is a leader in time", progress::in_time),
+        ("nobody waits for himself", progress::on_own_record),
+        ("a release is taken up at once", progress::after_release),
+        ("a clean stop releases", progress::stops_release),
+        ("who leaves holds on until told to stop", progress::leaving_holds),
+        ("nobody asks without pause", progress::in_peace),
+        ("nothing changes without a fault", calm::no_transition_without_fault),
+        ("a short outage costs nobody leadership", calm::no_loss_in_short_outage),
+        ("a claim is renewed in three tries", calm::three_tries),
+        ("a deletion is noticed at once", calm::deletion_is_noticed),
+    ]
+}
+
+/// Looks at one world.
+pub(crate) struct Judge<E: Election> {
+    facts: Facts,
+    properties: [(&'static str, Property<E>); PROPERTIES],
+    verdict: Option<Violation>,
+}
+
+impl<E: Election> Judge<E> {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        Self { facts: Facts::new(setup), properties: properties(), verdict: None }
+    }
+
+    /// The first property that did not hold.
+    pub(crate) fn verdict(&self) -> Option<&Violation> {
+        self.verdict.as_ref()
+    }
+
+    /// How much there was to judge.
+    pub(crate) fn census(&self) -> Census {
+        self.facts.census
+    }
+}
+
+impl<E: Election> Observer<E> for Judge<E> {
+    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
+        if self.verdict.is_some() {
+            return;
+        }
+        self.facts.follow_clocks(scene);
+        for (property, look) in &self.properties {
+            if let Some(what) = look(&self.facts, scene, happening) {
+                self.verdict = Some(Violation { property, at: scene.now, what });
+                return;
+            }
+        }
+        self.facts.note(scene, happening);
+    }
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at {:?}: {} does not hold: {}", self.at, self.property, self.what)
+    }
+}

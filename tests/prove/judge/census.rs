@@ -1,0 +1,50 @@
+//! How much there was to judge: a run in which nothing happened has shown nothing.
+
+use std::fmt;
+
+/// Counts of what gives a judge something to look at.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Census {
+    pub(super) terms: u64,
+    pub(super) promises: u64,
+    pub(super) losses: u64,
+    pub(super) releases: u64,
+    pub(super) conflicts: u64,
+    pub(super) unknowns: u64,
+    pub(super) faults: u64,
+}
+
+impl Census {
+    /// Each count, by name.
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 7] {
+        [
+            ("terms", self.terms),
+            ("promises", self.promises),
+            ("losses", self.losses),
+            ("releases", self.releases),
+            ("conflicts", self.conflicts),
+            ("unknown outcomes", self.unknowns),
+            ("faults", self.faults),
+        ]
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.terms += other.terms;
+        self.promises += other.promises;
+        self.losses += other.losses;
+        self.releases += other.releases;
+        self.conflicts += other.conflicts;
+        self.unknowns += other.unknowns;
+        self.faults += other.faults;
+    }
+}
+
+impl fmt::Display for Census {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (what, count)) in self.counts().into_iter().enumerate() {
+            let comma = if index == 0 { "" } else { ", " };
+            write!(f, "{comma}{count} {what}")?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,330 @@
+//! What a judge remembers of a world.
+//!
+//! Kept in the terms of the properties: who holds what, since when nothing has troubled whom, what was written when.
+
+use super::census::Census;
+use super::known::Known;
+use baton::claim::{Claim, FencingToken, Told};
+use baton::election::{Election, Event, Outcome, Request, Verb};
+use baton::identity::Identity;
+use baton::sim::clock::Moment;
+use baton::sim::happening::{Happening, Scene};
+use baton::sim::setup::{Deed, Fault, Harm, Outage, Setup, What};
+use std::time::Duration;
+
+/// The whole of it.
+pub(super) struct Facts {
+    pub(super) candidates: Vec<Known>,
+    /// The most that a message takes while nothing is wrong.
+    pub(super) latency: Duration,
+    /// Whether leaders are told news.
+    pub(super) tells_leaders: bool,
+    /// What is wrong with the store, and since when nothing is.
+    pub(super) store_faults: u32,
+    pub(super) store_well_since: Moment,
+    /// Since when nothing has happened that could make a transition.
+    pub(super) quiet_since: Moment,
+    /// The last moment at which anybody held a claim.
+    pub(super) last_led: Moment,
+    /// Who is in the record, since when, and the longest that any record made others wait.
+    pub(super) holder: Option<Identity>,
+    pub(super) held_since: Moment,
+    pub(super) protects: Duration,
+    /// The largest token of a term that has begun, and whose it is.
+    pub(super) greatest: Option<(FencingToken, usize)>,
+    /// The last that a stranger did to the record, and whether everybody had long been well then.
+    pub(super) meddled: Option<(Moment, bool)>,
+    /// Reads came from the past, or the store did.
+    pub(super) was_stale: bool,
+    /// A release that nobody has taken up yet.
+    pub(super) released: Option<Moment>,
+    pub(super) census: Census,
+}
+
+impl Facts {
+    pub(super) fn new(setup: &Setup) -> Self {
+        Self {
+            candidates: setup.candidates.iter().map(|candidate| Known::new(candidate.timing)).collect(),
+            latency: setup.latency.1,
+            tells_leaders: setup.store.tells_leaders,
+            store_faults: 0,
+            store_well_since: Moment::START,
+            quiet_since: Moment::START,
+            last_led: Moment::START,
+            holder: None,
+            held_since: Moment::START,
+            protects: Duration::ZERO,
+            greatest: None,
+            meddled: None,
+            was_stale: false,
+            released: None,
+            census: Census::default(),
+        }
+    }
+
+    /// The longest retry period of any.
+    pub(super) fn longest_retry(&self) -> Duration {
+        self.candidates.iter().map(|known| known.timing.retry_period()).max().unwrap_or_default()
+    }
+
+    /// How long an election takes at the most, from the end of what was wrong, until it changes no more.
+    pub(super) fn settles_in(&self) -> Duration {
+        let lease = self.candidates.iter().map(|known| known.timing.lease_duration()).max().unwrap_or_default();
+        // On the slowest clock that is drawn.
+        (lease.max(self.protects) + self.longest_retry() * 6 + self.latency * 20) * 3 / 2
+    }
+
+    /// Whoever holds a claim now.
+    pub(super) fn leader(&self, scene: &Scene<'_>) -> Option<usize> {
+        (0..self.candidates.len()).find(|number| self.candidates[*number].claims(scene.shown_to(*number)))
+    }
+
+    /// Whether nothing is wrong now.
+    pub(super) fn is_well(&self) -> bool {
+        self.store_faults == 0 && self.candidates.iter().all(|known| known.faults == 0)
+    }
+
+    /// Since when `number` and the store have been well, if they are.
+    pub(super) fn well_since(&self, number: usize) -> Option<Moment> {
+        let known = &self.candidates[number];
+        let since = known.well_since.max(self.store_well_since);
+        Some(since).filter(|_| known.is_well() && self.store_faults == 0)
+    }
+
+    /// Whether claims or promises may overlap, because one rests on a write from before a stranger came between.
+    pub(super) fn is_excused(&self, one: Option<Moment>, other: Option<Moment>) -> bool {
+        let Some((meddled, was_quiet)) = self.meddled else { return false };
+        let is_from_before = |applied: Option<Moment>| applied.is_none_or(|applied| applied <= meddled);
+        let is_quiet = was_quiet && self.quiet_since < meddled;
+        !is_quiet && (is_from_before(one) || is_from_before(other))
+    }
+
+    /// Claims end while nothing happens: brings what follows from that up to now.
+    pub(super) fn follow_clocks(&mut self, scene: &Scene<'_>) {
+        for (known, clock) in self.candidates.iter().zip(scene.clocks) {
+            if let Some(claim) = known.claim {
+                self.last_led = self.last_led.max(clock.when(claim.deadline()).min(scene.now));
+            }
+        }
+    }
+
+    /// Takes in what happens.
+    pub(super) fn note<E: Election>(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
+        let now = scene.now;
+        match happening {
+            Happening::Begins(fault, hit) => self.begins(scene, fault, *hit),
+            Happening::Ends(fault, hit) => self.ends(scene, fault, *hit),
+            Happening::Felt(Some(number)) => {
+                self.candidates[*number].well_since = now;
+                self.stirred(now);
+            }
+            Happening::Deafened(number) => {
+                let known = &mut self.candidates[*number];
+                (known.hears_news_since, known.contradicted_at) = (now, Some(scene.shown_to(*number)));
+                self.stirred(now);
+            }
+            Happening::Felt(None) => {
+                self.store_well_since = now;
+                self.stirred(now);
+            }
+            Happening::Started(number, identity, from) => {
+                let began = scene.clocks[*number].when(*from).max(now);
+                let known = &mut self.candidates[*number];
+                *known = known.restarted((*identity).clone());
+                (known.campaigns, known.campaigns_from, known.well_since) = (true, *from, began);
+                if known.faults + self.store_faults > 0 {
+                    known.troubled(scene.shown_to(*number));
+                }
+                self.stirred(began);
+            }
+            Happening::Ended(number, _) => {
+                let known = &mut self.candidates[*number];
+                (known.claim, known.term, known.campaigns) = (None, None, false);
+                self.stirred(now);
+            }
+            Happening::Resigns(number, how) => {
+                self.candidates[*number].resigns_in(*how, scene.shown_to(*number));
+                self.stirred(now);
+            }
+            Happening::Campaigns(number) => {
+                let known = &mut self.candidates[*number];
+                (known.resigns, known.campaigns, known.well_since) = (None, true, now);
+                self.stirred(now);
+            }
+            Happening::Asks(number, request, sent) => self.candidates[*number].asks(*request, *sent),
+            Happening::Performed(number, request, reply) => self.performed(scene, *number, *request, *reply),
+            Happening::Holder(holder, protects) => {
+                let holder = holder.cloned();
+                self.protects = self.protects.max(*protects);
+                let by_stranger = self.meddled.is_some_and(|(at, _)| at == now);
+                self.released = (holder.is_none() && !by_stranger).then_some(now);
+                self.census.releases += u64::from(self.released.is_some());
+                if self.holder != holder {
+                    (self.holder, self.held_since) = (holder, now);
+                }
+            }
+            Happening::Hears(number, event, at) => self.hears(*number, *event, *at),
+            Happening::Notices(number, _, at) => self.candidates[*number].heard_at = *at,
+            Happening::Tells(..) => {}
+            Happening::Claims(number, claim) => self.claims(scene, *number, *claim),
+            Happening::Answered(number, answer, asked) => {
+                if let Told::Leading(promise) = answer.told {
+                    self.census.promises += 1;
+                    self.candidates[*number].promise(*asked + promise.valid_for);
+                }
+            }
+        }
+    }
+
+    /// Something happened that may make a transition.
+    fn stirred(&mut self, now: Moment) {
+        self.quiet_since = self.quiet_since.max(now);
+    }
+
+    fn all_troubled(&mut self, scene: &Scene<'_>) {
+        for (number, known) in self.candidates.iter_mut().enumerate() {
+            known.troubled(scene.shown_to(number));
+        }
+    }
+
+    fn begins(&mut self, scene: &Scene<'_>, fault: &Fault, hit: Option<usize>) {
+        let now = scene.now;
+        self.census.faults += 1;
+        if let What::Stranger(_) = fault.what {
+            // What he did is looked into before anything is renewed.
+            for (number, known) in self.candidates.iter_mut().enumerate() {
+                known.contradicted_at = Some(scene.shown_to(number));
+            }
+        }
+        match fault.what {
+            What::Candidate(_, harm) => {
+                let number = hit.expect("what harms a candidate names it");
+                let known = &mut self.candidates[number];
+                if !is_of_news(harm) {
+                    known.well_since = now;
+                }
+                known.hears_news_since = now;
+                known.deafening += u32::from(fault.lasts > Duration::ZERO && is_of_news(harm));
+                if fault.lasts > Duration::ZERO && is_stall(harm) {
+                    known.stalls += 1;
+                    known.stalled_at = scene.shown_to(number);
+                }
+                if fault.lasts > Duration::ZERO && is_felt(harm) {
+                    known.faults += 1;
+                    known.troubled(scene.shown_to(number));
+                }
+                self.stirred(now);
+            }
+            What::Store(outage) => {
+                self.store_well_since = now;
+                self.store_faults += u32::from(fault.lasts > Duration::ZERO);
+                self.was_stale |= matches!(outage, Outage::Stale | Outage::Restored(_));
+                self.all_troubled(scene);
+                self.stirred(now);
+            }
+            What::Stranger(Deed::Label | Deed::Rumour) => self.released = None,
+            What::Stranger(Deed::Delete) => {
+                let was_quiet = self.is_well() && now.since(self.quiet_since) > self.settles_in();
+                self.meddled = Some((now, was_quiet));
+                self.store_well_since = now;
+            }
+            What::Stranger(Deed::Wipe | Deed::Seize(_)) => {
+                self.meddled = Some((now, false));
+                self.store_well_since = now;
+                self.stirred(now);
+            }
+        }
+    }
+
+    fn ends(&mut self, scene: &Scene<'_>, fault: &Fault, hit: Option<usize>) {
+        let now = scene.now;
+        match fault.what {
+            What::Candidate(_, harm) => {
+                let number = hit.expect("what harms a candidate names it");
+                let known = &mut self.candidates[number];
+                if !is_of_news(harm) {
+                    known.well_since = known.well_since.max(now);
+                }
+                known.hears_news_since = now;
+                known.deafening -= u32::from(is_of_news(harm));
+                if is_stall(harm) {
+                    known.stalls -= 1;
+                    known.stalled_at = scene.shown_to(number);
+                }
+                if is_felt(harm) {
+                    known.faults -= 1;
+                    known.troubled(scene.shown_to(number));
+                }
+            }
+            What::Store(_) => {
+                self.store_well_since = now;
+                self.store_faults -= 1;
+                self.all_troubled(scene);
+            }
+            What::Stranger(_) => {}
+        }
+        self.stirred(now);
+    }
+
+    fn performed<R: Request, E: Event>(&mut self, scene: &Scene<'_>, number: usize, request: &R, reply: &E) {
+        if request.verb() == Verb::Read || reply.outcome() != Outcome::Applied {
+            return;
+        }
+        // What was changed is told just before.
+        let gives_up = self.holder.is_none() && self.held_since == scene.now;
+        let known = &mut self.candidates[number];
+        known.applied(scene.now, scene.shown_to(number), gives_up);
+        if known.faults > 0 {
+            // It may never make use of what others have to wait for.
+            self.store_well_since = scene.now;
+        }
+    }
+
+    fn hears<E: Event>(&mut self, number: usize, event: &E, at: baton::clock::Instant) {
+        self.candidates[number].hears(event, at);
+        match event.outcome() {
+            Outcome::Applied => {}
+            Outcome::Conflict => self.census.conflicts += 1,
+            Outcome::Unknown => self.census.unknowns += 1,
+        }
+    }
+
+    fn claims(&mut self, scene: &Scene<'_>, number: usize, claim: Option<Claim>) {
+        let shown = scene.shown_to(number);
+        let store_faults = self.store_faults;
+        let known = &mut self.candidates[number];
+        if known.faults + store_faults > 0 {
+            known.troubled(shown);
+        }
+        if let Some(claim) = claim {
+            self.released = None;
+            self.last_led = scene.now;
+            if known.term != Some(claim.token()) && !claim.remaining(shown).is_zero() {
+                self.census.terms += 1;
+                self.greatest = Some((claim.token(), number));
+            }
+        } else if known.resigns.is_none() {
+            self.census.losses += 1;
+        }
+        known.publishes(claim);
+    }
+}
+
+/// Whether a fault keeps a candidate from the store while it lasts.
+fn is_felt(harm: Harm) -> bool {
+    match harm {
+        Harm::Pause | Harm::Freeze | Harm::Starve(_) | Harm::Link(_) => true,
+        // A candidate that hears no news asks; what the others do is told by what the process does.
+        Harm::Deaf | Harm::Lag(_) | Harm::Kill | Harm::Stop | Harm::Leave | Harm::Unasked | Harm::Bend(_) => false,
+    }
+}
+
+/// Whether the news suffer, and nothing else.
+fn is_of_news(harm: Harm) -> bool {
+    matches!(harm, Harm::Deaf | Harm::Lag(_))
+}
+
+/// Whether the process stands still.
+fn is_stall(harm: Harm) -> bool {
+    matches!(harm, Harm::Pause | Harm::Freeze | Harm::Starve(_))
+}

@@ -1,0 +1,186 @@
+//! What a judge remembers of one candidate.
+
+use baton::claim::{Claim, FencingToken};
+use baton::clock::Instant;
+use baton::election::timing::Timing;
+use baton::election::{Event, Outcome, Request, Verb, Withdrawal};
+use baton::identity::Identity;
+use baton::sim::clock::Moment;
+use std::time::Duration;
+
+/// One candidate. Instants are by its own clock.
+pub(super) struct Known {
+    pub(super) timing: Timing,
+    pub(super) identity: Option<Identity>,
+    /// The claim that it publishes.
+    pub(super) claim: Option<Claim>,
+    /// The token of that, and of the claim before it until its end is told.
+    pub(super) term: Option<FencingToken>,
+    /// Until when the longest promise runs, and when the write was applied that it rests on.
+    pub(super) promised: Option<(Instant, Option<Moment>)>,
+    /// It was told to give leadership up, how, and when.
+    pub(super) resigns: Option<(Withdrawal, Instant)>,
+    /// It runs and may campaign, from when on, and nothing has been wrong with it since.
+    pub(super) campaigns: bool,
+    pub(super) campaigns_from: Instant,
+    pub(super) well_since: Moment,
+    pub(super) faults: u32,
+    /// How many faults keep news away, and since when none has.
+    pub(super) deafening: u32,
+    pub(super) hears_news_since: Moment,
+    /// How many faults let it stand still, and when one last began or ended.
+    pub(super) stalls: u32,
+    pub(super) stalled_at: Instant,
+    /// How often it has tried to renew since the renewal that its claim rests on, and when that was applied; the same as it
+    /// was when its last term ended; and when it last had something to look into first.
+    tries: (u32, Instant),
+    pub(super) tried: (u32, Instant),
+    pub(super) contradicted_at: Option<Instant>,
+    /// What it waits for, since when, and when that was applied.
+    waits_for: Option<Verb>,
+    pub(super) asked_at: Instant,
+    /// It held a claim when it asked, so what it asked for was no beginning.
+    pub(super) asked_as_leader: bool,
+    applied: Option<(Moment, Instant)>,
+    /// When the last write was applied that it knows to be.
+    pub(super) acknowledged: Option<(Moment, Instant)>,
+    /// When it last took something in.
+    pub(super) heard_at: Instant,
+    /// A release of its own was applied, and nobody has told it otherwise.
+    pub(super) released: bool,
+    /// From when to when anything was wrong with it or the store since it sent its last renewal.
+    pub(super) trouble: Option<(Instant, Instant)>,
+    /// The same as it was when its last term ended.
+    pub(super) undoing: Option<(Instant, Instant)>,
+    /// When it began to ask as often as it does, and how often it asked since.
+    pub(super) asking: (Instant, u32),
+}
+
+impl Known {
+    pub(super) fn new(timing: Timing) -> Self {
+        let start = Instant::since_boot(Duration::ZERO);
+        Self {
+            timing,
+            identity: None,
+            claim: None,
+            term: None,
+            promised: None,
+            resigns: None,
+            campaigns: false,
+            campaigns_from: start,
+            well_since: Moment::START,
+            faults: 0,
+            deafening: 0,
+            hears_news_since: Moment::START,
+            stalls: 0,
+            stalled_at: start,
+            tries: (0, start),
+            tried: (0, start),
+            contradicted_at: None,
+            waits_for: None,
+            asked_at: start,
+            asked_as_leader: false,
+            applied: None,
+            acknowledged: None,
+            heard_at: start,
+            released: false,
+            trouble: None,
+            undoing: None,
+            asking: (start, 0),
+        }
+    }
+
+    /// Another process in its place: what was promised stays promised, and what is wrong stays wrong.
+    pub(super) fn restarted(&self, identity: Identity) -> Self {
+        let Self { promised, faults, deafening, hears_news_since, stalls, stalled_at, .. } = *self;
+        let kept = Self { promised, faults, deafening, hears_news_since, stalls, stalled_at, ..Self::new(self.timing) };
+        Self { identity: Some(identity), ..kept }
+    }
+
+    /// It is told to give leadership up when its clock shows `shown`. Who is to stop is not held up by a hook that says so again.
+    pub(super) fn resigns_in(&mut self, how: Withdrawal, shown: Instant) {
+        let (how, since) = match (self.resigns, how) {
+            (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
+            (_, how) => (how, shown),
+        };
+        (self.resigns, self.campaigns) = (Some((how, since)), false);
+    }
+
+    /// Whether it runs, may campaign, and nothing is wrong with it.
+    pub(super) fn is_well(&self) -> bool {
+        self.campaigns && self.faults == 0
+    }
+
+    /// Whether its claim is current when its clock shows `shown`.
+    pub(super) fn claims(&self, shown: Instant) -> bool {
+        self.claim.is_some_and(|claim| !claim.remaining(shown).is_zero())
+    }
+
+    /// When the write was applied that its claim rests on.
+    pub(super) fn applied_at(&self) -> Option<Moment> {
+        self.acknowledged.map(|(applied, _)| applied)
+    }
+
+    /// Whether its application may act when its clock shows `shown`.
+    pub(super) fn promises(&self, shown: Instant) -> bool {
+        self.promised.is_some_and(|(until, _)| shown < until)
+    }
+
+    /// How long one call may take, so that three of them fit after a renewal.
+    pub(super) fn call(&self) -> Duration {
+        self.timing.renew_deadline().saturating_sub(self.timing.retry_period()) / 3
+    }
+
+    pub(super) fn promise(&mut self, until: Instant) {
+        if self.promised.is_none_or(|(other, _)| other < until) {
+            self.promised = Some((until, self.applied_at()));
+        }
+    }
+
+    pub(super) fn asks<R: Request>(&mut self, request: &R, sent: Instant) {
+        self.waits_for = Some(request.verb());
+        (self.asked_at, self.applied) = (sent, None);
+        self.asked_as_leader = self.claims(sent);
+        self.tries.0 += u32::from(request.is_renewal());
+        let (since, count) = self.asking;
+        let is_same_period = sent.since(since) < self.timing.retry_period();
+        self.asking = if is_same_period { (since, count + 1) } else { (sent, 1) };
+    }
+
+    /// The store did what it asked for.
+    pub(super) fn applied(&mut self, now: Moment, shown: Instant, gives_up: bool) {
+        self.applied = Some((now, shown));
+        self.released |= gives_up;
+    }
+
+    pub(super) fn hears<E: Event>(&mut self, event: &E, now: Instant) {
+        self.heard_at = now;
+        let wrote = self.waits_for.take().is_some_and(|verb| verb != Verb::Read);
+        match event.outcome() {
+            Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
+            Outcome::Conflict => (self.released, self.contradicted_at) = (false, Some(now)),
+            Outcome::Applied | Outcome::Unknown => {}
+        }
+    }
+
+    /// Publishes another claim than before, or none.
+    pub(super) fn publishes(&mut self, claim: Option<Claim>) {
+        let token = claim.map(|claim| claim.token());
+        if self.term.is_some() && self.term != token {
+            (self.undoing, self.tried) = (self.trouble, self.tries);
+        }
+        if claim.is_some() {
+            let since = self.asked_at;
+            self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
+            self.released = false;
+            self.tries = (0, self.acknowledged.map_or(since, |(_, shown)| shown));
+        }
+        (self.term, self.claim) = (token, claim);
+    }
+
+    /// Something is wrong when its clock shows `shown`.
+    pub(super) fn troubled(&mut self, shown: Instant) {
+        let (since, _) = self.trouble.unwrap_or((shown, shown));
+        self.trouble = Some((since, shown));
+    }
+}

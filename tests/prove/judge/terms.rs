@@ -1,0 +1,55 @@
+//! Terms: one token for each, larger than all before; and nobody begins one who may not.
+
+use super::exclusion::name;
+use super::facts::Facts;
+use baton::election::Election;
+use baton::sim::happening::{Happening, Scene};
+
+/// A term's token is larger than that of every term before it, and a term that has lapsed is not taken up again.
+pub(super) fn tokens_grow<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let Happening::Claims(number, Some(claim)) = happening else { return None };
+    let known = &facts.candidates[*number];
+    if known.term == Some(claim.token()) {
+        return (!known.claims(known.heard_at))
+            .then(|| format!("{} takes up term {} after its end", name(*number), claim.token()));
+    }
+    let (greatest, whose) = facts.greatest?;
+    // What is published too late to be a claim is no term.
+    let is_current = !claim.remaining(scene.shown_to(*number)).is_zero();
+    // One whose write a stranger undid before its reply came in is overtaken by whoever took what he left.
+    let is_excused = facts.is_excused(known.applied_at(), known.applied_at());
+    (is_current && !is_excused && claim.token() <= greatest)
+        .then(|| format!("{} begins term {} after {greatest} of {}", name(*number), claim.token(), name(whose)))
+}
+
+/// A token does not change while its claim is current.
+pub(super) fn tokens_stay<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+    let Happening::Claims(number, Some(claim)) = happening else { return None };
+    let known = &facts.candidates[*number];
+    let is_other = known.term.is_some_and(|token| token != claim.token());
+    (is_other && known.claims(known.heard_at))
+        .then(|| format!("the token of {} changes from {:?} to {}", name(*number), known.term, claim.token()))
+}
+
+/// Nobody asks to begin a term who was told to give it up, or to wait.
+pub(super) fn begin_when_they_may<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let Happening::Claims(number, Some(claim)) = happening else { return None };
+    let known = &facts.candidates[*number];
+    if known.term == Some(claim.token()) || known.asked_as_leader {
+        return None;
+    }
+    let is_too_late = known.resigns.is_some_and(|(_, since)| since < known.asked_at);
+    let is_too_soon = known.asked_at < known.campaigns_from;
+    (is_too_late || is_too_soon).then(|| {
+        let (from, resigns) = (known.campaigns_from, known.resigns);
+        format!("{} begins a term that it asked for at {:?}: {from:?}, {resigns:?}", name(*number), known.asked_at)
+    })
+}

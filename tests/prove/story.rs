@@ -1,0 +1,218 @@
+//! A world told in the words of the transcripts: what reaches a candidate, a line `----`, and all that it says.
+//!
+//! Times are true ones; what a candidate's clock shows stands beside them where it matters.
+
+use crate::judge::exclusion::name;
+use crate::spell;
+use baton::claim::Told;
+use baton::clock::Instant;
+use baton::election::Withdrawal;
+use baton::election::lease::Lease;
+use baton::election::record::{LeaseEvent, Snapshot};
+use baton::identity::Identity;
+use baton::sim::clock::Moment;
+use baton::sim::happening::{Happening, Observer, Scene};
+use baton::sim::setup::{Candidate, Deed, Fault, Harm, Outage, Setup, Trouble, What};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+/// Writes down what happens.
+pub(crate) struct Story {
+    text: String,
+    is_answer: bool,
+    /// Renewals and answers that change nothing are left out.
+    told: Vec<Option<String>>,
+}
+
+impl Story {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let mut text = String::new();
+        for (number, candidate) in setup.candidates.iter().enumerate() {
+            writeln!(text, "# {}: {}", name(number), spell_candidate(candidate)).expect("a string takes all");
+        }
+        Self { text, is_answer: true, told: vec![None; setup.candidates.len()] }
+    }
+
+    pub(crate) fn text(&self) -> &str {
+        &self.text
+    }
+
+    fn stimulus(&mut self, scene: &Scene<'_>, line: &str) {
+        let gap = if self.is_answer { "\n" } else { "" };
+        self.is_answer = false;
+        self.line(format_args!("{gap}at {} {line}", spell_moment(scene.now)));
+    }
+
+    fn answer(&mut self, number: usize, line: &str) {
+        if !self.is_answer {
+            self.line(format_args!("----"));
+        }
+        self.is_answer = true;
+        self.line(format_args!("{} {line}", name(number)));
+    }
+
+    fn line(&mut self, line: std::fmt::Arguments<'_>) {
+        writeln!(self.text, "{line}").expect("a string takes all");
+    }
+
+    fn heard(&mut self, scene: &Scene<'_>, number: usize, what: &str, now: Instant) {
+        let shown = scene.shown_to(number);
+        let late = shown.since(now);
+        let late = if late.is_zero() { String::new() } else { format!(", {late:?} after it looked at its clock") };
+        self.stimulus(scene, &format!("{} {what} (its clock: {}{late})", name(number), spell::instant(shown)));
+    }
+}
+
+impl Observer<Lease> for Story {
+    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, Lease>) {
+        match happening {
+            Happening::Begins(fault, hit) => self.stimulus(scene, &spell_fault(fault, *hit, true)),
+            Happening::Ends(fault, hit) => self.stimulus(scene, &spell_fault(fault, *hit, false)),
+            Happening::Felt(_) | Happening::Deafened(_) | Happening::Holder(..) => {}
+            Happening::Started(number, identity, from) => {
+                let line =
+                    format!("{} starts as {identity}, to campaign from {}", name(*number), spell::instant(*from));
+                self.stimulus(scene, &line);
+            }
+            Happening::Ended(number, end) => self.stimulus(scene, &format!("{} ends: {end:?}", name(*number))),
+            Happening::Resigns(number, Withdrawal::Renewing) => {
+                self.stimulus(scene, &format!("{} withdraw", name(*number)));
+            }
+            Happening::Resigns(number, Withdrawal::Releasing) => {
+                self.stimulus(scene, &format!("{} withdraw for a release", name(*number)));
+            }
+            Happening::Campaigns(number) => self.stimulus(scene, &format!("{} campaign", name(*number))),
+            Happening::Asks(number, request, _) => {
+                self.answer(*number, &format!("> {}", spell::lease_request(request)));
+            }
+            Happening::Performed(number, request, reply) => {
+                let line = format!(
+                    "the store does for {}: {}: {}",
+                    name(*number),
+                    spell::lease_request(request),
+                    spell_event(reply)
+                );
+                self.stimulus(scene, &line);
+            }
+            Happening::Hears(number, event, now) | Happening::Notices(number, event, now) => {
+                self.heard(scene, *number, &spell_event(event), *now);
+            }
+            Happening::Tells(number, transition) => self.answer(*number, &spell::transition(transition)),
+            Happening::Claims(number, None) => self.answer(*number, "claims nothing"),
+            Happening::Claims(number, Some(claim)) => {
+                let until = spell_moment(scene.clocks[*number].when(claim.deadline()));
+                let line = format!(
+                    "claims token {} until {} (true time {until})",
+                    claim.token(),
+                    spell::instant(claim.deadline())
+                );
+                self.answer(*number, &line);
+            }
+            Happening::Answered(number, answer, now) => {
+                let line = match &answer.told {
+                    Told::Leading(promise) => {
+                        let until = spell_moment(scene.clocks[*number].when(*now + promise.valid_for));
+                        format!("tells its application: leading, token {}, until {until}", promise.token)
+                    }
+                    Told::Unknown | Told::Following { .. } | Told::Resigning => {
+                        "tells its application: not leading".to_owned()
+                    }
+                };
+                let is_news = self.told[*number].as_deref() != Some(&line);
+                if is_news {
+                    self.heard(scene, *number, &line, *now);
+                    self.told[*number] = Some(line);
+                }
+            }
+        }
+    }
+}
+
+fn spell_candidate(candidate: &Candidate) -> String {
+    let Candidate { timing, clock_rate, stays, asks_every, .. } = candidate;
+    let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
+    let (retry, answer) = (timing.retry_period(), timing.answer_validity());
+    let stays = if *stays { "stays when it lost" } else { "ends when it lost" };
+    format!(
+        "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; clock off by {} ppm; {stays}; asked every {asks_every:?}",
+        timing.drift(),
+        clock_rate.parts_per_million(),
+    )
+}
+
+fn spell_fault(fault: &Fault, hit: Option<usize>, begins: bool) -> String {
+    let whom = hit.map_or_else(String::new, |number| format!("{} ", name(number)));
+    let what = match fault.what {
+        What::Candidate(_, harm) => format!("{whom}{}", spell_harm(harm)),
+        What::Store(outage) => format!("the store {}", spell_outage(outage)),
+        What::Stranger(deed) => format!("a stranger {}", spell_deed(deed)),
+    };
+    match (begins, fault.lasts) {
+        (true, Duration::ZERO) => format!("* {what}"),
+        (true, lasts) => format!("* {what} for {lasts:?}"),
+        (false, _) => format!("* over: {what}"),
+    }
+}
+
+fn spell_harm(harm: Harm) -> String {
+    match harm {
+        Harm::Pause => "stands still".to_owned(),
+        Harm::Freeze => "stands still, and its clock too".to_owned(),
+        Harm::Starve(longest) => format!("is starved, {longest:?} at a time"),
+        Harm::Kill => "is killed".to_owned(),
+        Harm::Stop => "is told to stop".to_owned(),
+        Harm::Leave => "is told that it will be stopped".to_owned(),
+        Harm::Unasked => "is not asked any more".to_owned(),
+        Harm::Link(Trouble { requests_lost, replies_lost, late, broken, twice, longest }) => format!(
+            "has a bad link: of 1000 {requests_lost} requests lost, {replies_lost} replies lost, {late} late, {broken} broken, \
+             {twice} twice, up to {longest:?} late"
+        ),
+        Harm::Lag(longest) => format!("hears news up to {longest:?} late"),
+        Harm::Deaf => "hears no news".to_owned(),
+        Harm::Bend(rate) => format!("has a clock that is off by {} ppm from now on", rate.parts_per_million()),
+    }
+}
+
+fn spell_outage(outage: Outage) -> String {
+    match outage {
+        Outage::Refuses => "refuses".to_owned(),
+        Outage::Hangs => "hangs".to_owned(),
+        Outage::Dies => "dies again and again".to_owned(),
+        Outage::Slow(longest) => format!("is up to {longest:?} slow"),
+        Outage::Stale => "answers reads from the past".to_owned(),
+        Outage::Idle => "answers writes that it does not do".to_owned(),
+        Outage::Restored(ago) => format!("is as it was {ago} changes ago"),
+    }
+}
+
+fn spell_deed(deed: Deed) -> String {
+    match deed {
+        Deed::Label => "edits a label".to_owned(),
+        Deed::Rumour => "starts a rumour".to_owned(),
+        Deed::Delete => "deletes the record".to_owned(),
+        Deed::Wipe => "removes the holder".to_owned(),
+        Deed::Seize(duration) => format!("puts himself in for {duration:?}"),
+    }
+}
+
+fn spell_moment(moment: Moment) -> String {
+    let elapsed = moment.since(Moment::START);
+    format!("{}.{:06}s", elapsed.as_secs(), elapsed.subsec_micros())
+}
+
+fn spell_event(event: &LeaseEvent) -> String {
+    match event {
+        LeaseEvent::Read(read) => format!("read: {}", spell_record(read.as_ref())),
+        LeaseEvent::Applied(snapshot) => format!("applied: v{}", snapshot.version.number),
+        LeaseEvent::Conflict => "conflict".to_owned(),
+        LeaseEvent::Unknown => "unknown".to_owned(),
+        LeaseEvent::Noticed(noticed) => format!("noticed: {}", spell_record(noticed.as_ref())),
+    }
+}
+
+fn spell_record(snapshot: Option<&Snapshot>) -> String {
+    let Some(Snapshot { version, record }) = snapshot else { return "none".to_owned() };
+    let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
+    let duration = record.duration.map_or_else(|| "-".to_owned(), |duration| format!("{duration:?}"));
+    format!("{holder} v{} {duration}", version.number)
+}
