@@ -28,6 +28,7 @@ mod rig {
     mod judge;
     mod keys;
     mod scratch;
+    mod starter;
 
     pub(crate) use apiserver::{Access, ApiServer};
     pub(crate) use assets::client_go_candidate;

@@ -1,16 +1,10 @@
 //! A server beside the tests: started, paused, killed and started again, and gone when the test binary is.
 
-mod tests;
-
+use super::starter::{mortal, start};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
-use std::io;
-use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{self, Child, Command, Stdio};
-use std::sync::LazyLock;
-use std::sync::mpsc::{self, Sender};
-use std::thread;
+use std::process::{Child, Stdio};
 
 /// How much of its log is shown when it ended by itself.
 const LAST_LINES: usize = 20;
@@ -84,34 +78,12 @@ impl Drop for Daemon {
     }
 }
 
-/// Runs a program if its parent is still who started it: that one may have ended before the kernel was asked.
-const IF_STARTED_BY: &str = r#"test "$PPID" = "$0" && exec "$@""#;
-
-/// The kernel kills the process when the thread ends that started it, so also after SIGKILL to the test binary.
-/// Without unsafe code only another program can ask for that: setpriv of util-linux. And as the thread of a test
-/// ends long before a server that other tests share, one thread that never ends starts them all.
 fn spawn(program: &Path, flags: &[String], log: &Path) -> Child {
-    type Order = (Command, Sender<io::Result<Child>>);
-    static STARTER: LazyLock<Sender<Order>> = LazyLock::new(|| {
-        let (orders, received) = mpsc::channel::<Order>();
-        thread::spawn(move || {
-            for (mut command, reply) in received {
-                reply.send(command.spawn()).expect("who orders waits");
-            }
-        });
-        orders
-    });
-
     let log = File::options().create(true).append(true).open(log).expect("the folder is ours");
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "sh", "-c", IF_STARTED_BY, &process::id().to_string()]);
-    command.arg(program).args(flags);
-    // A group of its own: Ctrl-C reaches the test binary alone, and its end reaches the servers.
-    command.process_group(0).stdin(Stdio::null());
+    let mut command = mortal(program);
+    command.args(flags).stdin(Stdio::null());
     command.stdout(log.try_clone().expect("a file can be cloned")).stderr(log);
-    let (reply, started) = mpsc::channel();
-    STARTER.send((command, reply)).expect("it never ends");
-    started.recv().expect("it never ends").expect("util-linux has setpriv")
+    start(command)
 }
 
 fn last_lines(log: &Path) -> String {

@@ -4,6 +4,7 @@
 //! Whoever asks a resolver in a Pod of ours waits for ever: the files that it reads first are pipes that nobody writes.
 
 use super::Account;
+use super::starter::mortal;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
@@ -63,7 +64,10 @@ impl Pod {
     /// A command that runs `program` here.
     pub(super) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("unshare");
-        command.args(["-rm", "sh", "-c", ENTER]).arg(self.folder.path()).arg(program).env_clear();
+        // Entering a namespace undoes what makes a process mortal.
+        let program = mortal(program);
+        command.args(["-rm", "sh", "-c", ENTER]).arg(self.folder.path()).env_clear();
+        command.arg(program.get_program()).args(program.get_args());
         command.env("KUBERNETES_SERVICE_HOST", &self.host).env("KUBERNETES_SERVICE_PORT", self.port.to_string());
         command
     }

@@ -1,7 +1,7 @@
 //! One process under test: its output, its signals, its end. It never outlives the test.
 
 use super::judge::{Journal, Moment, eventually, wait_for};
-use super::lock;
+use super::{lock, starter};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt as _;
@@ -40,9 +40,10 @@ pub(crate) struct End {
 }
 
 impl Process {
+    /// Starts a [`starter::mortal`] command.
     pub(crate) fn spawn(name: &str, mut command: Command, journal: &Arc<Journal>) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the program is built");
+        let mut child = starter::start(command);
         let label = format!("{name}[{}]", child.id());
         let errors = child.stderr.take().expect("it is piped");
         Self {

@@ -3,10 +3,10 @@
 use super::candidate::Candidate;
 use super::judge::wait_for;
 use super::process::Process;
+use super::starter::mortal;
 use super::{Access, ELECTION, Files, Pod, Rig, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -107,12 +107,15 @@ impl<'a, S: Store> Start<'a, S> {
 
     fn spawn(&self) -> Process {
         let program = env!("CARGO_BIN_EXE_baton");
-        let mut command = Command::new(program);
-        command.env_clear();
-        if let Some(pod) = self.pod {
-            command = pod.command(program);
+        let mut command = if let Some(pod) = self.pod {
+            let mut command = pod.command(program);
             command.env("POD_NAME", &self.name);
-        }
+            command
+        } else {
+            let mut command = mortal(program);
+            command.env_clear();
+            command
+        };
         command.arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
         Process::spawn(&self.name, command, &self.rig.journal)
     }

@@ -1,8 +1,9 @@
 //! A strace that makes a process wait longer in some of its system calls, for as long as it lives.
 
 use super::eventually;
+use super::starter::{mortal, start};
 use std::fs;
-use std::process::{Child, Command, Stdio};
+use std::process::Child;
 use std::time::Duration;
 
 /// How long strace may take to begin on a busy machine.
@@ -23,13 +24,10 @@ impl Delay {
     }
 
     fn begin(pid: u32, calls: &str, delay: &str, further: &[&str]) -> Self {
-        let strace = Command::new("strace")
-            .args(["--quiet=all", "--output=/dev/null"])
-            .args(further)
-            .args([format!("--trace={calls}"), format!("--inject={calls}:{delay}"), format!("--attach={pid}")])
-            .stderr(Stdio::inherit())
-            .spawn();
-        let begun = Self(strace.expect("strace is installed"));
+        let mut strace = mortal("strace");
+        strace.args(["--quiet=all", "--output=/dev/null"]).args(further);
+        strace.args([format!("--trace={calls}"), format!("--inject={calls}:{delay}"), format!("--attach={pid}")]);
+        let begun = Self(start(strace));
         eventually(STARTUP, "strace has every thread that it is to delay", || {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it is alive").flatten();
             let mut statuses = threads

@@ -1,8 +1,8 @@
 //! That nothing outlives the test binary, however that ends.
 
-use super::Daemon;
-use crate::rig::eventually;
-use crate::rig::scratch::Scratch;
+use super::daemon::Daemon;
+use super::scratch::Scratch;
+use crate::rig::{Rig, Timing, eventually};
 use std::env;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 const VICTIM: &str = "BATON_TEST_VICTIM";
 
 #[test]
-fn servers_and_folders_are_gone_when_the_test_binary_is_killed() {
+fn servers_candidates_and_folders_are_gone_when_the_test_binary_is_killed() {
     if env::var_os(VICTIM).is_some() {
         be_the_victim();
     }
@@ -24,9 +24,9 @@ fn servers_and_folders_are_gone_when_the_test_binary_is_killed() {
     victim.args(["--exact", thread::current().name().unwrap(), "--nocapture"]).env(VICTIM, "yes");
     let mut victim = victim.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let told = lines.filter_map(|line| line.strip_prefix("left behind: ").map(str::to_owned)).take(2);
+    let told = lines.filter_map(|line| line.strip_prefix("left behind: ").map(str::to_owned)).take(3);
     let told: Vec<String> = told.collect();
-    assert!(told.len() == 2 && told.iter().all(|path| Path::new(path).exists()), "{told:?}");
+    assert!(told.len() == 3 && told.iter().all(|path| Path::new(path).exists()), "{told:?}");
 
     victim.kill().unwrap();
     victim.wait().unwrap();
@@ -39,7 +39,10 @@ fn servers_and_folders_are_gone_when_the_test_binary_is_killed() {
 fn be_the_victim() -> ! {
     let folder = Scratch::new();
     let daemon = Daemon::start("sleep".into(), vec!["600".to_owned()], &folder.path().join("log"));
-    println!("\nleft behind: /proc/{}\nleft behind: {}", daemon.pid(), folder.path().display());
+    let rig = Rig::new(Timing::FAST);
+    let candidate = rig.start("candidate");
+    let (daemon, candidate, folder) = (daemon.pid(), candidate.pid(), folder.path().display());
+    println!("\nleft behind: /proc/{daemon}\nleft behind: /proc/{candidate}\nleft behind: {folder}");
     loop {
         thread::park();
     }
