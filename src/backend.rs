@@ -130,7 +130,7 @@ pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat)
             }
             event = &mut news => {
                 news.set(store.next_event());
-                driver.election.handle_event(event, Clock.now());
+                driver.noticed(event);
             }
             command = driver.seat.orders.next() => driver.obey(command),
             () = sleep_until(wake) => driver.election.handle_timeout(Clock.now()),
@@ -225,10 +225,7 @@ impl<E: Election> Driver<E> {
             Ok(event) => {
                 self.seat.vitals.heard();
                 if event.shows_admission() {
-                    self.admitted = true;
-                    self.seat.vitals.admitted();
-                    self.refused_since = None;
-                    self.seat.reporter.store_answers();
+                    self.admit();
                 }
                 event
             }
@@ -247,6 +244,22 @@ impl<E: Election> Driver<E> {
             }
         };
         self.election.handle_event(event, now);
+    }
+
+    /// News are a sign of the store too: a follower that hears them asks for nothing.
+    fn noticed(&mut self, event: E::Event) {
+        if event.shows_admission() {
+            self.seat.vitals.heard();
+            self.admit();
+        }
+        self.election.handle_event(event, Clock.now());
+    }
+
+    fn admit(&mut self) {
+        self.admitted = true;
+        self.refused_since = None;
+        self.seat.vitals.admitted();
+        self.seat.reporter.store_answers();
     }
 
     fn obey(&mut self, command: Command) {

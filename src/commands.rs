@@ -7,7 +7,7 @@ use crate::client::{self, NoAnswer, Question};
 use crate::config::{self, Config, ConfigError, ElectionName, Listen, OnLost};
 use crate::exit::Exit;
 use crate::http::Version;
-use crate::rbac::Role;
+use crate::rbac::{Role, Subject};
 use crate::report::Chain;
 use hyper::{Method, StatusCode};
 use std::error::Error;
@@ -83,7 +83,8 @@ pub fn rbac(rbac: &Rbac) -> Exit {
     match rbac.election.parse::<ElectionName>() {
         Ok(_) => {
             let Rbac { election, service_account, namespace } = rbac.clone();
-            say(&Role { election, namespace, service_account })
+            let subject = Subject::ServiceAccount { name: service_account, namespace: namespace.clone() };
+            say(&Role { election, namespace, subject })
         }
         Err(mistake) => mistakes(&[mistake]),
     }

@@ -100,7 +100,7 @@ pub trait Event: fmt::Debug {
     /// How the request went that this is the reply to.
     fn outcome(&self) -> Outcome;
 
-    /// Whether this reply shows that the store lets us take part.
+    /// Whether this shows that the store lets us take part.
     fn shows_admission(&self) -> bool {
         true
     }

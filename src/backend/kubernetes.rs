@@ -1,35 +1,49 @@
-//! How the API server is reached: in a Pod by its environment and service account, elsewhere by a kubeconfig.
+//! How one API server is reached: in a Pod by its environment and service account, elsewhere by a kubeconfig.
 //!
-//! Touches files and environment (through kube), runs the program that a kubeconfig may name for credentials, and does
-//! nothing on the network: connecting is the first request's business. Credentials change while we live (kubelet
-//! replaces a token long before it expires), so a [`Connection`] can tell that it is stale, and another is opened then.
+//! Touches files and environment (through kube), and runs the program that a kubeconfig may name for credentials; all
+//! of it where it may block, one look at a time, since disks and programs may hang. Start with [`Connections`].
+//! Credentials change while we live (kubelet replaces a token long before it expires), and so do certificates; the
+//! cluster does not: another one holds another election.
+
+mod client;
+mod program;
 
 use crate::config::Cluster;
-use hyper_util::client::legacy;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::TokioExecutor;
-use kube::client::ConfigExt as _;
+use client::client;
+use k8s_openapi::ByteString;
 use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use program::Credentials;
+pub use program::ProgramError;
 use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::Value;
+use std::cell::RefCell;
 use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use tokio::task::spawn_blocking;
-use tower::{BoxError, ServiceBuilder};
+use tokio::runtime::Handle;
+use tokio::sync::Mutex;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::time::timeout;
 
-/// How long a connection may take to be made; a call's own time-out may be shorter.
-const CONNECT: Duration = Duration::from_secs(2);
+/// How long the first look may take: longer than a program may run.
+const START: Duration = Duration::from_secs(20);
 
-/// Why the lease backend cannot begin.
+/// How long a request may wait for the look that goes before it.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Where Kubernetes mounts a Pod's service account.
+const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Why the lease backend cannot begin, or cannot have other credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     /// A Pod without a usable service account.
     #[error(
         "this is a Pod (KUBERNETES_SERVICE_HOST is set), but its service account cannot be used: mount its token \
-         (automountServiceAccountToken: true, or a projected volume at /var/run/secrets/kubernetes.io/serviceaccount)"
+         (automountServiceAccountToken: true, or a projected volume at {SERVICE_ACCOUNT})"
     )]
     InCluster(#[source] InClusterError),
     /// No usable kubeconfig.
@@ -38,6 +52,14 @@ pub enum ConnectError {
     /// An address that is none of an API server.
     #[error("{0} is no address of an API server: in the kubeconfig, let the cluster's server begin with https://")]
     Server(String),
+    /// A kubeconfig that leads elsewhere by now.
+    #[error("the kubeconfig leads to {is} now, and this election is held at {was}: start Baton anew to go there")]
+    Elsewhere {
+        /// The address of the election.
+        was: String,
+        /// The address that is named now.
+        is: String,
+    },
     /// A bundle of certificates without one.
     #[error("no certificate is in the certificate authority's bundle: it must be PEM, -----BEGIN CERTIFICATE-----")]
     NoCertificate,
@@ -46,6 +68,12 @@ pub enum ConnectError {
         "API servers are reached directly, and not through {0}: unset HTTPS_PROXY, or take proxy-url out of the kubeconfig"
     )]
     Proxy(String),
+    /// A way to get credentials that kubectl knows no more either.
+    #[error(
+        "the kubeconfig's auth-provider {0:?} is not known here, nor to kubectl since 1.26: name a program with exec, as \
+         kubelogin or gke-gcloud-auth-plugin"
+    )]
+    AuthProvider(String),
     /// A token file that is not there.
     #[error("the token file {} cannot be read", path.display())]
     TokenFile {
@@ -57,80 +85,207 @@ pub enum ConnectError {
     /// Something that no bearer token can be.
     #[error("the bearer token in {0} cannot be sent: it must be one line of visible ASCII characters")]
     Token(String),
-    /// Certificates, keys or programs that give no credentials.
+    /// A program that gives no credentials.
+    #[error("the kubeconfig's program for credentials gives none")]
+    Program(#[from] ProgramError),
+    /// Certificates or keys that are none.
     #[error("no client can be made of the certificates and credentials that were found")]
     Client(#[source] kube::Error),
+    /// A disk that hangs.
+    #[error(
+        "what the kubeconfig or the service account names was not read within {0:?}: see whether their disk answers"
+    )]
+    Late(Duration),
+    /// A mistake of ours.
+    #[error("looking for credentials ended in a fault of our own")]
+    Died(#[from] JoinError),
 }
 
-/// The way to an API server, with the credentials of one moment.
-pub(super) struct Connection {
-    pub(super) client: Client,
+/// The way to one API server, by the credentials of the moment.
+pub(super) struct Connections {
+    origin: Origin,
+    current: RefCell<Connection>,
+    /// The look that is under way: it outlives whoever has stopped waiting for it, and the next one waits for the same.
+    look: Mutex<Option<(Look, JoinHandle<Looked>)>>,
+}
+
+type Looked = Result<Option<Connection>, ConnectError>;
+
+/// Which API server this is, and stays.
+#[derive(Clone)]
+struct Origin {
+    cluster: Cluster,
+    address: String,
+}
+
+/// What a look is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    /// Whether files were replaced.
+    Files,
+    /// Other credentials: those that we have were refused.
+    Anew,
+}
+
+/// A client with the credentials of one moment.
+struct Connection {
+    client: Client,
     /// The namespace of the Pod, or of the kubeconfig's context.
-    pub(super) namespace: String,
-    token: Option<TokenFile>,
+    namespace: String,
+    files: Vec<Copied>,
 }
 
-/// A file with a bearer token that somebody replaces from time to time.
-struct TokenFile {
+/// A file as it was just before it was used.
+#[derive(Clone, PartialEq, Eq)]
+struct Copied {
     path: PathBuf,
-    text: String,
+    content: Option<Vec<u8>>,
+}
+
+impl Connections {
+    /// The way to `cluster`, which is looked up now, once and for all.
+    pub(super) async fn open(cluster: &Cluster) -> Result<Self, ConnectError> {
+        let cluster = cluster.clone();
+        let opening = spawn_blocking(move || {
+            let origin = Origin::of(cluster)?;
+            Ok::<_, ConnectError>((Connection::open(&origin)?, origin))
+        });
+        let (connection, origin) = timeout(START, opening).await.map_err(|_elapsed| ConnectError::Late(START))???;
+        Ok(Self { origin, current: RefCell::new(connection), look: Mutex::default() })
+    }
+
+    /// The namespace of the Pod, or of the kubeconfig's context.
+    pub(super) fn namespace(&self) -> String {
+        self.current.borrow().namespace.clone()
+    }
+
+    /// The client with the credentials of this moment.
+    ///
+    /// What hangs or makes no sense keeps nobody waiting, and is not told: the credentials that we have may still be
+    /// good, and where they are not, [`Self::renew`] says what is wrong.
+    pub(super) async fn client(&self) -> Client {
+        timeout(GLANCE, self.take_in(Look::Files)).await.ok();
+        self.current.borrow().client.clone()
+    }
+
+    /// Looks for other credentials, since the present ones were refused.
+    pub(super) async fn renew(&self) -> Result<(), ConnectError> {
+        self.take_in(Look::Anew).await
+    }
+
+    async fn take_in(&self, wanted: Look) -> Result<(), ConnectError> {
+        let mut look = self.look.lock().await;
+        loop {
+            let (begun, looked) = look.get_or_insert_with(|| (wanted, self.begin(wanted)));
+            let (begun, looked) = (*begun, looked.await);
+            *look = None;
+            let found = looked??;
+            let is_enough = begun == wanted || found.is_some();
+            if let Some(connection) = found {
+                self.current.replace(connection);
+            }
+            if is_enough {
+                return Ok(());
+            }
+        }
+    }
+
+    fn begin(&self, look: Look) -> JoinHandle<Looked> {
+        let origin = self.origin.clone();
+        let files = match look {
+            Look::Files => Some(self.current.borrow().files.clone()),
+            Look::Anew => None,
+        };
+        spawn_blocking(move || match files {
+            Some(files) if !files.iter().any(Copied::was_replaced) => Ok(None),
+            Some(_) | None => Connection::open(&origin).map(Some),
+        })
+    }
+}
+
+impl Origin {
+    /// Where `cluster` is now. A context that is not named is the current one, and stays it.
+    fn of(cluster: Cluster) -> Result<Self, ConnectError> {
+        let cluster = match cluster {
+            Cluster::Pod => Cluster::Pod,
+            Cluster::Kubeconfig { path, context } => {
+                let context = match context {
+                    Some(context) => Some(context),
+                    None => kubeconfig(path.as_ref())?.current_context,
+                };
+                Cluster::Kubeconfig { path, context }
+            }
+        };
+        let address = found(&cluster)?.0.cluster_url.to_string();
+        Ok(Self { cluster, address })
+    }
 }
 
 impl Connection {
-    /// The way to `cluster`, with what stands in the files now.
-    pub(super) async fn open(cluster: &Cluster) -> Result<Self, ConnectError> {
-        let mut config = match cluster {
-            Cluster::Pod => Config::incluster_env().map_err(ConnectError::InCluster)?,
-            Cluster::Kubeconfig { path, context } => {
-                let kubeconfig = match path {
-                    Some(path) => Kubeconfig::read_from(path),
-                    None => Kubeconfig::read(),
-                };
-                let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
-                let kubeconfig = kubeconfig.map_err(ConnectError::Kubeconfig)?;
-                Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(ConnectError::Kubeconfig)?
-            }
-        };
-        check(&config)?;
-        let token = take_token(&mut config.auth_info)?;
-        let namespace = config.default_namespace.clone();
-        // A program that prints credentials is waited for here.
-        let client = spawn_blocking(move || client(&config)).await.expect("nobody aborts it, and it does not panic");
-        Ok(Self { client: client.map_err(ConnectError::Client)?, namespace, token })
-    }
-
-    /// Whether the token file has changed. One that cannot be read says nothing: the token may still be good.
-    pub(super) fn is_stale(&self) -> bool {
-        let changed = |file: &TokenFile| fs::read_to_string(&file.path).is_ok_and(|text| text != file.text);
-        self.token.as_ref().is_some_and(changed)
+    /// What stands in the files now, and what the program prints. Blocks.
+    fn open(origin: &Origin) -> Result<Self, ConnectError> {
+        let (mut config, files) = found(&origin.cluster)?;
+        check(&config, origin)?;
+        identify(&mut config.auth_info)?;
+        let client = client(&config).map_err(ConnectError::Client)?;
+        Ok(Self { client, namespace: config.default_namespace, files })
     }
 }
 
-/// kube's own stack of layers, less its retries and its log lines, over connections that send at once.
-///
-/// kube repeats a PUT up to 15 times; the machine repeats what it knows the outcome of. And kube leaves Nagle's algorithm
-/// on: where a TLS session is resumed, the end of the handshake and the first request are two small writes, of which
-/// the second waits 40 ms for the server's delayed acknowledgement. A candidate that takes over makes just such a
-/// connection, since its watch keeps the one that it had.
-fn client(config: &Config) -> kube::Result<Client> {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT));
-    let connector = config.rustls_https_connector_with_connector(tcp)?;
-    let service = ServiceBuilder::new()
-        .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
-        .map_err(BoxError::from)
-        .service(legacy::Client::builder(TokioExecutor::new()).build(connector));
-    Ok(Client::new(service, config.default_namespace.clone()))
+impl Copied {
+    fn of(path: impl Into<PathBuf>) -> Self {
+        let path = path.into();
+        Self { content: fs::read(&path).ok(), path }
+    }
+
+    /// One that cannot be read says nothing: what was in it may still be good.
+    fn was_replaced(&self) -> bool {
+        let now = Self::of(&self.path);
+        now.content.is_some() && now != *self
+    }
 }
 
-/// Refuses what kube takes and fails with at each request.
-fn check(config: &Config) -> Result<(), ConnectError> {
+/// How `cluster` is reached, and the files that this was read from.
+fn found(cluster: &Cluster) -> Result<(Config, Vec<Copied>), ConnectError> {
+    match cluster {
+        Cluster::Pod => {
+            let files = ["token", "ca.crt"].map(|file| Copied::of(format!("{SERVICE_ACCOUNT}/{file}"))).to_vec();
+            Ok((Config::incluster_env().map_err(ConnectError::InCluster)?, files))
+        }
+        Cluster::Kubeconfig { path, context } => {
+            let kubeconfig = kubeconfig(path.as_ref())?;
+            let files = files_of(&kubeconfig, context.as_deref()).unwrap_or_default();
+            let files = files.into_iter().map(Copied::of).collect();
+            let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
+            let config = Handle::current().block_on(Config::from_custom_kubeconfig(kubeconfig, &options));
+            Ok((config.map_err(ConnectError::Kubeconfig)?, files))
+        }
+    }
+}
+
+fn kubeconfig(path: Option<&PathBuf>) -> Result<Kubeconfig, ConnectError> {
+    path.map_or_else(Kubeconfig::read, Kubeconfig::read_from).map_err(ConnectError::Kubeconfig)
+}
+
+/// The files that a context of a kubeconfig names.
+fn files_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Vec<String>> {
+    let named = kubeconfig.contexts.iter().find(|named| Some(&*named.name) == context)?;
+    let context = named.context.as_ref()?;
+    let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
+    let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+    let of_user = |user: &AuthInfo| [&user.token_file, &user.client_certificate, &user.client_key].map(Clone::clone);
+    let of_user = user.and_then(|named| named.auth_info.as_ref()).map(of_user);
+    Some(of_user.into_iter().flatten().chain([cluster.certificate_authority.clone()]).flatten().collect())
+}
+
+/// Refuses what kube takes and fails with at each request, and what leads to another election.
+fn check(config: &Config, origin: &Origin) -> Result<(), ConnectError> {
+    let address = config.cluster_url.to_string();
+    if address != origin.address {
+        return Err(ConnectError::Elsewhere { was: origin.address.clone(), is: address });
+    }
     if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
-        return Err(ConnectError::Server(config.cluster_url.to_string()));
+        return Err(ConnectError::Server(address));
     }
     if config.root_cert.as_ref().is_some_and(Vec::is_empty) {
         return Err(ConnectError::NoCertificate);
@@ -141,18 +296,39 @@ fn check(config: &Config) -> Result<(), ConnectError> {
     }
 }
 
-/// Has kube send the token that is in a file by now. Left to itself it would look there once a minute, send the line's
-/// end with it, and panic over one in a kubeconfig.
-fn take_token(auth: &mut AuthInfo) -> Result<Option<TokenFile>, ConnectError> {
-    // A kubeconfig's token goes before its token file; an empty one is what a template leaves.
-    if let Some(token) = auth.token.take().filter(|token| !token.expose_secret().is_empty()) {
-        auth.token = Some(sendable(token.expose_secret(), "the kubeconfig")?);
-        return Ok(None);
+/// Puts the credentials themselves in the place of the file or the program that they come from: left to itself kube would
+/// look there by a clock of its own, send the line's end of a token with it, and panic over one in the middle.
+///
+/// The order is kube's: user and password, token, token file, program.
+fn identify(user: &mut AuthInfo) -> Result<(), ConnectError> {
+    if let Some(provider) = &user.auth_provider {
+        return Err(ConnectError::AuthProvider(provider.name.clone()));
     }
-    let Some(path) = auth.token_file.take().map(PathBuf::from) else { return Ok(None) };
-    let text = fs::read_to_string(&path).map_err(|source| ConnectError::TokenFile { path: path.clone(), source })?;
-    auth.token = Some(sendable(&text, path.display())?);
-    Ok(Some(TokenFile { path, text }))
+    // An empty token is what a template leaves.
+    let token = user.token.take().filter(|token| !token.expose_secret().is_empty());
+    let (file, program) = (user.token_file.take(), user.exec.take());
+    if user.username.is_some() && user.password.is_some() {
+        return Ok(());
+    }
+    if let Some(token) = token {
+        user.token = Some(sendable(token.expose_secret(), "the kubeconfig")?);
+    } else if let Some(path) = file.map(PathBuf::from) {
+        let text =
+            fs::read_to_string(&path).map_err(|source| ConnectError::TokenFile { path: path.clone(), source })?;
+        user.token = Some(sendable(&text, path.display())?);
+    } else if let Some(program) = program {
+        match Handle::current().block_on(program::run(&program))? {
+            Credentials::Token(token) => {
+                let place = format!("what {} printed", program.command.unwrap_or_default());
+                user.token = Some(sendable(&token, place)?);
+            }
+            Credentials::Certificate { certificate, key } => {
+                user.client_certificate_data = Some(as_data(certificate));
+                user.client_key_data = Some(as_data(key).into());
+            }
+        }
+    }
+    Ok(())
 }
 
 fn sendable(text: &str, place: impl Display) -> Result<SecretString, ConnectError> {
@@ -161,4 +337,12 @@ fn sendable(text: &str, place: impl Display) -> Result<SecretString, ConnectErro
         return Err(ConnectError::Token(place.to_string()));
     }
     Ok(token.into())
+}
+
+/// PEM as a kubeconfig has it where no file is named: in base64.
+fn as_data(pem: String) -> String {
+    match serde_json::to_value(ByteString(pem.into_bytes())) {
+        Ok(Value::String(data)) => data,
+        Ok(_) | Err(_) => unreachable!("bytes are written as a text"),
+    }
 }

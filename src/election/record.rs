@@ -117,8 +117,8 @@ pub enum LeaseEvent {
     Conflict,
     /// No reply that says what became of the request.
     Unknown,
-    /// News that nobody asked for, from a watch: it may be old, and is a hint to read. `None` when the record is
-    /// gone.
+    /// News that nobody asked for, from a watch: it may be old, and is a hint to read. `None` when the record is gone, or
+    /// nobody knows what has become of it.
     Noticed(Option<Snapshot>),
 }
 

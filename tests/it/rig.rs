@@ -12,9 +12,11 @@ mod candidate;
 mod contender;
 mod daemon;
 mod disk;
+mod gateway;
 #[path = "../judge/mod.rs"]
 mod judge;
 mod keys;
+mod mortality;
 mod peer;
 mod pod;
 mod prober;
@@ -24,6 +26,7 @@ mod proxy;
 mod question;
 mod scratch;
 mod start;
+mod starter;
 mod store;
 mod strace;
 mod zookeeper;
@@ -34,6 +37,7 @@ pub(crate) use contender::{
     Contender, Handoff, Parting, Side, first_to_lead, median_of_releases_to_ours, side_by_side,
 };
 pub(crate) use disk::Disk;
+pub(crate) use gateway::{Gateway, Page};
 use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
 pub(crate) use judge::{Moment, Timing, eventually, throughout, wait_for};
 pub(crate) use keys::Authority;

@@ -58,6 +58,11 @@ fn a_kubeconfig_may_name_a_certificate_a_token_a_file_or_a_program() {
     let (account, admin) = (&rig.store.account, &rig.store.namespace.admin);
     file(rig.folder(), &account.token);
     print(rig.folder(), &account.token);
+    let certified = rig.folder().join("certified");
+    fs::create_dir(&certified).expect("the folder is ours");
+    let key = |name: &str| fs::read_to_string(admin.kubeconfig().with_file_name(name)).expect("it was issued");
+    let status = json!({ "clientCertificateData": key("admin.crt"), "clientKeyData": key("admin.key") });
+    replace(&certified.join("credential"), &json!({ "kind": "ExecCredential", "status": status }).to_string());
     let line = json!({ "token": format!("{}\n", account.token) });
     for (name, access) in [
         ("certificate", admin.clone()),
@@ -65,6 +70,7 @@ fn a_kubeconfig_may_name_a_certificate_a_token_a_file_or_a_program() {
         ("line", account.access.identified_by("line", line)),
         ("file", account.access.identified_by("file", filed(rig.folder()))),
         ("program", account.access.identified_by("program", printed(rig.folder()))),
+        ("certifier", account.access.identified_by("certifier", printed(&certified))),
     ] {
         let candidate = rig.candidate(name).by(&access).start();
         assert_eq!(rig.leader().identity, candidate.identity, "{name}");
@@ -105,19 +111,27 @@ fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
 
 #[test]
 fn a_token_that_kubelet_replaces_is_used_before_the_old_one_ends() {
-    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    // Its own: it counts whom it refuses, and a 401 is cured by itself.
+    let server = ApiServer::start();
+    let rig = Rig::over(Leases::on(&server), Leases::CALM);
     let account = &rig.store.account;
-    let pod = Pod::of(account, ApiServer::shared().address());
+    let pod = Pod::of(account, server.address());
     let (old, new) = (account.another_token(), account.another_token());
     pod.mount(&old.text, account);
     let leader = rig.candidate("leader").within(&pod).start();
     assert_eq!(rig.leader().identity, leader.identity);
     pod.mount(&new.text, account);
-    let renewed = rig.written(ELECTION);
-    eventually(PATIENCE, "it renews twice", || rig.written(ELECTION) > renewed + 2 * rig.timing.retry_period);
+    let renewed = rig.store.written(ELECTION);
+    eventually(PATIENCE, "it renews twice", || rig.store.written(ELECTION) > renewed + 2 * rig.timing.retry_period);
     old.revoke();
+    let refused = server.refused_credentials();
     throughout(REVOKED, "it leads on", || leader.is_healthy() && rig.holds(&leader));
-    assert!(leader.events("store_refuses").is_empty(), "the old token was used after the new one was there");
+    assert_eq!(server.refused_credentials(), refused, "the old token was used after the new one was there");
+    let access = account.access.identified_by("old", json!({ "token": old.text }));
+    assert!(
+        access.lease(ELECTION).is_err() && server.refused_credentials() > refused,
+        "a token that is refused counts"
+    );
 }
 
 /// A leader whose token is taken back, and who is given another within its slack.

@@ -5,11 +5,16 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+/// How long a start may take that is refused: longer than a program is given. What is started all the same is killed, and
+/// ends with 137.
+const PATIENCE: &str = "40";
+
 /// Starts with this kubeconfig, and returns what is said: one line, and the exit code 2.
 fn refused(folder: &Path, kubeconfig: &str, environment: &[(&str, &str)]) -> String {
     let path = folder.join("kubeconfig");
     fs::write(&path, kubeconfig).unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", PATIENCE, env!("CARGO_BIN_EXE_baton")]);
     command.env_clear().envs(environment.iter().copied());
     command.args(["--election=orders", "--backend=lease", "--listen=127.0.0.1:0", "--probe-listen=none"]);
     let output = command.arg("--kubeconfig").arg(&path).output().unwrap();
@@ -51,6 +56,10 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
         } })
     };
     let (cluster, user) = (&json!({}), &json!({ "token": "abc" }));
+    let two_lines_of_a_token = r#"{"status": {"token": "abc\ndef"}}"#;
+    let mut asking = program("sh", &["-c", "read answer"]);
+    asking["exec"]["interactiveMode"] = "Always".into();
+    let (oidc, gcp) = (json!({ "id-token": "abc\ndef" }), json!({ "cmd-path": "echo", "cmd-args": "abc" }));
     let mut elsewhere = kubeconfig(cluster, user);
     elsewhere["current-context"] = "elsewhere".into();
     for (kubeconfig, named) in [
@@ -68,10 +77,26 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
         (kubeconfig(cluster, &json!({ "tokenFile": empty })), "empty cannot be sent"),
         (kubeconfig(cluster, &json!({ "client-certificate": "/nowhere", "client-key": "/nowhere" })), "/nowhere"),
         (kubeconfig(cluster, &json!({ "client-certificate-data": "aGVsbG8K", "client-key-data": "aGVsbG8K" })), "key"),
-        (kubeconfig(cluster, &program("no-such-program", &[])), "unable to run auth exec"),
+        (kubeconfig(cluster, &json!({ "exec": { "args": [] } })), "the kubeconfig's exec names no command"),
+        (kubeconfig(cluster, &program("no-such-program", &[])), "no-such-program cannot be run"),
         (kubeconfig(cluster, &program("sh", &["-c", "echo wrong account >&2; exit 3"])), "wrong account"),
-        (kubeconfig(cluster, &program("echo", &["hello"])), "failed to parse auth exec output"),
+        (kubeconfig(cluster, &program("echo", &["hello"])), "what echo printed is no ExecCredential"),
+        (kubeconfig(cluster, &program("echo", &[r#"{"status": {}}"#])), "echo printed neither a token nor"),
+        (
+            kubeconfig(cluster, &program("echo", &[two_lines_of_a_token])),
+            "the bearer token in what echo printed cannot be",
+        ),
+        (kubeconfig(cluster, &program("sleep", &["600"])), "sleep did not end within"),
+        (kubeconfig(cluster, &asking), "sh wants to ask a person"),
         (kubeconfig(cluster, &json!({ "auth-provider": { "name": "azure" } })), "kubelogin"),
+        (
+            kubeconfig(cluster, &json!({ "auth-provider": { "name": "oidc", "config": oidc } })),
+            "oidc\\\" is not known here",
+        ),
+        (
+            kubeconfig(cluster, &json!({ "auth-provider": { "name": "gcp", "config": gcp } })),
+            "gcp\\\" is not known here",
+        ),
     ] {
         let said = refused(folder.path(), &kubeconfig.to_string(), &[]);
         assert!(said.contains(named), "{named:?} is not in {said}");

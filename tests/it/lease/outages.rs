@@ -2,6 +2,9 @@
 //! the followers wait.
 
 use crate::rig::{ApiServer, ELECTION, Leases, Proxy, Rig, Store as _, Timing, eventually, throughout};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ObjectMeta;
+use serde_json::json;
 use std::time::Duration;
 
 /// How long an API server may take to come back on a busy machine.
@@ -9,6 +12,9 @@ const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Enough slack for that.
 const PATIENT: Timing = Timing::of_ms(90_000, 65_000, 2000, 2000);
+
+/// How many versions are lost with a restore.
+const VERSIONS: u32 = 200;
 
 /// Something that happens to an API server.
 type Fate = fn(&mut ApiServer);
@@ -34,10 +40,10 @@ fn whatever_comes_back_within_the_slack_costs_nobody_anything() {
         }),
     ];
     for (what, befalls) in fates {
-        let renewed = rig.written(ELECTION);
+        let renewed = rig.store.written(ELECTION);
         befalls(&mut server);
         service.aim(server.address());
-        eventually(PATIENCE, &format!("{what}, and the leader renews again"), || rig.written(ELECTION) > renewed);
+        eventually(PATIENCE, &format!("{what}, and the leader renews again"), || rig.store.written(ELECTION) > renewed);
         assert!(leader.is_healthy() && follower.is_healthy(), "{what}");
     }
     assert_eq!(rig.tokens(ELECTION).len(), 1);
@@ -108,4 +114,34 @@ fn a_store_that_was_set_back_ends_the_term_loudly() {
     assert_eq!(reigning.exit_code(), 75);
     let told = reigning.events("store_went_back");
     assert_eq!(told.last().map(|line| line["level"] == "ERROR"), Some(true), "it says why, loudly");
+}
+
+#[test]
+fn followers_hear_again_after_the_store_was_set_back() {
+    let mut server = ApiServer::start();
+    let rig = Rig::over(Leases::on(&server), PATIENT);
+    // Its term is older than what is kept, so that it goes on.
+    let leader = rig.start_leader("leader");
+    let [follower] = rig.start_followers(["follower"]);
+    server.keep();
+    let elsewhere = server.namespace().admin;
+    let other = ObjectMeta { name: Some("other".to_owned()), ..ObjectMeta::default() };
+    elsewhere.put(&Lease { metadata: other, spec: None }).expect("the administrator may");
+    for edit in 1..=VERSIONS {
+        let edit = json!({ "metadata": { "labels": { "edit": edit.to_string() } } });
+        elsewhere.patch("other", &edit).expect("the administrator may");
+    }
+    let before = rig.store.written(ELECTION);
+    eventually(PATIENCE, "the follower hears of a version that will be lost", || rig.store.written(ELECTION) > before);
+    server.go_back();
+    let back = rig.store.written(ELECTION);
+    eventually(PATIENCE, "the leader renews", || rig.store.written(ELECTION) > back);
+    throughout(4 * rig.timing.retry_period, "whoever has to read has read", || {
+        leader.is_healthy() && follower.is_healthy()
+    });
+    let reads = || server.requests("leases").get("GET").copied().unwrap_or(0);
+    let before = reads();
+    throughout(8 * rig.timing.retry_period, "it follows", || rig.stands(&follower, "following"));
+    assert_eq!(reads(), before, "who hears every renewal does not read");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
 }

@@ -1,9 +1,15 @@
 //! How little an election takes of the API server, by its own count.
 
-use crate::rig::{ApiServer, Leases, Proxy, Rig, Store as _, eventually, throughout, wait_for};
+use crate::rig::{ApiServer, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout, wait_for};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Reads, writes, and watches that have ended.
+fn count(server: &ApiServer) -> [u64; 3] {
+    let requests = server.requests("leases");
+    ["GET", "PUT", "WATCH"].map(|verb| requests.get(verb).copied().unwrap_or(0))
+}
 
 #[test]
 fn a_leader_writes_once_a_retry_period_and_a_follower_only_watches() {
@@ -19,10 +25,7 @@ fn a_leader_writes_once_a_retry_period_and_a_follower_only_watches() {
     // Whatever a start asks for is over when the watches have been quiet for a while.
     throughout(2 * retry_period, "they follow", follow);
 
-    let count = || {
-        let requests = server.requests("leases");
-        ["GET", "PUT", "WATCH"].map(|verb| requests.get(verb).copied().unwrap_or(0))
-    };
+    let count = || count(&server);
     let [read, written, watched] = count();
     let begun = rig.now();
     wait_for(PATIENCE, "ten renewals", || (count()[1] >= written + 10).then_some(()));
@@ -40,4 +43,28 @@ fn a_leader_writes_once_a_retry_period_and_a_follower_only_watches() {
         throughout(retry_period, "they follow", follow);
     }
     assert_eq!(count()[0] - read, 0, "nobody has to read while the watches live");
+}
+
+#[test]
+fn the_first_watch_after_an_outage_is_kept() {
+    let server = ApiServer::start();
+    let rig = Rig::over(Leases::on(&server), Leases::CALM);
+    let retry_period = rig.timing.retry_period;
+    let proxy = Proxy::to(server.address());
+    let leader = rig.start_leader("leader");
+    let follower = rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
+    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    // It does not depend on where in its pause between two attempts the follower is.
+    for outage in 1..=3 {
+        proxy.set(Way::Requests, Flow::Close);
+        let is_told = || follower.events("store_unreachable").len() == outage;
+        eventually(PATIENCE, "it misses the API server", is_told);
+        throughout(2 * retry_period, "it waits", || follower.is_healthy());
+        let [.., ended] = count(&server);
+        proxy.set(Way::Requests, Flow::Pass);
+        eventually(PATIENCE, "it is back", || follower.events("store_back").len() == outage);
+        throughout(4 * retry_period, "it hears what happens", || rig.stands(&follower, "following"));
+        assert_eq!(count(&server)[2], ended, "a watch that was good has been closed");
+    }
+    assert!(leader.is_healthy());
 }

@@ -12,9 +12,9 @@ fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
     let leader = rig.candidate("leader").by(&rig.store.account.access.through(proxy.address())).start();
     assert_eq!(rig.leader().identity, leader.identity);
     for _ in 0..3 {
-        let renewed = rig.written(ELECTION);
+        let renewed = rig.store.written(ELECTION);
         proxy.set(Way::Replies, Flow::Lose);
-        eventually(PATIENCE, "a write is applied", || rig.written(ELECTION) > renewed);
+        eventually(PATIENCE, "a write is applied", || rig.store.written(ELECTION) > renewed);
         assert!(leader.is_healthy());
         proxy.set(Way::Replies, Flow::Pass);
         throughout(2 * rig.timing.retry_period, "it leads on", || leader.is_healthy() && rig.holds(&leader));
@@ -23,9 +23,11 @@ fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
 }
 
 #[test]
-fn a_renewal_that_arrives_late_brings_back_no_leader() {
-    let rig = Rig::over(Leases::fresh(), Leases::CALM);
-    let proxy = Proxy::to(ApiServer::shared().address());
+fn a_renewal_that_arrives_after_the_take_over_brings_back_no_leader() {
+    // Its own: it counts what arrives.
+    let server = ApiServer::start();
+    let rig = Rig::over(Leases::on(&server), Leases::CALM);
+    let proxy = Proxy::to(server.address());
     let old = rig.candidate("old").by(&rig.store.account.access.through(proxy.address())).start();
     assert_eq!(rig.leader().identity, old.identity);
     let [new] = rig.start_followers(["new"]);
@@ -36,7 +38,37 @@ fn a_renewal_that_arrives_late_brings_back_no_leader() {
     rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
     rig.takeover(&old, cut);
     assert_eq!(old.exit_code(), 75);
+    let refused = || server.answers("leases", 409).get("PUT").copied().unwrap_or(0);
+    assert_eq!(refused(), 0, "nothing has arrived yet");
     proxy.set(Way::Requests, Flow::Pass);
-    throughout(rig.timing.lease_duration, "the late write changes nothing", || rig.holds(&new) && new.is_healthy());
+    eventually(PATIENCE, "the renewal arrives", || refused() > 0 && proxy.held(Way::Requests) == 0);
+    throughout(rig.timing.lease_duration, "it changes nothing", || rig.holds(&new) && new.is_healthy());
+    assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
+
+#[test]
+fn a_renewal_that_arrives_between_the_deadline_and_the_take_over_is_waited_out() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let proxy = Proxy::to(ApiServer::shared().address());
+    let old = rig.candidate("old").by(&rig.store.account.access.through(proxy.address())).start();
+    assert_eq!(rig.leader().identity, old.identity);
+    let [new] = rig.start_followers(["new"]);
+
+    let renewed = rig.store.written(ELECTION);
+    proxy.set(Way::Requests, Flow::Hold);
+    let cut = rig.now();
+    eventually(PATIENCE, "a renewal waits", || proxy.held(Way::Requests) > 0);
+    let unrenewed = rig.store.written(ELECTION);
+    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
+    old.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
+    assert_eq!(old.exit_code(), 75);
+    let passed = rig.now();
+    proxy.set(Way::Requests, Flow::Pass);
+    eventually(PATIENCE, "the renewal is applied", || rig.store.written(ELECTION) > unrenewed);
+    assert!(rig.holds(&old) && unrenewed >= renewed, "in the name of one that has gone");
+    let (next, led) = rig.successor(&old, passed, rig.timing.takeover() + Leases::NOISE);
+    assert_eq!(next.identity, new.identity);
+    let waited = led.since(passed);
+    assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the renewal came");
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -32,6 +32,9 @@ use tokio::net::TcpSocket;
 /// How long a start may take on a busy machine: on an idle one it takes two seconds.
 const STARTUP: Duration = Duration::from_mins(1);
 
+/// Both loopback addresses: a proxy may listen on the other one.
+const REACHED_BY: [&str; 4] = ["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"];
+
 pub(crate) struct ApiServer {
     pub(crate) server: Daemon,
     pub(crate) etcd: Daemon,
@@ -63,8 +66,7 @@ impl ApiServer {
         let folder = Scratch::new();
         let path = folder.path();
         let authority = Authority::begin(path);
-        // Both loopback addresses: a proxy may listen on the other one.
-        authority.server("server", &["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"]);
+        authority.server("server", &REACHED_BY);
         authority.client("admin", "system:masters");
         keys::pair(path, "accounts"); // which signs tokens
         let port = Port::reserve();
@@ -127,6 +129,30 @@ impl ApiServer {
         self.restart();
     }
 
+    /// Has another authority vouch for it, as operators do it: whoever reads `ca.crt` anew trusts both, which `between` is
+    /// for, and then the server shows a certificate of the new one.
+    pub(crate) fn rotate_authority(&mut self, between: impl FnOnce()) {
+        let (folder, next) = (self.folder.path(), self.folder.path().join("next"));
+        fs::create_dir(&next).expect("it is rotated once");
+        Authority::begin(&next).server("server", &REACHED_BY);
+        let at = |name: &str| fs::read_to_string(next.join(name)).expect("it was issued");
+        let both = self.admin.authority() + &at("ca.crt");
+        fs::write(folder.join("ca.crt"), both).expect("the folder is ours");
+        between();
+        for file in ["server.crt", "server.key"] {
+            fs::write(folder.join(file), at(file)).expect("the folder is ours");
+        }
+        self.restart();
+    }
+
+    /// How often somebody came whose credentials it did not take, as its own metrics say.
+    pub(crate) fn refused_credentials(&self) -> u64 {
+        let metrics = self.admin.text("/metrics").expect("the administrator may");
+        let attempts = metrics.lines().filter(|line| line.starts_with("authentication_attempts{"));
+        let refused = attempts.filter(|line| !line.contains("result=\"success\""));
+        refused.map(|line| line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).expect("a count")).sum()
+    }
+
     pub(crate) fn address(&self) -> SocketAddr {
         self.port.address
     }
@@ -145,11 +171,19 @@ impl ApiServer {
     /// How many requests for a resource it has answered, by verb (`GET`, `PUT`, `WATCH`, …), as its own metrics
     /// say. A watch is counted when it ends.
     pub(crate) fn requests(&self, resource: &str) -> BTreeMap<String, u64> {
+        self.count(&format!("resource=\"{resource}\""), "")
+    }
+
+    /// How many of them it has answered with this code.
+    pub(crate) fn answers(&self, resource: &str, code: u16) -> BTreeMap<String, u64> {
+        self.count(&format!("resource=\"{resource}\""), &format!("code=\"{code}\""))
+    }
+
+    fn count(&self, resource: &str, code: &str) -> BTreeMap<String, u64> {
         let metrics = self.admin.text("/metrics").expect("the administrator may");
-        let resource = format!("resource=\"{resource}\"");
         let mut requests = BTreeMap::new();
         let lines = metrics.lines().filter(|line| line.starts_with("apiserver_request_total{"));
-        for line in lines.filter(|line| line.contains(&resource)) {
+        for line in lines.filter(|line| line.contains(resource) && line.contains(code)) {
             let verb = line.split("verb=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("it has a verb");
             let count = line.rsplit(' ').next().expect("it has a value").parse::<u64>().expect("it is a count");
             *requests.entry(verb.to_owned()).or_default() += count;

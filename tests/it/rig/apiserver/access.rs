@@ -2,7 +2,7 @@
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::{Value, json};
 use std::fs;
@@ -56,8 +56,12 @@ impl Access {
 
     /// The same user by another way: through a proxy.
     pub(crate) fn through(&self, proxy: SocketAddr) -> Self {
-        let name = format!("through-{}", proxy.port());
-        self.varied(&name, |content| content["clusters"][0]["cluster"]["server"] = url(proxy).into())
+        self.at(&format!("through-{}", proxy.port()), &url(proxy))
+    }
+
+    /// The same user where the API server is said to have this address.
+    pub(crate) fn at(&self, name: &str, address: &str) -> Self {
+        self.varied(name, |content| content["clusters"][0]["cluster"]["server"] = address.into())
     }
 
     /// The certificates by which the API server is known, as PEM.
@@ -127,12 +131,23 @@ impl Access {
     }
 
     async fn client(&self) -> kube::Result<Client> {
+        self.config().await.try_into()
+    }
+
+    /// A client that leaves it to each request to say whose it is.
+    pub(in crate::rig) async fn without_credentials(&self) -> Client {
+        let mut config = self.config().await;
+        config.auth_info = AuthInfo::default();
+        config.try_into().expect("it names an API server")
+    }
+
+    async fn config(&self) -> Config {
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("it was written");
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("it was written in full");
         config.default_retry = false;
         config.proxy_url = None; // whatever the environment says: it is on this machine
-        config.try_into()
+        config
     }
 }
 

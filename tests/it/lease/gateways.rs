@@ -1,0 +1,113 @@
+//! What stands before the API server, and answers in its stead: nothing that it says is about our Lease.
+
+use crate::rig::{Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout};
+use hyper::Method;
+use serde_json::json;
+use std::fs;
+use std::sync::Arc;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// What load balancers and their like say. The last one is nobody's, and goes on as if it were a Lease.
+const PAGES: [Page; 12] = [
+    Page::new(400, "<html><h1>400 Bad Request</h1></html>"),
+    Page::new(404, "<html><h1>404 Not Found</h1></html>"),
+    Page::new(404, r#"{"kind": "Status", "status": "Failure", "message": "no such route", "code": 404}"#),
+    Page::new(409, "conflict"),
+    Page::new(422, r#"{"error": "metadata.resourceVersion"}"#),
+    Page::new(429, r#"{"kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429}"#),
+    Page::new(500, ""),
+    Page::new(503, "<html><h1>503 Service Unavailable</h1></html>"),
+    Page::new(504, r#"{"kind": "Status", "status": "Failure", "reason": "Timeout", "code": 504}"#),
+    Page::new(200, "<html><h1>Welcome!</h1></html>"),
+    Page::new(200, "{}"),
+    Page { code: 200, body: r#"{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "#, is_cut: true },
+];
+
+fn start(rig: &Rig<Leases>, gateway: &Gateway, name: &str) -> Arc<Candidate> {
+    rig.candidate(name).by(&rig.store.account.access.at("behind", &gateway.url())).start()
+}
+
+#[test]
+fn whatever_is_answered_in_the_api_servers_stead_says_nothing_about_the_outcome() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let gateway = Gateway::before(&rig.store.namespace.admin);
+    let leader = start(&rig, &gateway, "leader");
+    assert_eq!(rig.leader().identity, leader.identity);
+    let follower = start(&rig, &gateway, "follower");
+    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    for page in PAGES {
+        let renewed = rig.store.written(ELECTION);
+        let answered = gateway.answered();
+        gateway.answer(None, page);
+        eventually(PATIENCE, "it answers", || gateway.answered() >= answered + 2);
+        assert!(leader.is_healthy() && follower.is_healthy(), "{page:?}");
+        gateway.pass();
+        eventually(PATIENCE, "it renews", || rig.store.written(ELECTION) > renewed);
+        assert!(rig.holds(&leader), "{page:?}");
+    }
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert!(leader.events("store_refuses").is_empty(), "nobody refuses it");
+}
+
+/// A renewal meets a stranger's edit, and the read that is to tell what happened meets a page.
+#[test]
+fn a_page_for_404_is_no_deleted_lease() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let gateway = Gateway::before(&rig.store.namespace.admin);
+    // Without a watch nobody hears of the edit before it is met.
+    let account = rig.store.namespace.account_that_may(&["get", "create", "update"], "blind", &[ELECTION]);
+    let leader = rig.candidate("leader").by(&account.access.at("behind", &gateway.url())).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let reads = || {
+        let series = format!("baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"unknown\",verb=\"read\"}}");
+        leader.metric(&series)
+    };
+    assert_eq!(reads(), Some(0.0));
+    gateway.answer(Some(Method::GET), Page::new(404, "<html><h1>404 Not Found</h1></html>"));
+    let edit = json!({ "metadata": { "labels": { "edit": "one" } } });
+    rig.store.namespace.admin.patch(ELECTION, &edit).expect("the administrator may");
+    eventually(PATIENCE, "it meets the page", || !leader.is_alive() || reads() > Some(0.0));
+    gateway.pass();
+    throughout(rig.timing.renew_deadline, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+}
+
+#[test]
+fn whoever_is_refused_by_what_stands_before_the_api_server_is_refused() {
+    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+    // Somebody for the judge to hear, whom it does not touch.
+    rig.start_leader("leader");
+    let gateway = Gateway::before(&rig.store.namespace.admin);
+    // No code in the body, as oauth2-proxy and its like write it.
+    gateway.answer(None, Page::new(403, r#"{"error": "access denied"}"#));
+    let refused = start(&rig, &gateway, "refused");
+    eventually(PATIENCE, "it ends", || !refused.is_alive());
+    assert_eq!(refused.exit_code(), 77);
+    let told = refused.events("store_refuses")[0]["message"].to_string();
+    assert!(told.contains("(403)") && told.contains("access denied"), "{told}");
+    assert!(!told.contains("kind: Role"), "no Role would let it through: {told}");
+}
+
+#[test]
+fn a_401_without_a_code_in_its_body_has_the_credentials_renewed() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let gateway = Gateway::before(&rig.store.namespace.admin);
+    let (access, runs) = (&rig.store.account.access, rig.folder().join("runs"));
+    let credential = json!({ "kind": "ExecCredential", "status": { "token": rig.store.account.token } });
+    let script = format!("echo run >> {}; echo '{credential}'", runs.display());
+    let program = json!({ "exec": {
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
+    } });
+    let leader =
+        rig.candidate("leader").by(&access.at("behind", &gateway.url()).identified_by("program", program)).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let run = || fs::read_to_string(&runs).expect("it ran").lines().count();
+    assert_eq!(run(), 1, "once is enough");
+    gateway.answer(None, Page::new(401, r#"{"error": "who are you?"}"#));
+    eventually(PATIENCE, "it runs again", || run() > 1);
+    gateway.pass();
+    throughout(rig.timing.renew_deadline, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+}
