@@ -55,7 +55,7 @@ use std::time::Duration;
 pub(crate) use store::{Files, Leases, Store, Znodes, over_every_record, over_every_store};
 pub(crate) use strace::Delay;
 use tempfile::TempDir;
-pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string};
+pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, forgetful};
 
 /// The election of every test that does not need several.
 pub(crate) const ELECTION: &str = "orders";

@@ -4,6 +4,7 @@
 mod tests;
 
 use super::lock;
+use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -53,6 +54,8 @@ struct Orders {
     target: SocketAddr,
     flows: [Flow; 2],
     cuts: usize,
+    /// Whether what is closed is closed without a farewell (RST).
+    abrupt: bool,
     over: bool,
 }
 
@@ -66,7 +69,7 @@ impl Proxy {
     pub(crate) fn on(address: IpAddr, target: SocketAddr) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("there are free ports");
         let address = listener.local_addr().expect("it is bound");
-        let orders = Orders { target, flows: [Flow::Pass; 2], cuts: 0, over: false };
+        let orders = Orders { target, flows: [Flow::Pass; 2], cuts: 0, abrupt: false, over: false };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
@@ -97,6 +100,13 @@ impl Proxy {
     /// Closes every connection that is open now, and what waits in it is gone.
     pub(crate) fn cut(&self) {
         lock(&self.shared.orders).cuts += 1;
+    }
+
+    /// The same, and both ends are told that there is no such connection (RST).
+    pub(crate) fn reset(&self) {
+        let mut orders = lock(&self.shared.orders);
+        orders.cuts += 1;
+        orders.abrupt = true;
     }
 }
 
@@ -169,9 +179,15 @@ struct Pump {
 impl Pump {
     fn run(mut self) {
         if !matches!(self.pass_until_the_end(), Ok(true)) {
-            // They may be closed already.
-            self.from.shutdown(Shutdown::Both).ok();
-            self.to.shutdown(Shutdown::Both).ok();
+            let abrupt = lock(&self.shared.orders).abrupt;
+            for stream in [&self.from, &self.to] {
+                // They may be closed already. The kernel resets what is closed without patience.
+                if abrupt {
+                    SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok();
+                } else {
+                    stream.shutdown(Shutdown::Both).ok();
+                }
+            }
         }
         while self.pop().is_some() {}
     }

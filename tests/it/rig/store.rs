@@ -85,6 +85,16 @@ impl Timing {
         Self { answer_validity, ..self }
     }
 
+    /// The same, where the servers let sessions last so long.
+    pub(crate) const fn lasting(self, lease_duration: Duration) -> Self {
+        Self { lease_duration, ..self }
+    }
+
+    /// The same, with a leader that leads so long without an answer.
+    pub(crate) const fn renewing_for(self, renew_deadline: Duration) -> Self {
+        Self { renew_deadline, ..self }
+    }
+
     /// How long one call may take: three tries fit between a renewal and the deadline of the one before.
     pub(crate) fn call_timeout(self) -> Duration {
         self.renew_deadline.saturating_sub(self.retry_period) / 3

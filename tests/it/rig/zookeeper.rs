@@ -5,6 +5,8 @@
 //! hurts a server needs `&mut`, so such tests start one for themselves. Both kinds are gone with the test binary.
 
 mod admin;
+mod amnesia;
+mod counter;
 mod settings;
 mod tests;
 
@@ -13,6 +15,7 @@ use super::judge::{eventually, wait_for};
 use super::proxy::{Flow, Proxy, Way};
 use super::scratch::Scratch;
 pub(crate) use admin::Admin;
+pub(crate) use amnesia::forgetful;
 pub(crate) use settings::Settings;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -35,6 +38,8 @@ const ELECTION_PORT: u16 = 23880;
 
 /// Where fetch.sh puts the server.
 const JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper");
+/// And one that knows no containers.
+const OLD_JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper-old");
 
 pub(crate) struct Ensemble {
     settings: Settings,
@@ -60,9 +65,10 @@ impl Ensemble {
 
     /// Servers for one test; they serve when this returns.
     pub(crate) fn start(settings: Settings) -> Self {
+        let jars = settings.jars();
         assert!(
-            Path::new(JARS).is_dir(),
-            "{JARS} is missing: run `make test`, or tests/zookeeper/fetch.sh once (needs Maven and Java)"
+            Path::new(jars).is_dir(),
+            "{jars} is missing: run `make test`, or tests/zookeeper/fetch.sh once (needs Maven and Java)"
         );
         let folder = Scratch::new();
         let ips: Vec<IpAddr> = (0..settings.size).map(|_| own_address()).collect();
@@ -89,6 +95,16 @@ impl Ensemble {
             member.server.start_again();
         }
         self.await_serving();
+    }
+
+    /// Restarts a server that stands alone, with another number for the next child of `path`.
+    pub(crate) fn set_counter(&mut self, path: &str, next: i32) {
+        let data = self.folder.path().join("0/data");
+        // A start keeps all that is there in one file, which is then the newest.
+        self.member(0).restart();
+        self.member(0).server.kill();
+        counter::set(&data, path, next);
+        self.member(0).restart();
     }
 
     /// Waits until every server serves.

@@ -28,6 +28,11 @@ impl Znodes {
         Self { admin, servers: servers.to_owned(), chroot, tick: ensemble.tick() }
     }
 
+    /// How long an election on such servers may be without a leader after a crash: README, "What is promised".
+    pub(crate) fn takeover(timing: Timing, tick: Duration) -> Duration {
+        timing.lease_duration.mul_f64(1.1) + 2 * tick + timing.retry_period + Self::NOISE
+    }
+
     /// How candidates are told to come here: by one server of the test's choice, or by a proxy before it.
     pub(crate) fn servers_at(&self, address: SocketAddr) -> String {
         format!("{address}{}", self.chroot)
@@ -36,6 +41,16 @@ impl Znodes {
     /// The path of an election.
     pub(crate) fn path(&self, election: &str) -> String {
         format!("{}/baton/{election}", self.chroot)
+    }
+
+    /// Makes that path, as an operator may: it stays.
+    pub(crate) fn make_path(&self, election: &str) -> String {
+        let path = self.path(election);
+        let (above, _) = path.rsplit_once('/').expect("it has a parent");
+        for path in [above, &path] {
+            self.admin.create(path, "").expect("the servers let us");
+        }
+        path
     }
 
     /// The paths of the candidates of an election, in their order.

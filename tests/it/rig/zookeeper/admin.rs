@@ -3,6 +3,7 @@
 use super::super::judge::lock;
 use baton::zookeeper::client::{CallError, Client, Session};
 use baton::zookeeper::dial::Dialer;
+use baton::zookeeper::jute::{Malformed, Reader, Writer};
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
 use baton::zookeeper::servers::Servers;
 use baton::zookeeper::wire::{Code, Request};
@@ -40,8 +41,22 @@ impl Admin {
 
     /// Makes a znode that stays.
     pub(crate) fn create(&self, path: &str, data: &str) -> Result<String, Code> {
+        self.create_as(Kind::Persistent, path, data)
+    }
+
+    /// Makes a znode that ends with this administrator's session, which lives while it is used.
+    pub(crate) fn stand_in_line(&self, path: &str) -> Result<String, Code> {
+        self.create_as(Kind::Ephemeral, path, "somebody")
+    }
+
+    fn create_as(&self, kind: Kind, path: &str, data: &str) -> Result<String, Code> {
         let (path, data) = (path.to_owned(), data.as_bytes().to_vec());
-        self.call(&Create { path, data, kind: Kind::Persistent, access: Access::Open })
+        self.call(&Create { path, data, kind, access: Access::Open })
+    }
+
+    /// Lets nobody read a znode any more.
+    pub(crate) fn hide(&self, path: &str) -> Result<(), Code> {
+        self.call(&Hide(path.to_owned()))
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<(), Code> {
@@ -71,6 +86,24 @@ impl Admin {
             }
             panic!("the servers lose every connection");
         })
+    }
+}
+
+/// Sets an access list.
+struct Hide(String);
+
+impl Request for Hide {
+    type Reply = ();
+    const OP: i32 = 7;
+
+    fn encode(&self, frame: &mut Writer) {
+        const ALL_BUT_READ: i32 = 30;
+        const ANY_VERSION: i32 = -1;
+        frame.text(&self.0).int(1).int(ALL_BUT_READ).text("world").text("anyone").int(ANY_VERSION);
+    }
+
+    fn decode(_stat: &mut Reader<'_>) -> Result<(), Malformed> {
+        Ok(())
     }
 }
 

@@ -1,7 +1,7 @@
 //! How a server is set up: its configuration, and its Java.
 
 use super::super::proxy::Proxy;
-use super::{CLIENT_PORT, ELECTION_PORT, JARS, QUORUM_PORT};
+use super::{CLIENT_PORT, ELECTION_PORT, JARS, OLD_JARS, QUORUM_PORT};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::IpAddr;
@@ -17,6 +17,8 @@ pub(crate) struct Settings {
     pub(crate) sync_limit: u32,
     /// Whether links between the servers can be cut.
     pub(crate) can_be_cut: bool,
+    /// Whether the servers are so old that they know no containers.
+    pub(crate) old: bool,
     /// Further lines of the configuration.
     pub(crate) lines: Vec<String>,
     /// Further system properties, `name=value`.
@@ -26,7 +28,7 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let tick = Duration::from_millis(500);
-        Self { size: 1, tick, sync_limit: 5, can_be_cut: false, lines: Vec::new(), properties: Vec::new() }
+        Self { size: 1, tick, sync_limit: 5, can_be_cut: false, old: false, lines: Vec::new(), properties: Vec::new() }
     }
 }
 
@@ -60,6 +62,11 @@ impl Settings {
         fs::write(folder.join("zoo.cfg"), text).expect("the folder is ours");
     }
 
+    /// Where the server is.
+    pub(super) fn jars(&self) -> &'static str {
+        if self.old { OLD_JARS } else { JARS }
+    }
+
     /// The arguments of Java, for a server that starts fast and stays small.
     pub(super) fn java(&self, folder: &Path) -> Vec<String> {
         let fixed = [
@@ -68,13 +75,14 @@ impl Settings {
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
-            "-Dzookeeper.forceSync=no", // these tests cut no power
+            "-Dzookeeper.forceSync=no",           // these tests cut no power
+            "-Dzookeeper.jmx.log4j.disable=true", // an old one would look for it
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
         ];
         let mut arguments: Vec<String> = fixed.map(str::to_owned).into();
         arguments.extend(self.properties.iter().map(|property| format!("-D{property}")));
-        arguments.extend(["-cp".to_owned(), format!("{JARS}/*")]);
+        arguments.extend(["-cp".to_owned(), format!("{}/*", self.jars())]);
         arguments.push("org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned());
         arguments.push(folder.join("zoo.cfg").display().to_string());
         arguments
