@@ -1,0 +1,19 @@
+//! Servers so old that they know no containers: asked for one they say so, and close the connection.
+
+use crate::rig::{ELECTION, Ensemble, Rig, Settings, Store as _, Znodes};
+use std::time::Duration;
+
+#[test]
+fn an_election_on_old_servers_is_held_below_a_path_that_stays() {
+    let ensemble = Ensemble::start(Settings { old: true, ..Settings::default() });
+    let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::FAST);
+    let first = rig.start_leader("a");
+    rig.start_followers(["b", "c"]);
+    let asked = first.terminate();
+    assert_eq!(first.exit_code(), 0);
+    let handed = rig.timing.answer_validity + Duration::from_millis(100) + Znodes::NOISE;
+    let (second, _) = rig.successor(&first, asked, handed);
+    let killed = second.kill();
+    rig.successor(&second, killed, Znodes::takeover(rig.timing, ensemble.tick()));
+    assert_eq!(rig.store.admin.read(&rig.store.path(ELECTION)).unwrap().owner, None);
+}
