@@ -1,0 +1,86 @@
+//! Sessions that the servers grant in another way than they were asked for, or than before: longer, shorter, too short, or
+//! another session altogether.
+
+use super::{PATIENCE, messages};
+use crate::rig::{ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Znodes, eventually, forgetful, throughout};
+use std::time::Duration;
+
+#[test]
+fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_not_led_with() {
+    let mut ensemble = Ensemble::start(Settings::default());
+    let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::CALM);
+    let leader = rig.start_leader("a");
+    let [follower] = rig.start_followers(["b"]);
+    assert!(messages(&leader, "session_granted").is_empty(), "it was granted what it asked for");
+
+    ensemble.restart_with(&["maxSessionTimeout=7000"]);
+    for candidate in [&leader, &follower] {
+        eventually(PATIENCE, "it says what was cut", || {
+            let told = messages(candidate, "session_granted");
+            told.iter().any(|message| message.contains("of 7s, 9s were asked for; that cuts the renew deadline by 1.2"))
+        });
+    }
+    throughout(rig.timing.lease_duration, "all goes on", || leader.is_healthy() && follower.is_healthy());
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+
+    ensemble.restart_with(&["maxSessionTimeout=2000"]);
+    eventually(PATIENCE, "it says that this is too short", || !messages(&leader, "session_too_short").is_empty());
+    let told = rig.now();
+    let why = "the servers end such a session that long after its last sign";
+    rig.must_be_silent(&leader, told + Duration::from_secs(2), why);
+    leader.loses(Duration::from_secs(2) + Znodes::NOISE, "deadline");
+    assert_eq!(leader.exit_code(), 75);
+    eventually(PATIENCE, "the other says so too", || !messages(&follower, "session_too_short").is_empty());
+    let (code, output) = rig.candidate("c").ends();
+    assert_eq!(code, 2, "who was never let in has nothing to wait for: {output}");
+    assert!(output.contains("session_too_short") && output.contains("these would pass"), "{output}");
+    eventually(PATIENCE, "nobody stands in line who could not lead", || rig.store.line(ELECTION).is_empty());
+    throughout(rig.timing.lease_duration, "who was let in before waits, and does not lead", || {
+        follower.is_healthy() && rig.stands(&follower, "following")
+    });
+
+    ensemble.restart_with(&[]);
+    eventually(PATIENCE, "with the old limits it leads", || rig.stands(&follower, "leading"));
+    assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
+
+#[test]
+fn a_session_that_lasts_longer_than_asked_for_is_told_and_waited_out() {
+    let lines = vec!["minSessionTimeout=12000".to_owned(), "maxSessionTimeout=20000".to_owned()];
+    let ensemble = Ensemble::start(Settings { lines, ..Settings::default() });
+    let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::FAST);
+    let leader = rig.start_leader("a");
+    rig.start_followers(["b"]);
+    eventually(PATIENCE, "it says so", || {
+        messages(&leader, "session_granted").iter().any(|message| message.contains("noticed that much later"))
+    });
+    let killed = leader.kill();
+    let granted = rig.timing.lasting(Duration::from_secs(12));
+    let (_, led) = rig.successor(&leader, killed, Znodes::takeover(granted, ensemble.tick()));
+    let waited = led.since(killed);
+    assert!(waited + rig.timing.retry_period > granted.lease_duration, "{waited:?}");
+}
+
+#[test]
+fn another_session_than_ours_ends_the_term_and_sends_a_follower_to_the_end_of_the_line() {
+    let ensemble = Ensemble::shared();
+    let way = Proxy::to(forgetful(ensemble.address(0)));
+    let rig = Rig::over(Znodes::on(ensemble, &ensemble.connect_string()), Znodes::FAST);
+    let by_that_way = |name| {
+        let servers = rig.store.servers_at(way.address());
+        rig.candidate(name).flag("--zookeeper-servers", servers).start()
+    };
+    let leader = by_that_way("a");
+    assert_eq!(rig.leader().identity, leader.identity);
+    let follower = by_that_way("b");
+    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    let cut = rig.now();
+    way.cut();
+    leader.loses(rig.timing.call_timeout() + Znodes::NOISE, "session_expired");
+    assert_eq!(leader.exit_code(), 75);
+    eventually(PATIENCE, "the follower stands in line once more", || rig.store.line(ELECTION).len() == 3);
+    let takeover = Znodes::takeover(rig.timing, ensemble.tick());
+    assert_eq!(rig.successor(&leader, cut, takeover).0.identity, follower.identity);
+    eventually(PATIENCE, "what was left behind is gone", || rig.store.line(ELECTION).len() == 1);
+    assert!(rig.holds(&follower));
+}
