@@ -102,7 +102,7 @@ impl Request for Hide {
         frame.text(&self.0).int(1).int(ALL_BUT_READ).text("world").text("anyone").int(ANY_VERSION);
     }
 
-    fn decode(_stat: &mut Reader<'_>) -> Result<(), Malformed> {
+    fn decode(&self, _stat: &mut Reader<'_>) -> Result<(), Malformed> {
         Ok(())
     }
 }
