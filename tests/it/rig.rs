@@ -181,7 +181,7 @@ impl<S: Store> Rig<S> {
     #[track_caller]
     pub(crate) fn takeover(&self, old: &Candidate, since: Moment) -> Arc<Candidate> {
         let written = self.written(&old.election);
-        let (new, led) = self.successor(old, since, self.timing.takeover() + S::NOISE);
+        let (new, led) = self.successor(old, since, self.store.takeover(self.timing));
         let waited = led.since(written);
         assert!(waited >= self.timing.lease_duration, "it waited {waited:?} after the last renewal");
         new

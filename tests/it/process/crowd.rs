@@ -26,7 +26,7 @@ fn fifty_candidates_have_one_leader_and_then_one_successor<S: Store>() {
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 
     let killed = old.kill();
-    let (new, _) = rig.successor(&old, killed, rig.timing.takeover() + 2 * S::NOISE);
+    let (new, _) = rig.successor(&old, killed, rig.store.takeover(rig.timing) + S::NOISE);
     throughout(2 * rig.timing.retry_period, "one successor leads on", || rig.holds(&new));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -88,7 +88,7 @@ fn a_follower_waits_out_a_deleted_record<S: Store>() {
     let written = rig.written(ELECTION);
     rig.store.remove(ELECTION);
     rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
-    let (_, succeeded) = rig.successor(&old, paused, rig.timing.takeover() + S::NOISE);
+    let (_, succeeded) = rig.successor(&old, paused, rig.store.takeover(rig.timing));
     let waited = succeeded.since(written);
     assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the last renewal");
 

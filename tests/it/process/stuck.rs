@@ -31,7 +31,7 @@ fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog<S: Store>() {
     // Its end is told to whoever traces it first, and strace is asleep.
     drop(held);
     assert_eq!(leader.exit_code(), 75);
-    rig.successor(&leader, since, rig.timing.takeover() + S::NOISE);
+    rig.successor(&leader, since, rig.store.takeover(rig.timing));
 }
 
 fn a_follower_whose_thread_hangs_is_left_alone<S: Store>() {

@@ -31,6 +31,11 @@ pub(crate) trait Store: Send + Sync {
     /// The flags that lead a candidate here.
     fn flags(&self) -> BTreeMap<&'static str, String>;
 
+    /// How long an election may be without a leader after a crash: README, "What is promised", with the default drift.
+    fn takeover(&self, timing: Timing) -> Duration {
+        timing.takeover() + Self::NOISE
+    }
+
     /// The identity in the record of an election; empty when it was released or is not there.
     fn holder(&self, election: &str) -> String;
 

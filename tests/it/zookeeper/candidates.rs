@@ -16,7 +16,7 @@ fn a_leader_that_is_cut_off_from_the_servers_is_silent_before_another_leads() {
     let cut = rig.now();
     proxy.set(Way::Requests, Flow::Hold);
     rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was acknowledged since");
-    rig.successor(&old, cut, Znodes::takeover(rig.timing, ensemble.tick()));
+    rig.successor(&old, cut, rig.store.takeover(rig.timing));
     assert_eq!(old.exit_code(), 75);
     proxy.set(Way::Requests, Flow::Pass);
 }

@@ -14,6 +14,6 @@ fn an_election_on_old_servers_is_held_below_a_path_that_stays() {
     let handed = rig.timing.answer_validity + Duration::from_millis(100) + Znodes::NOISE;
     let (second, _) = rig.successor(&first, asked, handed);
     let killed = second.kill();
-    rig.successor(&second, killed, Znodes::takeover(rig.timing, ensemble.tick()));
+    rig.successor(&second, killed, rig.store.takeover(rig.timing));
     assert_eq!(rig.store.admin.read(&rig.store.path(ELECTION)).unwrap().owner, None);
 }

@@ -56,7 +56,7 @@ fn a_session_that_lasts_longer_than_asked_for_is_told_and_waited_out() {
     });
     let killed = leader.kill();
     let granted = rig.timing.lasting(Duration::from_secs(12));
-    let (_, led) = rig.successor(&leader, killed, Znodes::takeover(granted, ensemble.tick()));
+    let (_, led) = rig.successor(&leader, killed, rig.store.takeover(granted));
     let waited = led.since(killed);
     assert!(waited + rig.timing.retry_period > granted.lease_duration, "{waited:?}");
 }
@@ -79,7 +79,7 @@ fn another_session_than_ours_ends_the_term_and_sends_a_follower_to_the_end_of_th
     leader.loses(rig.timing.call_timeout() + Znodes::NOISE, "session_expired");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "the follower stands in line once more", || rig.store.line(ELECTION).len() == 3);
-    let takeover = Znodes::takeover(rig.timing, ensemble.tick());
+    let takeover = rig.store.takeover(rig.timing);
     assert_eq!(rig.successor(&leader, cut, takeover).0.identity, follower.identity);
     eventually(PATIENCE, "what was left behind is gone", || rig.store.line(ELECTION).len() == 1);
     assert!(rig.holds(&follower));

@@ -28,11 +28,6 @@ impl Znodes {
         Self { admin, servers: servers.to_owned(), chroot, tick: ensemble.tick() }
     }
 
-    /// How long an election on such servers may be without a leader after a crash: README, "What is promised".
-    pub(crate) fn takeover(timing: Timing, tick: Duration) -> Duration {
-        timing.lease_duration.mul_f64(1.1) + 2 * tick + timing.retry_period + Self::NOISE
-    }
-
     /// How candidates are told to come here: by one server of the test's choice, or by a proxy before it.
     pub(crate) fn servers_at(&self, address: SocketAddr) -> String {
         format!("{address}{}", self.chroot)
@@ -95,6 +90,10 @@ impl Store for Znodes {
             ("--zookeeper-servers", format!("{}{}", self.servers, self.chroot)),
             ("--zookeeper-tick-time", format!("{:?}", self.tick)),
         ])
+    }
+
+    fn takeover(&self, timing: Timing) -> Duration {
+        timing.lease_duration.mul_f64(1.1) + 2 * self.tick + timing.retry_period + Self::NOISE
     }
 
     fn holder(&self, election: &str) -> String {
