@@ -46,10 +46,10 @@ pub(crate) fn side_by_side<P: Send, T: Send, const N: usize>(of: [P; N], story: 
     })
 }
 
-/// Says how long handoffs of each kind took, of which there have to be so many each way: the median of those to ours by
-/// a release, which README promises something about.
+/// Says how long handoffs of each kind took, of which there have to be so many each way: the medians of releases, to theirs
+/// and to ours.
 #[expect(clippy::print_stdout, reason = "what a test of handoffs is asked for next")]
-pub(crate) fn median_of_releases_to_ours(handoffs: &[Handoff], each_way: usize) -> Duration {
+pub(crate) fn medians_of_releases(handoffs: &[Handoff], each_way: usize) -> [Duration; 2] {
     let medians = [false, true].map(|to_ours| {
         assert_eq!(handoffs.iter().filter(|handoff| handoff.to_ours == to_ours).count(), each_way);
         [Parting::Killed, Parting::Released].map(|end| {
@@ -62,8 +62,7 @@ pub(crate) fn median_of_releases_to_ours(handoffs: &[Handoff], each_way: usize) 
             median
         })
     });
-    let [_, [_, median]] = medians;
-    median
+    medians.map(|[_killed, released]| released)
 }
 
 /// Waits for one of several to lead: its place among them, and since when.
