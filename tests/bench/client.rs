@@ -2,6 +2,7 @@
 //! with what it measures.
 
 use crate::Result;
+use serde_json::Value;
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -54,7 +55,13 @@ impl Connection {
         Ok(Answer { status: &self.buffer[9..12], body: &self.buffer[head..end] })
     }
 
-    /// The same, for a server that has to answer 200.
+    /// Who leads, as far as this candidate can say.
+    pub(crate) fn leader(&mut self) -> Result<Option<String>> {
+        let body: Value = serde_json::from_slice(self.ask()?.body)?;
+        Ok(body["leader"].as_str().map(str::to_owned))
+    }
+
+    /// Asks a server that has to answer 200.
     pub(crate) fn ask_leader(&mut self) -> Result<()> {
         match self.ask()?.status {
             b"200" => Ok(()),

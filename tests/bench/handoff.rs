@@ -8,9 +8,8 @@ use crate::client::Connection;
 use crate::server::Server;
 use crate::table::Sample;
 use rustix::process::Signal;
-use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 const CANDIDATES: usize = 3;
@@ -84,6 +83,27 @@ pub(crate) fn killed<G: Ground>(ground: &G, rounds: u32) -> Result<Killed> {
     Ok(figures)
 }
 
+/// Of each program, in a measurement of two.
+const HANDOFFS: u32 = 50;
+
+/// What each election of ours showed, and each of the others', with so many of each at a time. A measurement is told its
+/// share of the handoffs.
+pub(crate) fn side_by_side<T: Send>(
+    our_elections: u32,
+    ours: impl Fn(u32) -> Result<T> + Sync,
+    their_elections: u32,
+    theirs: impl Fn(u32) -> Result<T> + Sync,
+) -> Result<[Vec<T>; 2]> {
+    thread::scope(|scope| {
+        let ours: Vec<_> = (0..our_elections).map(|_| scope.spawn(|| ours(HANDOFFS / our_elections))).collect();
+        let theirs: Vec<_> = (0..their_elections).map(|_| scope.spawn(|| theirs(HANDOFFS / their_elections))).collect();
+        let all = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
+            elections.into_iter().map(|election| election.join().expect("a measurement does not panic")).collect()
+        };
+        Ok([all(ours)?, all(theirs)?])
+    })
+}
+
 /// The instant at which the wall clock showed this.
 pub(crate) fn instant(past: SystemTime) -> Result<Instant> {
     Instant::now().checked_sub(past.elapsed()?).ok_or_else(|| "that was before the clock".into())
@@ -141,7 +161,11 @@ impl<G: Ground> Election<'_, G> {
     fn agreed(&mut self) -> Result<usize> {
         let begun = Instant::now();
         loop {
-            let told = self.candidates.iter_mut().map(Candidate::leader).collect::<Result<Vec<_>>>()?;
+            let told = self
+                .candidates
+                .iter_mut()
+                .map(|candidate| candidate.connection.leader())
+                .collect::<Result<Vec<_>>>()?;
             let leads = |candidate: &Candidate| told.iter().all(|told| *told == candidate.server.identity);
             if let Some(leader) = self.candidates.iter().position(leads) {
                 return Ok(leader);
@@ -173,12 +197,6 @@ impl<G: Ground> Election<'_, G> {
 }
 
 impl Candidate {
-    /// Who leads, as far as this candidate can say.
-    fn leader(&mut self) -> Result<Option<String>> {
-        let body: Value = serde_json::from_slice(self.connection.ask()?.body)?;
-        Ok(body["leader"].as_str().map(str::to_owned))
-    }
-
     /// Asks until it leads or, which is no instant, another one is `found` to.
     fn until_it_leads<G: Ground>(&mut self, found: &AtomicBool) -> Result<Option<Instant>> {
         let begun = Instant::now();

@@ -5,18 +5,15 @@
 //! slow one another.
 
 use crate::Result;
-use crate::handoff::{self, Ground, Killed};
+use crate::handoff::{self, Ground, Killed, side_by_side};
 use crate::rig::{Access, ApiServer};
 use crate::server::{ELECTION, Server};
 use crate::table::{Row, Sample, Unit};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{Api, ObjectMeta, PostParams};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread;
 use std::time::{Duration, Instant};
-
-/// Of each program, in each measurement.
-const HANDOFFS: u32 = 50;
 
 /// The defaults of both programs, besides a renew deadline of 10 s.
 const LEASE: Duration = Duration::from_secs(15);
@@ -70,7 +67,12 @@ impl Ground for ClientGo {
 
 pub(crate) fn clean() -> Result<Vec<Row>> {
     let [read, write] = calls()?.map(|sample| sample.percentile(50));
-    let handoffs = side_by_side((handoff::clean::<Baton>, 2), (handoff::clean::<ClientGo>, 5))?;
+    let handoffs = side_by_side(
+        2,
+        |rounds| handoff::clean(&Baton(fresh()), rounds),
+        5,
+        |rounds| handoff::clean(&ClientGo(fresh()), rounds),
+    )?;
     let [ours, theirs]: [Sample; 2] = handoffs.map(|samples| samples.into_iter().collect());
     let row = |what: &str, percent| {
         let [ours, theirs] = [&ours, &theirs].map(|gaps| gaps.percentile(percent));
@@ -86,7 +88,12 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
 }
 
 pub(crate) fn killed() -> Result<Vec<Row>> {
-    let handoffs = side_by_side((handoff::killed::<Baton>, 5), (handoff::killed::<ClientGo>, 5))?;
+    let handoffs = side_by_side(
+        5,
+        |rounds| handoff::killed(&Baton(fresh()), rounds),
+        5,
+        |rounds| handoff::killed(&ClientGo(fresh()), rounds),
+    )?;
     let [ours, theirs] = handoffs.map(|figures| {
         let (whole, excess): (Vec<_>, Vec<_>) =
             figures.into_iter().map(|Killed { whole, excess }| (whole, excess)).unzip();
@@ -104,27 +111,9 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
     ])
 }
 
-/// One measurement of an election, over so many handoffs.
-type Measure<G, T> = fn(&G, u32) -> Result<T>;
-
-/// What each election of ours showed, and each of client-go's, with so many of each at a time.
-fn side_by_side<T: Send>(
-    (ours, our_elections): (Measure<Baton, T>, u32),
-    (theirs, their_elections): (Measure<ClientGo, T>, u32),
-) -> Result<[Vec<T>; 2]> {
-    let fresh = || ApiServer::shared().namespace().admin;
-    thread::scope(|scope| {
-        let [ours, theirs]: [Vec<_>; 2] = [
-            (0..our_elections).map(|_| scope.spawn(|| ours(&Baton(fresh()), HANDOFFS / our_elections))).collect(),
-            (0..their_elections)
-                .map(|_| scope.spawn(|| theirs(&ClientGo(fresh()), HANDOFFS / their_elections)))
-                .collect(),
-        ];
-        let all = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
-            elections.into_iter().map(|election| election.join().expect("a measurement does not panic")).collect()
-        };
-        Ok([all(ours)?, all(theirs)?])
-    })
+/// An election of its own.
+fn fresh() -> Access {
+    ApiServer::shared().namespace().admin
 }
 
 /// How long reads and writes take of a server that has nothing else to do.

@@ -1,9 +1,9 @@
 //! The figures of README, measured on the built program: `make bench`, or one part by
 //! `cargo bench --bench figures -- PART`.
 //!
-//! Starts sidecars over temporary folders and over a real API server. What they are compared with runs in the same
-//! minutes, since the machines that this runs on are noisy and a ratio is less so: a bare axum server, which is this
-//! program again, and candidates of client-go. Nothing is tried twice: what fails ends the bench.
+//! Starts sidecars over temporary folders, over a real API server and over real ZooKeeper servers. What they are compared
+//! with runs in the same minutes, since the machines that this runs on are noisy and a ratio is less so: a bare axum server,
+//! which is this program again, and candidates of client-go and of Curator. Nothing is tried twice: what fails ends the bench.
 #![expect(clippy::disallowed_methods, reason = "a bench measures the sidecar by a clock of its own")]
 
 mod baseline;
@@ -16,10 +16,11 @@ mod machine;
 mod server;
 mod size;
 mod table;
+mod zookeeper;
 
-/// A real API server and client-go's candidate, found and started as the tests do.
+/// Real servers and the candidates of other programs, found and started as the tests do.
 #[path = "../it/rig"]
-#[expect(dead_code, unused_imports, reason = "the tests need more of them")]
+#[expect(dead_code, unused_imports, clippy::unwrap_used, reason = "they are those of the tests, with tests")]
 mod rig {
     mod apiserver;
     mod assets;
@@ -27,12 +28,15 @@ mod rig {
     #[path = "../../judge/mod.rs"]
     mod judge;
     mod keys;
+    mod proxy;
     mod scratch;
     mod starter;
+    mod zookeeper;
 
     pub(crate) use apiserver::{Access, ApiServer};
-    pub(crate) use assets::client_go_candidate;
-    pub(crate) use judge::eventually;
+    pub(crate) use assets::{client_go_candidate, curator_candidate};
+    pub(crate) use judge::{eventually, lock};
+    pub(crate) use zookeeper::{Ensemble, Settings};
 }
 
 use std::env;
@@ -44,13 +48,16 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 10] = [
     ("machine", machine::measure),
     ("load", load::measure),
     ("clean", files::clean),
     ("killed", files::killed),
     ("lease-clean", lease::clean),
     ("lease-killed", lease::killed),
+    ("zookeeper-clean", zookeeper::clean),
+    ("zookeeper-killed", zookeeper::killed),
+    ("zookeeper-idle", zookeeper::idle),
     ("size", size::measure),
 ];
 

@@ -3,7 +3,7 @@
 //! Dropping a [`Server`] kills it by its id and waits for it; and where the bench itself is killed the kernel does the
 //! same, which `setpriv` of util-linux asks for: at the end of the thread that started it, which has to live longer.
 
-use crate::rig::client_go_candidate;
+use crate::rig::{client_go_candidate, curator_candidate};
 use crate::{Result, baseline};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -45,6 +45,29 @@ impl Server {
         command.arg("--kubeconfig").arg(kubeconfig).args(["--lease", ELECTION, "--identity", identity]);
         command.args(["--listen", "127.0.0.1:0", "--release-on-cancel"]).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn()?;
+        let lines = child.stdout.take().expect("it is piped");
+        Self::started(child, lines)
+    }
+
+    /// A candidate over the znodes below `path`.
+    pub(crate) fn over_zookeeper(servers: &str, path: &str) -> Result<Self> {
+        let flags = ["--zookeeper-servers", servers, "--zookeeper-path", path];
+        Self::baton(guarded(BATON).args(["run", "--backend", "zookeeper"]).args(flags))
+    }
+
+    /// Curator's candidate over the same znodes.
+    pub(crate) fn curator(servers: &str, path: &str, identity: &str, session_timeout: Duration) -> Result<Self> {
+        let (java, arguments) = curator_candidate();
+        let mut command = guarded(java);
+        command.args(arguments).args([
+            format!("servers={servers}"),
+            format!("path={path}"),
+            format!("id={identity}"),
+            format!("session-timeout-ms={}", session_timeout.as_millis()),
+            "boottime-offset-ns=0".to_owned(), // nobody reads its times here
+            "listen=0".to_owned(),
+        ]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
         let lines = child.stdout.take().expect("it is piped");
         Self::started(child, lines)
     }

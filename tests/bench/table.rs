@@ -20,6 +20,7 @@ pub(crate) enum Unit {
     /// Calls of the API server, one after the other.
     Calls,
     RequestsPerSecond,
+    RequestsPerMinute,
     PercentOfOneCore,
     Megabytes,
 }
@@ -87,6 +88,7 @@ impl Unit {
             Self::Milliseconds => format!("{figure:.2} ms"),
             Self::Calls => format!("{figure:.1} calls"),
             Self::RequestsPerSecond => format!("{figure:.0} /s"),
+            Self::RequestsPerMinute => format!("{figure:.0} /min"),
             Self::PercentOfOneCore => format!("{figure:.1} % of a core"),
             Self::Megabytes => format!("{figure:.2} MB"),
         }
@@ -97,6 +99,7 @@ impl Unit {
             Self::Milliseconds => format!("{aim:.0} ms"),
             Self::Calls => format!("{aim} calls"),
             Self::RequestsPerSecond => format!("{aim} /s"),
+            Self::RequestsPerMinute => format!("{aim} /min"),
             Self::PercentOfOneCore => format!("{aim} % of a core"),
             Self::Megabytes => format!("{aim} MB"),
         }

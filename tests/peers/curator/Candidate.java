@@ -3,6 +3,8 @@ import java.io.IOException;
 import java.net.InetSocketAddress;
 import java.nio.charset.StandardCharsets;
 import java.util.Map;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
 import org.apache.curator.framework.CuratorFrameworkFactory;
@@ -21,15 +23,16 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
  * {@code work_cancelled} when the latch's listener says so. After SIGTERM it stops the work, closes the latch and ends.
  */
 final class Candidate implements LeaderLatchListener {
-    /** How long the name of another leader that was asked for is told on: who asks often must not keep the servers busy. */
-    private static final long NAME_IS_GOOD_FOR_NANOS = 100_000_000;
+    /** Whoever asks often must not keep the servers busy with it. */
+    private static final long BETWEEN_LOOKS_NANOS = 100_000_000;
 
     private final Map<String, String> flags;
     private final LeaderLatch latch;
     private boolean working;
     private boolean ending;
-    private String leader = "";
-    private long askedForLeader;
+    private final ExecutorService looking = Executors.newSingleThreadExecutor();
+    private volatile String leader = "";
+    private long looked;
 
     public static void main(String[] arguments) throws Exception {
         var flags = Stream.of(arguments).map(argument -> argument.split("=", 2)).collect(
@@ -108,14 +111,17 @@ final class Candidate implements LeaderLatchListener {
         return working;
     }
 
+    /** The other leader's name, as it was when somebody asked before: no answer waits for the servers. */
     private String leader() {
-        if (System.nanoTime() - askedForLeader > NAME_IS_GOOD_FOR_NANOS) {
-            askedForLeader = System.nanoTime();
-            try {
-                leader = latch.getLeader().getId();
-            } catch (Exception nobodyKnown) {
-                leader = "";
-            }
+        if (System.nanoTime() - looked > BETWEEN_LOOKS_NANOS) {
+            looked = System.nanoTime();
+            looking.execute(() -> {
+                try {
+                    leader = latch.getLeader().getId();
+                } catch (Exception nobodyKnown) {
+                    leader = "";
+                }
+            });
         }
         return leader;
     }
