@@ -296,8 +296,8 @@ fn check(config: &Config, origin: &Origin) -> Result<(), ConnectError> {
     }
 }
 
-/// Puts the credentials themselves in the place of the file or the program that they come from: left to itself kube would
-/// look there by a clock of its own, send the line's end of a token with it, and panic over one in the middle.
+/// Puts the credentials themselves in the place of the file or the program that they come from: left to itself kube
+/// would look there by a clock of its own, send the line's end of a token with it, and panic over one in the middle.
 ///
 /// The order is kube's: user and password, token, token file, program.
 fn identify(user: &mut AuthInfo) -> Result<(), ConnectError> {

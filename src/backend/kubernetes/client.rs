@@ -27,9 +27,9 @@ const LONGEST_EXCERPT: usize = 200;
 
 /// The client that `config` describes.
 ///
-/// kube repeats a PUT up to 15 times; the machine repeats what it knows the outcome of. And kube leaves Nagle's algorithm
-/// on: where a TLS session is resumed, the end of the handshake and the first request are two small writes, of which
-/// the second waits 40 ms for the server's delayed acknowledgement. A candidate that takes over makes just such a
+/// kube repeats a PUT up to 15 times; the machine repeats what it knows the outcome of. And kube leaves Nagle's
+/// algorithm on: where a TLS session is resumed, the end of the handshake and the first request are two small writes, of
+/// which the second waits 40 ms for the server's delayed acknowledgement. A candidate that takes over makes just such a
 /// connection, since its watch keeps the one that it had.
 pub(super) fn client(config: &Config) -> kube::Result<Client> {
     let mut tcp = HttpConnector::new();

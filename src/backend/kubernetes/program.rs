@@ -23,6 +23,9 @@ const LOOK: Duration = Duration::from_millis(10);
 /// The most that is read of either output, in bytes.
 const LONGEST_OUTPUT: u64 = 1024 * 1024;
 
+/// The most that is told of what it said when it failed, in characters.
+const LONGEST_COMPLAINT: usize = 1000;
+
 /// Why a program gave no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
@@ -107,6 +110,7 @@ pub(super) async fn run(exec: &ExecConfig) -> Result<Credentials, ProgramError> 
         },
         Ok(Ok((status, _, said))) => {
             let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
+            let said = said.chars().take(LONGEST_COMPLAINT).collect();
             Err(ProgramError::Failed { program, status, said })
         }
         Ok(Err(source)) => Err(ProgramError::Run { program, source }),

@@ -1,8 +1,8 @@
 //! The watch of one Lease: opened behind the newest version that is known, and again whenever it ends.
 //!
 //! Touches kube's client and the clock. A watch may end without a word, or live on and be deaf: behind a version that
-//! the server has not come to, as after a restore of etcd. Reads tell it where the Lease is ([`Watch::read_shows`]), and
-//! one that is behind them, or ahead, is opened anew.
+//! the server has not come to, as after a restore of etcd. Reads tell it where the Lease is ([`Watch::read_shows`]),
+//! and one that is behind them, or ahead, is opened anew.
 
 use super::Leases;
 use super::refusal::CallError;
@@ -17,8 +17,8 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long one watch lasts, in seconds, by the server's timer. Ours adds one call to it: the end that a dead connection
-/// never brings.
+/// How long one watch lasts, in seconds, by the server's timer. Ours adds one call to it: the end that a dead
+/// connection never brings.
 const WATCH_SECONDS: u32 = 60;
 
 /// What was heard of the Lease, and what may come of it.
@@ -55,12 +55,12 @@ enum Over {
 }
 
 impl Watch {
-    /// Takes in what a read has shown: the Lease at this version, 0 where there is none; `known` is the newest version that
-    /// was seen before.
+    /// Takes in what a read has shown: the Lease at this version, 0 where there is none; `known` is the newest version
+    /// that was seen before.
     pub(super) fn read_shows(&self, number: u128, known: Option<u128>) {
         let position = self.position.get();
-        // A position may be ahead of the Lease, by other objects' versions; but the Lease itself never goes back, unless
-        // all of them did.
+        // A position may be ahead of the Lease, by other objects' versions; but the Lease itself never goes back,
+        // unless all of them did.
         let went_back = known.is_some_and(|known| number < known);
         if went_back || position.is_none_or(|position| position < number) {
             self.position.set(Some(number));

@@ -1,9 +1,15 @@
 //! How little an election takes of the API server, by its own count.
 
-use crate::rig::{ApiServer, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout, wait_for};
+use crate::rig::{ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout, wait_for};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::ObjectMeta;
+use serde_json::json;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How long a watch lasts, and how long it takes to find that it is over.
+const WATCH: Duration = Duration::from_secs(62);
 
 /// Reads, writes, and watches that have ended.
 fn count(server: &ApiServer) -> [u64; 3] {
@@ -67,4 +73,30 @@ fn the_first_watch_after_an_outage_is_kept() {
         assert_eq!(count(&server)[2], ended, "a watch that was good has been closed");
     }
     assert!(leader.is_healthy());
+}
+
+#[test]
+fn a_watch_whose_connection_was_forgotten_is_opened_anew_though_nothing_happens() {
+    let server = ApiServer::start();
+    let rig = Rig::over(Leases::on(&server), Leases::CALM);
+    let proxy = Proxy::to(server.address());
+    // Somebody holds the Lease for long, and never renews: what is read shows nothing that the watch did not.
+    let held = json!({ "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 600 } });
+    let lease = Lease { metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() }, spec: None };
+    let admin = &rig.store.namespace.admin;
+    admin.put(&lease).and_then(|_| admin.patch(ELECTION, &held)).expect("the administrator may");
+    let follower = rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
+    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    throughout(2 * rig.timing.retry_period, "it watches", || follower.is_healthy());
+    let [.., ended] = count(&server);
+    proxy.forget();
+    // Our own bound is a minute and one call; the server's, which is not heard of, a minute.
+    throughout(WATCH + 2 * rig.timing.retry_period, "it follows", || rig.stands(&follower, "following"));
+    assert_eq!(count(&server)[2], ended + 1, "the server has ended the one that was forgotten");
+    proxy.cut();
+    eventually(PATIENCE, "there was another", || count(&server)[2] == ended + 2);
+    // Whom the judge can hear.
+    admin.patch(ELECTION, &json!({ "spec": { "holderIdentity": "" } })).expect("the administrator may");
+    assert_eq!(rig.leader().identity, follower.identity);
+    rig.hear_enough();
 }

@@ -56,7 +56,16 @@ struct Orders {
     cuts: usize,
     /// Whether what is closed is closed without a farewell (RST).
     abrupt: bool,
+    /// How often the connections of the moment were forgotten.
+    lapses: usize,
     over: bool,
+}
+
+impl Orders {
+    /// How many cuts and lapses there were until now.
+    const fn moment(&self) -> (usize, usize) {
+        (self.cuts, self.lapses)
+    }
 }
 
 impl Proxy {
@@ -69,7 +78,7 @@ impl Proxy {
     pub(crate) fn on(address: IpAddr, target: SocketAddr) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("there are free ports");
         let address = listener.local_addr().expect("it is bound");
-        let orders = Orders { target, flows: [Flow::Pass; 2], cuts: 0, abrupt: false, over: false };
+        let orders = Orders { target, flows: [Flow::Pass; 2], cuts: 0, abrupt: false, lapses: 0, over: false };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
@@ -108,6 +117,12 @@ impl Proxy {
         orders.cuts += 1;
         orders.abrupt = true;
     }
+
+    /// Passes nothing more in the connections that are open now, not even their end: as a firewall does that has forgotten
+    /// them.
+    pub(crate) fn forget(&self) {
+        lock(&self.shared.orders).lapses += 1;
+    }
 }
 
 impl Drop for Proxy {
@@ -123,17 +138,17 @@ impl Drop for Proxy {
 fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
     let mut pumps = Vec::new();
     for client in listener.incoming() {
-        let (target, cuts) = {
+        let (target, since) = {
             let orders = lock(&shared.orders);
             if orders.over {
                 break;
             }
-            (orders.target, orders.cuts)
+            (orders.target, orders.moment())
         };
         let client = client.expect("connections can be accepted");
         // Where nobody listens, the client is closed as it is dropped.
         if let Ok(server) = TcpStream::connect(target) {
-            pumps.extend(join_up(&client, &server, shared, cuts).expect("sockets can be cloned"));
+            pumps.extend(join_up(&client, &server, shared, since).expect("sockets can be cloned"));
         }
         pumps.retain(|pump: &JoinHandle<()>| !pump.is_finished());
     }
@@ -146,7 +161,7 @@ fn join_up(
     client: &TcpStream,
     server: &TcpStream,
     shared: &Arc<Shared>,
-    cuts: usize,
+    since: (usize, usize),
 ) -> io::Result<[JoinHandle<()>; 2]> {
     for stream in [client, server] {
         stream.set_nodelay(true)?;
@@ -156,7 +171,7 @@ fn join_up(
     let pump = |from: &TcpStream, to: &TcpStream, way| {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
         let (answers, shared) = (Arc::clone(&answers), Arc::clone(shared));
-        io::Result::Ok(Pump { from, to, way, waiting: VecDeque::new(), answers, cuts, shared })
+        io::Result::Ok(Pump { from, to, way, waiting: VecDeque::new(), answers, since, shared })
     };
     let pumps = [pump(client, server, Way::Requests)?, pump(server, client, Way::Replies)?];
     Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
@@ -171,8 +186,8 @@ struct Pump {
     waiting: VecDeque<Vec<u8>>,
     /// How often the server has answered in this connection.
     answers: Arc<AtomicUsize>,
-    /// How many cuts there were before this connection.
-    cuts: usize,
+    /// How many cuts and lapses there were before this connection.
+    since: (usize, usize),
     shared: Arc<Shared>,
 }
 
@@ -250,8 +265,14 @@ impl Pump {
 
     fn order(&self) -> Flow {
         let orders = lock(&self.shared.orders);
-        let is_cut = orders.over || orders.cuts != self.cuts;
-        if is_cut { Flow::Close } else { orders.flows[self.way as usize] }
+        let (cuts, lapses) = self.since;
+        if orders.over || orders.cuts != cuts {
+            Flow::Close
+        } else if orders.lapses != lapses {
+            Flow::Lose
+        } else {
+            orders.flows[self.way as usize]
+        }
     }
 
     fn read(&mut self) -> Option<Vec<u8>> {
