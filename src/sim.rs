@@ -16,6 +16,7 @@
 mod befall;
 pub mod chance;
 pub mod clock;
+pub mod ensemble;
 pub mod happening;
 mod link;
 mod post;
@@ -108,6 +109,7 @@ enum Next {
     Fault,
     FaultOver(usize),
     Message,
+    Store,
     Alarm(usize, Alarm),
     Nothing,
 }
@@ -147,6 +149,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.end(fault, candidate);
             }
             Next::Message => self.arrive(),
+            Next::Store => {
+                self.store.turn(self.now);
+                self.collect();
+            }
             Next::Alarm(node, alarm) => self.ring(node, alarm),
             Next::Nothing => return false,
         }
@@ -185,6 +191,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             consider(*at, Next::FaultOver(index));
         }
         consider(self.post.next(), Next::Message);
+        consider(self.store.next(), Next::Store);
         for (number, node) in self.nodes.iter().enumerate() {
             for (alarm, at) in Alarm::ALL.into_iter().zip(node.alarms) {
                 consider(at, Next::Alarm(number, alarm));
@@ -275,7 +282,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         if node.process.is_some() {
             return;
         }
-        let Candidate { timing, stays, asks_every, .. } = self.setup.candidates[number];
+        let candidate = &self.setup.candidates[number];
+        let Candidate { timing, stays, asks_every, .. } = *candidate;
         node.starts += 1;
         node.returns = false;
         let name = char::from(b'a' + u8::try_from(number).expect("a world has few candidates"));
@@ -284,7 +292,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let damped = node.damping(now, timing.retry_period()).min(timing.lease_duration());
         let from = now + damped;
         let jitter = Jitter::new(node.link.chance.draw());
-        let machine = self.store.machine(identity.clone(), timing, jitter, from);
+        let machine = self.store.machine(identity.clone(), candidate, jitter, from);
         let process = Process::new(number, identity, machine, timing, stays);
         let scene = Scene { now: self.now, clocks: &self.clocks };
         self.observer.see(&scene, &Happening::Started(number, &process.identity, from));

@@ -16,6 +16,8 @@ const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(75);
 #[derive(Debug)]
 pub(super) struct Seen {
     snapshot: Option<Snapshot>,
+    /// The version of the newest record, also when that is gone.
+    number: u128,
     lapses_at: Instant,
     spread: Duration,
 }
@@ -40,7 +42,9 @@ impl Seen {
                 (now + patience, jitter.below(SPREAD_AFTER_LAPSE))
             }
         };
-        Self { snapshot, lapses_at, spread }
+        let known = before.map_or(0, |seen| seen.number);
+        let number = snapshot.as_ref().map_or(known, |snapshot| snapshot.version.number);
+        Self { snapshot, number, lapses_at, spread }
     }
 
     /// Whether `new` says what we knew: a stranger's edit of other metadata moves the version and nothing else.
@@ -52,6 +56,11 @@ impl Seen {
     /// The record, unless it is gone.
     pub(super) fn snapshot(&self) -> Option<&Snapshot> {
         self.snapshot.as_ref()
+    }
+
+    /// Whether a notice of this version tells nothing new.
+    pub(super) fn knows(&self, version: u128) -> bool {
+        version <= self.number
     }
 
     /// Who holds the election at `now`.

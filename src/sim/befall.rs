@@ -17,6 +17,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let hit = match fault.what {
             What::Candidate(Whom::Candidate(candidate), _) => Some(candidate),
             What::Candidate(Whom::Leader, _) => Some(self.leader().unwrap_or(0)),
+            What::Server(which, mishap) => Some(self.store.strike(self.now, which, self.leader(), mishap)),
             What::Store(_) | What::Stranger(_) => None,
         };
         self.tell_fault(&fault, hit, true);
@@ -33,11 +34,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             (What::Stranger(Deed::Rumour), _) => self.tell_rumour(),
             (What::Stranger(deed), _) => {
                 let before = self.store.changes();
-                self.store.meddle(deed);
+                self.store.meddle(self.now, deed);
+                self.collect();
                 if self.store.changes() != before {
                     self.changed();
                 }
             }
+            (What::Server(..), _) => self.collect(),
             (What::Candidate(..), None) => {}
         }
     }
@@ -48,7 +51,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         match (fault.what, candidate) {
             (What::Candidate(_, harm), Some(candidate)) => self.heal(number, candidate, harm),
             (What::Store(_), _) => self.outages.retain(|(other, _)| *other != number),
-            (What::Stranger(_) | What::Candidate(..), _) => {}
+            (What::Server(_, mishap), Some(struck)) => {
+                self.store.mend(self.now, struck, mishap);
+                self.collect();
+            }
+            (What::Stranger(_) | What::Candidate(..) | What::Server(..), _) => {}
         }
         self.tell_fault(&fault, candidate, false);
     }

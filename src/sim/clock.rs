@@ -39,7 +39,7 @@ impl fmt::Debug for Moment {
 }
 
 /// How fast a clock runs, in parts per 2²⁰ (nearly a million) of true time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub struct Rate(u32);
 
 impl Rate {
@@ -52,6 +52,11 @@ impl Rate {
         let off = (i64::from(parts_per_million) << Self::BITS) / 1_000_000;
         let rate = (i64::from(Self::TRUE.0) + off).max(1);
         Self(u32::try_from(rate).expect("a clock less than 4000 times too fast"))
+    }
+
+    /// The true time in which a clock of this rate counts `shown`.
+    pub fn takes(self, shown: Duration) -> Duration {
+        Duration::from_nanos(self.needed(nanos(shown)))
     }
 
     /// By how many parts per million it is off.

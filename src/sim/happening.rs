@@ -63,6 +63,8 @@ pub enum Happening<'a, E: Election> {
     Asks(usize, &'a E::Request, Instant),
     /// The record is replaced: this one is in it now, or nobody, and whoever sees that has to wait so long for him.
     Holder(Option<&'a Identity>, Duration),
+    /// Just before that, where it is known why whoever held the election does no more.
+    Goes(Departure),
     /// The store has done what was asked, and replies; the caller may be gone, or may never hear it.
     Performed(usize, &'a E::Request, &'a E::Event),
     /// A machine hears the reply to what it asked, at an instant on its own clock.
@@ -75,6 +77,15 @@ pub enum Happening<'a, E: Election> {
     Claims(usize, Option<Claim>),
     /// An application is answered, as of an instant on the clock that it shares with its candidate.
     Answered(usize, &'a Answer, Instant),
+}
+
+/// Why whoever held the election does no more.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Departure {
+    /// He gave it up.
+    GivenUp,
+    /// A stranger deleted what was his.
+    Deleted,
 }
 
 /// How a process ended.

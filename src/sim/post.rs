@@ -3,11 +3,11 @@
 //! Pure. Start with [`World::send`]; `link.rs` draws what becomes of each message.
 
 use super::clock::Moment;
-use super::happening::{Happening, Observer, Scene};
+use super::happening::{Departure, Happening, Observer, Scene};
 use super::link::Fate;
-use super::process::Input;
+use super::process::{Input, Process};
 use super::setup::Outage;
-use super::store::Store;
+use super::store::{Arrival, Effect, Store};
 use super::{Alarm, World};
 use crate::clock::Instant;
 use crate::election::{Election, Event, Outcome, Request, Verb};
@@ -34,9 +34,20 @@ pub(super) struct Post<E: Election> {
 
 #[derive(Debug)]
 enum Message<E: Election> {
-    Request { from: usize, call: u64, request: E::Request, is_answered: bool, is_late: bool },
+    Request(Sent<E>),
     Reply { to: usize, call: u64, event: Option<E::Event> },
-    News { to: usize, starts: u32, event: E::Event, is_late: bool },
+    News { to: usize, starts: u32, connection: u64, event: E::Event, is_late: bool },
+}
+
+/// A request on its way.
+#[derive(Debug)]
+struct Sent<E: Election> {
+    from: usize,
+    call: u64,
+    connection: u64,
+    request: E::Request,
+    is_answered: bool,
+    is_late: bool,
 }
 
 impl<E: Election> Default for Post<E> {
@@ -71,8 +82,9 @@ impl<E: Election> Post<E> {
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// Sends a request that was asked for at `now` on the clock of `from`.
     pub(super) fn send(&mut self, from: usize, request: <S::Election as Election>::Request, now: Instant) {
-        let timeout = self.setup.candidates[from].timing.call_timeout();
+        let connection = self.store.sets_out(from, &request);
         let node = &mut self.nodes[from];
+        let timeout = node.process.as_ref().map_or(Duration::ZERO, Process::call_timeout);
         node.calls += 1;
         let call = node.calls;
         let Fate { arrives: [first, again], breaks, is_harmed } = node.link.request(timeout);
@@ -86,13 +98,14 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         // Who sends it twice passes on the second reply.
         let is_late = is_harmed;
         if let Some(again) = again {
-            let message =
-                Message::Request { from, call, request: request.clone(), is_answered: breaks.is_none(), is_late };
-            self.post.put(self.now + again, message);
+            let (request, is_answered) = (request.clone(), breaks.is_none());
+            let sent = Sent { from, call, connection, request, is_answered, is_late };
+            self.post.put(self.now + again, Message::Request(sent));
         }
         if let Some(first) = first {
             let is_answered = breaks.is_none() && again.is_none();
-            self.post.put(self.now + first, Message::Request { from, call, request, is_answered, is_late });
+            let sent = Sent { from, call, connection, request, is_answered, is_late };
+            self.post.put(self.now + first, Message::Request(sent));
         }
         self.set(from, Alarm::CallOver, now + timeout);
     }
@@ -101,20 +114,19 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     pub(super) fn arrive(&mut self) {
         let Some(message) = self.post.take() else { return };
         match message {
-            Message::Request { from, call, request, is_answered, is_late } => {
-                self.arrived(from, call, request, is_answered, is_late);
-            }
+            Message::Request(sent) => self.arrived(sent),
             Message::Reply { to, call, event } => {
                 let node = &mut self.nodes[to];
                 if node.call.is_some_and(|waiting| waiting.number == call) {
                     if event.is_some() {
+                        self.store.heard(to, call);
                         self.reached(to);
                     }
                     self.deliver(to, Input::Reply { call, event });
                 }
             }
-            Message::News { to, starts, event, is_late } => {
-                if self.nodes[to].starts == starts {
+            Message::News { to, starts, connection, event, is_late } => {
+                if self.nodes[to].starts == starts && self.store.is_connected(to, connection) {
                     if is_late {
                         self.deafened(to);
                     }
@@ -124,78 +136,88 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    fn arrived(
-        &mut self,
-        from: usize,
-        call: u64,
-        request: <S::Election as Election>::Request,
-        is_answered: bool,
-        is_late: bool,
-    ) {
-        let Some((fault, outage)) = self.outages.last().copied() else {
-            let event = self.perform(from, call, &request, is_late);
-            return self.reply(from, call, event, is_answered);
-        };
-        self.harmed(from, call);
+    fn arrived(&mut self, sent: Sent<S::Election>) {
+        let Some((fault, outage)) = self.outages.last().copied() else { return self.perform(&sent) };
+        self.harmed(sent.from, sent.call);
         match outage {
             Outage::Refuses => {
-                let latency = self.nodes[from].link.latency();
-                self.post.put(self.now + latency, Message::Reply { to: from, call, event: None });
+                let latency = self.nodes[sent.from].link.latency();
+                self.post.put(self.now + latency, Message::Reply { to: sent.from, call: sent.call, event: None });
             }
             Outage::Hangs => {
                 let over = self.ends.iter().find(|(_, ending, _)| *ending == fault).map_or(self.now, |end| end.0);
                 let at = over + self.chance.lasting(Duration::ZERO, self.setup.latency.1);
-                self.post.put(
-                    at.max(self.now + Duration::from_nanos(1)),
-                    Message::Request { from, call, request, is_answered, is_late: true },
-                );
+                let soonest = self.now + Duration::from_nanos(1);
+                self.post.put(at.max(soonest), Message::Request(Sent { is_late: true, ..sent }));
             }
             Outage::Dies => {
                 if self.chance.in_thousand(500) {
-                    self.perform(from, call, &request, true);
+                    self.perform(&Sent { is_late: true, is_answered: false, ..sent });
                 }
             }
-            Outage::Slow(_) if is_late => {
-                let event = self.perform(from, call, &request, true);
-                self.reply(from, call, event, is_answered);
-            }
+            Outage::Slow(_) if sent.is_late => self.perform(&sent),
             Outage::Slow(longest) => {
                 let at = self.now + self.chance.of_any_size(longest);
-                self.post.put(at, Message::Request { from, call, request, is_answered, is_late: true });
+                self.post.put(at, Message::Request(Sent { is_late: true, ..sent }));
             }
             Outage::Stale | Outage::Idle | Outage::Restored(_) => {
-                let is_read = request.verb() == Verb::Read;
+                let is_read = sent.request.verb() == Verb::Read;
                 let feigns = is_read == (outage == Outage::Stale) && self.chance.in_thousand(500);
                 let ago = if outage == Outage::Idle { 0 } else { self.chance.index(6) };
-                let event =
-                    if feigns { self.store.feign(&request, ago) } else { self.perform(from, call, &request, true) };
-                self.reply(from, call, event, is_answered);
+                if feigns {
+                    let event = self.store.feign(&sent.request, ago);
+                    self.reply(sent.from, sent.call, event, sent.is_answered);
+                } else {
+                    self.perform(&Sent { is_late: true, ..sent });
+                }
             }
         }
     }
 
-    /// The store does what `request` says.
-    fn perform(
-        &mut self,
-        from: usize,
-        call: u64,
-        request: &<S::Election as Election>::Request,
-        is_late: bool,
-    ) -> <S::Election as Election>::Event {
+    /// The store does what was asked, and replies now or later.
+    fn perform(&mut self, sent: &Sent<S::Election>) {
+        let Sent { from, call, connection, .. } = *sent;
         let before = self.store.changes();
-        let event = self.store.perform(request);
+        // Nobody waits for a call of that number.
+        let answered = if sent.is_answered { call } else { u64::MAX };
+        let event = self.store.perform(Arrival { now: self.now, from, call: answered, connection }, &sent.request);
         let has_changed = self.store.changes() != before;
         if has_changed {
             self.changed();
         }
-        let scene = Scene { now: self.now, clocks: &self.clocks };
-        self.observer.see(&scene, &Happening::Performed(from, request, &event));
-        let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
-        if has_changed && (is_late || !waits) {
-            // Others have to wait for a change that nobody made use of.
-            self.felt(None);
+        if let Some(event) = event {
+            let scene = Scene { now: self.now, clocks: &self.clocks };
+            self.observer.see(&scene, &Happening::Performed(from, &sent.request, &event));
+            let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
+            if has_changed && (sent.is_late || !waits) {
+                // Others have to wait for a change that nobody made use of.
+                self.felt(None);
+            }
+            self.reply(from, call, event, sent.is_answered);
         }
-        event
+        self.collect();
+    }
+
+    /// Does what the store has come to.
+    pub(super) fn collect(&mut self) {
+        for effect in self.store.take_effects() {
+            match effect {
+                Effect::Reply { to, call, event } => self.reply(to, call, event, true),
+                Effect::News { to, connection, event } => self.tell(to, connection, event),
+                Effect::Performed { from, request, event } => {
+                    let scene = Scene { now: self.now, clocks: &self.clocks };
+                    self.observer.see(&scene, &Happening::Performed(from, &request, &event));
+                }
+                Effect::Holder { holder, departure } => {
+                    let scene = Scene { now: self.now, clocks: &self.clocks };
+                    if let Some(departure) = departure {
+                        self.observer.see(&scene, &Happening::Goes(departure));
+                    }
+                    self.observer.see(&scene, &Happening::Holder(holder.as_ref(), Duration::ZERO));
+                }
+                Effect::Stirred => self.felt(None),
+            }
+        }
     }
 
     fn reply(&mut self, to: usize, call: u64, event: <S::Election as Election>::Event, is_answered: bool) {
@@ -218,6 +240,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     pub(super) fn changed(&mut self) {
         let (holder, protects) = self.store.holder();
         let scene = Scene { now: self.now, clocks: &self.clocks };
+        if holder.is_none() {
+            self.observer.see(&scene, &Happening::Goes(Departure::GivenUp));
+        }
         self.observer.see(&scene, &Happening::Holder(holder, protects));
         for to in 0..self.nodes.len() {
             self.tell_news(to, 0);
@@ -228,29 +253,31 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     pub(super) fn tell_news(&mut self, to: usize, ago: usize) {
         let node = &mut self.nodes[to];
         let Some(process) = &node.process else { return };
-        if !self.setup.store.tells_leaders && process.claim(self.clocks[to].read(self.now)).is_some() {
+        if !self.setup.tells_leaders && process.claim(self.clocks[to].read(self.now)).is_some() {
             return;
         }
-        let event = self.store.news(ago);
-        self.tell(to, event);
+        if let Some(event) = self.store.news(ago) {
+            self.tell(to, 0, event);
+        }
     }
 
-    fn tell(&mut self, to: usize, event: <S::Election as Election>::Event) {
+    fn tell(&mut self, to: usize, connection: u64, event: <S::Election as Election>::Event) {
         let node = &mut self.nodes[to];
         if let Some(at) = node.link.news(self.now) {
             let (starts, is_late) = (node.starts, at > self.now + self.setup.latency.1);
             if is_late {
                 self.deafened(to);
             }
-            self.post.put(at, Message::News { to, starts, event, is_late });
+            self.post.put(at, Message::News { to, starts, connection, event, is_late });
         }
     }
 
     /// Tells everybody that the record may be gone.
     pub(super) fn tell_rumour(&mut self) {
         for to in 0..self.nodes.len() {
-            let event = self.store.rumour();
-            self.tell(to, event);
+            if let Some(event) = self.store.rumour() {
+                self.tell(to, 0, event);
+            }
         }
     }
 

@@ -9,6 +9,7 @@ use crate::clock::Instant;
 use crate::election::timing::Timing;
 use crate::election::{Election, Event, Reason, Transition, Withdrawal};
 use crate::identity::Identity;
+use std::time::Duration;
 
 /// A running process.
 #[derive(Debug)]
@@ -18,7 +19,6 @@ pub(super) struct Process<E: Election> {
     machine: E,
     publisher: Publisher,
     reader: Reader,
-    timing: Timing,
     stays: bool,
     is_calling: bool,
     errand: Errand,
@@ -90,7 +90,7 @@ impl<E: Election> Process<E> {
         let (publisher, reader) = publish(timing.answer_validity());
         let (is_calling, is_ending, told) = (false, false, None);
         let errand = Errand::None;
-        Self { number, identity, machine, publisher, reader, timing, stays, is_calling, errand, is_ending, told }
+        Self { number, identity, machine, publisher, reader, stays, is_calling, errand, is_ending, told }
     }
 
     /// Takes something in at `now` on its own clock.
@@ -144,6 +144,11 @@ impl<E: Election> Process<E> {
         };
         let machine = self.machine.poll_timeout().map(|(due, _)| due);
         machine.into_iter().chain(errand).min()
+    }
+
+    /// How long one call to the store may take, as things are now.
+    pub(super) fn call_timeout(&self) -> Duration {
+        self.machine.call_timeout()
     }
 
     /// The claim that it holds at `now`.
@@ -238,7 +243,7 @@ impl<E: Election> Process<E> {
         let Errand::Waiting(purpose, promised_until) = self.errand else { return };
         if promised_until <= now {
             let (reason, patience) = match purpose {
-                Purpose::Stop => (Reason::Shutdown, Some(now + self.timing.call_timeout() * 3)),
+                Purpose::Stop => (Reason::Shutdown, Some(now + self.machine.call_timeout() * 3)),
                 Purpose::Resign { .. } => (Reason::Unasked, None),
             };
             self.machine.release(reason, now);

@@ -15,6 +15,8 @@ pub struct Setup {
     pub candidates: Vec<Candidate>,
     /// The store.
     pub store: StoreKind,
+    /// Whether news of a change reach leaders too; a file's leader does without.
+    pub tells_leaders: bool,
     /// The least and the most that a message takes while nothing is wrong.
     pub latency: (Duration, Duration),
     /// What happens, by when it begins.
@@ -40,13 +42,37 @@ pub struct Candidate {
     pub asks_every: Duration,
 }
 
-/// What is particular to a store.
+/// Where the election is held.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum StoreKind {
+    /// In a record: a Lease, or a file.
+    Record(RecordKind),
+    /// In `ZooKeeper`.
+    Ensemble(EnsembleKind),
+}
+
+/// What is particular to an ensemble.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct EnsembleKind {
+    /// What its servers' clocks show at the beginning, and how fast each runs: one server for each.
+    pub shows: Duration,
+    /// How fast each server's clock runs.
+    pub rates: Vec<Rate>,
+    /// How fast they tick.
+    pub tick: Duration,
+    /// How fast candidates were told that they tick. Beyond what exclusion assumes where it is less than that.
+    pub told_tick: Duration,
+    /// How many ticks a server waits for another.
+    pub sync_limit: u32,
+    /// The least and the most that a message between servers takes.
+    pub latency: (Duration, Duration),
+}
+
+/// What is particular to a store of one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct StoreKind {
+pub struct RecordKind {
     /// It knows durations in whole seconds only, rounded up, as a Lease does.
     pub whole_seconds: bool,
-    /// News reach leaders too; a file's leader does without.
-    pub tells_leaders: bool,
     /// It replaces the record over the version that a write names, and no other. A store that does not is beyond
     /// what exclusion assumes.
     pub compares: bool,
@@ -70,6 +96,8 @@ pub enum What {
     Candidate(Whom, Harm),
     /// To the store.
     Store(Outage),
+    /// To a server of the ensemble.
+    Server(Which, Mishap),
     /// To the record, by somebody who is no candidate.
     Stranger(Deed),
 }
@@ -146,6 +174,28 @@ pub enum Outage {
     Restored(usize),
 }
 
+/// Which server of an ensemble.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Which {
+    /// The one of this number.
+    Server(usize),
+    /// Whoever leads the ensemble.
+    Leading,
+    /// The one that the leading candidate is connected to.
+    OfLeader,
+}
+
+/// What can happen to a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mishap {
+    /// It is cut off from the other servers, and not from candidates.
+    Cut,
+    /// It stands still.
+    Still,
+    /// It dies, and comes back after the fault.
+    Down,
+}
+
 /// What a stranger can do to the record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Deed {
@@ -171,7 +221,7 @@ impl Fault {
     pub const fn hits_one_of(&self, candidates: usize) -> bool {
         match self.what {
             What::Candidate(Whom::Candidate(candidate), _) => candidate < candidates,
-            What::Candidate(Whom::Leader, _) | What::Store(_) | What::Stranger(_) => candidates > 0,
+            What::Candidate(Whom::Leader, _) | What::Store(_) | What::Server(..) | What::Stranger(_) => candidates > 0,
         }
     }
 }

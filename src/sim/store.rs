@@ -3,12 +3,14 @@
 //! Pure. Requests are done in the one order in which they arrive: that is what a store that agrees is. How it can be away,
 //! slow or behind is the world's to say.
 
-use super::setup::{Deed, StoreKind};
+use super::clock::Moment;
+use super::happening::Departure;
+use super::setup::{Candidate, Deed, Mishap, RecordKind, Which};
 use crate::clock::Instant;
-use crate::election::Election;
 use crate::election::lease::Lease;
 use crate::election::record::{LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version, Write};
-use crate::election::timing::{Jitter, Timing};
+use crate::election::timing::Jitter;
+use crate::election::{Election, Event as _};
 use crate::identity::Identity;
 use std::collections::VecDeque;
 use std::fmt;
@@ -20,38 +22,134 @@ pub trait Store: fmt::Debug {
     type Election: Election<Request: Clone>;
 
     /// The machine of one candidate.
-    fn machine(&self, identity: Identity, timing: Timing, jitter: Jitter, from: Instant) -> Self::Election;
+    fn machine(&self, identity: Identity, candidate: &Candidate, jitter: Jitter, from: Instant) -> Self::Election;
 
-    /// Does what `request` says, and replies.
-    fn perform(&mut self, request: &<Self::Election as Election>::Request) -> <Self::Election as Election>::Event;
+    /// A candidate sends a request: the number of the connection that it goes over.
+    fn sets_out(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
+        0
+    }
+
+    /// Does what `request` says, and replies, unless the reply comes later as an [`Effect`].
+    fn perform(&mut self, arrival: Arrival, request: &Request<Self>) -> Option<Event<Self>>;
+
+    /// The reply to this call has come in.
+    fn heard(&mut self, _from: usize, _call: u64) {}
+
+    /// Whether news of this connection still reach its candidate.
+    fn is_connected(&self, _to: usize, _connection: u64) -> bool {
+        true
+    }
+
+    /// When something happens in it by itself.
+    fn next(&self) -> Moment {
+        Moment::NEVER
+    }
+
+    /// Lets the next of that happen.
+    fn turn(&mut self, _now: Moment) {}
+
+    /// What has come of all that since the last call.
+    fn take_effects(&mut self) -> Vec<Effect<Self::Election>> {
+        Vec::new()
+    }
+
+    /// One of its servers is struck, and which one; `leader` is the candidate that leads.
+    fn strike(&mut self, _now: Moment, _which: Which, _leader: Option<usize>, _mishap: Mishap) -> usize {
+        0
+    }
+
+    /// That is over.
+    fn mend(&mut self, _now: Moment, _struck: usize, _mishap: Mishap) {}
 
     /// The reply of a store that does not do what it is asked: from so many changes ago.
-    fn feign(&self, request: &<Self::Election as Election>::Request, ago: usize)
-    -> <Self::Election as Election>::Event;
+    fn feign(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
+        Event::<Self>::UNKNOWN
+    }
 
     /// What watchers are told of the record as it was so many changes ago.
-    fn news(&self, ago: usize) -> <Self::Election as Election>::Event;
+    fn news(&self, _ago: usize) -> Option<Event<Self>> {
+        None
+    }
 
     /// What watchers are told when nobody knows whether the record is still there.
-    fn rumour(&self) -> <Self::Election as Election>::Event;
+    fn rumour(&self) -> Option<Event<Self>> {
+        None
+    }
 
     /// Does what a stranger does.
-    fn meddle(&mut self, deed: Deed);
+    fn meddle(&mut self, now: Moment, deed: Deed);
 
     /// Is as it was so many changes ago, numbers too.
-    fn restore(&mut self, ago: usize);
+    fn restore(&mut self, _ago: usize) {}
 
-    /// Counts the changes that watchers are told of.
+    /// Counts the changes that all watchers are told of.
     fn changes(&self) -> u64;
 
     /// Who holds the election, and how long whoever sees that has to wait for him.
     fn holder(&self) -> (Option<&Identity>, Duration);
 }
 
+type Request<S> = <<S as Store>::Election as Election>::Request;
+type Event<S> = <<S as Store>::Election as Election>::Event;
+
+/// A request that comes in.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// When.
+    pub now: Moment,
+    /// Whose it is.
+    pub from: usize,
+    /// The number of the call.
+    pub call: u64,
+    /// The number of the connection.
+    pub connection: u64,
+}
+
+/// What a store does some time after it was asked, or unasked.
+#[derive(Debug)]
+pub enum Effect<E: Election> {
+    /// It replies to a call.
+    Reply {
+        /// Whose it is.
+        to: usize,
+        /// Its number.
+        call: u64,
+        /// The reply.
+        event: E::Event,
+    },
+    /// It tells news.
+    News {
+        /// Whom.
+        to: usize,
+        /// Over which connection.
+        connection: u64,
+        /// What.
+        event: E::Event,
+    },
+    /// It has done what was asked, and nothing can undo that.
+    Performed {
+        /// By whom.
+        from: usize,
+        /// What.
+        request: E::Request,
+        /// The reply, which may never be sent.
+        event: E::Event,
+    },
+    /// Another holds the election.
+    Holder {
+        /// Who.
+        holder: Option<Identity>,
+        /// Why the one before does no more, where that was no time-out.
+        departure: Option<Departure>,
+    },
+    /// Candidates may feel what happened in it.
+    Stirred,
+}
+
 /// One record, replaced only over the version that a write names.
 #[derive(Debug)]
 pub struct RecordStore {
-    kind: StoreKind,
+    kind: RecordKind,
     record: Option<Snapshot>,
     /// The record after each of the last changes, newest last.
     past: VecDeque<(Option<Snapshot>, u128)>,
@@ -64,7 +162,7 @@ impl RecordStore {
     const MEMORY: usize = 16;
 
     /// A store without a record.
-    pub fn new(kind: StoreKind) -> Self {
+    pub fn new(kind: RecordKind) -> Self {
         let past = VecDeque::from([(None, 0)]);
         Self { kind, record: None, past, number: 0, changes: 0 }
     }
@@ -109,15 +207,15 @@ impl RecordStore {
 impl Store for RecordStore {
     type Election = Lease;
 
-    fn machine(&self, identity: Identity, timing: Timing, jitter: Jitter, from: Instant) -> Lease {
-        Lease::new(identity, timing, jitter, from)
+    fn machine(&self, identity: Identity, candidate: &Candidate, jitter: Jitter, from: Instant) -> Lease {
+        Lease::new(identity, candidate.timing, jitter, from)
     }
 
-    fn perform(&mut self, request: &LeaseRequest) -> LeaseEvent {
-        match request {
+    fn perform(&mut self, _: Arrival, request: &LeaseRequest) -> Option<LeaseEvent> {
+        Some(match request {
             LeaseRequest::Read => LeaseEvent::Read(self.record.clone()),
             LeaseRequest::Write(write) => self.replace(write),
-        }
+        })
     }
 
     fn feign(&self, request: &LeaseRequest, ago: usize) -> LeaseEvent {
@@ -131,15 +229,15 @@ impl Store for RecordStore {
         }
     }
 
-    fn news(&self, ago: usize) -> LeaseEvent {
-        LeaseEvent::Noticed(self.was(ago).0.clone())
+    fn news(&self, ago: usize) -> Option<LeaseEvent> {
+        Some(LeaseEvent::Noticed(self.was(ago).0.clone()))
     }
 
-    fn rumour(&self) -> LeaseEvent {
-        LeaseEvent::Noticed(None)
+    fn rumour(&self) -> Option<LeaseEvent> {
+        Some(LeaseEvent::Noticed(None))
     }
 
-    fn meddle(&mut self, deed: Deed) {
+    fn meddle(&mut self, _: Moment, deed: Deed) {
         let Some(mut snapshot) = self.record.clone() else { return };
         self.number += 1;
         snapshot.version.number = self.number;

@@ -6,8 +6,12 @@
 
 use super::chance::{Chance, nanos};
 use super::clock::{Moment, Rate};
-use super::setup::{Candidate, Deed, Fault, Harm, Outage, Setup, StoreKind, Trouble, What, Whom};
+use super::setup::{
+    Candidate, Deed, EnsembleKind, Fault, Harm, Mishap, Outage, RecordKind, Setup, StoreKind, Trouble, What, Which,
+    Whom,
+};
 use crate::election::timing::{Drift, Durations, Timing};
+use crate::election::zookeeper::timing::SessionTiming;
 use std::time::Duration;
 
 /// What may happen in a world.
@@ -19,13 +23,30 @@ pub enum Climate {
     Strangers,
 }
 
+/// Where the election is held.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Held {
+    /// In one record, as a Lease and a file have it.
+    InRecord,
+    /// In an ensemble of `ZooKeeper` servers.
+    InEnsemble,
+}
+
 /// The world of `seed`.
-pub fn draw(seed: u64, climate: Climate) -> Setup {
+pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
     let mut chance = Chance::new(seed);
     let drift = chance.pick(&[20_000, 100_000, 100_000, 300_000]);
     let scale = Duration::from_millis(chance.pick(&[1_000, 1_500, 3_000, 15_000, 15_000, 60_000]));
-    let common = timing(&mut chance, scale, drift);
-    let mixed = chance.in_thousand(150);
+    let mut latency = Duration::from_micros(chance.pick(&[100, 1_000, 10_000]));
+    let (common, store) = match held {
+        Held::InRecord => (timing(&mut chance, scale, drift), record(&mut chance)),
+        Held::InEnsemble => {
+            latency = latency.min(scale / 400);
+            let (timing, kind) = ensemble(&mut chance, scale, drift, latency);
+            (timing, StoreKind::Ensemble(kind))
+        }
+    };
+    let mixed = held == Held::InRecord && chance.in_thousand(150);
     let stays = chance.in_thousand(400);
     let number = chance.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
     let candidates: Vec<_> = (0..number)
@@ -35,16 +56,15 @@ pub fn draw(seed: u64, climate: Climate) -> Setup {
             candidate(&mut chance, timing, drift, stays)
         })
         .collect();
-    let latency = Duration::from_micros(chance.pick(&[100, 1_000, 10_000]));
-    let store =
-        StoreKind { whole_seconds: chance.in_thousand(500), tells_leaders: chance.in_thousand(700), compares: true };
+    let tells_leaders = held == Held::InEnsemble || chance.in_thousand(700);
     let mut faults = Vec::new();
+    let scale = scale.max(common.lease_duration());
     let mut end = Moment::START + scale;
     for _ in 0..chance.between(1, 3) {
-        end = storm(&mut chance, &mut faults, end, Bounds { scale, latency, candidates: number, drift, climate });
+        end = storm(&mut chance, &mut faults, end, Bounds { scale, latency, candidates: number, drift, held, climate });
     }
     faults.sort_by_key(|fault| fault.at);
-    Setup { seed: chance.draw(), candidates, store, latency: (latency / 10, latency), faults, end }
+    Setup { seed: chance.draw(), candidates, store, tells_leaders, latency: (latency / 10, latency), faults, end }
 }
 
 /// Durations around a lease of `lease` that are accepted under `drift`, often only just.
@@ -60,6 +80,37 @@ fn timing(chance: &mut Chance, lease: Duration, drift: u32) -> Timing {
     let short = Duration::from_millis(20);
     durations.answer_validity = chance.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
     Timing::new(durations, drift).unwrap_or_else(|_| Timing::new(usual, drift).expect("what is suggested passes"))
+}
+
+fn record(chance: &mut Chance) -> StoreKind {
+    StoreKind::Record(RecordKind { whole_seconds: chance.in_thousand(500), compares: true })
+}
+
+/// Servers, and durations around a session of `scale` that they let anybody lead with.
+fn ensemble(chance: &mut Chance, scale: Duration, drift: u32, latency: Duration) -> (Timing, EnsembleKind) {
+    let allowed = Drift::parts_per_million(drift).expect("less than the whole");
+    let tick = scale / chance.pick(&[5, 8, 8, 12]);
+    let told_tick = tick * chance.pick(&[1, 1, 1, 2]);
+    let drawn = timing(chance, scale, drift);
+    let timing = if SessionTiming::new(drawn, told_tick).is_ok() {
+        drawn
+    } else {
+        Timing::new(SessionTiming::suggestion(scale, allowed, told_tick), allowed).expect("what is suggested passes")
+    };
+    let rates = (0..chance.pick(&[1, 3, 3, 3, 5])).map(|_| rate(chance, drift)).collect();
+    // No shorter than they can grant.
+    let tick = tick.max(timing.lease_duration() / 20);
+    let shows = chance.lasting(Duration::ZERO, Duration::from_hours(1_000));
+    let sync_limit = chance.pick(&[2, 5, 5, 10]);
+    let kind = EnsembleKind {
+        shows,
+        rates,
+        tick,
+        told_tick: told_tick.max(tick),
+        sync_limit,
+        latency: (latency / 10, latency),
+    };
+    (timing, kind)
 }
 
 /// The longest renew deadline, to the millisecond, that is accepted with `lease_duration`.
@@ -109,12 +160,13 @@ struct Bounds {
     latency: Duration,
     candidates: usize,
     drift: u32,
+    held: Held,
     climate: Climate,
 }
 
 /// Some hours of bad weather and the calm after them; returns when that is over.
 fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: Bounds) -> Moment {
-    let Bounds { scale, latency, candidates, drift, climate } = bounds;
+    let Bounds { scale, latency, candidates, drift, held, climate } = bounds;
     let length = chance.of_any_size(scale * 5);
     let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
     let (mut over, mut at) = (begins + length, begins);
@@ -130,8 +182,10 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
             0 | 1 => {
                 let whom =
                     if chance.in_thousand(500) { Whom::Leader } else { Whom::Candidate(chance.index(candidates)) };
-                What::Candidate(whom, harm(chance, scale, drift))
+                What::Candidate(whom, suited(harm(chance, scale, drift), held))
             }
+            3 if held == Held::InEnsemble && climate == Climate::Strangers => What::Stranger(Deed::Delete),
+            _ if held == Held::InEnsemble => mishap(chance),
             2 => What::Store(outage(chance, scale)),
             _ => What::Stranger(deed(chance, scale, climate)),
         };
@@ -148,7 +202,9 @@ fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {
         What::Stranger(_) | What::Candidate(_, Harm::Bend(_)) => Duration::ZERO,
         // One in ten does not come back.
         What::Candidate(_, Harm::Kill | Harm::Stop) if chance.in_thousand(100) => Duration::ZERO,
-        What::Candidate(..) | What::Store(_) => chance.of_any_size(scale * 2).max(Duration::from_micros(1)),
+        What::Candidate(..) | What::Store(_) | What::Server(..) => {
+            chance.of_any_size(scale * 2).max(Duration::from_micros(1))
+        }
     }
 }
 
@@ -184,6 +240,21 @@ fn outage(chance: &mut Chance, scale: Duration) -> Outage {
         4 => Outage::Stale,
         _ => Outage::Idle,
     }
+}
+
+/// Of what troubles messages, what a connection to an ensemble can show: its news come in order with its replies.
+fn suited(harm: Harm, held: Held) -> Harm {
+    match (harm, held) {
+        (Harm::Deaf | Harm::Lag(_), Held::InEnsemble) => Harm::Pause,
+        (Harm::Link(trouble), Held::InEnsemble) => Harm::Link(Trouble { twice: 0, ..trouble }),
+        (harm, Held::InRecord | Held::InEnsemble) => harm,
+    }
+}
+
+fn mishap(chance: &mut Chance) -> What {
+    let number = chance.index(5);
+    let which = chance.pick(&[Which::OfLeader, Which::OfLeader, Which::Leading, Which::Leading, Which::Server(number)]);
+    What::Server(which, chance.pick(&[Mishap::Cut, Mishap::Cut, Mishap::Still, Mishap::Down]))
 }
 
 fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> Deed {

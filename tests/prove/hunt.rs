@@ -2,13 +2,13 @@
 
 use crate::judge::{Census, Judge, Violation};
 use crate::shrink::shrink;
-use crate::story::Story;
-use baton::election::lease::Lease;
+use crate::story::{Spelled, Story};
 use baton::sim::World;
 use baton::sim::clock::Moment;
-use baton::sim::setup::Setup;
-use baton::sim::store::RecordStore;
-use baton::sim::storm::{Climate, draw};
+use baton::sim::ensemble::Ensemble;
+use baton::sim::setup::{Setup, StoreKind};
+use baton::sim::store::{RecordStore, Store};
+use baton::sim::storm::{Climate, Held, draw};
 use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -34,9 +34,10 @@ pub(crate) struct Judged {
     pub(crate) lasted: Duration,
 }
 
-/// The world of `seed`: strangers meddle in one of four.
+/// The world of `seed`: every third has an ensemble, and in one of four strangers meddle.
 pub(crate) fn world_of(seed: u64) -> Setup {
-    draw(seed, if seed % 4 == 3 { Climate::Strangers } else { Climate::Assumed })
+    let held = if seed % 3 == 2 { Held::InEnsemble } else { Held::InRecord };
+    draw(seed, held, if seed % 4 == 3 { Climate::Strangers } else { Climate::Assumed })
 }
 
 /// Hunts from the seed `from` on, on as many threads as there are processors. Which seeds fail does not depend on that.
@@ -81,8 +82,17 @@ pub(crate) fn replay(seed: u64) -> ExitCode {
 
 /// Lets the world of `setup` happen before a judge.
 pub(crate) fn judge(setup: Setup) -> Judged {
-    let judge = Judge::<Lease>::new(&setup);
-    let store = RecordStore::new(setup.store);
+    match setup.store.clone() {
+        StoreKind::Record(kind) => judge_over(setup, RecordStore::new(kind)),
+        StoreKind::Ensemble(kind) => {
+            let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
+            judge_over(setup, store)
+        }
+    }
+}
+
+fn judge_over<S: Store>(setup: Setup, store: S) -> Judged {
+    let judge = Judge::<S::Election>::new(&setup);
     let mut world = World::new(setup, store, judge);
     let mut steps = 0;
     while world.observer().verdict().is_none() && world.step() {
@@ -121,8 +131,17 @@ fn tell(seed: u64, lines: usize) -> bool {
 }
 
 fn story_of(setup: Setup) -> String {
-    let observers = (Judge::<Lease>::new(&setup), Story::new(&setup));
-    let store = RecordStore::new(setup.store);
+    match setup.store.clone() {
+        StoreKind::Record(kind) => story_over(setup, RecordStore::new(kind)),
+        StoreKind::Ensemble(kind) => {
+            let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
+            story_over(setup, store)
+        }
+    }
+}
+
+fn story_over<S: Store<Election: Spelled>>(setup: Setup, store: S) -> String {
+    let observers = (Judge::<S::Election>::new(&setup), Story::new(&setup));
     let mut world = World::new(setup, store, observers);
     while world.observer().0.verdict().is_none() && world.step() {}
     world.observer().1.text().to_owned()

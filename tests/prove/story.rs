@@ -6,13 +6,15 @@ use crate::judge::exclusion::name;
 use crate::spell;
 use baton::claim::Told;
 use baton::clock::Instant;
-use baton::election::Withdrawal;
 use baton::election::lease::Lease;
-use baton::election::record::{LeaseEvent, Snapshot};
+use baton::election::record::{LeaseEvent, LeaseRequest, Snapshot};
+use baton::election::zookeeper::ZooKeeper;
+use baton::election::zookeeper::words::{ZooKeeperEvent, ZooKeeperRequest};
+use baton::election::{Election, Withdrawal};
 use baton::identity::Identity;
 use baton::sim::clock::Moment;
 use baton::sim::happening::{Happening, Observer, Scene};
-use baton::sim::setup::{Candidate, Deed, Fault, Harm, Outage, Setup, Trouble, What};
+use baton::sim::setup::{Candidate, Deed, Fault, Harm, Mishap, Outage, Setup, Trouble, What};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -63,12 +65,40 @@ impl Story {
     }
 }
 
-impl Observer<Lease> for Story {
-    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, Lease>) {
+/// A machine whose requests and events can be told.
+pub(crate) trait Spelled: Election {
+    /// What it asks.
+    fn request(request: &Self::Request) -> String;
+    /// What it hears.
+    fn event(event: &Self::Event) -> String;
+}
+
+impl Spelled for Lease {
+    fn request(request: &LeaseRequest) -> String {
+        spell::lease_request(request)
+    }
+
+    fn event(event: &LeaseEvent) -> String {
+        spell_event(event)
+    }
+}
+
+impl Spelled for ZooKeeper {
+    fn request(request: &ZooKeeperRequest) -> String {
+        format!("{request:?}")
+    }
+
+    fn event(event: &ZooKeeperEvent) -> String {
+        format!("{event:?}")
+    }
+}
+
+impl<E: Spelled> Observer<E> for Story {
+    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
         match happening {
             Happening::Begins(fault, hit) => self.stimulus(scene, &spell_fault(fault, *hit, true)),
             Happening::Ends(fault, hit) => self.stimulus(scene, &spell_fault(fault, *hit, false)),
-            Happening::Felt(_) | Happening::Deafened(_) | Happening::Holder(..) => {}
+            Happening::Felt(_) | Happening::Deafened(_) | Happening::Goes(_) | Happening::Holder(..) => {}
             Happening::Started(number, identity, from) => {
                 let line =
                     format!("{} starts as {identity}, to campaign from {}", name(*number), spell::instant(*from));
@@ -83,19 +113,15 @@ impl Observer<Lease> for Story {
             }
             Happening::Campaigns(number) => self.stimulus(scene, &format!("{} campaign", name(*number))),
             Happening::Asks(number, request, _) => {
-                self.answer(*number, &format!("> {}", spell::lease_request(request)));
+                self.answer(*number, &format!("> {}", E::request(request)));
             }
             Happening::Performed(number, request, reply) => {
-                let line = format!(
-                    "the store does for {}: {}: {}",
-                    name(*number),
-                    spell::lease_request(request),
-                    spell_event(reply)
-                );
+                let line =
+                    format!("the store does for {}: {}: {}", name(*number), E::request(request), E::event(reply));
                 self.stimulus(scene, &line);
             }
             Happening::Hears(number, event, now) | Happening::Notices(number, event, now) => {
-                self.heard(scene, *number, &spell_event(event), *now);
+                self.heard(scene, *number, &E::event(event), *now);
             }
             Happening::Tells(number, transition) => self.answer(*number, &spell::transition(transition)),
             Happening::Claims(number, None) => self.answer(*number, "claims nothing"),
@@ -145,6 +171,7 @@ fn spell_fault(fault: &Fault, hit: Option<usize>, begins: bool) -> String {
     let what = match fault.what {
         What::Candidate(_, harm) => format!("{whom}{}", spell_harm(harm)),
         What::Store(outage) => format!("the store {}", spell_outage(outage)),
+        What::Server(_, mishap) => format!("server {} {}", hit.unwrap_or_default(), spell_mishap(mishap)),
         What::Stranger(deed) => format!("a stranger {}", spell_deed(deed)),
     };
     match (begins, fault.lasts) {
@@ -182,6 +209,14 @@ fn spell_outage(outage: Outage) -> String {
         Outage::Stale => "answers reads from the past".to_owned(),
         Outage::Idle => "answers writes that it does not do".to_owned(),
         Outage::Restored(ago) => format!("is as it was {ago} changes ago"),
+    }
+}
+
+fn spell_mishap(mishap: Mishap) -> &'static str {
+    match mishap {
+        Mishap::Cut => "is cut off from the others",
+        Mishap::Still => "stands still",
+        Mishap::Down => "is down",
     }
 }
 

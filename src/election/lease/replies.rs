@@ -122,7 +122,7 @@ impl Lease {
     pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         // That it is gone has no version: any read that is under way may have been done before.
         let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
-        if self.held().is_some_and(|held| version <= held.version.number) {
+        if self.seen.as_ref().is_some_and(|seen| seen.knows(version)) {
             return;
         }
         if let Some(in_flight) = &mut self.in_flight {

@@ -58,6 +58,16 @@ impl Answers {
         min(sent + renew_deadline, self.settled + life)
     }
 
+    /// From when on a transaction lets a claim rest on a younger answer than the last one did.
+    pub(super) fn settles_at(&self) -> Instant {
+        self.young.front().map_or(self.settled, |(_, answered)| *answered + self.lag)
+    }
+
+    /// Whether what claims rest on now lives until they can rest on a younger answer, and that takes one more `call`.
+    pub(super) fn outlast(&self, life: Duration, call: Duration) -> bool {
+        self.settles_at() + call <= self.settled + life
+    }
+
     /// Nothing will be asked about that was sent before `sent`, for one request is in flight at a time.
     fn settle(&mut self, sent: Instant) {
         while let Some((young, answered)) = self.young.front()
@@ -237,5 +247,17 @@ mod tests {
             answers.answered(sent, sent + Duration::from_millis(10));
         }
         assert!(answers.young.len() < 4);
+    }
+
+    #[test]
+    fn a_claim_that_would_end_before_a_younger_answer_counts_does_not_outlast() {
+        let at = |seconds| Instant::since_boot(Duration::from_secs(seconds));
+        let [lag, call] = [9, 1].map(Duration::from_secs);
+        let mut answers = Answers::connected(at(0), lag);
+        answers.answered(at(10), at(10));
+        answers.answered(at(16), at(16));
+        assert_eq!(answers.settles_at(), at(19), "the older of the two, a lag after it came in");
+        assert!(!answers.outlast(Duration::from_secs(19), call), "over at 19 s, and to be extended by 20 s");
+        assert!(answers.outlast(Duration::from_secs(20), call));
     }
 }

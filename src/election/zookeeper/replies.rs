@@ -76,12 +76,14 @@ impl ZooKeeper {
         };
         let (asked, lag) = (self.timing.asked(), self.timing.lag());
         let (retry_period, call) = (granted.timing.retry_period(), granted.timing.call_timeout());
-        let deadline = answers.deadline(sent, asked.renew_deadline(), asked.drift().least_of_ours(*timeout));
-        // A claim that rests on an old answer is soon to rest on this one. Timers are late by some milliseconds, and each
-        // takes as much off a claim that the session cuts: that is no reason to hurry. Nothing but the next heartbeat's
-        // instant hangs on this; the claim ends when it ends.
+        let life = asked.drift().least_of_ours(*timeout);
+        let deadline = answers.deadline(sent, asked.renew_deadline(), life);
+        // A claim that rests on an old answer is to rest on a younger one as soon as that counts. Timers are late by some
+        // milliseconds, and each takes as much off a claim that the session cuts: that is no reason to hurry. Nothing but
+        // the next heartbeat's instant hangs on this; the claim ends when it ends.
         let is_short = deadline + lag / 4 < sent + granted.timing.renew_deadline();
-        let renew_at = if is_short { min(sent + retry_period, now + lag) } else { sent + retry_period };
+        let renew_at = if is_short { min(sent + retry_period, answers.settles_at()) } else { sent + retry_period };
+        let lasts = answers.outlast(life, call) && deadline >= max(sent + retry_period + call, now);
         match (&mut self.place, self.candidacy) {
             (Place::Leading { claim, renew_at: due, .. }, _) => {
                 *claim = Claim::new(claim.token(), max(deadline, claim.deadline()));
@@ -89,7 +91,7 @@ impl ZooKeeper {
             }
             (Place::InLine { own, view: View::First { .. } }, Candidacy::Campaigning { .. })
                 // A claim that ends before a renewal could have extended it is none to begin a term with.
-                if deadline >= max(sent + retry_period + call, now) =>
+                if lasts =>
             {
                 let claim = Claim::new(own.token, deadline);
                 let told_others = ToldOthers::NotYet { at: now, replaces: false };
@@ -97,7 +99,8 @@ impl ZooKeeper {
                 self.place = Place::Leading { own: own.clone(), claim, renew_at, watch_at: Some(now), told_others };
                 (self.leader, self.told) = (None, Told::Nothing);
             }
-            (Place::InLine { view: View::First { check_at }, .. }, _) => *check_at = now + lag,
+            // Not less often than a leader: its claim rests on what is asked now.
+            (Place::InLine { view: View::First { check_at }, .. }, _) => *check_at = now + min(lag, retry_period),
             (Place::InLine { view: View::Stale | View::Behind { .. }, .. } | Place::Outside | Place::Leaving { .. }, _) => {}
         }
     }

@@ -29,6 +29,8 @@ pub(super) fn no_loss_in_short_outage<E: Election>(
     let known = &facts.candidates[*number];
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_allowed = match reason {
+        // An ensemble elects too, and whoever was let go by its server comes back when that is done.
+        Reason::Deadline | Reason::SessionExpired if !facts.tick.is_zero() => releases || known.undoing.is_some(),
         // A release of ours that was applied is no loss. Where somebody between sent it twice, we were told of a conflict.
         Reason::Conflict | Reason::Deleted if releases && !facts.was_stale && facts.meddled.is_none() => {
             !known.released && known.undoing.or(known.trouble).is_some()
@@ -53,6 +55,9 @@ pub(super) fn no_loss_in_short_outage<E: Election>(
 /// Nobody's claim runs out who has not tried three times to renew it, unless it stood still or was contradicted.
 pub(super) fn three_tries<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
     let Happening::Tells(number, Transition::Lost { reason: Reason::Deadline, .. }) = happening else { return None };
+    if !facts.tick.is_zero() {
+        return None;
+    }
     let known = &facts.candidates[*number];
     let (tries, renewed) = known.tried;
     let stood_still = known.stalls > 0 || renewed <= known.stalled_at;

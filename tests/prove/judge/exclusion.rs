@@ -84,7 +84,7 @@ pub(super) fn record_names_claimant<E: Election>(
     happening: &Happening<'_, E>,
 ) -> Option<String> {
     let Happening::Holder(holder, _) = happening else { return None };
-    let by_stranger = facts.meddled.is_some_and(|(at, _)| at == scene.now);
+    let by_stranger = facts.is_meddled(scene.now);
     let is_robbed = |number: &usize| {
         let known = &facts.candidates[*number];
         known.claims(scene.shown_to(*number))

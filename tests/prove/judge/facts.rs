@@ -7,9 +7,9 @@ use super::known::Known;
 use baton::claim::{Claim, FencingToken, Told};
 use baton::election::{Election, Event, Outcome, Request, Verb};
 use baton::identity::Identity;
-use baton::sim::clock::Moment;
-use baton::sim::happening::{Happening, Scene};
-use baton::sim::setup::{Deed, Fault, Harm, Outage, Setup, What};
+use baton::sim::clock::{Moment, Rate};
+use baton::sim::happening::{Departure, Happening, Scene};
+use baton::sim::setup::{Deed, Fault, Harm, Outage, Setup, StoreKind, Trouble, What};
 use std::time::Duration;
 
 /// The whole of it.
@@ -17,6 +17,11 @@ pub(super) struct Facts {
     pub(super) candidates: Vec<Known>,
     /// The most that a message takes while nothing is wrong.
     pub(super) latency: Duration,
+    /// How fast an ensemble was said to tick, and how many ticks its servers wait for each other; nothing for a record.
+    pub(super) tick: Duration,
+    pub(super) sync_limit: u32,
+    /// How fast its slowest clock runs.
+    pub(super) slowest: Rate,
     /// Whether leaders are told news.
     pub(super) tells_leaders: bool,
     /// What is wrong with the store, and since when nothing is.
@@ -38,15 +43,24 @@ pub(super) struct Facts {
     pub(super) was_stale: bool,
     /// A release that nobody has taken up yet.
     pub(super) released: Option<Moment>,
+    /// The next change of holder is one that was given up.
+    gives_up: bool,
     pub(super) census: Census,
 }
 
 impl Facts {
     pub(super) fn new(setup: &Setup) -> Self {
+        let ensemble = match &setup.store {
+            StoreKind::Ensemble(kind) => Some(kind),
+            StoreKind::Record(_) => None,
+        };
         Self {
             candidates: setup.candidates.iter().map(|candidate| Known::new(candidate.timing)).collect(),
             latency: setup.latency.1,
-            tells_leaders: setup.store.tells_leaders,
+            tick: ensemble.map_or(Duration::ZERO, |kind| kind.told_tick),
+            sync_limit: ensemble.map_or(0, |kind| kind.sync_limit),
+            slowest: ensemble.and_then(|kind| kind.rates.iter().copied().min()).unwrap_or(Rate::TRUE),
+            tells_leaders: setup.tells_leaders,
             store_faults: 0,
             store_well_since: Moment::START,
             quiet_since: Moment::START,
@@ -58,8 +72,23 @@ impl Facts {
             meddled: None,
             was_stale: false,
             released: None,
+            gives_up: false,
             census: Census::default(),
         }
+    }
+
+    /// How old an answer of an ensemble must be to count for a claim.
+    pub(super) fn lag(&self) -> Option<Duration> {
+        Some(self.tick * 3 / 4).filter(|lag| !lag.is_zero())
+    }
+
+    /// Since when nobody has been able to hold up the line of an ensemble: who limps keeps a session that it does not use.
+    pub(super) fn line_moves_since(&self) -> Option<Moment> {
+        if self.tick.is_zero() {
+            return Some(Moment::START);
+        }
+        let limps = self.candidates.iter().any(|known| known.limps > 0);
+        Some(self.quiet_since).filter(|_| !limps)
     }
 
     /// The longest retry period of any.
@@ -71,7 +100,8 @@ impl Facts {
     pub(super) fn settles_in(&self) -> Duration {
         let lease = self.candidates.iter().map(|known| known.timing.lease_duration()).max().unwrap_or_default();
         // On the slowest clock that is drawn.
-        (lease.max(self.protects) + self.longest_retry() * 6 + self.latency * 20) * 3 / 2
+        let ensemble = self.tick * (4 + self.sync_limit) + if self.tick.is_zero() { Duration::ZERO } else { lease };
+        (lease.max(self.protects) + ensemble + self.longest_retry() * 6 + self.latency * 20) * 3 / 2
     }
 
     /// Whoever holds a claim now.
@@ -95,8 +125,14 @@ impl Facts {
     pub(super) fn is_excused(&self, one: Option<Moment>, other: Option<Moment>) -> bool {
         let Some((meddled, was_quiet)) = self.meddled else { return false };
         let is_from_before = |applied: Option<Moment>| applied.is_none_or(|applied| applied <= meddled);
-        let is_quiet = was_quiet && self.quiet_since < meddled;
+        // A record that is gone is waited out; a znode that is gone lets the next in the line lead at once.
+        let is_quiet = self.tick.is_zero() && was_quiet && self.quiet_since < meddled;
         !is_quiet && (is_from_before(one) || is_from_before(other))
+    }
+
+    /// Whether what changes now is a stranger's doing.
+    pub(super) fn is_meddled(&self, now: Moment) -> bool {
+        self.meddled.is_some_and(|(at, _)| at == now)
     }
 
     /// Claims end while nothing happens: brings what follows from that up to now.
@@ -156,12 +192,18 @@ impl Facts {
             Happening::Holder(holder, protects) => {
                 let holder = holder.cloned();
                 self.protects = self.protects.max(*protects);
-                let by_stranger = self.meddled.is_some_and(|(at, _)| at == now);
-                self.released = (holder.is_none() && !by_stranger).then_some(now);
+                let by_stranger = self.is_meddled(now);
+                self.released = (std::mem::take(&mut self.gives_up) && !by_stranger).then_some(now);
                 self.census.releases += u64::from(self.released.is_some());
                 if self.holder != holder {
                     (self.holder, self.held_since) = (holder, now);
                 }
+            }
+            Happening::Goes(Departure::GivenUp) => self.gives_up = true,
+            Happening::Goes(Departure::Deleted) => {
+                let was_quiet = self.meddled.is_some_and(|(_, was_quiet)| was_quiet);
+                self.meddled = Some((now, was_quiet));
+                self.stirred(now);
             }
             Happening::Hears(number, event, at) => self.hears(*number, *event, *at),
             Happening::Notices(number, _, at) => self.candidates[*number].heard_at = *at,
@@ -205,6 +247,7 @@ impl Facts {
                 }
                 known.hears_news_since = now;
                 known.deafening += u32::from(fault.lasts > Duration::ZERO && is_of_news(harm));
+                known.limps += u32::from(fault.lasts > Duration::ZERO && is_limp(harm));
                 if fault.lasts > Duration::ZERO && is_stall(harm) {
                     known.stalls += 1;
                     known.stalled_at = scene.shown_to(number);
@@ -219,6 +262,12 @@ impl Facts {
                 self.store_well_since = now;
                 self.store_faults += u32::from(fault.lasts > Duration::ZERO);
                 self.was_stale |= matches!(outage, Outage::Stale | Outage::Restored(_));
+                self.all_troubled(scene);
+                self.stirred(now);
+            }
+            What::Server(..) => {
+                self.store_well_since = now;
+                self.store_faults += u32::from(fault.lasts > Duration::ZERO);
                 self.all_troubled(scene);
                 self.stirred(now);
             }
@@ -247,16 +296,19 @@ impl Facts {
                 }
                 known.hears_news_since = now;
                 known.deafening -= u32::from(is_of_news(harm));
+                known.limps -= u32::from(is_limp(harm));
                 if is_stall(harm) {
                     known.stalls -= 1;
                     known.stalled_at = scene.shown_to(number);
+                    // News that waited meanwhile are taken in now.
+                    known.contradicted_at = Some(known.stalled_at);
                 }
                 if is_felt(harm) {
                     known.faults -= 1;
                     known.troubled(scene.shown_to(number));
                 }
             }
-            What::Store(_) => {
+            What::Store(_) | What::Server(..) => {
                 self.store_well_since = now;
                 self.store_faults -= 1;
                 self.all_troubled(scene);
@@ -267,11 +319,12 @@ impl Facts {
     }
 
     fn performed<R: Request, E: Event>(&mut self, scene: &Scene<'_>, number: usize, request: &R, reply: &E) {
-        if request.verb() == Verb::Read || reply.outcome() != Outcome::Applied {
+        let proves = request.is_renewal() || self.tick.is_zero() && request.verb() != Verb::Read;
+        if !proves || reply.outcome() != Outcome::Applied {
             return;
         }
         // What was changed is told just before.
-        let gives_up = self.holder.is_none() && self.held_since == scene.now;
+        let gives_up = self.released == Some(scene.now);
         let known = &mut self.candidates[number];
         known.applied(scene.now, scene.shown_to(number), gives_up);
         if known.faults > 0 {
@@ -322,6 +375,11 @@ fn is_felt(harm: Harm) -> bool {
 /// Whether the news suffer, and nothing else.
 fn is_of_news(harm: Harm) -> bool {
     matches!(harm, Harm::Deaf | Harm::Lag(_))
+}
+
+/// Whether the store still hears of the process now and then.
+fn is_limp(harm: Harm) -> bool {
+    matches!(harm, Harm::Starve(_) | Harm::Link(_)) && harm != Harm::Link(Trouble::CUT)
 }
 
 /// Whether the process stands still.

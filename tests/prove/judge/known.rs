@@ -28,10 +28,12 @@ pub(super) struct Known {
     /// How many faults keep news away, and since when none has.
     pub(super) deafening: u32,
     pub(super) hears_news_since: Moment,
+    /// How many faults let the store hear of it only now and then.
+    pub(super) limps: u32,
     /// How many faults let it stand still, and when one last began or ended.
     pub(super) stalls: u32,
     pub(super) stalled_at: Instant,
-    /// How often it has tried to renew since the renewal that its claim rests on, and when that was applied; the same as it
+    /// How often it has tried to renew since the renewal that its claim rests on, and when that was sent; the same as it
     /// was when its last term ended; and when it last had something to look into first.
     tries: (u32, Instant),
     pub(super) tried: (u32, Instant),
@@ -72,6 +74,7 @@ impl Known {
             faults: 0,
             deafening: 0,
             hears_news_since: Moment::START,
+            limps: 0,
             stalls: 0,
             stalled_at: start,
             tries: (0, start),
@@ -92,8 +95,9 @@ impl Known {
 
     /// Another process in its place: what was promised stays promised, and what is wrong stays wrong.
     pub(super) fn restarted(&self, identity: Identity) -> Self {
-        let Self { promised, faults, deafening, hears_news_since, stalls, stalled_at, .. } = *self;
-        let kept = Self { promised, faults, deafening, hears_news_since, stalls, stalled_at, ..Self::new(self.timing) };
+        let Self { promised, faults, deafening, hears_news_since, limps, stalls, stalled_at, .. } = *self;
+        let kept =
+            Self { promised, faults, deafening, hears_news_since, limps, stalls, stalled_at, ..Self::new(self.timing) };
         Self { identity: Some(identity), ..kept }
     }
 
@@ -173,7 +177,7 @@ impl Known {
             let since = self.asked_at;
             self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
             self.released = false;
-            self.tries = (0, self.acknowledged.map_or(since, |(_, shown)| shown));
+            self.tries = (0, since);
         }
         (self.term, self.claim) = (token, claim);
     }

@@ -2,8 +2,9 @@
 
 use super::exclusion::name;
 use super::facts::Facts;
+use super::known::Known;
 use baton::election::{Election, Withdrawal};
-use baton::sim::clock::Moment;
+use baton::sim::clock::{Moment, Rate};
 use baton::sim::happening::{End, Happening, Scene};
 use std::time::Duration;
 
@@ -12,31 +13,32 @@ const SPREAD: Duration = Duration::from_millis(100);
 /// How long nobody leads after a release at the most.
 const HANDOVER: Duration = Duration::from_millis(100);
 /// More requests in one retry period than anything calls for.
-const STORM: u32 = 30;
+const STORM: u32 = 60;
 
-/// `L + 2·retry`, by the clock of any candidate that is well, since it and the store are and since anybody led; and
-/// the spread, and what the calls take.
+/// Any candidate that is well, since it and the store are and since anybody led, sees a leader within `L + 2·retry` by its own
+/// clock; where servers end sessions, within `T + 3·tick` by theirs and two retry periods by its own. The spread, and what the
+/// calls take, come on top.
 pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
     if facts.leader(scene).is_some() {
         return None;
     }
     (0..facts.candidates.len()).find_map(|number| {
         let known = &facts.candidates[number];
-        let waited = on_clock(scene, number, facts.well_since(number)?.max(facts.last_led));
+        let waited = scene.now.since(facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?));
         let lease = known.timing.lease_duration().max(facts.protects);
-        let bound = lease + known.timing.retry_period() * 2 + SPREAD + facts.latency * 16;
-        (waited > bound).then(|| {
-            format!(
-                "nobody has led for {waited:?} by the clock of {}, which is well: {bound:?} is allowed",
-                name(number)
-            )
-        })
+        let own = known.timing.retry_period() * 2 + SPREAD;
+        let rate = scene.clocks[number].rate();
+        let others = if facts.tick.is_zero() { rate.takes(lease) } else { facts.slowest.takes(lease + facts.tick * 3) };
+        let bound = others + rate.takes(own) + facts.latency * 16;
+        (waited > bound)
+            .then(|| format!("nobody has led for {waited:?}, and {} is well: {bound:?} is allowed", name(number)))
     })
 }
 
 /// Who is in the record without a claim need not wait for himself: two retry periods and a call, and he leads again.
 pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
-    let holder = facts.holder.as_ref()?;
+    // In an ensemble he who lost stands in line anew.
+    let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
     let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
     let known = &facts.candidates[number];
     if known.claims(scene.shown_to(number)) {
@@ -48,18 +50,30 @@ pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
     (waited > bound).then(|| format!("{} is in the record and has not led for {waited:?}", name(number)))
 }
 
-/// Within 100 ms of a release, if some other candidate has been well for long enough to hear of it.
+/// Within 100 ms of a release, if some other candidate has been well for long enough to hear of it. In an ensemble whose tick
+/// leaves little of a session, the first claim takes two answers, a lag and a retry period apart.
 pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
     let released = facts.released?;
     let waited = scene.now.since(released);
     if waited <= HANDOVER {
         return None;
     }
+    let takes = |known: &Known, rate: Rate| {
+        let Some(lag) = facts.lag() else { return HANDOVER };
+        let timing = &known.timing;
+        let least = timing.drift().least_of_ours(timing.lease_duration());
+        let is_tight = least < timing.retry_period() * 3 + lag + known.call();
+        HANDOVER + facts.latency * 16 + if is_tight { rate.takes(lag + timing.retry_period()) } else { Duration::ZERO }
+    };
     let has_long_been_well = |number: &usize| {
         let long = facts.candidates[*number].timing.retry_period() * 6;
         let known = &facts.candidates[*number];
         let well_since = facts.well_since(*number).filter(|_| known.deafening == 0);
-        well_since.is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
+        // In an ensemble none but the next in the line may.
+        let is_next = facts.tick.is_zero() || facts.holder == known.identity;
+        is_next
+            && well_since.is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
+            && waited > takes(known, scene.clocks[*number].rate())
     };
     (0..facts.candidates.len())
         .find(has_long_been_well)

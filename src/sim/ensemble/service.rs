@@ -1,0 +1,209 @@
+//! How servers serve candidates: requests, replies, watches, connections.
+//!
+//! Pure. Start with [`Ensemble::requested`]: a read is answered at once, of what this server has applied; the rest goes to
+//! whoever leads, and is answered when this server applies it.
+
+use super::quorum::Message;
+use super::server::{Connection, Role, Server};
+use super::tree::{Change, Tree};
+use super::{Caller, Ensemble};
+use crate::election::zookeeper::words::{SessionId, ZooKeeperEvent, ZooKeeperRequest};
+use crate::election::{Request, Verb};
+use crate::sim::happening::Departure;
+use crate::sim::store::Effect;
+use std::mem::take;
+use std::time::Duration;
+
+impl Ensemble {
+    /// A candidate's request has come in.
+    pub(super) fn requested(&mut self, caller: Caller, request: &ZooKeeperRequest) {
+        let server = &mut self.servers[caller.server];
+        if server.down > 0 || !server.serves() {
+            return self.reply(caller, request, ZooKeeperEvent::Unknown);
+        }
+        match request {
+            ZooKeeperRequest::Begin { timeout } => {
+                self.sessions += 1;
+                let session = SessionId(self.sessions);
+                let timeout = (*timeout).clamp(self.kind.tick * 2, self.kind.tick * 20);
+                self.connect(caller, session);
+                self.agree(caller, session, &ZooKeeperRequest::Begin { timeout });
+            }
+            ZooKeeperRequest::Resume { .. } => {
+                let client = &self.clients[caller.from];
+                // A server that is behind what the client has seen does not take it in.
+                let Some(session) = client.session.filter(|_| client.seen <= server.applied) else {
+                    return self.reply(caller, request, ZooKeeperEvent::Unknown);
+                };
+                self.connect(caller, session);
+                self.take_up(caller, session);
+            }
+            ZooKeeperRequest::Close
+            | ZooKeeperRequest::MakePath
+            | ZooKeeperRequest::Join { .. }
+            | ZooKeeperRequest::List
+            | ZooKeeperRequest::Look { .. }
+            | ZooKeeperRequest::Check { .. }
+            | ZooKeeperRequest::ReadLeader
+            | ZooKeeperRequest::Acknowledge { .. } => {
+                let connection = server.connections.get(&caller.from).filter(|own| own.number == caller.connection);
+                let Some(session) = connection.and_then(|connection| connection.session) else {
+                    return self.reply(caller, request, ZooKeeperEvent::Unknown);
+                };
+                server.touch(session, self.now);
+                if request.verb() == Verb::List || request.verb() == Verb::Read {
+                    let reply = server.tree.read(request);
+                    if let (ZooKeeperRequest::Look { name }, ZooKeeperEvent::Found { .. }) = (request, &reply) {
+                        server.watch(name, caller.from, caller.connection);
+                    }
+                    self.reply(caller, request, reply);
+                } else {
+                    self.agree(caller, session, request);
+                }
+            }
+        }
+    }
+
+    fn connect(&mut self, caller: Caller, session: SessionId) {
+        let connection = Connection { number: caller.connection, session: Some(session) };
+        let server = &mut self.servers[caller.server];
+        server.connections.insert(caller.from, connection);
+        server.watches.retain(|(_, from, _)| *from != caller.from);
+    }
+
+    /// Hands a request to whoever leads.
+    fn agree(&mut self, caller: Caller, session: SessionId, request: &ZooKeeperRequest) {
+        match &self.servers[caller.server].role {
+            Role::Leading(_) => self.propose_for(caller.server, caller, session, request),
+            Role::Following { leader, stream, .. } => {
+                let (leader, stream) = (*leader, *stream);
+                self.tell(caller.server, leader, stream, Message::Forward(caller, session, request.clone()));
+            }
+            Role::Looking => {}
+        }
+    }
+
+    fn take_up(&mut self, caller: Caller, session: SessionId) {
+        let shown = self.servers[caller.server].clock.read(self.now);
+        match &mut self.servers[caller.server].role {
+            Role::Leading(leadership) => {
+                let tracker = leadership.tracker.as_mut();
+                let timeout = tracker.and_then(|tracker| tracker.take_up(session, caller.server, shown));
+                self.taken_up(caller.server, caller, session, timeout);
+            }
+            Role::Following { leader, stream, .. } => {
+                let (leader, stream) = (*leader, *stream);
+                self.tell(caller.server, leader, stream, Message::Revalidate(caller, session));
+            }
+            Role::Looking => {}
+        }
+    }
+
+    /// A session was taken up again, or is over.
+    pub(super) fn taken_up(&mut self, own: usize, caller: Caller, session: SessionId, timeout: Option<Duration>) {
+        let resume = ZooKeeperRequest::Resume { timeout: timeout.unwrap_or_default() };
+        if let Some(timeout) = timeout {
+            self.reply(caller, &resume, ZooKeeperEvent::Connected { session, timeout });
+        } else {
+            self.servers[own].connections.remove(&caller.from);
+            self.reply(caller, &resume, ZooKeeperEvent::Expired);
+        }
+    }
+
+    /// The server applies what was agreed on, up to a length of its log.
+    pub(super) fn apply(&mut self, own: usize, length: usize) {
+        while self.servers[own].applied < length.min(self.servers[own].log.len()) {
+            let server = &mut self.servers[own];
+            let place = server.log[server.applied];
+            server.applied += 1;
+            let gone = server.tree.apply(&self.entries[place].change);
+            if self.servers[own].applied > self.agreed_length {
+                self.agreed_length += 1;
+                self.agreed_on(place);
+            }
+            self.fire(own, &gone);
+            if let Change::Close(session) = self.entries[place].change {
+                self.hang_up(own, place, session);
+            }
+            if let Some((caller, request, reply)) = self.entries[place].caller.clone()
+                && (caller.server == own
+                    && (is_connected(&self.servers[own], caller) || request == ZooKeeperRequest::Close))
+            {
+                self.reply(caller, &request, reply);
+            }
+        }
+    }
+
+    /// A majority has it: nothing can undo it any more.
+    fn agreed_on(&mut self, place: usize) {
+        let first = |tree: &Tree| tree.first().map(|znode| znode.owner);
+        let before = first(&self.agreed);
+        let entry = &self.entries[place];
+        self.agreed.apply(&entry.change);
+        if first(&self.agreed) != before {
+            let departure = match (&entry.change, &entry.caller) {
+                (Change::DeleteFirst, _) => Some(Departure::Deleted),
+                (Change::Close(session), Some(_)) if before == Some(*session) => Some(Departure::GivenUp),
+                (
+                    Change::None
+                    | Change::Open(..)
+                    | Change::Close(_)
+                    | Change::MakePath
+                    | Change::Join(_)
+                    | Change::Acknowledge(..),
+                    _,
+                ) => None,
+            };
+            let holder = self.agreed.first().map(|znode| znode.identity.clone());
+            self.effects.push(Effect::Holder { holder, departure });
+        }
+        if let Some((caller, request, reply)) = &entry.caller {
+            self.effects.push(Effect::Performed { from: caller.from, request: request.clone(), event: reply.clone() });
+        }
+    }
+
+    /// Tells whoever watches that these znodes are gone.
+    fn fire(&mut self, own: usize, gone: &[String]) {
+        let (fired, kept) =
+            take(&mut self.servers[own].watches).into_iter().partition(|(name, ..)| gone.contains(name));
+        self.servers[own].watches = kept;
+        let fired: Vec<(String, usize, u64)> = fired;
+        for (_, to, connection) in fired {
+            self.effects.push(Effect::News { to, connection, event: ZooKeeperEvent::Fired });
+        }
+    }
+
+    /// A session is over, so its connection is closed, unless its own client waits for just that.
+    fn hang_up(&mut self, own: usize, place: usize, session: SessionId) {
+        let closer = self.entries[place].caller.as_ref().map(|(caller, ..)| caller.connection);
+        let server = &mut self.servers[own];
+        let ended: Vec<_> = server
+            .connections
+            .iter()
+            .filter(|(_, held)| held.session == Some(session))
+            .map(|(to, held)| (*to, held.number))
+            .collect();
+        for (to, connection) in ended {
+            server.connections.remove(&to);
+            if closer != Some(connection) {
+                self.effects.push(Effect::News { to, connection, event: ZooKeeperEvent::Disconnected });
+            }
+        }
+    }
+
+    fn reply(&mut self, caller: Caller, request: &ZooKeeperRequest, event: ZooKeeperEvent) {
+        let client = &mut self.clients[caller.from];
+        if client.connection != caller.connection {
+            return;
+        }
+        client.shown = (caller.call, self.servers[caller.server].applied);
+        if let (ZooKeeperRequest::Begin { .. }, ZooKeeperEvent::Connected { session, .. }) = (request, &event) {
+            client.session = Some(*session);
+        }
+        self.effects.push(Effect::Reply { to: caller.from, call: caller.call, event });
+    }
+}
+
+fn is_connected(server: &Server, caller: Caller) -> bool {
+    server.connections.get(&caller.from).is_some_and(|own| own.number == caller.connection)
+}
