@@ -4,7 +4,7 @@
 use super::contender::Program;
 use crate::rig::{
     Contender, ELECTION, Handoff, Parting, Rig, Store as _, Timing, Znodes, first_to_lead, medians_of_releases,
-    side_by_side,
+    side_by_side, throughout,
 };
 use std::time::Duration;
 
@@ -22,10 +22,10 @@ const RELEASE: Duration = Duration::from_millis(100);
 
 /// How long a handoff may take: after a release nobody waits for a session to end, however busy the machine is; after a
 /// kill, which ends no session, everybody does.
-fn bound(end: Parting) -> Duration {
+fn bound(rig: &Rig<Znodes>, end: Parting) -> Duration {
     match end {
         Parting::Released => TIMING.lease_duration / 2,
-        Parting::Killed => TIMING.takeover() + 2 * Znodes::NOISE,
+        Parting::Killed => rig.store.takeover(TIMING) + Znodes::NOISE,
     }
 }
 
@@ -96,7 +96,36 @@ fn hand_over(old: &mut Contender<'_, Znodes>, end: Parting, others: &[Contender<
     let (new, led) = first_to_lead(others);
     let new = &others[new];
     assert!(led >= stopped, "{} led at {led:?}, and {} had until {stopped:?}", new.name, old.name);
-    let (gap, bound) = (led.since(since), bound(end));
+    let (gap, bound) = (led.since(since), bound(old.rig, end));
     assert!(gap <= bound, "{end:?} by {}, {} took {gap:?}, which is more than {bound:?}", old.name, new.name);
     Handoff { to_ours: new.is_ours(), end, gap }
+}
+
+/// zkElection names its znodes in a way of its own, and its candidates end where others stand in line. So znodes stand here
+/// for them, which ours wait for by their numbers.
+#[test]
+fn znodes_named_as_zk_election_does_are_waited_for_in_their_turn() {
+    const WHILE: Duration = Duration::from_secs(3);
+    let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
+    let path = rig.store.path(ELECTION);
+    let stranger = |number: u32| {
+        let znode = format!("{path}/_c_f3b0c44298fc1c149afbf4c8996fb924-p_{number:010}");
+        rig.store.admin.stand_in_line(&znode).expect("the number is the next one");
+        znode
+    };
+    let first = rig.start_leader("first");
+    let before = stranger(1);
+    let [second] = rig.start_followers(["second"]);
+    first.terminate();
+    assert_eq!(first.exit_code(), 0);
+    throughout(WHILE, "it waits for the stranger before it", || {
+        rig.store.admin.read(&before).is_ok() && rig.stands(&second, "following")
+    });
+    rig.store.admin.delete(&before).expect("it stood there all along");
+    assert_eq!(rig.leader().identity, second.identity);
+    let behind = stranger(3);
+    throughout(WHILE, "no stranger behind it is of interest", || {
+        rig.store.admin.read(&behind).is_ok() && rig.stands(&second, "leading")
+    });
+    assert_eq!(second.events("strange_candidates").len(), 1);
 }
