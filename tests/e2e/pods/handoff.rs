@@ -32,10 +32,13 @@ fn a_rolling_update_hands_over_from_pod_to_pod() {
 #[test]
 fn scaling_down_to_one_and_up_to_five_leaves_one_leader() {
     let case = Case::new("scaled", QUICK);
-    case.install(json!({}));
+    let old = case.install(json!({}));
+    case.note("the leader is to be among those that go");
+    case.kubectl(&["annotate", "pod", &old.pod, "controller.kubernetes.io/pod-deletion-cost=-1"]);
     case.kubectl(&["scale", "deployment/shop", "--replicas=1"]);
     case.settle(SHOP, 1);
     let only = case.leader();
+    assert_ne!(only.pod, old.pod);
     let terms = case.terms();
     case.kubectl(&["scale", "deployment/shop", "--replicas=5"]);
     case.settle(SHOP, 5);
