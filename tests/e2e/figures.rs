@@ -3,7 +3,7 @@
 //! Twenty of each take their time, so `make e2e` leaves these out; `make e2e ARGS=figures` runs them alone.
 
 use crate::nodes::recover;
-use crate::rig::{Case, DEFAULT, PATIENCE, SHOP};
+use crate::rig::{Case, PATIENCE, SHOP};
 use serde_json::json;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const SPAN: Duration = Duration::from_mins(2);
 
 #[test]
 fn from_a_deletion_to_the_next_leader() {
-    let case = Case::new("figures-deletion", DEFAULT);
+    let case = Case::new("figures-deletion");
     let mut old = case.install(json!({}));
     let mut took = Vec::new();
     for _ in 0..TIMES {
@@ -29,7 +29,7 @@ fn from_a_deletion_to_the_next_leader() {
 
 #[test]
 fn from_a_loss_of_power_to_the_next_leader() {
-    let case = Case::new("figures-power", DEFAULT);
+    let case = Case::new("figures-power");
     let mut old = case.install(json!({}));
     let mut took = Vec::new();
     for _ in 0..TIMES {
@@ -49,7 +49,7 @@ fn from_a_loss_of_power_to_the_next_leader() {
 /// Beside an application that asks five times a second, and the witness, which asks twenty times.
 #[test]
 fn memory_and_processor_of_a_sidecar() {
-    let case = Case::new("figures-usage", DEFAULT);
+    let case = Case::new("figures-usage");
     let leader = case.install(json!({}));
     let pods = case.pods(SHOP);
     let follower = pods.iter().find(|pod| pod.name() != leader.pod).expect("there are three").name();

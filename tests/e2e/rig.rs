@@ -27,14 +27,11 @@ use std::time::Duration;
 pub(crate) use typing::SHOP;
 
 /// client-go's defaults, which are Baton's.
-pub(crate) const DEFAULT: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);
-
-/// Scaled down, for cases whose figures do not depend on the durations.
-pub(crate) const QUICK: Timing = Timing::of_ms(9000, 6000, 1000, 1000);
+pub(crate) const TIMING: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);
 
 /// What upper bounds allow beyond the promised time: two cores run three nodes and all that goes on there. Exclusion is
 /// judged without any allowance.
-pub(crate) const NOISE: Duration = Duration::from_millis(1500);
+pub(crate) const NOISE: Duration = Duration::from_secs(2);
 
 /// How long Pods may take to come and to go.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);

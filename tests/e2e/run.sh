@@ -63,6 +63,6 @@ furnish
 if [[ $# -gt 0 ]]; then
   cases 1 "$@"
 else
-  cases 6 pods::
+  cases 4 pods::
   cases 1 nodes::
 fi

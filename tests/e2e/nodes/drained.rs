@@ -1,17 +1,17 @@
 //! A node that is emptied for its upgrade.
 
 use super::recover;
-use crate::rig::{Case, NOISE, QUICK, SHOP};
+use crate::rig::{Case, NOISE, SHOP, TIMING};
 use serde_json::json;
 
 #[test]
 fn a_drained_node_hands_leadership_over() {
-    let case = Case::new("drained", QUICK);
+    let case = Case::new("drained");
     let old = case.install(json!({}));
     let node = case.node(&old.pod);
     let begun = case.note("the leader's node is drained");
     case.kubectl(&["drain", &node.name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]);
-    let new = case.successor(&old, begun, case.timing.answer_validity + 4 * NOISE);
+    let new = case.successor(&old, begun, TIMING.answer_validity + 4 * NOISE);
     case.settle(SHOP, 3);
     assert!(case.pods(SHOP).iter().all(|pod| pod.node() != node.name));
     case.kubectl(&["uncordon", &node.name]);

@@ -1,12 +1,12 @@
 //! A node whose power is gone, and comes back.
 
 use super::recover;
-use crate::rig::{Case, DEFAULT, SHOP};
+use crate::rig::{Case, SHOP};
 use serde_json::json;
 
 #[test]
 fn a_leader_whose_node_loses_power_is_succeeded_in_time_and_follows_when_it_is_back() {
-    let case = Case::new("powerless", DEFAULT);
+    let case = Case::new("powerless");
     let old = case.install(json!({}));
     let node = case.node(&old.pod);
     let off = case.note(&format!("{} is switched off", node.name));

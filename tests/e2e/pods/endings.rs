@@ -1,6 +1,6 @@
 //! Applications that take their time to end, and some that end for good.
 
-use crate::rig::{Case, NOISE, PATIENCE, QUICK, SHOP};
+use crate::rig::{Case, NOISE, PATIENCE, SHOP};
 use serde_json::json;
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ const LINES: u64 = 10;
 
 #[test]
 fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
-    let case = Case::new("slow", QUICK);
+    let case = Case::new("slow");
     let old = case.install(json!({ "terminationGracePeriodSeconds": 60, "args": ["--linger", format!("{SLOW:?}")] }));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
@@ -28,7 +28,7 @@ fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
 
 #[test]
 fn an_application_that_uses_up_its_whole_grace_leaves_time_for_the_release() {
-    let case = Case::new("stubborn", QUICK);
+    let case = Case::new("stubborn");
     let grace = Duration::from_secs(8);
     let old = case.install(json!({ "terminationGracePeriodSeconds": grace.as_secs(), "args": ["--linger", "5m"] }));
     let deleted = case.note("the leader is deleted");
@@ -42,7 +42,7 @@ fn an_application_that_uses_up_its_whole_grace_leaves_time_for_the_release() {
 
 #[test]
 fn a_job_completes_though_a_sidecar_stands_beside_it() {
-    let case = Case::new("job", QUICK);
+    let case = Case::new("job");
     case.helm_with(
         &["install", "shop", "tests/e2e/shop"],
         &case.values(json!({ "kind": "Job", "args": ["--lines", LINES.to_string()] })),

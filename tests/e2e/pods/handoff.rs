@@ -1,15 +1,15 @@
 //! Leadership that is handed over: deletion, a rolling update, scaling.
 
-use crate::rig::{Case, NOISE, QUICK, SHOP};
+use crate::rig::{Case, NOISE, SHOP, TIMING};
 use serde_json::json;
 
 #[test]
 fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
-    let case = Case::new("deleted", QUICK);
+    let case = Case::new("deleted");
     let old = case.install(json!({}));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-    let new = case.successor(&old, deleted, case.timing.answer_validity + 2 * NOISE);
+    let new = case.successor(&old, deleted, TIMING.answer_validity + 2 * NOISE);
     assert_ne!(new.pod, old.pod);
     case.settle(SHOP, 3);
     case.assert_books_are_clean();
@@ -17,7 +17,7 @@ fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
 
 #[test]
 fn a_rolling_update_hands_over_from_pod_to_pod() {
-    let case = Case::new("rolled", QUICK);
+    let case = Case::new("rolled");
     let before = case.install(json!({}));
     case.note("the Deployment is restarted");
     case.kubectl(&["rollout", "restart", "deployment/shop"]);
@@ -25,13 +25,13 @@ fn a_rolling_update_hands_over_from_pod_to_pod() {
     case.settle(SHOP, 3);
     let after = case.leader();
     assert_ne!(before.pod, after.pod);
-    case.assert_gaps_within(case.timing.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
     case.assert_books_are_clean();
 }
 
 #[test]
 fn scaling_down_to_one_and_up_to_five_leaves_one_leader() {
-    let case = Case::new("scaled", QUICK);
+    let case = Case::new("scaled");
     let old = case.install(json!({}));
     case.note("the leader is to be among those that go");
     case.kubectl(&["annotate", "pod", &old.pod, "controller.kubernetes.io/pod-deletion-cost=-1"]);
@@ -44,6 +44,6 @@ fn scaling_down_to_one_and_up_to_five_leaves_one_leader() {
     case.settle(SHOP, 5);
     assert_eq!(case.leader().identity, only.identity, "who joins takes nothing away");
     assert_eq!(case.terms(), terms);
-    case.assert_gaps_within(case.timing.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
     case.assert_books_are_clean();
 }

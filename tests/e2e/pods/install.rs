@@ -1,6 +1,6 @@
 //! What a person types who tries Baton: the demo, by the commands that its notes give.
 
-use crate::rig::{Case, DEFAULT, NOISE, PATIENCE, QUICK, SHOP, image, parts};
+use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING, image, parts};
 use serde_json::json;
 use std::process;
 use std::time::Duration;
@@ -14,7 +14,7 @@ const APPLICATION: (&str, &str) = ("app.kubernetes.io/component", "application")
 #[test]
 fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
     let release = format!("baton-{}", process::id());
-    let case = Case::of_election(release.clone(), format!("{release}-demo"), DEFAULT);
+    let case = Case::of_election(release.clone(), format!("{release}-demo"));
     let demo = parts(&image("DEMO_IMAGE"));
     let values = json!({ "image": parts(&image("BATON_IMAGE")), "demo": { "enabled": true, "image": demo } });
     let installed = case.note("the demo is installed");
@@ -28,10 +28,10 @@ fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
 
     let commands: Vec<&str> = notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl ")).collect();
     let [watch, kill, read] = commands[..] else { panic!("three commands in {notes}") };
-    assert!(case.shell(&format!("timeout 2 kubectl {watch} || test $? = 124")).contains(&old.identity));
+    assert!(case.shell(&format!("timeout 10 kubectl {watch} || test $? = 124")).contains(&old.identity));
     let killed = case.note("the leader is killed as the notes say");
     case.shell(&format!("kubectl {kill} --wait=false"));
-    case.successor(&old, killed, DEFAULT.answer_validity + 3 * NOISE);
+    case.successor(&old, killed, TIMING.answer_validity + 3 * NOISE);
     case.settle(APPLICATION, 3);
     case.helm(&["test", &release]);
     assert!(case.shell(&format!("kubectl {read}")).contains(&old.pod));
@@ -46,7 +46,7 @@ fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
 
 #[test]
 fn an_upgrade_rolls_out_changed_values_and_somebody_leads_throughout() {
-    let case = Case::new("upgraded", QUICK);
+    let case = Case::new("upgraded");
     let old = case.install(json!({}));
     let changed = json!({ "replicas": 2, "baton": { "config": { "logLevel": "debug" } } });
     let upgraded = case.note("the release is upgraded");
@@ -55,6 +55,6 @@ fn an_upgrade_rolls_out_changed_values_and_somebody_leads_throughout() {
     case.settle(SHOP, 2);
     let new = case.leader();
     assert!(case.log(&new.pod, "baton", 0).contains("\"level\":\"DEBUG\""));
-    case.assert_gaps_within(case.timing.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
     case.assert_books_are_clean();
 }

@@ -1,11 +1,11 @@
 //! Containers that end one by one, in a Pod that lives on.
 
-use crate::rig::{Case, PATIENCE, QUICK, SHOP, image};
+use crate::rig::{Case, PATIENCE, SHOP, image};
 use serde_json::json;
 
 #[test]
 fn a_killed_sidecar_that_led_has_its_application_restarted_and_another_leads() {
-    let case = Case::new("sidecar-killed", QUICK);
+    let case = Case::new("sidecar-killed");
     let old = case.install(json!({}));
     let killed = case.note("the leader's sidecar is killed");
     case.node(&old.pod).signal("kill", &old.pod, "baton");
@@ -17,7 +17,7 @@ fn a_killed_sidecar_that_led_has_its_application_restarted_and_another_leads() {
 
 #[test]
 fn a_killed_application_is_restarted_and_leadership_stays() {
-    let case = Case::new("application-killed", QUICK);
+    let case = Case::new("application-killed");
     let leader = case.install(json!({}));
     case.wait_for_log(&leader.pod, "application", 0, "working");
     case.note("the leader's application is killed");
@@ -33,7 +33,7 @@ fn a_killed_application_is_restarted_and_leadership_stays() {
 /// restarted when leadership goes, would go on.
 #[test]
 fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
-    let case = Case::new("patched", QUICK);
+    let case = Case::new("patched");
     let old = case.install(json!({ "args": ["--ask-once"] }));
     let patched = "localhost/baton:patched";
     case.node(&old.pod).exec(&[

@@ -1,13 +1,13 @@
 //! How little a sidecar may have, and what it says where that is too little.
 
-use crate::rig::{Case, PATIENCE, QUICK, SHOP, wait_for};
+use crate::rig::{Case, PATIENCE, SHOP, wait_for};
 use serde_json::json;
 
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 
 #[test]
 fn the_rendered_role_and_nothing_more_suffices_in_a_restricted_namespace() {
-    let case = Case::new("restricted", QUICK);
+    let case = Case::new("restricted");
     case.kubectl(&["label", "namespace", &case.namespace, "pod-security.kubernetes.io/enforce=restricted"]);
     case.install(json!({}));
     let user = format!("system:serviceaccount:{}:shop", case.namespace);
@@ -25,7 +25,7 @@ fn the_rendered_role_and_nothing_more_suffices_in_a_restricted_namespace() {
 #[test]
 fn a_verb_less_is_named_with_the_role() {
     for missing in VERBS {
-        let case = Case::new(&format!("without-{missing}"), QUICK);
+        let case = Case::new(&format!("without-{missing}"));
         let verbs: Vec<&str> = VERBS.into_iter().filter(|verb| *verb != missing).collect();
         let role = [
             "create",
@@ -52,7 +52,7 @@ fn a_verb_less_is_named_with_the_role() {
 
 #[test]
 fn a_pod_without_a_mounted_token_ends_with_2_and_says_why() {
-    let case = Case::new("tokenless", QUICK);
+    let case = Case::new("tokenless");
     case.helm_with(
         &["install", "shop", "tests/e2e/shop"],
         &case.values(json!({ "automountServiceAccountToken": false, "replicas": 1 })),

@@ -2,7 +2,7 @@
 
 use super::cluster::Cluster;
 use super::command::run;
-use super::judge::{History, Journal, Moment, Silence, Timing, judge, lock};
+use super::judge::{History, Journal, Moment, Silence, judge, lock};
 use super::onlooker::Onlooker;
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,7 +14,6 @@ use std::thread;
 pub(crate) struct Case {
     pub(crate) namespace: String,
     pub(crate) election: String,
-    pub(crate) timing: Timing,
     pub(crate) cluster: &'static Cluster,
     pub(super) journal: Arc<Journal>,
     pub(super) onlooker: Onlooker,
@@ -25,20 +24,20 @@ pub(crate) struct Case {
 
 impl Case {
     /// A namespace of that name, in which an election is held that is called the same.
-    pub(crate) fn new(name: &str, timing: Timing) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         // A cluster that was kept may still be busy with deleting the one of the last run.
         let namespace = format!("{name}-{}", process::id());
-        Self::of_election(namespace.clone(), namespace, timing)
+        Self::of_election(namespace.clone(), namespace)
     }
 
     /// The same, where the election has another name.
-    pub(crate) fn of_election(namespace: String, election: String, timing: Timing) -> Self {
+    pub(crate) fn of_election(namespace: String, election: String) -> Self {
         let (cluster, journal) = (Cluster::get(), Arc::new(Journal::begin()));
         cluster.observer.admit(&namespace, &journal);
         cluster.observer.admit(&election, &journal);
         let onlooker = Onlooker::begin(cluster, &namespace, &journal);
         let (silences, led) = (Mutex::default(), Mutex::default());
-        let this = Self { namespace, election, timing, cluster, journal, onlooker, silences, led };
+        let this = Self { namespace, election, cluster, journal, onlooker, silences, led };
         this.kubectl(&["create", "namespace", &this.namespace]);
         // Without one no Pod is taken. The controllers make it, which an outage of the API server may have set back.
         this.kubectl(&["wait", "--for=create", "serviceaccount/default", "--timeout=90s"]);

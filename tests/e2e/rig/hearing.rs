@@ -2,7 +2,7 @@
 
 use super::case::Case;
 use super::judge::{Answer, Moment, Silence, eventually, lock, wait_for};
-use super::{NOISE, PATIENCE};
+use super::{NOISE, PATIENCE, TIMING};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl Case {
     /// Waits for the successor of a leader that went at `since` and released nothing.
     #[track_caller]
     pub(crate) fn takeover(&self, old: &Led, since: Moment) -> Led {
-        self.successor(old, since, self.timing.takeover() + NOISE)
+        self.successor(old, since, TIMING.takeover() + NOISE)
     }
 
     #[track_caller]

@@ -19,21 +19,13 @@ impl Case {
         self.leader()
     }
 
-    /// The chart's values: images, election and timing, and what a case wants otherwise.
+    /// The chart's values: images and election, and what a case wants otherwise.
     pub(crate) fn values(&self, otherwise: Value) -> Value {
-        let timing = self.timing;
         let mut values = json!({
             "image": image("DEMO_IMAGE"),
             "baton": {
                 "election": self.election,
                 "image": parts(&image("BATON_IMAGE")),
-                "config": {
-                    "leaseDuration": format!("{:?}", timing.lease_duration),
-                    "renewDeadline": format!("{:?}", timing.renew_deadline),
-                    "retryPeriod": format!("{:?}", timing.retry_period),
-                    "answerValidity": format!("{:?}", timing.answer_validity),
-                    "logFormat": "json",
-                },
             },
         });
         merge(&mut values, otherwise);
