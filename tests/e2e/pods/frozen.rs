@@ -7,7 +7,6 @@ use serde_json::json;
 fn a_frozen_leader_is_succeeded_in_time_its_late_writes_are_refused_and_its_application_is_restarted() {
     let case = Case::new("frozen");
     let old = case.install(json!({ "args": ["--ask-once"] }));
-    case.wait_for_log(&old.pod, "application", 0, "working");
     let node = case.node(&old.pod);
     let frozen = case.note("the leader's sidecar is frozen, and its application writes on without asking");
     node.signal("stop", &old.pod, "baton");

@@ -11,12 +11,15 @@ use std::env;
 
 /// What a case installs, and how it reads its ledger.
 impl Case {
-    /// Installs the shop with what `values` say otherwise, and returns once three replicas are ready and one leads.
+    /// Installs the shop with what `values` say otherwise, and returns once three replicas are ready and one leads, whose
+    /// lines the ledger takes: after an outage of the API server names are resolved late.
     #[track_caller]
     pub(crate) fn install(&self, values: Value) -> Led {
         self.helm_with(&["install", "shop", "tests/e2e/shop"], &self.values(values));
         self.settle(SHOP, 3);
-        self.leader()
+        let leader = self.leader();
+        self.wait_for_log(&leader.pod, "application", 0, r#""trouble":null"#);
+        leader
     }
 
     /// The chart's values: images and election, and what a case wants otherwise.
