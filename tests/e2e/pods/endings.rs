@@ -1,6 +1,6 @@
 //! Applications that take their time to end, and some that end for good.
 
-use crate::rig::{Case, NOISE, PATIENCE, SHOP};
+use crate::rig::{Case, PATIENCE, SHOP};
 use serde_json::json;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
     let old = case.install(json!({ "terminationGracePeriodSeconds": 60, "args": ["--linger", format!("{SLOW:?}")] }));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-    let new = case.successor(&old, deleted, SLOW + AFTER_A_RELEASE + 2 * NOISE);
+    let new = case.successor(&old, deleted, PATIENCE);
     let released = case.event("resigned", &old.pod).0;
     assert!(released.since(deleted) >= SLOW, "released {:?} after the deletion", released.since(deleted));
     let took = new.heard.since(released);
@@ -33,7 +33,7 @@ fn an_application_that_uses_up_its_whole_grace_leaves_time_for_the_release() {
     let old = case.install(json!({ "terminationGracePeriodSeconds": grace.as_secs(), "args": ["--linger", "5m"] }));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-    let new = case.successor(&old, deleted, grace + AFTER_A_RELEASE + 2 * NOISE);
+    let new = case.successor(&old, deleted, PATIENCE);
     let released = case.event("resigned", &old.pod).0;
     assert!(released.since(deleted) >= grace, "released {:?} after the deletion", released.since(deleted));
     assert!(new.heard.since(released) <= AFTER_A_RELEASE);
