@@ -47,12 +47,12 @@ final class Candidate implements LeaderLatchListener {
             client.close();
             Runtime.getRuntime().halt(0); // else it is 143
         }));
-        if (flags.containsKey("listen")) {
-            candidate.answer(Integer.parseInt(flags.get("listen")));
-        }
         client.start();
         candidate.latch.addListener(candidate);
         candidate.latch.start();
+        if (flags.containsKey("listen")) {
+            candidate.answer(Integer.parseInt(flags.get("listen"))); // last: a Java that starts is slow to answer
+        }
         Thread.currentThread().join(); // until SIGTERM
     }
 
