@@ -63,9 +63,15 @@ impl Answers {
         self.young.front().map_or(self.settled, |(_, answered)| *answered + self.lag)
     }
 
-    /// Whether what claims rest on now lives until they can rest on a younger answer, and that takes one more `call`.
+    /// Whether claims can be extended from answer to answer: each younger one counts, and a `call` made then is over, before
+    /// what they rest on until then is.
     pub(super) fn outlast(&self, life: Duration, call: Duration) -> bool {
-        self.settles_at() + call <= self.settled + life
+        let mut rests_on = self.settled;
+        self.young.iter().all(|(sent, answered)| {
+            let ends = rests_on + life;
+            rests_on = *sent;
+            *answered + self.lag + call <= ends
+        })
     }
 
     /// Nothing will be asked about that was sent before `sent`, for one request is in flight at a time.
@@ -259,5 +265,7 @@ mod tests {
         assert_eq!(answers.settles_at(), at(19), "the older of the two, a lag after it came in");
         assert!(!answers.outlast(Duration::from_secs(19), call), "over at 19 s, and to be extended by 20 s");
         assert!(answers.outlast(Duration::from_secs(20), call));
+        answers.answered(at(28), at(28));
+        assert!(!answers.outlast(Duration::from_secs(20), call), "nothing was asked for too long: over at 36 s");
     }
 }

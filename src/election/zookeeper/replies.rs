@@ -80,8 +80,9 @@ impl ZooKeeper {
         let deadline = answers.deadline(sent, asked.renew_deadline(), life);
         // A claim that rests on an old answer is to rest on a younger one as soon as that counts. Timers are late by some
         // milliseconds, and each takes as much off a claim that the session cuts: that is no reason to hurry. Nothing but
-        // the next heartbeat's instant hangs on this; the claim ends when it ends.
-        let is_short = deadline + lag / 4 < sent + granted.timing.renew_deadline();
+        // the next heartbeat's instant hangs on this, which has to come in time; the claim ends when it ends.
+        let enough = max(granted.timing.renew_deadline().saturating_sub(lag / 4), retry_period + call);
+        let is_short = deadline < sent + enough;
         let renew_at = if is_short { min(sent + retry_period, answers.settles_at()) } else { sent + retry_period };
         let lasts = answers.outlast(life, call) && deadline >= max(sent + retry_period + call, now);
         match (&mut self.place, self.candidacy) {
