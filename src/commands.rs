@@ -4,7 +4,7 @@
 
 use crate::cli::{Probe, Rbac, Settings, Sidecar, Surroundings};
 use crate::client::{self, NoAnswer, Question};
-use crate::config::{self, Config, ConfigError, ElectionName, Listen, OnLost};
+use crate::config::{self, Backend, Config, ConfigError, ElectionName, Listen, OnLost};
 use crate::exit::Exit;
 use crate::http::Version;
 use crate::rbac::{Role, Subject};
@@ -138,6 +138,10 @@ struct Drawing<'a>(&'a Config);
 impl Display for Drawing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Config { election, backend, identity_prefix, timing, on_lost, .. } = self.0;
+        let (timing, margin) = match backend {
+            Backend::Lease { .. } | Backend::File { .. } => (*timing, timing.margin()),
+            Backend::ZooKeeper(place) => place.timing.expected(),
+        };
         let (lease, renew, retry) = (timing.lease_duration(), timing.renew_deadline(), timing.retry_period());
         let validity = timing.answer_validity();
         writeln!(f, "election {election} in {}, as {identity_prefix}_<uuid>\n", backend.as_str())?;
@@ -147,7 +151,6 @@ impl Display for Drawing<'_> {
         writeln!(f, "  is sent      renewal      \"leading\"                 may lead\n")?;
         writeln!(f, "a renewal that fails is tried again, three times in all, {:?} each", timing.call_timeout())?;
         writeln!(f, "an answer \"leading\" is good for {validity:?}: ask at least that often")?;
-        let margin = timing.margin();
         writeln!(
             f,
             "clocks may differ by {} in rate: {margin:?} are left at the worst between two leaders",

@@ -84,6 +84,15 @@ fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
 }
 
 #[test]
+fn what_zookeeper_leaves_of_the_durations_is_drawn() {
+    let election = ["check-config", "--election=orders", "--backend=zookeeper", "--zookeeper-servers=zk"];
+    let (_, usual, _) = run(&mut baton(&election));
+    assert!(usual.contains("gone within 272.727272ms of the claim's end"), "{usual}");
+    let (_, short, _) = run(baton(&election).args(["--lease-duration=10s", "--renew-deadline=8s"]));
+    assert!(short.contains("6.181818181s") && short.contains("0ns are left"), "{short}");
+}
+
+#[test]
 fn what_is_suggested_passes_whatever_was_typed() {
     let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
     for typed in [

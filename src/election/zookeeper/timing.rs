@@ -77,6 +77,16 @@ impl SessionTiming {
             .map_err(|causes| causes.into_iter().map(too_short).collect())
     }
 
+    /// What is to be expected, that is if the servers grant what is asked for and all is calm: the durations that hold then,
+    /// and what is left at the worst between the end of a claim and the start of another's. The others count from a
+    /// heartbeat before the one that the claim counts from.
+    pub fn expected(&self) -> (Timing, Duration) {
+        let timing = self.grant(self.asked.lease_duration()).map_or(self.asked, |granted| granted.timing);
+        let lives = timing.drift().least_of_ours(timing.lease_duration());
+        let led = gap(timing.retry_period(), self.tick) + timing.renew_deadline();
+        (timing, lives.saturating_sub(led))
+    }
+
     /// How long a sign of ours may take from the server that heard it to the one that ends sessions: servers pass them on
     /// with the answers to their leader's pings, one each half tick. Half as much again is room for the pings themselves;
     /// what is late beyond that has to fit into the clocks' drift.
@@ -117,9 +127,13 @@ fn lag(tick: Duration) -> Duration {
 
 /// What is left of a renew deadline of `asked`.
 fn left(timeout: Duration, asked: Duration, retry_period: Duration, drift: Drift, tick: Duration) -> Duration {
+    asked.min(drift.least_of_ours(timeout).saturating_sub(gap(retry_period, tick)))
+}
+
+/// From the heartbeat that a claim rests on to the one that was answered last, when all is calm.
+fn gap(retry_period: Duration, tick: Duration) -> Duration {
     let heartbeats = lag(tick).as_nanos() / retry_period.as_nanos() + 1;
-    let gap = u64::try_from(retry_period.as_nanos() * heartbeats).unwrap_or(u64::MAX);
-    asked.min(drift.least_of_ours(timeout).saturating_sub(Duration::from_nanos(gap)))
+    Duration::from_nanos(u64::try_from(retry_period.as_nanos() * heartbeats).unwrap_or(u64::MAX))
 }
 
 #[cfg(test)]
@@ -138,6 +152,15 @@ mod tests {
         let granted = timing.grant(Duration::from_secs(15)).unwrap();
         assert_eq!(granted.timing.renew_deadline(), Duration::from_secs(10));
         assert_eq!(timing.grant(Duration::from_secs(40)).unwrap().timing.renew_deadline(), Duration::from_secs(10));
+        // 15 s × 0.9 / 1.1 − 2 s − 10 s
+        assert_eq!(timing.expected().1, Duration::from_nanos(272_727_272));
+    }
+
+    #[test]
+    fn what_is_asked_for_and_does_not_fit_is_not_to_be_expected() {
+        let timing = SessionTiming::new(seconds(10, 8, 2), Duration::from_secs(2)).unwrap();
+        let (timing, margin) = timing.expected();
+        assert_eq!((timing.renew_deadline(), margin), (Duration::from_nanos(6_181_818_181), Duration::ZERO));
     }
 
     #[test]
