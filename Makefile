@@ -9,7 +9,7 @@ TOOLS := $(CURDIR)/.cache/tools
 TEST_THREADS ?= 6
 # Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
 # each other.
-CROWDS := process::crowd lease::peers zookeeper::peers
+CROWDS := process::crowd lease::peers zookeeper::crowd zookeeper::peers
 
 # What `make run` holds its election in.
 BACKEND ?= file

@@ -1,8 +1,10 @@
 //! The ZooKeeper backend, and the client that it stands on, against real servers and real ensembles.
 
+mod access;
 mod candidates;
 mod client;
 mod contender;
+mod crowd;
 mod cut_off;
 mod faults;
 mod local_sessions;

@@ -157,7 +157,12 @@ impl Ensemble {
 
     /// Somebody who may look at everything and spoil it.
     pub(crate) fn admin(&self) -> Admin {
-        Admin::of(&self.connect_string())
+        self.admin_with("")
+    }
+
+    /// The same, on servers that ask for credentials.
+    pub(crate) fn admin_with(&self, credentials: &str) -> Admin {
+        Admin::of(&self.connect_string(), credentials)
     }
 
     /// Keeps a server from hearing the leader of the servers, whoever that is, and the leader from hearing it. Its
@@ -199,7 +204,7 @@ impl Member {
 
     /// What it has counted under a name of `mntr`.
     pub(crate) fn count(&self, name: &str) -> u64 {
-        let answer = self.ask("mntr").expect("it answers");
+        let answer = wait_for(STARTUP, "the server counts", || self.ask("mntr").ok());
         let count = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
         count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("mntr has no count {name}:\n{answer}"))
     }

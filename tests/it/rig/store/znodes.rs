@@ -23,7 +23,15 @@ pub(crate) struct Znodes {
 impl Znodes {
     /// On these servers, reached at an address of the test's own choice.
     pub(crate) fn on(ensemble: &Ensemble, servers: &str) -> Self {
-        let admin = ensemble.admin();
+        Self::of(ensemble, servers, ensemble.admin())
+    }
+
+    /// On servers that serve only whom these credentials name.
+    pub(crate) fn for_users(ensemble: &Ensemble, credentials: &str) -> Self {
+        Self::of(ensemble, &ensemble.connect_string(), ensemble.admin_with(credentials))
+    }
+
+    fn of(ensemble: &Ensemble, servers: &str, admin: Admin) -> Self {
         let chroot = admin.create(&format!("/{}", Uuid::new_v4()), "").expect("the name is new");
         Self { admin, servers: servers.to_owned(), chroot, tick: ensemble.tick() }
     }
@@ -35,7 +43,12 @@ impl Znodes {
 
     /// The path of an election.
     pub(crate) fn path(&self, election: &str) -> String {
-        format!("{}/baton/{election}", self.chroot)
+        self.below(&format!("/baton/{election}"))
+    }
+
+    /// A path in our part of the tree.
+    pub(crate) fn below(&self, path: &str) -> String {
+        format!("{}{path}", self.chroot)
     }
 
     /// Makes that path, as an operator may: it stays.

@@ -2,6 +2,7 @@
 
 use super::super::judge::lock;
 use baton::zookeeper::client::{CallError, Client, Session};
+use baton::zookeeper::credentials::Credential;
 use baton::zookeeper::dial::Dialer;
 use baton::zookeeper::jute::{Malformed, Reader, Writer};
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
@@ -22,9 +23,10 @@ pub(crate) struct Admin {
 }
 
 impl Admin {
-    pub(super) fn of(servers: &str) -> Self {
+    pub(super) fn of(servers: &str, credentials: &str) -> Self {
         let servers: Servers = servers.parse().expect("the rig writes them well");
-        let client = Client::new(&servers, Dialer { tls: None, credentials: Vec::new() });
+        let credentials = Credential::parse_all(credentials).expect("the test writes them well");
+        let client = Client::new(&servers, Dialer { tls: None, credentials });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
         Self { runtime: Some(runtime), client: Mutex::new(client) }
     }

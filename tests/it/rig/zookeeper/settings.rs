@@ -1,7 +1,8 @@
 //! How a server is set up: its configuration, and its Java.
 
+use super::super::keys::Authority;
 use super::super::proxy::Proxy;
-use super::{CLIENT_PORT, ELECTION_PORT, JARS, OLD_JARS, QUORUM_PORT};
+use super::{CLIENT_PORT, ELECTION_PORT, JARS, OLD_JARS, QUORUM_PORT, SECURE_PORT};
 use std::fmt::Write as _;
 use std::fs;
 use std::net::IpAddr;
@@ -33,6 +34,43 @@ impl Default for Settings {
 }
 
 impl Settings {
+    /// A server that speaks TLS too, with clients whose certificates come from the authority in `folder`, where its own
+    /// is made.
+    pub(crate) fn secured(folder: &Path, authority: &Authority) -> Self {
+        let at = |name: &str| folder.join(name);
+        authority.server("server", &["localhost", "127.0.0.1"]);
+        let [key, certificate] = ["server.key", "server.crt"].map(|name| fs::read_to_string(at(name)).expect("made"));
+        fs::write(at("server.pem"), key + &certificate).expect("the folder is ours");
+        let lines = vec![
+            format!("secureClientPort={SECURE_PORT}"),
+            "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
+            format!("ssl.keyStore.location={}", at("server.pem").display()),
+            format!("ssl.trustStore.location={}", at("ca.crt").display()),
+            "ssl.trustStore.type=PEM".to_owned(),
+            "ssl.clientAuth=need".to_owned(),
+            // A client is called by its certificate, and not by an address.
+            "ssl.clientHostnameVerification=false".to_owned(),
+        ];
+        Self { lines, ..Self::default() }
+    }
+
+    /// A server that serves only a user of SASL, whose name and password are these.
+    pub(crate) fn with_users(folder: &Path, user: &str, password: &str) -> Self {
+        let jaas = folder.join("jaas.conf");
+        let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
+        let password = password.replace('"', "\\\"");
+        let text = format!("Server {{ {module} required user_{user}=\"{password}\"; }};");
+        fs::write(&jaas, text).expect("the folder is ours");
+        Self {
+            lines: vec!["authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider".to_owned()],
+            properties: vec![
+                format!("java.security.auth.login.config={}", jaas.display()),
+                "zookeeper.sessionRequireClientSASLAuth=true".to_owned(),
+            ],
+            ..Self::default()
+        }
+    }
+
     /// Writes the configuration of the server `own` into its folder. It reaches the others' quorum ports through
     /// `links`, where there are any.
     pub(super) fn write(&self, folder: &Path, ips: &[IpAddr], own: usize, links: &[Proxy]) {

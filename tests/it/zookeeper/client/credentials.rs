@@ -51,17 +51,7 @@ fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also
 fn sasl_users_are_let_in_by_their_password_only() {
     run(async {
         let folder = TempDir::new().unwrap();
-        let jaas = folder.path().join("jaas.conf");
-        let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
-        fs::write(&jaas, format!("Server {{ {module} required user_alice=\"secret, \\\"1\\\"\"; }};")).unwrap();
-        let ensemble = Ensemble::start(Settings {
-            lines: vec!["authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider".to_owned()],
-            properties: vec![
-                format!("java.security.auth.login.config={}", jaas.display()),
-                "zookeeper.sessionRequireClientSASLAuth=true".to_owned(),
-            ],
-            ..Settings::default()
-        });
+        let ensemble = Ensemble::start(Settings::with_users(folder.path(), "alice", "secret, \"1\""));
         let servers = ensemble.connect_string();
         let alice = client(&servers, "sasl:alice:secret, \"1\"");
         begin(&alice, T).await;
@@ -84,27 +74,8 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         let other = TempDir::new().unwrap();
         let at = |name: &str| folder.path().join(name);
         let authority = Authority::begin(folder.path());
-        authority.server("server", &["localhost", "127.0.0.1"]);
         authority.client("candidate", "shop");
-        let keys = format!(
-            "{}{}",
-            fs::read_to_string(at("server.key")).unwrap(),
-            fs::read_to_string(at("server.crt")).unwrap()
-        );
-        fs::write(at("server.pem"), keys).unwrap();
-        let ensemble = Ensemble::start(Settings {
-            lines: vec![
-                format!("secureClientPort={SECURE_PORT}"),
-                "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
-                format!("ssl.keyStore.location={}", at("server.pem").display()),
-                format!("ssl.trustStore.location={}", at("ca.crt").display()),
-                "ssl.trustStore.type=PEM".to_owned(),
-                "ssl.clientAuth=need".to_owned(),
-                // A client is called by its certificate, and not by an address.
-                "ssl.clientHostnameVerification=false".to_owned(),
-            ],
-            ..Settings::default()
-        });
+        let ensemble = Ensemble::start(Settings::secured(folder.path(), &authority));
         let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
         wait_for(PATIENCE, "the secure port is open", || TcpStream::connect(secure).ok());
         let proxy = Proxy::to(secure);
