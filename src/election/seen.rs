@@ -44,7 +44,9 @@ impl Seen {
         };
         let known = before.map_or(0, |seen| seen.number);
         let number = snapshot.as_ref().map_or(known, |snapshot| snapshot.version.number);
-        Self { snapshot, number, lapses_at, spread }
+        // A store that was set back has forgotten writes, but not he who made them: he may still lead.
+        let forgotten = before.filter(|_| number < known).map_or(lapses_at, |seen| seen.lapses_at);
+        Self { snapshot, number, lapses_at: lapses_at.max(forgotten), spread }
     }
 
     /// Whether `new` says what we knew: a stranger's edit of other metadata moves the version and nothing else.
