@@ -28,10 +28,10 @@ const RETRY: Duration = Duration::from_secs(5);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
 
 /// How often candidates at rest ask at the most, all together: each reads who leads once in three quarters of a third of its
-/// session, and looks at the one before it once in three quarters of the whole.
+/// session, and looks at the one before it once in three quarters of the whole. Each may be one request ahead.
 fn most(span: Duration) -> u64 {
     let asked = u128::try_from(CROWD).unwrap() * span.as_millis() * 16 / (3 * T.as_millis());
-    u64::try_from(asked).unwrap()
+    u64::try_from(asked).unwrap() + CROWD as u64
 }
 
 struct Member {
