@@ -24,7 +24,13 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
     }
     (0..facts.candidates.len()).find_map(|number| {
         let known = &facts.candidates[number];
-        let waited = scene.now.since(facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?));
+        // News that come late may tell of a record that a stranger has deleted since: it is waited for as if it were there.
+        let hears_since = facts.meddled.map_or(Moment::START, |_| known.hears_news_since);
+        if facts.meddled.is_some() && known.deafening > 0 {
+            return None;
+        }
+        let since = facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?).max(hears_since);
+        let waited = scene.now.since(since);
         let lease = known.timing.lease_duration().max(facts.protects);
         let own = known.timing.retry_period() * 2 + SPREAD;
         let rate = scene.clocks[number].rate();
