@@ -12,9 +12,13 @@ use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tokio::time::timeout;
 
 /// How long a server may take that is there.
 const PATIENCE: Duration = Duration::from_secs(20);
+
+/// How long it may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 pub(crate) struct Admin {
     /// There until the end.
@@ -77,10 +81,11 @@ impl Admin {
         let client = lock(&self.client);
         self.runtime.as_ref().expect("this is not the end").block_on(async {
             for _ in 0..5 {
-                match client.call(request).await {
-                    Ok(reply) => return Ok(reply),
-                    Err(CallError::Refused(code)) if code != Code::SessionExpired => return Err(code),
-                    Err(CallError::Refused(_) | CallError::NotSent | CallError::Unknown(_)) => {
+                // A server that stands still answers nothing; a call that is given up takes its connection with it.
+                match timeout(ANSWER, client.call(request)).await {
+                    Ok(Ok(reply)) => return Ok(reply),
+                    Ok(Err(CallError::Refused(code))) if code != Code::SessionExpired => return Err(code),
+                    Err(_) | Ok(Err(CallError::Refused(_) | CallError::NotSent | CallError::Unknown(_))) => {
                         let connected = client.connect(Session::New, PATIENCE, PATIENCE).await;
                         connected.expect("a server grants a session");
                     }
