@@ -1,7 +1,7 @@
 //! A node that is emptied for its upgrade.
 
 use super::recover;
-use crate::rig::{Case, NOISE, SHOP, TIMING};
+use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING};
 use serde_json::json;
 
 #[test]
@@ -11,7 +11,8 @@ fn a_drained_node_hands_leadership_over() {
     let node = case.node(&old.pod);
     let begun = case.note("the leader's node is drained");
     case.kubectl(&["drain", &node.name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]);
-    let new = case.successor(&old, begun, TIMING.answer_validity + 4 * NOISE);
+    let new = case.successor(&old, begun, PATIENCE);
+    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
     case.settle(SHOP, 3);
     assert!(case.pods(SHOP).iter().all(|pod| pod.node() != node.name));
     case.kubectl(&["uncordon", &node.name]);

@@ -1,6 +1,6 @@
 //! Leadership that is handed over: deletion, a rolling update, scaling.
 
-use crate::rig::{Case, NOISE, SHOP, TIMING};
+use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING};
 use serde_json::json;
 
 #[test]
@@ -9,8 +9,9 @@ fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
     let old = case.install(json!({}));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-    let new = case.successor(&old, deleted, TIMING.answer_validity + 2 * NOISE);
+    let new = case.successor(&old, deleted, PATIENCE);
     assert_ne!(new.pod, old.pod);
+    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
     case.settle(SHOP, 3);
     case.assert_books_are_clean();
 }

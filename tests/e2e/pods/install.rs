@@ -31,7 +31,8 @@ fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
     assert!(case.shell(&format!("timeout 10 kubectl {watch} || test $? = 124")).contains(&old.identity));
     let killed = case.note("the leader is killed as the notes say");
     case.shell(&format!("kubectl {kill} --wait=false"));
-    case.successor(&old, killed, TIMING.answer_validity + 3 * NOISE);
+    case.successor(&old, killed, PATIENCE);
+    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
     case.settle(APPLICATION, 3);
     case.helm(&["test", &release]);
     assert!(case.shell(&format!("kubectl {read}")).contains(&old.pod));

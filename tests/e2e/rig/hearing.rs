@@ -71,7 +71,7 @@ impl Case {
     }
 
     /// Writes into the timeline how long nobody was heard leading at each change of leader since the first, and holds
-    /// each of these times to a bound.
+    /// each of these times to a bound. A handoff is judged by that: when kubelet tells a Pod to end is not the sidecar's.
     #[track_caller]
     pub(crate) fn assert_gaps_within(&self, bound: Duration) {
         let mut leading = lock(&self.journal.answers).clone();
