@@ -60,6 +60,8 @@ fn about_to_join(rig: &Rig<Znodes>, way: &Proxy, name: &str) -> Arc<Candidate> {
     std::fs::create_dir(&state).unwrap();
     let servers = rig.store.servers_at(way.address());
     let nowhere = rig.candidate(name).state_directory(&state).flag("--zookeeper-servers", "127.0.0.1:1").start();
+    // Who is killed before it has noted that it runs ended in no way.
+    eventually(PATIENCE, "it runs", || !nowhere.events("store_unreachable").is_empty());
     nowhere.kill();
     let candidate = rig.candidate(name).state_directory(&state).flag("--zookeeper-servers", servers).start();
     eventually(PATIENCE, "it has read who leads", || rig.stands(&candidate, "following"));

@@ -58,7 +58,8 @@ fn a_predecessor_that_may_not_be_read_is_waited_for_and_succeeded() {
     let hidden = format!("{path}/_c_somebody-latch-0000000000");
     rig.store.admin.stand_in_line(&hidden).unwrap();
     rig.store.admin.hide(&hidden).unwrap();
-    let [candidate] = rig.start_followers(["a"]);
+    let candidate = rig.start("a");
+    eventually(PATIENCE, "it follows somebody whom it cannot name", || rig.stands(&candidate, "following"));
     eventually(PATIENCE, "it says what it may not do", || {
         messages(&candidate, "store_refuses").iter().any(|message| message.contains("--zookeeper-auth-file"))
     });
