@@ -2,9 +2,7 @@
 //! whatever it does then, it must not come to wait for a znode that is its own.
 
 use super::PATIENCE;
-use crate::rig::{
-    Candidate, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Way, Znodes, eventually, throughout,
-};
+use crate::rig::{Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Znodes, eventually, throughout};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -80,9 +78,7 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
 
     let mut heirs = Vec::new();
     let mut last = 0;
-    // The silent one first: only as long as nobody else asks the near server is it the znode that is waited for.
-    let losses: [(&str, Loss); 3] =
-        [("silent", |way| way.set(Way::Replies, Flow::Lose)), ("closed", Proxy::cut), ("reset", Proxy::reset)];
+    let losses: [(&str, Loss); 2] = [("closed", Proxy::cut), ("reset", Proxy::reset)];
     for (name, lose) in losses {
         let heir = about_to_join(&rig, &way, name);
         slow.pause();
@@ -94,7 +90,6 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
             heir.metric(&format!("baton_store_requests_total{{{labels}}}")) >= Some(1.0)
         };
         eventually(PATIENCE, "what became of it is unknown", connects);
-        way.set(Way::Replies, Flow::Pass);
         slow.resume();
         eventually(PATIENCE, "it stands in line", || numbers(&rig, &heir).last() > Some(&(last + 1)));
         eventually(PATIENCE, "once", || numbers(&rig, &heir).len() == 1);
