@@ -6,12 +6,18 @@ use serde_json::{Value, json};
 use std::fs;
 use std::net::Ipv6Addr;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How long an API server may go on to take a token that was taken back: it remembers what it found out for ten seconds.
 const REVOKED: Duration = Duration::from_secs(15);
+
+/// How long a token is still good that ends [`soon`], so that its bearer can lead and be followed before.
+const TERM: Duration = Duration::from_secs(8);
+
+/// How long an API server may take a token that ends soon.
+const ENDED: Duration = Duration::from_secs(TERM.as_secs() + REVOKED.as_secs());
 
 /// Slack for that, and for a new token to be found.
 const PATIENT: Timing = Timing::of_ms(60_000, 45_000, 1000, 1000);
@@ -134,31 +140,51 @@ fn a_token_that_kubelet_replaces_is_used_before_the_old_one_ends() {
     );
 }
 
-/// A leader whose token is taken back, and who is given another within its slack.
-fn is_refused_and_goes_on(user: fn(&Path) -> Value, give: fn(&Path, &str)) {
+/// A leader whose token ends, and who is given another within its slack.
+fn ends_and_is_replaced(user: fn(&Path) -> Value, give: fn(&Path, &str)) {
     let rig = Rig::over(Leases::fresh(), PATIENT);
     let account = &rig.store.account;
-    let (old, new) = (account.another_token(), account.another_token());
-    give(rig.folder(), &old.text);
+    give(rig.folder(), &account.token_until(soon()));
     let access = account.access.identified_by("renewed", user(rig.folder()));
     let leader = rig.candidate("leader").by(&access).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    old.revoke();
-    eventually(REVOKED, "it is refused", || !leader.events("store_refuses").is_empty());
+    eventually(ENDED, "it is refused", || !leader.events("store_refuses").is_empty());
     let told = leader.events("store_refuses")[0]["message"].to_string();
     assert!(told.contains("(401)"), "{told}");
-    give(rig.folder(), &new.text);
+    give(rig.folder(), &account.token);
     eventually(PATIENCE, "it is let in again", || !leader.events("store_back").is_empty());
     assert!(leader.is_healthy() && rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
 }
 
 #[test]
-fn a_token_file_that_is_replaced_too_late_costs_no_term() {
-    is_refused_and_goes_on(filed, file);
+fn a_token_file_that_is_replaced_after_its_end_costs_no_term() {
+    ends_and_is_replaced(filed, file);
 }
 
 #[test]
-fn a_program_is_asked_anew_when_what_it_gave_is_refused() {
-    is_refused_and_goes_on(printed, print);
+fn a_program_is_asked_anew_when_what_it_gave_has_ended() {
+    ends_and_is_replaced(printed, print);
+}
+
+#[test]
+fn a_token_that_ends_and_that_nobody_replaces_costs_the_leader_its_term_and_lets_another_lead() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let account = &rig.store.account;
+    file(rig.folder(), &account.token_until(soon()));
+    let access = account.access.identified_by("ended", filed(rig.folder()));
+    let leader = rig.candidate("leader").by(&access).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let [follower] = rig.start_followers(["follower"]);
+    eventually(ENDED, "it is refused", || !leader.events("store_refuses").is_empty());
+    let refused = rig.now();
+    leader.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
+    assert_eq!(leader.exit_code(), 75);
+    let (new, _) = rig.successor(&leader, refused, rig.timing.lease_duration + rig.timing.takeover() + Leases::NOISE);
+    assert_eq!(new.identity, follower.identity);
+}
+
+/// When a token has to say that it ends, for a test to see it: the API server takes it for a minute longer.
+fn soon() -> SystemTime {
+    SystemTime::now() - Duration::from_mins(1) + TERM
 }

@@ -1,6 +1,6 @@
 //! What a candidate may do: one Role limited to one name suffices, and what is missing is said.
 
-use crate::rig::{ELECTION, Leases, Rig, Store as _, eventually, throughout};
+use crate::rig::{Account, ApiServer, ELECTION, Leases, Rig, Store as _, eventually, throughout};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -25,14 +25,17 @@ fn rights_that_are_taken_away_cost_the_leader_its_term_and_come_back_with_the_ro
     assert_eq!(rig.leader().identity, follower.identity);
 }
 
-/// As an API server answers until it has read its own rules, after a start: for a minute, or for longer.
-#[test]
-fn an_api_server_that_refuses_everybody_for_a_while_loses_no_candidate_that_it_had_let_in() {
-    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+/// Everybody is refused for a while, as it can be after a start of the API server: for a minute, or for longer.
+fn are_refused_and_let_in_again(
+    server: &mut ApiServer,
+    refuse: impl Fn(&mut ApiServer, &Account),
+    admit: impl Fn(&mut ApiServer, &Account),
+) {
+    let rig = Rig::over(Leases::on(server), Leases::FAST);
     let led = rig.candidate("led").flag("--on-lost", "stay").start();
     assert_eq!(rig.leader().identity, led.identity);
     let [follower] = rig.start_followers(["follower"]);
-    rig.store.account.revoke();
+    refuse(server, &rig.store.account);
     let begun = rig.now();
     let early = rig.start("early");
     // Its term runs out meanwhile: between the deadline and the driver's next turn it is ill for a moment.
@@ -46,14 +49,31 @@ fn an_api_server_that_refuses_everybody_for_a_while_loses_no_candidate_that_it_h
     });
     // `early` never leads: whoever did is another, and `led` no longer than its last renewal allows.
     assert!(!rig.succeeded(&early, begun + rig.timing.renew_deadline), "nobody led meanwhile");
+    assert!(
+        follower.events("store_refuses").iter().any(|told| told["message"].to_string().contains("(403)")),
+        "{}",
+        follower.output()
+    );
 
-    rig.store.account.grant();
+    admit(server, &rig.store.account);
     let leader = rig.leader();
     eventually(PATIENCE, "all are let in, and stay", || {
         well() && led.is_healthy() && [&led, &follower, &late].iter().all(|candidate| candidate.probe("/readyz") == 200)
     });
     assert!(rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
+
+#[test]
+fn rights_that_are_gone_for_a_while_lose_no_candidate_that_had_been_let_in() {
+    let revoke = |_: &mut _, account: &Account| account.revoke();
+    are_refused_and_let_in_again(&mut ApiServer::start(), revoke, |_, account| account.grant());
+}
+
+#[test]
+fn an_api_server_that_starts_without_its_rules_loses_no_candidate_that_it_had_let_in() {
+    let start = |server: &mut ApiServer, _: &_| server.restart_without_rules();
+    are_refused_and_let_in_again(&mut ApiServer::start(), start, |server, _| server.restart());
 }
 
 #[test]

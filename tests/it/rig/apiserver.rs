@@ -5,6 +5,7 @@
 //! however that ends: see [`Daemon`] and [`Scratch`].
 
 mod access;
+mod jwt;
 mod namespace;
 mod tests;
 
@@ -34,6 +35,9 @@ const STARTUP: Duration = Duration::from_mins(1);
 
 /// Both loopback addresses: a proxy may listen on the other one.
 const REACHED_BY: [&str; 4] = ["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"];
+
+/// Who decides what an account may.
+const RULES: &str = "RBAC";
 
 pub(crate) struct ApiServer {
     pub(crate) server: Daemon,
@@ -74,7 +78,7 @@ impl ApiServer {
         let etcd = start_etcd(path, etcd_flags);
         // An API server that meets no etcd waits a second before it looks again.
         eventually(STARTUP, "etcd is healthy", || etcd_answers(path).is_ok_and(|answer| answer.contains("true")));
-        let server = start_server(path, port.address);
+        let server = start_server(path, port.address, RULES);
         let mut started = Self { server, etcd, port, admin, folder };
         started.await_ready();
         started
@@ -92,8 +96,13 @@ impl ApiServer {
 
     /// Kills the API server where it still runs, and starts it at the same address.
     pub(crate) fn restart(&mut self) {
-        self.server.start_again();
-        self.await_ready();
+        self.serve(RULES);
+    }
+
+    /// The same with an authorizer that lets in none but administrators: so it answers after a start, until it has read its
+    /// rules. [`Self::restart`] has it read them.
+    pub(crate) fn restart_without_rules(&mut self) {
+        self.serve("AlwaysDeny");
     }
 
     /// The same at another port. Every kubeconfig is told; who is running already has to be reached by a proxy.
@@ -106,9 +115,7 @@ impl ApiServer {
                 fs::write(file.path(), text.replace(&old, &new)).expect("the folder is ours");
             }
         }
-        self.server.kill();
-        self.server = start_server(self.folder.path(), self.port.address);
-        self.await_ready();
+        self.restart();
     }
 
     /// Keeps what is in etcd now, for [`Self::go_back`].
@@ -179,6 +186,12 @@ impl ApiServer {
         self.count(&format!("resource=\"{resource}\""), &format!("code=\"{code}\""))
     }
 
+    fn serve(&mut self, authorization: &str) {
+        self.server.kill();
+        self.server = start_server(self.folder.path(), self.port.address, authorization);
+        self.await_ready();
+    }
+
     fn count(&self, resource: &str, code: &str) -> BTreeMap<String, u64> {
         let metrics = self.admin.text("/metrics").expect("the administrator may");
         let mut requests = BTreeMap::new();
@@ -229,7 +242,7 @@ fn etcd_answers(folder: &Path) -> io::Result<String> {
     io::read_to_string(socket)
 }
 
-fn start_server(folder: &Path, address: SocketAddr) -> Daemon {
+fn start_server(folder: &Path, address: SocketAddr, authorization: &str) -> Daemon {
     let at = |name: &str| format!("{}/{name}", folder.display());
     let flags = vec![
         format!("--etcd-servers=unix://{}", at("etcd.sock")),
@@ -243,7 +256,7 @@ fn start_server(folder: &Path, address: SocketAddr) -> Daemon {
         format!("--tls-cert-file={}", at("server.crt")),
         format!("--tls-private-key-file={}", at("server.key")),
         format!("--client-ca-file={}", at("ca.crt")),
-        "--authorization-mode=RBAC".to_owned(),
+        format!("--authorization-mode={authorization}"),
         "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
         format!("--service-account-key-file={}", at("accounts.pub")),
         format!("--service-account-signing-key-file={}", at("accounts.key")),

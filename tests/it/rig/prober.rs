@@ -1,7 +1,7 @@
 //! The prober: one thread a candidate, which asks `GET /leader` from its start to the end of the test.
 
 use super::candidate::Candidate;
-use super::judge::{Answer, Heard, Journal, Moment, lock};
+use super::judge::{Answer, Heard, Journal, Moment, eventually, lock};
 use super::question::{agent, ask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,9 +13,10 @@ use ureq::Agent;
 /// must not cost more than ten do.
 const PACE: Duration = Duration::from_millis(12);
 const PACE_FOR_EACH: Duration = Duration::from_millis(2);
-/// How long a candidate that has ended is still asked, to show that nobody answers for it. (No longer: another
-/// process may get its port.)
+/// How long a candidate that has ended is still asked, to show that it does not answer any more.
 const AFTERWARDS: Duration = Duration::from_millis(300);
+/// How long its end may be unheard of when another has its port already.
+const UNHEARD: Duration = Duration::from_secs(5);
 
 /// Asks `candidate` until the journal is closed.
 pub(crate) fn begin(journal: &Arc<Journal>, candidate: &Arc<Candidate>, crowd: &Arc<AtomicUsize>) -> JoinHandle<()> {
@@ -25,6 +26,11 @@ pub(crate) fn begin(journal: &Arc<Journal>, candidate: &Arc<Candidate>, crowd: &
         let (agent, clock) = (agent(), journal.clock);
         while !journal.is_closed() && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS) {
             let answer = listen_to(&candidate, &agent, || clock.now());
+            if let Some(other) = answer.identity().filter(|identity| **identity != candidate.identity) {
+                let taken = format!("{} has ended, since {other} answers at its port", candidate.label);
+                eventually(UNHEARD, &taken, || candidate.ended().is_some());
+                break;
+            }
             lock(&journal.answers).push(answer);
             let count = u32::try_from(crowd.load(Ordering::Relaxed)).expect("it is small");
             thread::sleep(PACE + PACE_FOR_EACH * count);
@@ -41,4 +47,20 @@ fn listen_to(candidate: &Candidate, agent: &Agent, now: impl Fn() -> Moment) -> 
     let answered = now();
     let (candidate, relied_on) = (candidate.label.clone(), !candidate.unasked);
     Answer { candidate, asked, answered, relied_on, heard: Heard::of(reply) }
+}
+
+mod tests {
+    use crate::rig::{Files, Rig, Store as _};
+
+    #[test]
+    fn who_has_the_port_of_one_that_ended_is_not_taken_for_it() {
+        let rig = Rig::over(Files::fresh(), Files::CALM);
+        let first = rig.start_leader("first");
+        rig.hear_enough();
+        let elsewhere = Rig::over(Files::fresh(), Files::CALM);
+        first.kill();
+        let second = elsewhere.candidate("second").flag("--listen", &first.listen).start();
+        assert_eq!(elsewhere.leader().identity, second.identity);
+        elsewhere.hear_enough();
+    }
 }

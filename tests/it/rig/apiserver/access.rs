@@ -69,6 +69,11 @@ impl Access {
         fs::read_to_string(self.kubeconfig.with_file_name("ca.crt")).expect("it was written")
     }
 
+    /// By which the API server signs tokens, as PEM.
+    pub(super) fn signing_key(&self) -> String {
+        fs::read_to_string(self.kubeconfig.with_file_name("accounts.key")).expect("it was written")
+    }
+
     pub(crate) fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }

@@ -1,6 +1,7 @@
 //! A namespace of a test's own, and the accounts of candidates in it.
 
 use super::access::Access;
+use super::jwt;
 use crate::rig::eventually;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
@@ -8,7 +9,7 @@ use k8s_openapi::api::core::v1::{self as core, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// What one election needs, and no more: README and `baton rbac` say the same.
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
@@ -130,6 +131,11 @@ impl Account {
             Ok(Token { text, admin: self.admin.clone(), secret: secret.metadata.name.expect("it was given one") })
         });
         made.expect(ADMITTED)
+    }
+
+    /// Its token with another end. The API server takes it until a minute later.
+    pub(crate) fn token_until(&self, end: SystemTime) -> String {
+        jwt::until(end, &self.token, &self.admin.signing_key())
     }
 
     fn may_elect(&self) -> bool {

@@ -20,6 +20,8 @@ pub(crate) struct Settings {
     pub(crate) can_be_cut: bool,
     /// Whether the servers are so old that they know no containers.
     pub(crate) old: bool,
+    /// Whether they speak TLS too.
+    pub(crate) secured: bool,
     /// Further lines of the configuration.
     pub(crate) lines: Vec<String>,
     /// Further system properties, `name=value`.
@@ -29,7 +31,16 @@ pub(crate) struct Settings {
 impl Default for Settings {
     fn default() -> Self {
         let tick = Duration::from_millis(500);
-        Self { size: 1, tick, sync_limit: 5, can_be_cut: false, old: false, lines: Vec::new(), properties: Vec::new() }
+        Self {
+            size: 1,
+            tick,
+            sync_limit: 5,
+            can_be_cut: false,
+            old: false,
+            secured: false,
+            lines: Vec::new(),
+            properties: Vec::new(),
+        }
     }
 }
 
@@ -42,7 +53,6 @@ impl Settings {
         let [key, certificate] = ["server.key", "server.crt"].map(|name| fs::read_to_string(at(name)).expect("made"));
         fs::write(at("server.pem"), key + &certificate).expect("the folder is ours");
         let lines = vec![
-            format!("secureClientPort={SECURE_PORT}"),
             "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
             format!("ssl.keyStore.location={}", at("server.pem").display()),
             format!("ssl.trustStore.location={}", at("ca.crt").display()),
@@ -51,7 +61,7 @@ impl Settings {
             // A client is called by its certificate, and not by an address.
             "ssl.clientHostnameVerification=false".to_owned(),
         ];
-        Self { lines, ..Self::default() }
+        Self { secured: true, lines, ..Self::default() }
     }
 
     /// A server that serves only a user of SASL, whose name and password are these.
@@ -92,6 +102,11 @@ impl Settings {
                 writeln!(text, "server.{}={address}:{port}:{ELECTION_PORT}", at + 1)
                     .expect("a String takes everything");
             }
+        }
+        if self.secured {
+            // Without its address it would listen at everybody's.
+            write!(text, "secureClientPort={SECURE_PORT}\nsecureClientPortAddress={address}\n")
+                .expect("a String takes everything");
         }
         for line in &self.lines {
             text += line;
