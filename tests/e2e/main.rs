@@ -8,6 +8,9 @@
 /// The harness of everything below: the cluster, a witness on each node, one clock.
 mod rig;
 
+/// The sidecar's image, as it is shipped.
+mod image;
+
 /// What is done to Pods and containers.
 mod pods;
 

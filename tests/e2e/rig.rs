@@ -20,9 +20,10 @@ mod shop;
 mod typing;
 
 pub(crate) use case::Case;
+pub(crate) use command::{run, variable};
 use judge::{Reply, Timing};
 pub(crate) use judge::{throughout, wait_for};
-pub(crate) use shop::{image, parts};
+pub(crate) use shop::parts;
 use std::time::Duration;
 pub(crate) use typing::SHOP;
 

@@ -14,7 +14,7 @@ export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
 PATH=$(tests/e2e/tools.sh):$PATH
 # Longer than all cases together take on two busy cores.
 readonly longest=20m
-running=
+running= failed=
 
 up() {
   kind delete cluster --name "$CLUSTER"
@@ -44,12 +44,12 @@ furnish() {
   done
 }
 
-# Cases that leave the nodes alone run beside each other, the others one after another. They are waited for in the
-# background: a signal to this script is heeded at once.
+# Runs the cases of these names, so many beside each other, and remembers whether one has failed. They are waited for in
+# the background: a signal to this script is heeded at once.
 cases() {
   timeout "$longest" cargo test --locked --test e2e -- --show-output --test-threads "$1" "${@:2}" &
   running=$!
-  wait "$running"
+  wait "$running" || failed=1
   running=
 }
 
@@ -63,6 +63,8 @@ furnish
 if [[ $# -gt 0 ]]; then
   cases 1 "$@"
 else
-  cases 4 pods::
+  # Cases that leave the nodes alone run beside each other, the others one after another, also where some have failed.
+  cases 4 image:: pods::
   cases 1 nodes::
 fi
+[[ -z $failed ]]

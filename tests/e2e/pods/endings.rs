@@ -17,6 +17,7 @@ fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
     let old = case.install(json!({ "terminationGracePeriodSeconds": 60, "args": ["--linger", format!("{SLOW:?}")] }));
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
+    case.must_be_silent(&old, deleted + SLOW / 2, "its Pod was ending, and it had been told so");
     let new = case.successor(&old, deleted, PATIENCE);
     let released = case.event("resigned", &old.pod).0;
     assert!(released.since(deleted) >= SLOW, "released {:?} after the deletion", released.since(deleted));

@@ -1,6 +1,6 @@
 //! Containers that end one by one, in a Pod that lives on.
 
-use crate::rig::{Case, PATIENCE, SHOP, image};
+use crate::rig::{Case, PATIENCE, SHOP, variable};
 use serde_json::json;
 
 #[test]
@@ -42,7 +42,7 @@ fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
         "images",
         "tag",
         "--force",
-        &image("BATON_IMAGE"),
+        &variable("BATON_IMAGE"),
         patched,
     ]);
     let at = case.note("the image of the leader's sidecar is patched");

@@ -1,12 +1,11 @@
 //! The cluster that `run.sh` has made, and its API server as an administrator reads it.
 
-use super::command::run;
+use super::command::{run, variable};
 use super::node::Node;
 use super::observer::Observer;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use serde_json::Value;
-use std::env;
 use std::future::pending;
 use std::sync::{Arc, OnceLock};
 use std::thread;
@@ -34,7 +33,6 @@ impl Cluster {
     }
 
     fn connect() -> Self {
-        let variable = |name| env::var(name).unwrap_or_else(|_| panic!("{name} is not set: run `make e2e`"));
         let (engine, cluster) = (variable("ENGINE"), variable("CLUSTER"));
         let nodes = run("kind", &["get", "nodes", "--name", &cluster], "").expect("kind knows its nodes");
         let node = |name: &str| Node { engine: engine.clone(), name: name.to_owned() };

@@ -2,12 +2,12 @@
 
 use super::PATIENCE;
 use super::case::Case;
+use super::command::variable;
 use super::hearing::Led;
 use super::judge::wait_for;
 use super::typing::SHOP;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use std::env;
 
 /// What a case installs, and how it reads its ledger.
 impl Case {
@@ -25,10 +25,10 @@ impl Case {
     /// The chart's values: images and election, and what a case wants otherwise.
     pub(crate) fn values(&self, otherwise: Value) -> Value {
         let mut values = json!({
-            "image": image("DEMO_IMAGE"),
+            "image": variable("DEMO_IMAGE"),
             "baton": {
                 "election": self.election,
-                "image": parts(&image("BATON_IMAGE")),
+                "image": parts(&variable("BATON_IMAGE")),
             },
         });
         merge(&mut values, otherwise);
@@ -66,11 +66,6 @@ pub(crate) struct Books {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Term {
     pub(crate) lines: u64,
-}
-
-/// The name of an image of this run.
-pub(crate) fn image(variable: &str) -> String {
-    env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run `make e2e`"))
 }
 
 /// An image as the charts' values name it.

@@ -20,43 +20,87 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("coordination.k8s.io", "v1", "Lease"),
 ];
 
+/// What the demo of the release `test` elects over.
+const LEASE: &str = "test-baton-demo";
+
 #[test]
 fn a_release_follows_its_values_and_leaves_nothing() {
     for helm in Helm::BOTH {
-        let namespace = ApiServer::shared().namespace();
-        let release = |arguments: &[&str]| {
-            let kubeconfig = format!("--kubeconfig={}", namespace.admin.kubeconfig().display());
-            let in_namespace = format!("--namespace={}", namespace.name);
-            let done = helm.run(&[arguments, &[&kubeconfig, &in_namespace]].concat());
-            done.unwrap_or_else(|complaint| panic!("{helm:?} {arguments:?}: {complaint}"))
-        };
-        let chart = chart("baton");
-        let chart = chart.to_str().unwrap();
-        let has = |object: &str| contents(&namespace).contains(object);
-
-        let notes =
-            release(&["install", "test", chart, "--set=demo.enabled=true,elections.orders.serviceAccountName=shop"]);
-        assert!(has("Deployment test-baton-demo") && has("Role orders"), "{:?}", contents(&namespace));
+        let release = Release { helm, namespace: ApiServer::shared().namespace() };
+        let notes = release.helm("install", "demo.enabled=true,elections.orders.serviceAccountName=shop");
+        let here = contents(&release.namespace);
+        assert!(here.contains("Deployment test-baton-demo") && here.contains("Role orders"), "{here:?}");
         for name in ["get lease test-baton-demo", "services/test-baton-demo-ledger:http"] {
             assert!(notes.contains(name), "{name} is not in {notes}");
         }
         // The sidecars write their Lease, and go on renewing it while a release is upgraded.
-        let renewed = LeaseSpec { holder_identity: Some("a_1".to_owned()), ..LeaseSpec::default() };
-        let metadata = ObjectMeta { name: Some("test-baton-demo".to_owned()), ..ObjectMeta::default() };
-        namespace.admin.put(&Lease { metadata, spec: Some(renewed.clone()) }).unwrap();
+        let renewed = release.put_lease();
 
-        release(&[
-            "upgrade",
-            "test",
-            chart,
-            "--set=demo.enabled=true,demo.replicas=5,elections.reports.serviceAccountName=shop",
-        ]);
-        assert!(has("Role reports") && !has("Role orders") && !has("RoleBinding orders"), "{:?}", contents(&namespace));
-        let lease = namespace.admin.lease("test-baton-demo").unwrap().unwrap();
-        assert_eq!(lease.spec, Some(renewed), "Helm has let it alone");
+        release.helm("upgrade", "demo.enabled=true,demo.replicas=5,elections.reports.serviceAccountName=shop");
+        let here = contents(&release.namespace);
+        assert!(here.contains("Role reports"), "{here:?}");
+        assert!(!here.contains("Role orders") && !here.contains("RoleBinding orders"), "{here:?}");
+        assert_eq!(release.lease(), Some(renewed), "Helm has let it alone");
 
-        release(&["uninstall", "test"]);
-        assert_eq!(contents(&namespace), BTreeSet::new(), "{helm:?}");
+        release.uninstall();
+        assert_eq!(contents(&release.namespace), BTreeSet::new(), "{helm:?}");
+    }
+}
+
+#[test]
+fn a_demo_that_is_turned_off_takes_its_lease_along_and_nobody_elses() {
+    for helm in Helm::BOTH {
+        let release = Release { helm, namespace: ApiServer::shared().namespace() };
+        release.helm("install", "demo.enabled=true");
+        release.put_lease();
+        release.helm("upgrade", "demo.enabled=false");
+        let mut here = contents(&release.namespace);
+        here.retain(|object| !object.starts_with("Secret sh.helm.release."));
+        assert_eq!(here, BTreeSet::new(), "{helm:?}");
+
+        let foreign = release.put_lease();
+        release.helm("upgrade", "demo.enabled=false,demo.replicas=5");
+        release.uninstall();
+        assert_eq!(release.lease(), Some(foreign), "{helm:?}");
+    }
+}
+
+/// A release `test` of our chart, in a namespace of its own.
+struct Release {
+    helm: Helm,
+    namespace: Namespace,
+}
+
+impl Release {
+    /// Installs or upgrades it to these values, and nothing of earlier ones.
+    #[track_caller]
+    fn helm(&self, verb: &str, values: &str) -> String {
+        self.run(&[verb, "test", chart("baton").to_str().unwrap(), "--set", values])
+    }
+
+    #[track_caller]
+    fn uninstall(&self) {
+        self.run(&["uninstall", "test"]);
+    }
+
+    #[track_caller]
+    fn run(&self, arguments: &[&str]) -> String {
+        let kubeconfig = format!("--kubeconfig={}", self.namespace.admin.kubeconfig().display());
+        let in_namespace = format!("--namespace={}", self.namespace.name);
+        let done = self.helm.run(&[arguments, &[&kubeconfig, &in_namespace]].concat());
+        done.unwrap_or_else(|complaint| panic!("{:?} {arguments:?}: {complaint}", self.helm))
+    }
+
+    /// Writes the Lease of the demo's name, which Helm knows nothing of.
+    fn put_lease(&self) -> LeaseSpec {
+        let spec = LeaseSpec { holder_identity: Some("a_1".to_owned()), ..LeaseSpec::default() };
+        let metadata = ObjectMeta { name: Some(LEASE.to_owned()), ..ObjectMeta::default() };
+        self.namespace.admin.put(&Lease { metadata, spec: Some(spec.clone()) }).unwrap();
+        spec
+    }
+
+    fn lease(&self) -> Option<LeaseSpec> {
+        self.namespace.admin.lease(LEASE).unwrap()?.spec
     }
 }
 
