@@ -32,10 +32,11 @@ fn it_runs_as_nobody_by_number_and_says_what_it_is() {
 /// The files of the image that have something in them, by their size in bytes. An engine adds empty ones to what it exports.
 fn files() -> BTreeMap<String, u64> {
     let (engine, image) = (variable("ENGINE"), variable("BATON_IMAGE"));
-    let list = format!(
-        "container=$({engine} create {image}) && {engine} export $container | tar --list --verbose; {engine} rm $container >&2"
+    let script = format!(
+        "set -o pipefail; trap '{engine} rm $container >&2' EXIT
+        container=$({engine} create {image}) && {engine} export $container | tar --list --verbose"
     );
-    let listed = run("bash", &["-c", &format!("set -o pipefail; {list}")], "").expect("the image can be exported");
+    let listed = run("bash", &["-c", &script], "").expect("the image can be exported");
     let mut files = BTreeMap::new();
     // -rwxr-xr-x 0/0  7800000 2026-01-31 12:00 baton
     for line in listed.lines().filter(|line| line.starts_with('-')) {
