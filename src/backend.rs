@@ -22,7 +22,7 @@ mod record_file;
 mod vitals;
 pub mod zookeeper;
 
-pub use control::{Control, Orders, Over, orders};
+pub use control::{Control, Orders, Over, Released, orders};
 pub use vitals::Vitals;
 
 use crate::claim::Publisher;
@@ -184,7 +184,7 @@ struct Driver<E: Election> {
     election: E,
     seat: Seat,
     /// Who waits for a release to be over.
-    release: Option<oneshot::Sender<()>>,
+    release: Option<oneshot::Sender<Released>>,
     refused_since: Option<Instant>,
     /// Whether the process is about to end.
     is_ending: bool,
@@ -211,7 +211,7 @@ impl<E: Election> Driver<E> {
             && let Some(waiter) = self.release.take()
         {
             // Who ordered the release may have stopped waiting for it.
-            waiter.send(()).ok();
+            waiter.send(Released::Confirmed).ok();
         }
         let refused_for = self.refused_since.map(|since| now.since(since));
         (!self.admitted && refused_for >= Some(self.seat.patience_with_refusals)).then_some(Ended::Refused)
@@ -230,7 +230,12 @@ impl<E: Election> Driver<E> {
                 event
             }
             Err(error) => {
-                self.seat.reporter.trouble(&error);
+                // Who ends without its rights has lost them with everything else: that is told where the end is.
+                let is_final = self.is_ending && matches!(error, StoreError::Refused(_));
+                match self.release.take_if(|_| is_final) {
+                    Some(waiter) => drop(waiter.send(Released::Refused)),
+                    None => self.seat.reporter.trouble(&error),
+                }
                 match error {
                     StoreError::Refused(_) => {
                         self.refused_since = self.refused_since.or(Some(now));

@@ -45,6 +45,27 @@ pub struct Config {
     pub log_level: tracing::Level,
 }
 
+/// Where a run keeps how it ended, as far as its settings say: they need not be fit to run with.
+#[derive(Debug, Clone)]
+pub struct Memory {
+    /// The directory.
+    pub directory: PathBuf,
+    /// The election's name.
+    pub election: ElectionName,
+    /// What to do when leadership is lost.
+    pub on_lost: OnLost,
+}
+
+impl Memory {
+    /// `None` where the settings name none.
+    pub fn named_by(settings: &Settings) -> Option<Self> {
+        let directory = typed(settings.state_directory.as_ref())?.into();
+        let election = typed(settings.election.as_ref())?.parse().ok()?;
+        let stays = typed(settings.on_lost.as_ref()) == Some("stay");
+        Some(Self { directory, election, on_lost: if stays { OnLost::Stay } else { OnLost::Exit } })
+    }
+}
+
 /// Where an election is held.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backend {

@@ -6,14 +6,15 @@
 //!
 //! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease duration: kubelet
 //!   has no back-off for `RestartAllContainers` (151 restarts in 213 s were measured).
-//! * A process whose predecessor here led and ended with 0 exits with 75 once: its container alone was replaced, and
-//!   the application beside it, which may rely on being restarted when leadership goes, was not.
+//! * A process whose predecessor here led and ended with 0 exits with 75 once, also where it cannot begin: its container
+//!   alone was replaced, and the application beside it, which may rely on being restarted when leadership goes, was not.
 
 use crate::clock::{Clock, Instant};
 use crate::config::{ElectionName, OnLost};
 use crate::election::Reason;
 use crate::election::timing::Timing;
 use crate::exit::Exit;
+use crate::report::Chain;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File};
 use std::io;
@@ -27,6 +28,10 @@ const MOST_REMEMBERED: usize = 16;
 
 /// The last moment that RFC 3339 can write, since 1970.
 const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
+
+/// Why a run ends with 75 before it has begun.
+pub const LEFT_BEHIND: &str =
+    "the run before this one led and stopped cleanly, but its application is still here: exiting once to have it moved";
 
 /// The memory of this sidecar's runs.
 #[derive(Debug)]
@@ -121,6 +126,23 @@ impl Lifecycle {
         let bad = u32::try_from(self.bad_ends.len()).unwrap_or(u32::MAX);
         let factor = if bad == 0 { 0 } else { 2_u32.checked_pow(bad).unwrap_or(u32::MAX) };
         timing.retry_period().saturating_mul(factor).min(timing.lease_duration())
+    }
+
+    /// The exit code of a run that cannot begin: the application that its predecessor left behind is moved all the same.
+    pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
+        // A memory that cannot be used remembers no application.
+        let Ok((this, last)) = Self::begin(directory, election) else { return Exit::Usage };
+        let left_behind = last.ok().flatten().is_some_and(|last| last.left_application_behind(on_lost));
+        let (exit, noted) = if left_behind {
+            tracing::warn!(event = "previous_end", "{LEFT_BEHIND}");
+            (Exit::Lost, this.end_to_move())
+        } else {
+            (Exit::Usage, this.end(Exit::Usage, Reason::Fault, false))
+        };
+        if let Err(error) = noted {
+            tracing::warn!("{}", Chain(&error));
+        }
+        exit
     }
 
     /// Notes how this run ends.

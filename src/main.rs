@@ -15,7 +15,10 @@ fn main() -> ExitCode {
     let exit = match command {
         Command::Run(settings) => match Config::new(&settings, &Surroundings::read()) {
             Ok(config) => supervisor::run(&config),
-            Err(mistakes) => commands::mistakes(&mistakes),
+            Err(mistakes) => {
+                commands::mistakes(&mistakes);
+                supervisor::cannot_run(&settings)
+            }
         },
         Command::CheckConfig(settings) => commands::check_config(&settings, &Surroundings::read()),
         Command::Status(sidecar) => commands::status(&sidecar),

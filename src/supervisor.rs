@@ -6,10 +6,11 @@
 use crate::backend::file::FileStore;
 use crate::backend::lease::LeaseStore;
 use crate::backend::zookeeper::ZooKeeperStore;
-use crate::backend::{Control, Ended, Over, Seat, Store, Vitals, drive, orders};
+use crate::backend::{Control, Ended, Over, Released, Seat, Store, Vitals, drive, orders};
 use crate::claim::{Publisher, Reader, publish};
+use crate::cli::Settings;
 use crate::clock::{Clock, Instant};
-use crate::config::{Backend, Config};
+use crate::config::{Backend, Config, Memory};
 use crate::election::lease::Lease;
 use crate::election::timing::Jitter;
 use crate::election::zookeeper::ZooKeeper;
@@ -17,7 +18,7 @@ use crate::election::{Election, Reason, Request as _, Withdrawal};
 use crate::exit::Exit;
 use crate::http::{self, Desk, Parts};
 use crate::identity::Identity;
-use crate::lifecycle::{LastEnd, Lifecycle};
+use crate::lifecycle::{LEFT_BEHIND, LastEnd, Lifecycle};
 use crate::listen::{Listeners, bind};
 use crate::metrics::Metrics;
 use crate::report::{Chain, Reporter};
@@ -32,6 +33,7 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::task::{JoinError, JoinSet, spawn_blocking};
 use tokio::time::timeout;
+use tracing::Level;
 use uuid::Uuid;
 
 /// How long the end of a process may wait for its state directory.
@@ -45,7 +47,7 @@ pub fn run(config: &Config) -> Exit {
     // A disk that hangs holds one thread for each try: these are all that it gets.
     let runtime = match builder.max_blocking_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(config, &error),
     };
     let (publisher, reader) = publish(config.timing.answer_validity());
     let supervised = catch_unwind(AssertUnwindSafe(|| {
@@ -75,6 +77,13 @@ pub fn run(config: &Config) -> Exit {
     supervised.unwrap_or_else(|_panic| if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault })
 }
 
+/// The end of a run whose settings are mistaken.
+pub fn cannot_run(settings: &Settings) -> Exit {
+    logging::start(None, Level::INFO);
+    Memory::named_by(settings)
+        .map_or(Exit::Usage, |memory| Lifecycle::refuse(Some(&memory.directory), &memory.election, memory.on_lost))
+}
+
 /// Takes part over `store`, if it could be opened, with the machine that `machine` makes: of this candidate, with this
 /// chance, campaigning from that moment on.
 async fn supervise<M: Election, S: Store<M>, E: Error>(
@@ -86,19 +95,19 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
 ) -> Exit {
     let store = match store {
         Ok(store) => store,
-        Err(error) => return refuse(&error),
+        Err(error) => return refuse(config, &error),
     };
     match Candidate::prepare(config, &store.place(), machine, publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
-        Err(error) => refuse(&*error),
+        Err(error) => refuse(config, &*error),
     }
 }
 
 /// Surroundings that nothing can be done in: named once, and the end.
-fn refuse(error: &dyn Error) -> Exit {
+fn refuse(config: &Config, error: &dyn Error) -> Exit {
     tracing::error!(event = "cannot_start", "{}", Chain(error));
-    Exit::Usage
+    Lifecycle::refuse(config.state_directory.as_deref(), &config.election, config.on_lost)
 }
 
 /// Everything that was opened, bound and read before the election begins.
@@ -235,8 +244,16 @@ async fn stop(
     let release = async {
         let promised_until = control.withdraw_for_good(Withdrawal::Releasing).await?;
         Clock.sleep_until(promised_until).await;
-        if timeout(patience, control.release(Reason::Shutdown)).await.is_err() {
-            tracing::warn!("the store did not confirm the release in time: others wait for the lease to run out");
+        match timeout(patience, control.release(Reason::Shutdown)).await {
+            Ok(released) => match released? {
+                Released::Confirmed => {}
+                Released::Refused => {
+                    tracing::warn!("the store refuses the release: others wait for the lease to run out");
+                }
+            },
+            Err(_elapsed) => {
+                tracing::warn!("the store did not confirm the release in time: others wait for the lease to run out");
+            }
         }
         Ok::<(), Over>(())
     };
@@ -329,7 +346,7 @@ fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
     let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     let at = humantime::format_rfc3339_seconds(last.at).to_string();
     let what = if last.left_application_behind(config.on_lost) {
-        "the run before this one led and stopped cleanly, but its application is still here: exiting once to have it moved"
+        LEFT_BEHIND
     } else if delay.is_zero() {
         "how the run before this one ended"
     } else {

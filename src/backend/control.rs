@@ -12,14 +12,24 @@ use tokio::sync::{mpsc, oneshot};
 #[error("the election is over in this process")]
 pub struct Over;
 
+/// What became of a release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Released {
+    /// Nothing of ours is in the store.
+    Confirmed,
+    /// The store refuses us, as after `helm uninstall`, which deletes the rights before the leader is gone: what is ours
+    /// there runs out by itself. Only a process that is about to end hears it; others try on.
+    Refused,
+}
+
 /// One order.
 #[derive(Debug)]
 pub(super) enum Command {
     /// Promise nothing more; the answer is when the last promise runs out. `for_good`: no later order to campaign
     /// counts, since the process is about to end.
     Withdraw { how: Withdrawal, for_good: bool, done: oneshot::Sender<Instant> },
-    /// Give back what is ours; answered when nothing of ours is in the store.
-    Release(Reason, oneshot::Sender<()>),
+    /// Give back what is ours.
+    Release(Reason, oneshot::Sender<Released>),
     /// Try to lead from this instant on.
     Campaign(Instant),
 }
@@ -46,8 +56,8 @@ impl Control {
         self.order(|done| Command::Withdraw { how, for_good: true, done }).await
     }
 
-    /// Releases what is ours; returns when nothing of ours is in the store.
-    pub async fn release(&self, reason: Reason) -> Result<(), Over> {
+    /// Releases what is ours.
+    pub async fn release(&self, reason: Reason) -> Result<Released, Over> {
         self.order(|done| Command::Release(reason, done)).await
     }
 

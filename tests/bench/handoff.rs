@@ -8,8 +8,9 @@ use crate::client::Connection;
 use crate::server::Server;
 use crate::table::Sample;
 use rustix::process::Signal;
+use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::{self, ScopedJoinHandle};
+use std::thread::{self, Scope, ScopedJoinHandle};
 use std::time::{Duration, Instant, SystemTime};
 
 const CANDIDATES: usize = 3;
@@ -86,6 +87,9 @@ pub(crate) fn killed<G: Ground>(ground: &G, rounds: u32) -> Result<Killed> {
 /// Of each program, in a measurement of two.
 const HANDOFFS: u32 = 50;
 
+/// The pause between the starts of two elections: those that begin together stay in step, and then all hand over at once.
+const BETWEEN_ELECTIONS: Duration = Duration::from_millis(1400);
+
 /// What each election of ours showed, and each of the others', with so many of each at a time. A measurement is told its
 /// share of the handoffs.
 pub(crate) fn side_by_side<T: Send>(
@@ -94,14 +98,32 @@ pub(crate) fn side_by_side<T: Send>(
     their_elections: u32,
     theirs: impl Fn(u32) -> Result<T> + Sync,
 ) -> Result<[Vec<T>; 2]> {
+    let (ours, theirs) = (&ours, &theirs);
     thread::scope(|scope| {
-        let ours: Vec<_> = (0..our_elections).map(|_| scope.spawn(|| ours(HANDOFFS / our_elections))).collect();
-        let theirs: Vec<_> = (0..their_elections).map(|_| scope.spawn(|| theirs(HANDOFFS / their_elections))).collect();
-        let all = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
+        let all = our_elections + their_elections;
+        let ours = begin(scope, 0..our_elections, ours);
+        let theirs = begin(scope, our_elections..all, theirs);
+        let end = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
             elections.into_iter().map(|election| election.join().expect("a measurement does not panic")).collect()
         };
-        Ok([all(ours)?, all(theirs)?])
+        Ok([end(ours)?, end(theirs)?])
     })
+}
+
+/// One election of a program at each of these places in the order of their starts.
+fn begin<'scope, T: Send + 'scope>(
+    scope: &'scope Scope<'scope, '_>,
+    places: Range<u32>,
+    measure: &'scope (impl Fn(u32) -> Result<T> + Sync),
+) -> Vec<ScopedJoinHandle<'scope, Result<T>>> {
+    let rounds = HANDOFFS / u32::try_from(places.len()).expect("they are few");
+    let election = |place| {
+        scope.spawn(move || {
+            thread::sleep(BETWEEN_ELECTIONS * place);
+            measure(rounds)
+        })
+    };
+    places.map(election).collect()
 }
 
 /// The instant at which the wall clock showed this.

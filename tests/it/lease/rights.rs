@@ -1,6 +1,6 @@
 //! What a candidate may do: one Role limited to one name suffices, and what is missing is said.
 
-use crate::rig::{Account, ApiServer, ELECTION, Leases, Rig, Store as _, eventually, throughout};
+use crate::rig::{Account, ApiServer, ELECTION, Leases, Rig, Store as _, Timing, eventually, throughout};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -74,6 +74,27 @@ fn rights_that_are_gone_for_a_while_lose_no_candidate_that_had_been_let_in() {
 fn an_api_server_that_starts_without_its_rules_loses_no_candidate_that_it_had_let_in() {
     let start = |server: &mut ApiServer, _: &_| server.restart_without_rules();
     are_refused_and_let_in_again(&mut ApiServer::start(), start, |server, _| server.restart());
+}
+
+/// As `helm uninstall` does it, which deletes the rights while the leader is asked to stop.
+#[test]
+fn a_leader_that_may_not_release_ends_when_its_last_promise_has_run_out() {
+    // Promises so long that the rights are gone before the last has run out.
+    const TIMING: Timing = Timing::of_ms(20_000, 15_000, 5000, 4000);
+    let rig = Rig::over(Leases::fresh(), TIMING);
+    let leader = rig.start_leader("leader");
+    rig.hear_enough();
+    let stopped = leader.terminate();
+    rig.store.account.revoke();
+    assert_eq!(leader.exit_code(), 0);
+    let took = leader.ended().expect("it has").seen.since(stopped);
+    assert!(took <= TIMING.answer_validity + Leases::NOISE, "it took {took:?}");
+    let told = leader.output();
+    assert!(told.contains("the store refuses the release"), "{told}");
+    // Its watch may end at any time, and says so.
+    let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot be watched");
+    assert_eq!(told.lines().find(asks), None, "rights that go with everything else are not asked for");
+    assert_eq!(rig.store.holder(ELECTION), leader.identity, "it could not be released");
 }
 
 #[test]

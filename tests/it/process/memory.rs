@@ -2,6 +2,7 @@
 
 use crate::rig::{Candidate, ELECTION, Moment, Rig, Store, eventually, over_every_store, throughout};
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,6 +12,7 @@ const PROMISES_RUN_OUT: Duration = Duration::from_secs(5);
 over_every_store! {
     each_bad_end_doubles_the_wait_before_the_next_campaign,
     a_sidecar_that_was_replaced_alone_ends_with_75_once,
+    an_application_that_was_left_behind_is_moved_also_by_a_sidecar_that_cannot_begin,
     a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters,
     a_damaged_memory_is_a_warning,
 }
@@ -59,6 +61,27 @@ fn a_sidecar_that_was_replaced_alone_ends_with_75_once<S: Store>() {
     let third = rig.candidate("a").state_directory(&state).start();
     leads(&rig, &third);
     rig.hear_enough();
+}
+
+/// An image that was replaced by one that refuses its settings, or cannot be served here.
+fn an_application_that_was_left_behind_is_moved_also_by_a_sidecar_that_cannot_begin<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::FAST);
+    let state = state_directory(&rig);
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    for (flag, mistaken) in [("--log-level", "loud"), ("--listen", address.as_str())] {
+        let leader = rig.candidate("a").state_directory(&state).start();
+        leads(&rig, &leader);
+        rig.hear_enough();
+        leader.terminate();
+        assert_eq!(leader.exit_code(), 0);
+        for expected in [75, 2] {
+            let (code, output) = rig.candidate("a").state_directory(&state).flag(flag, mistaken).ends();
+            assert_eq!(code, expected, "{output}");
+            assert!(output.contains(mistaken), "it does not name {mistaken}: {output}");
+            assert_eq!(output.contains("previous_end"), expected == 75, "{output}");
+        }
+    }
 }
 
 fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters<S: Store>() {
