@@ -30,9 +30,9 @@ pub(crate) struct Count {
 }
 
 impl Count {
-    /// Whether all have answered, and exactly one that it leads.
-    pub(crate) fn is_one_leader(&self) -> bool {
-        self.leading.len() == 1 && self.silent.is_empty()
+    /// Whether all of so many copies have answered, and exactly one that it leads.
+    pub(crate) fn is_one_leader(&self, of: usize) -> bool {
+        self.leading.len() == 1 && self.following.len() + 1 == of && self.silent.is_empty()
     }
 }
 
@@ -43,11 +43,11 @@ impl fmt::Display for Count {
     }
 }
 
-/// Counts until exactly one leads, at the longest for `patience`: the last count.
-pub(crate) async fn await_one(copies: &[String], patience: Duration) -> Count {
+/// Counts until exactly one of so many copies leads, at the longest for `patience`: the last count.
+pub(crate) async fn await_one(copies: &[String], of: usize, patience: Duration) -> Count {
     let mut last = Count::default();
     let one = async {
-        while !last.is_one_leader() {
+        while !last.is_one_leader(of) {
             last = count(copies).await;
             tokio::time::sleep(PAUSE).await;
         }
@@ -109,12 +109,15 @@ mod tests {
     #[tokio::test]
     async fn one_leader_is_one_only_when_all_have_answered() {
         let (leader, follower) = (copy("1").await, copy("0").await);
-        assert!(count(&[leader.clone(), follower.clone()]).await.is_one_leader());
-        assert!(!count(std::slice::from_ref(&follower)).await.is_one_leader(), "none leads");
-        assert!(!count(&[leader.clone(), copy("1").await]).await.is_one_leader(), "two lead");
+        let both = count(&[leader.clone(), follower.clone()]).await;
+        assert!(both.is_one_leader(2));
+        assert!(!both.is_one_leader(3), "the third has no address yet");
+        assert!(!both.is_one_leader(1), "one is there that should have gone");
+        assert!(!count(std::slice::from_ref(&follower)).await.is_one_leader(1), "none leads");
+        assert!(!count(&[leader.clone(), copy("1").await]).await.is_one_leader(2), "two lead");
         for strange in [copy("NaN").await, gone().await, "a name without a port".to_owned()] {
             let count = count(&[leader.clone(), strange.clone()]).await;
-            assert!(!count.is_one_leader());
+            assert!(!count.is_one_leader(1) && !count.is_one_leader(2));
             assert_eq!(count.silent, BTreeSet::from([strange]));
         }
     }
@@ -122,7 +125,7 @@ mod tests {
     #[tokio::test]
     async fn patience_ends_with_the_last_count() {
         let follower = copy("0").await;
-        let count = await_one(std::slice::from_ref(&follower), Duration::from_millis(600)).await;
+        let count = await_one(std::slice::from_ref(&follower), 1, Duration::from_millis(600)).await;
         assert_eq!(count.following, BTreeSet::from([follower.parse().unwrap()]));
     }
 

@@ -85,6 +85,9 @@ enum Command {
         /// Where their sidecars show metrics; each address behind a name is one copy
         #[arg(long, value_name = "HOST:PORT", required = true)]
         copies: Vec<String>,
+        /// How many copies there have to be: one that has no address yet is not found by its name
+        #[arg(long)]
+        count: usize,
         /// How long to wait for that
         #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = period)]
         within: Duration,
@@ -98,8 +101,8 @@ enum Failure {
     Listen(String, #[source] io::Error),
     #[error("the journal {0} cannot be used; mend it, or give another --journal")]
     Journal(PathBuf, #[source] file::FileError),
-    #[error("not exactly one copy leads: {0}")]
-    Leaders(Count),
+    #[error("not exactly one of {of} copies leads: {count}")]
+    Leaders { of: usize, count: Count },
     #[error("this program cannot go on")]
     Io(#[from] io::Error),
 }
@@ -111,7 +114,7 @@ async fn main() -> ExitCode {
         Command::Work { sidecar, ledger, name, every, text, lines, ask_once, linger } => {
             work(Worker { sidecar, ledger, name, text, every, lines, ask_once }, linger).await
         }
-        Command::Leaders { copies, within } => one_leader(&copies, within).await,
+        Command::Leaders { copies, count, within } => one_leader(&copies, count, within).await,
     };
     let Err(failure) = ended else {
         return ExitCode::SUCCESS;
@@ -119,7 +122,7 @@ async fn main() -> ExitCode {
     complain(&failure);
     match failure {
         Failure::Listen(..) | Failure::Journal(..) => ExitCode::from(2),
-        Failure::Leaders(_) | Failure::Io(_) => ExitCode::FAILURE,
+        Failure::Leaders { .. } | Failure::Io(_) => ExitCode::FAILURE,
     }
 }
 
@@ -142,10 +145,10 @@ async fn work(worker: Worker, linger: Duration) -> Result<(), Failure> {
     }
 }
 
-async fn one_leader(copies: &[String], within: Duration) -> Result<(), Failure> {
-    let count = leaders::await_one(copies, within).await;
-    if !count.is_one_leader() {
-        return Err(Failure::Leaders(count));
+async fn one_leader(copies: &[String], of: usize, within: Duration) -> Result<(), Failure> {
+    let count = leaders::await_one(copies, of, within).await;
+    if !count.is_one_leader(of) {
+        return Err(Failure::Leaders { of, count });
     }
     Ok(writeln!(io::stdout(), "{}", json!(count))?)
 }

@@ -6,6 +6,7 @@ The rights of one election: a Role limited to its Lease, and the binding to the 
 {{- $root := index . 0 -}}
 {{- $settings := index . 1 -}}
 {{- $election := required "no election is named: set `election` beside the other values of the sidecar" $settings.election -}}
+{{- $account := required "nobody is named who may take part: set `serviceAccountName` beside the other values of the sidecar" $settings.serviceAccountName -}}
 {{- $namespace := $settings.namespace | default $root.Release.Namespace -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
@@ -33,6 +34,6 @@ roleRef:
   name: {{ $election | quote }}
 subjects:
   - kind: ServiceAccount
-    name: {{ $settings.serviceAccountName | quote }}
+    name: {{ $account | quote }}
     namespace: {{ $namespace | quote }}
 {{- end }}

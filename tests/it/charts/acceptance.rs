@@ -1,7 +1,7 @@
 //! Whether API servers take what is rendered: the schemas of several releases, and one real server.
 
 use super::schemas::{RELEASES, schemas};
-use super::tools::{Helm, chart, conform, in_repository, kustomized, objects_in, rendered};
+use super::tools::{Helm, chart, conform, in_repository, kustomization, kustomized, objects, objects_in, rendered};
 use crate::rig::{Access, ApiServer};
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};
 use serde_json::{Value, json};
@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// Values of `charts/baton`, one feature each.
 const FEATURES: [&[&str]; 6] = [
     &[
-        "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop,elections.reports.namespace=sales",
+        "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop",
+        "--set=elections.reports.serviceAccountName=auditor",
     ],
     &["--set=demo.enabled=true"],
     &[
@@ -63,6 +64,28 @@ fn the_manifests_conform_to_the_schemas_of_the_release_that_they_are_for() {
     for objects in [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))] {
         let verdict = conform(&objects, schemas.path());
         assert!(verdict.is_ok(), "{verdict:?}");
+    }
+}
+
+#[test]
+fn what_kustomize_makes_for_older_servers_conforms_to_their_schemas() {
+    let folder = kustomization(&["../example"], &["../components/before-1.36"]);
+    let objects = kustomized(&folder.path().join("it"));
+    for release in RELEASES {
+        let verdict = conform(&objects, schemas(release).path());
+        assert!(verdict.is_ok(), "{release}: {verdict:?}");
+    }
+}
+
+#[test]
+fn names_of_digits_are_texts() {
+    let chart = chart("baton");
+    let settings = ["--namespace=77", "--set=demo.enabled=true", "--kube-version=1.36.3"];
+    for helm in Helm::BOTH {
+        let rendered = helm.run(&[&["template", "2024", chart.to_str().unwrap()], &settings[..]].concat());
+        let objects = objects(&rendered.unwrap());
+        let verdict = conform(&objects, schemas("1.36.3").path());
+        assert!(verdict.is_ok(), "{helm:?}: {verdict:?}");
     }
 }
 

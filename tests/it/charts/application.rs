@@ -1,24 +1,49 @@
-//! The application's chart of the library's README, word for word: two includes are all that it takes.
+//! The application's chart of the library's README, word for word: its files, its commands, and what comes of them.
 
-use super::tools::{Helm, chart, find, in_repository, refused, sidecar};
+use super::tools::{Helm, chart, find, in_repository, objects, refused, sidecar};
+use crate::rig::ApiServer;
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::PathBuf;
 use tempfile::TempDir;
 
+const IN_THE_POD: &str = "templates/deployment.yaml, in the Pod's spec";
+
 #[test]
-fn two_includes_bring_the_sidecar_and_its_rights() {
-    let application = application(&readme("templates/deployment.yaml, in the Pod's spec"));
-    let objects = render(application.path());
-    let pod = &find(&objects, "Deployment", "shop")["spec"]["template"]["spec"];
-    assert_eq!(pod["volumes"][0]["name"], "baton-state");
-    assert_eq!(sidecar(find(&objects, "Deployment", "shop"))["env"][0]["value"], "orders");
-    assert_eq!(find(&objects, "RoleBinding", "orders")["subjects"][0]["name"], "orders");
-    assert_eq!(find(&objects, "Role", "orders")["metadata"]["labels"]["app.kubernetes.io/name"], "shop");
-    let front_page = fs::read_to_string(in_repository("README.md")).unwrap();
-    for include in [readme("templates/deployment.yaml, in the Pod's spec"), readme("templates/baton.yaml")] {
-        assert!(front_page.contains(&format!("```yaml\n{include}```")), "README has another include than {include}");
+fn what_an_application_team_types_gives_its_pods_a_sidecar_with_rights() {
+    for helm in Helm::BOTH {
+        let application = Application::new(&readme(IN_THE_POD));
+        let [build, install] = commands();
+        let complaint = application.helm(helm, &install.replace("install", "template")).unwrap_err();
+        assert!(complaint.contains("missing in charts/ directory: baton-sidecar"), "{helm:?}: {complaint}");
+
+        application.helm(helm, &build).unwrap();
+        let namespace = ApiServer::shared().namespace();
+        let kubeconfig = namespace.admin.kubeconfig();
+        let install = format!("{install} --kubeconfig={} --namespace={}", kubeconfig.display(), namespace.name);
+        application.helm(helm, &install).unwrap();
+        let told = install.replacen("install shop shop", "get manifest shop", 1);
+        let installed = objects(&application.helm(helm, &told).unwrap());
+        let deployment = find(&installed, "Deployment", "shop");
+        let account = deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
+        let subject = &find(&installed, "RoleBinding", "orders")["subjects"][0];
+        assert_eq!((&subject["name"], &subject["namespace"]), (&account.into(), &namespace.name.as_str().into()));
+        find(&installed, "ServiceAccount", account);
+        assert_eq!(find(&installed, "Role", "orders")["metadata"]["labels"]["app.kubernetes.io/name"], "shop");
+        assert_eq!(sidecar(deployment)["env"][0]["value"], "orders");
+        let pushed = format!("docker push {}\n", sidecar(deployment)["image"].as_str().unwrap());
+        assert!(front_page().contains(&pushed), "README pushes another image than {pushed}");
+    }
+}
+
+#[test]
+fn the_front_page_says_the_same() {
+    for block in [readme(IN_THE_POD), readme("templates/baton.yaml")] {
+        assert!(front_page().contains(&format!("```yaml\n{block}```")), "README has another block than {block}");
+    }
+    for command in commands() {
+        assert!(front_page().contains(&format!("`helm {command}`")), "README has another command than {command}");
     }
 }
 
@@ -26,8 +51,7 @@ fn two_includes_bring_the_sidecar_and_its_rights() {
 fn the_items_fit_between_those_of_the_application() {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
     let items = text.split("```yaml\n").find(|block| block.trim_start().starts_with("initContainers:")).unwrap();
-    let application = application(items.split("```").next().unwrap());
-    let objects = render(application.path());
+    let objects = Application::built(items.split("```").next().unwrap()).render();
     let pod = &find(&objects, "Deployment", "shop")["spec"]["template"]["spec"];
     for list in ["initContainers", "volumes"] {
         assert_eq!(pod[list].as_array().unwrap().len(), 2, "{pod:#}");
@@ -37,51 +61,89 @@ fn the_items_fit_between_those_of_the_application() {
 
 #[test]
 fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() {
-    let application = application(&readme("templates/deployment.yaml, in the Pod's spec"));
+    let application = Application::built(&readme(IN_THE_POD));
     let refusals = [
         ("--set=baton.election=Orders", ["/election", "Orders"]),
         ("--set=baton.elections=orders", ["elections", "not allowed"]),
         ("--set=baton.config.renewDeadline=14s", ["unsafe timing", "these would pass: leaseDuration: 15s"]),
     ];
     for (setting, words) in refusals {
-        refused(application.path(), setting, &words);
+        refused(&application.chart(), setting, &words);
     }
-    fs::write(application.path().join("values.yaml"), "baton: {}").unwrap();
-    refused(application.path(), "--set=baton.serviceAccountName=shop", &["no election is named: set `election`"]);
+    fs::write(application.chart().join("values.yaml"), "baton: {}").unwrap();
+    let missing = [
+        ("--set=baton.serviceAccountName=shop", "no election is named: set `election`"),
+        ("--set=baton.election=orders", "nobody is named who may take part: set `serviceAccountName`"),
+    ];
+    for (setting, words) in missing {
+        refused(&application.chart(), setting, &[words]);
+    }
 }
 
-fn render(application: &Path) -> Vec<Value> {
-    let [three, four] = Helm::BOTH.map(|helm| helm.template(application, &[]).unwrap());
-    assert_eq!(three, four);
-    four
+/// A folder with a chart `shop`, and a clone of this repository beside it.
+struct Application(TempDir);
+
+impl Application {
+    /// With this in its Pod's spec, and all else as README says.
+    fn new(in_pod: &str) -> Self {
+        let application = Self(TempDir::new().unwrap());
+        symlink(in_repository(""), application.0.path().join("baton")).unwrap();
+        fs::create_dir_all(application.chart().join("templates")).unwrap();
+        let deployment = "\
+            apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\nspec:\n  \
+            selector:\n    matchLabels:\n      app: shop\n  \
+            template:\n    metadata:\n      labels:\n        app: shop\n    spec:\n      \
+            containers:\n        - name: application\n          image: shop\n";
+        for (file, text) in [
+            ("Chart.yaml", format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{}", readme("Chart.yaml"))),
+            ("values.yaml", readme("values.yaml")),
+            ("templates/deployment.yaml", format!("{deployment}{in_pod}")),
+            ("templates/baton.yaml", readme("templates/baton.yaml")),
+        ] {
+            fs::write(application.chart().join(file), text).unwrap();
+        }
+        application
+    }
+
+    /// The same, with the library in it.
+    fn built(in_pod: &str) -> Self {
+        let application = Self::new(in_pod);
+        let [build, _install] = commands();
+        application.helm(Helm::Four, &build).unwrap();
+        application
+    }
+
+    fn chart(&self) -> PathBuf {
+        self.0.path().join("shop")
+    }
+
+    fn render(&self) -> Vec<Value> {
+        let [three, four] = Helm::BOTH.map(|helm| helm.template(&self.chart(), &[]).unwrap());
+        assert_eq!(three, four);
+        four
+    }
+
+    /// What Helm says to this, typed where the team's chart is.
+    fn helm(&self, helm: Helm, words: &str) -> Result<String, String> {
+        helm.run_in(self.0.path(), &words.split(' ').collect::<Vec<_>>())
+    }
 }
 
-/// A chart `shop`, with this in its Pod's spec, and all else as README says.
-fn application(in_pod: &str) -> TempDir {
-    let folder = TempDir::new().unwrap();
-    let path = folder.path();
-    for name in ["templates", "charts"] {
-        fs::create_dir(path.join(name)).unwrap();
-    }
-    // What `helm dependency build` would do with a repository.
-    symlink(in_repository("charts/baton-sidecar"), path.join("charts/baton-sidecar")).unwrap();
-    let dependencies = readme("Chart.yaml");
-    let dependencies = dependencies.lines().filter(|line| !line.contains("repository:")).collect::<Vec<_>>().join("\n");
-    let deployment = "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: shop\nspec:\n  template:\n    spec:\n";
-    for (file, text) in [
-        ("Chart.yaml", format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{dependencies}\n")),
-        ("values.yaml", readme("values.yaml")),
-        ("templates/deployment.yaml", format!("{deployment}      containers: []\n{in_pod}")),
-        ("templates/baton.yaml", readme("templates/baton.yaml")),
-    ] {
-        fs::write(path.join(file), text).unwrap();
-    }
-    folder
+/// The two commands of the library's README, without `helm`.
+fn commands() -> [String; 2] {
+    let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
+    let block = text.split("```sh\n").nth(1).and_then(|block| block.split("```").next()).expect("it has commands");
+    let commands: Vec<_> = block.lines().map(|line| line.strip_prefix("helm ").expect("Helm's").to_owned()).collect();
+    commands.try_into().expect("there are two")
 }
 
-/// The block of README that begins with `# title`, without that line.
+/// The block of the library's README that begins with `# title`, without that line.
 fn readme(title: &str) -> String {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
     let block = text.split(&format!("```yaml\n# {title}\n")).nth(1).unwrap_or_else(|| panic!("no block {title}"));
     block.split("```").next().unwrap().to_owned()
+}
+
+fn front_page() -> String {
+    fs::read_to_string(in_repository("README.md")).unwrap()
 }

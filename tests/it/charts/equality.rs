@@ -1,10 +1,8 @@
 //! One sidecar everywhere: in both charts and in the manifests, and of the program's own version.
 
-use super::tools::{Helm, chart, find, in_repository, kustomized, objects_in, rendered, sidecar};
+use super::tools::{Helm, chart, find, in_repository, kustomization, kustomized, objects_in, rendered, sidecar};
 use serde_json::{Value, json};
 use std::fs;
-use std::os::unix::fs::symlink;
-use tempfile::TempDir;
 
 const ON_1_36: &str = "--kube-version=1.36.0";
 const ON_1_35: &str = "--kube-version=1.35.4";
@@ -105,19 +103,4 @@ fn container(workload: &Value) -> Value {
 
 fn names(items: &Value) -> Vec<&str> {
     items.as_array().unwrap().iter().map(|item| item["name"].as_str().unwrap()).collect()
-}
-
-/// The folder `it`, beside ours: a kustomization of these resources and components.
-fn kustomization(resources: &[&str], components: &[&str]) -> TempDir {
-    let folder = TempDir::new().unwrap();
-    for name in ["components", "example"] {
-        symlink(in_repository("manifests").join(name), folder.path().join(name)).unwrap();
-    }
-    fs::create_dir(folder.path().join("it")).unwrap();
-    let text = json!({
-        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
-        "resources": resources, "components": components,
-    });
-    fs::write(folder.path().join("it/kustomization.yaml"), text.to_string()).unwrap();
-    folder
 }

@@ -7,7 +7,7 @@ use super::tools::{Helm, chart, refused, rendered};
 use std::process::Command;
 
 /// Durations and a drift, as `leaseDuration=…,…` and as flags.
-const TIMINGS: [&str; 17] = [
+const TIMINGS: [&str; 18] = [
     "",
     "leaseDuration=12s",
     "renewDeadline=12s",
@@ -25,6 +25,7 @@ const TIMINGS: [&str; 17] = [
     "answerValidity=0s",
     "answerValidity=6s",
     "answerValidity=5333ms",
+    "renewDeadline=99999999s99999999s99999999s99999999s",
 ];
 
 #[test]
@@ -43,7 +44,7 @@ fn a_timing_is_refused_when_the_program_would_refuse_it_and_what_is_suggested_pa
         assert_eq!(refusal(&suggested), None, "{timing}");
         assert_eq!(program_refuses(&suggested), None, "{timing}");
     }
-    assert_eq!(refused, 9, "of each kind there are some");
+    assert_eq!(refused, 10, "of each kind there are some");
 }
 
 #[test]
@@ -80,6 +81,18 @@ fn the_schema_names_what_it_refuses() {
         ("--set=elections.orders.namespaces=sales", ["/elections/orders", "namespaces"]),
         ("--set=elections.orders.serviceAccountName=Shop", ["/elections/orders/serviceAccountName", "Shop"]),
         ("--set-json=elections=[\"orders\"]", ["/elections", "object"]),
+        ("--set-json=elections={\"orders\":{}}", ["/elections/orders", "serviceAccountName"]),
+        ("--set=elections.orders.namespace=a.b", ["/elections/orders/namespace", "a.b"]),
+        // A product of such durations is none any more.
+        ("--set=config.renewDeadline=999999h999999h999999h", ["/config/renewDeadline", "999999h"]),
+        ("--set=resources.requests.cpu=lots", ["/resources/requests/cpu", "lots"]),
+        ("--set=resources.limits.memory=-1", ["/resources/limits/memory", "-1"]),
+        ("--set=image.tag=a b", ["/image/tag", "a b"]),
+        ("--set=image.registry=a b", ["/image/registry", "a b"]),
+        ("--set=demo.image.repository=", ["/demo/image/repository", "''"]),
+        ("--set-json=demo.nodeSelector={\"a\":1}", ["/demo/nodeSelector/a", "string"]),
+        ("--set-json=demo.ledger.nodeSelector={\"a\":1}", ["/demo/ledger/nodeSelector/a", "string"]),
+        ("--set-json=demo.tolerations=[1]", ["/demo/tolerations/0", "object"]),
     ];
     for (setting, words) in refusals {
         refused(&chart("baton"), setting, &words);

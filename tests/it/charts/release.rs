@@ -26,9 +26,10 @@ const LEASE: &str = "test-baton-demo";
 #[test]
 fn a_release_follows_its_values_and_leaves_nothing() {
     for helm in Helm::BOTH {
-        let release = Release { helm, namespace: ApiServer::shared().namespace() };
+        let namespace = ApiServer::shared().namespace();
+        let release = Release { name: "test", helm, namespace: &namespace };
         let notes = release.helm("install", "demo.enabled=true,elections.orders.serviceAccountName=shop");
-        let here = contents(&release.namespace);
+        let here = contents(&namespace);
         assert!(here.contains("Deployment test-baton-demo") && here.contains("Role orders"), "{here:?}");
         for name in ["get lease test-baton-demo", "services/test-baton-demo-ledger:http"] {
             assert!(notes.contains(name), "{name} is not in {notes}");
@@ -37,24 +38,25 @@ fn a_release_follows_its_values_and_leaves_nothing() {
         let renewed = release.put_lease();
 
         release.helm("upgrade", "demo.enabled=true,demo.replicas=5,elections.reports.serviceAccountName=shop");
-        let here = contents(&release.namespace);
+        let here = contents(&namespace);
         assert!(here.contains("Role reports"), "{here:?}");
         assert!(!here.contains("Role orders") && !here.contains("RoleBinding orders"), "{here:?}");
         assert_eq!(release.lease(), Some(renewed), "Helm has let it alone");
 
         release.uninstall();
-        assert_eq!(contents(&release.namespace), BTreeSet::new(), "{helm:?}");
+        assert_eq!(contents(&namespace), BTreeSet::new(), "{helm:?}");
     }
 }
 
 #[test]
 fn a_demo_that_is_turned_off_takes_its_lease_along_and_nobody_elses() {
     for helm in Helm::BOTH {
-        let release = Release { helm, namespace: ApiServer::shared().namespace() };
+        let namespace = ApiServer::shared().namespace();
+        let release = Release { name: "test", helm, namespace: &namespace };
         release.helm("install", "demo.enabled=true");
         release.put_lease();
         release.helm("upgrade", "demo.enabled=false");
-        let mut here = contents(&release.namespace);
+        let mut here = contents(&namespace);
         here.retain(|object| !object.starts_with("Secret sh.helm.release."));
         assert_eq!(here, BTreeSet::new(), "{helm:?}");
 
@@ -65,22 +67,53 @@ fn a_demo_that_is_turned_off_takes_its_lease_along_and_nobody_elses() {
     }
 }
 
-/// A release `test` of our chart, in a namespace of its own.
-struct Release {
-    helm: Helm,
-    namespace: Namespace,
+#[test]
+fn a_release_without_a_demo_spares_the_lease_of_one_whose_demo_is_called_as_its_own_would_be() {
+    for helm in Helm::BOTH {
+        let namespace = ApiServer::shared().namespace();
+        let [other, release] = ["test-baton", "test"].map(|name| Release { name, helm, namespace: &namespace });
+        other.helm("install", "demo.enabled=true");
+        let live = other.put_lease();
+        for verb in ["install", "upgrade"] {
+            release.helm(verb, "demo.enabled=false");
+            assert_eq!(release.lease().as_ref(), Some(&live), "{helm:?}, {verb}");
+        }
+        release.uninstall();
+        assert_eq!(release.lease(), Some(live), "{helm:?}");
+    }
 }
 
-impl Release {
+#[test]
+fn the_notes_of_a_release_without_a_demo_say_how_to_see_it_and_keep_what_is_there() {
+    for helm in Helm::BOTH {
+        let namespace = ApiServer::shared().namespace();
+        let release = Release { name: "test", helm, namespace: &namespace };
+        let notes = release.helm("install", "elections.orders.serviceAccountName=shop");
+        let (_, command) = notes.split_once("helm upgrade ").expect("the notes name it");
+        let command = command.trim().replace("CHART", chart("baton").to_str().unwrap());
+        release.run(&[&["upgrade"], &command.split(' ').collect::<Vec<_>>()[..]].concat());
+        let here = contents(&namespace);
+        assert!(here.contains("Deployment test-baton-demo") && here.contains("Role orders"), "{here:?}");
+    }
+}
+
+/// A release of our chart.
+struct Release<'a> {
+    name: &'static str,
+    helm: Helm,
+    namespace: &'a Namespace,
+}
+
+impl Release<'_> {
     /// Installs or upgrades it to these values, and nothing of earlier ones.
     #[track_caller]
     fn helm(&self, verb: &str, values: &str) -> String {
-        self.run(&[verb, "test", chart("baton").to_str().unwrap(), "--set", values])
+        self.run(&[verb, self.name, chart("baton").to_str().unwrap(), "--set", values])
     }
 
     #[track_caller]
     fn uninstall(&self) {
-        self.run(&["uninstall", "test"]);
+        self.run(&["uninstall", self.name]);
     }
 
     #[track_caller]

@@ -1,6 +1,6 @@
 //! What the sidecar is told, and what it may do: the chart's words, asked of the program.
 
-use super::tools::{chart, find, objects, rendered, sidecar};
+use super::tools::{chart, find, objects, objects_in, rendered, sidecar};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -100,9 +100,10 @@ fn every_code_that_leaves_the_application_alone_is_one_that_never_led() {
 #[test]
 fn the_rights_are_those_that_the_program_prints() {
     let settings = "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop";
-    let rendered = rendered(&[settings, "--set-json=elections.reports={}", "--set=demo.enabled=true"]);
+    let rendered =
+        rendered(&[settings, "--set=elections.reports.serviceAccountName=auditor", "--set=demo.enabled=true"]);
     let elections =
-        [("orders", "shop", "sales"), ("reports", "default", "tests"), ("test-baton-demo", "test-baton-demo", "tests")];
+        [("orders", "shop", "sales"), ("reports", "auditor", "tests"), ("test-baton-demo", "test-baton-demo", "tests")];
     for (election, account, namespace) in elections {
         let arguments = ["rbac", "--election", election, "--service-account", account, "--namespace", namespace];
         let printed = objects(&baton(&arguments, &BTreeMap::new()).1);
@@ -115,6 +116,23 @@ fn the_rights_are_those_that_the_program_prints() {
     }
     let roles = rendered.iter().filter(|object| object["kind"].as_str().unwrap().contains("Role"));
     assert_eq!(roles.count(), 2 * elections.len());
+}
+
+#[test]
+fn the_manifests_grant_what_the_program_prints() {
+    let printed = objects(&baton(&["rbac", "--election", "orders", "--service-account", "orders"], &BTreeMap::new()).1);
+    for file in ["manifests/plain.yaml", "manifests/example/rights.yaml"] {
+        let mut granted = objects_in(file);
+        granted.retain(|object| object["kind"].as_str().unwrap().starts_with("Role"));
+        assert_eq!(granted, printed, "{file}");
+    }
+}
+
+#[test]
+fn helm_test_asks_for_as_many_copies_as_there_have_to_be() {
+    let objects = rendered(&["--set=demo.enabled=true,demo.replicas=5"]);
+    let arguments = &find(&objects, "Pod", "test-baton-demo-test")["spec"]["containers"][0]["args"];
+    assert!(arguments.to_string().contains(r#""--count","5""#), "{arguments}");
 }
 
 /// What the container's environment says, and what kubelet adds.

@@ -1,11 +1,14 @@
 //! Helm, kustomize and kubeconform as processes, and what they print as data.
 //!
-//! None of them sees a cluster, nor anything of who runs the tests: the environment is empty.
+//! None of them sees a cluster, nor anything of who runs the tests: the environment is empty, and home a folder
+//! that is thrown away with what is built.
 
 use serde_json::Value;
 use std::fs;
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// Both versions of Helm that are in use.
 #[derive(Clone, Copy, Debug)]
@@ -19,11 +22,16 @@ impl Helm {
 
     /// What it prints, or what it complains of.
     pub(super) fn run(self, arguments: &[&str]) -> Result<String, String> {
+        self.run_in(&in_repository(""), arguments)
+    }
+
+    /// The same, in this folder.
+    pub(super) fn run_in(self, folder: &Path, arguments: &[&str]) -> Result<String, String> {
         let program = match self {
             Self::Three => "helm3",
             Self::Four => "helm4",
         };
-        printed(tool(program).args(arguments).output().unwrap())
+        printed(tool(program).current_dir(folder).args(arguments).output().unwrap())
     }
 
     /// The objects of a release `test` of this chart, in the namespace `tests` of a server of the last release.
@@ -63,6 +71,21 @@ pub(super) fn refused(chart: &Path, setting: &str, words: &[&str]) {
 pub(super) fn kustomized(folder: &Path) -> Vec<Value> {
     let output = tool("kustomize").arg("build").arg(folder).output().unwrap();
     objects(&printed(output).unwrap())
+}
+
+/// The folder `it` in the one that is returned: a kustomization of these resources and components, beside ours.
+pub(super) fn kustomization(resources: &[&str], components: &[&str]) -> TempDir {
+    let folder = TempDir::new().unwrap();
+    for name in ["components", "example"] {
+        symlink(in_repository("manifests").join(name), folder.path().join(name)).unwrap();
+    }
+    fs::create_dir(folder.path().join("it")).unwrap();
+    let text = serde_json::json!({
+        "apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+        "resources": resources, "components": components,
+    });
+    fs::write(folder.path().join("it/kustomization.yaml"), text.to_string()).unwrap();
+    folder
 }
 
 /// kubeconform's verdict over these objects, by the schemas of a release in `schemas`.
@@ -116,7 +139,7 @@ pub(super) fn sidecar(workload: &Value) -> &Value {
 
 fn tool(name: &str) -> Command {
     let mut command = Command::new(built(name));
-    command.env_clear().env("HOME", "/nonexistent");
+    command.env_clear().env("HOME", env!("CARGO_TARGET_TMPDIR"));
     command
 }
 
