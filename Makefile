@@ -44,14 +44,17 @@ check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
-	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove -- --deny warnings
+	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove --example model -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib
 	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
 
-prove: ## Attack the machines in simulated worlds: SEEDS=1000000, MINUTES=60, FROM=7, REPLAY=7; MUTANTS=1 plants faults
+prove: ## Attack the machines in simulated worlds: SEEDS=1000000, MINUTES=60, FROM=7, REPLAY=7; MODEL=lease; MUTANTS=1
 ifdef MUTANTS
 	MUTANTS='$(MUTANTS)' tests/prove/mutants.sh
+else ifdef MODEL
+	$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --example model -- long $(MODEL)
 else
+	$(if $(REPLAY),,$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --example model -- short)
 	$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --bin prove -- \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
 endif

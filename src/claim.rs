@@ -40,7 +40,7 @@ impl fmt::Display for FencingToken {
 }
 
 /// The right to lead until a deadline on our own clock.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Claim {
     token: FencingToken,
     deadline: Instant,

@@ -69,7 +69,7 @@ pub trait Election {
 }
 
 /// What becomes of a claim that is withdrawn.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Withdrawal {
     /// It is renewed until somebody orders its release, however long that takes.
     Renewing,
@@ -177,7 +177,7 @@ pub enum Timer {
 }
 
 /// A change of standing, or of what standings rest on.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Transition {
     /// Somebody else holds the election, or nobody does.
     Following {
@@ -230,7 +230,7 @@ impl Transition {
 }
 
 /// Why a term, or the process, ended: one list for logs, metrics, files and JSON.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
     /// No renewal was acknowledged in time.
     Deadline,

@@ -6,7 +6,7 @@ use crate::clock::Instant;
 use crate::election::{Reason, Withdrawal};
 
 /// The last order.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Candidacy {
     /// Try to lead from this instant on.
     Campaigning { from: Instant },

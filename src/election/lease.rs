@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The machine of one candidate.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Lease {
     identity: Identity,
     timing: Timing,
@@ -54,7 +54,7 @@ pub struct Lease {
     transitions: VecDeque<Transition>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 enum Role {
     Unknown,
     Following {
@@ -73,7 +73,7 @@ enum Role {
 }
 
 /// How far what was seen can be relied on for the next step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Knowledge {
     /// Seen some time ago: to be read again before anything is taken over.
     Noted,
@@ -85,7 +85,7 @@ enum Knowledge {
     Contradicted,
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 struct InFlight {
     request: LeaseRequest,
     sent: Instant,

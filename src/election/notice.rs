@@ -7,7 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Something that is not as it should be, though the election goes on as well as it can.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Notice {
     /// The servers granted another session time-out than was asked for, or one that cuts the renew deadline.
     Granted {

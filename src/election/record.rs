@@ -12,7 +12,7 @@ use std::time::Duration;
 const RELEASED_DURATION: Duration = Duration::from_secs(1);
 
 /// Which record, and which state of it.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Version {
     /// What a deleted and re-created record does not keep (`metadata.uid`).
     pub uid: Arc<str>,
@@ -22,7 +22,7 @@ pub struct Version {
 }
 
 /// The record of an election.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
     /// Who holds the election; nobody after a release.
     pub holder: Option<Identity>,
@@ -38,11 +38,11 @@ pub struct Record {
 }
 
 /// A wall-clock time as it stands in a record: two of them differ or they do not, and neither is the later one.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp(pub String);
 
 /// A record as it was in the store at some moment.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Snapshot {
     /// Its version.
     pub version: Version,
@@ -51,7 +51,7 @@ pub struct Snapshot {
 }
 
 /// What the Lease machine asks of a store.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LeaseRequest {
     /// The record as it is now; a cached one will not do.
     Read,
@@ -63,7 +63,7 @@ pub enum LeaseRequest {
 ///
 /// The times in the record are the store's to fill in, from the wall clock: `renewed` always advances, and
 /// `acquired` is kept by a renewal and set by the others.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Write {
     /// The version to replace; `None` where there must be no record.
     pub over: Option<Version>,
@@ -96,7 +96,7 @@ impl Write {
 }
 
 /// What a write is for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Intent {
     /// Begin a term.
     Acquire,
@@ -107,7 +107,7 @@ pub enum Intent {
 }
 
 /// What the Lease machine hears.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum LeaseEvent {
     /// The reply to a read: the record, or that there is none.
     Read(Option<Snapshot>),

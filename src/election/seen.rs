@@ -13,7 +13,7 @@ use std::time::Duration;
 const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(75);
 
 /// What was seen, and until when it must be respected.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Seen {
     snapshot: Option<Snapshot>,
     /// The version of the newest record, also when that is gone.

@@ -8,7 +8,7 @@ use std::time::Duration;
 /// By how much the rates of two nodes' clocks may differ, in parts per million.
 ///
 /// chrony may slew a clock by 8.3 %, so the default is 10 %.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Drift(u32);
 
 impl Drift {
@@ -49,7 +49,7 @@ impl fmt::Display for Drift {
 }
 
 /// The durations as somebody wrote them, checked by [`Timing::new`].
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Durations {
     /// How long the others must wait after they last saw our record change.
     pub lease_duration: Duration,
@@ -62,14 +62,14 @@ pub struct Durations {
 }
 
 /// Durations that keep two candidates from leading at once, and leave room for three tries.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Timing {
     durations: Durations,
     drift: Drift,
 }
 
 /// Durations that are refused.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 pub enum TimingError {
     /// Another candidate could lead before we stop.
     #[error(
@@ -226,13 +226,18 @@ pub(in crate::election) fn whole_milliseconds(duration: Duration) -> Duration {
 /// The handed-in chance that keeps a thousand candidates from acting in the same millisecond.
 ///
 /// `SplitMix64` (Steele, Lea, Flood 2014): a seed is all its state, so that a simulation repeats exactly.
-#[derive(Clone, Debug)]
-pub struct Jitter(u64);
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Jitter(Option<u64>);
 
 impl Jitter {
     /// Chance that unfolds from `seed`.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Some(seed))
+    }
+
+    /// Chance that draws nothing but zero, for whoever goes through every order of events and needs no other.
+    pub const fn none() -> Self {
+        Self(None)
     }
 
     /// A duration from zero up to, not including, `bound`.
@@ -243,8 +248,9 @@ impl Jitter {
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
+        let Some(state) = &mut self.0 else { return 0 };
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = *state;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
@@ -308,5 +314,6 @@ mod tests {
         assert_ne!(draw(1), draw(2));
         assert!(draw(3).iter().all(|delay| *delay < Duration::from_millis(20)));
         assert_eq!(Jitter::new(1).below(Duration::ZERO), Duration::ZERO);
+        assert_eq!(Jitter::none().number(), 0);
     }
 }

@@ -53,7 +53,7 @@ use timing::SessionTiming;
 use words::{ZooKeeperEvent, ZooKeeperRequest};
 
 /// The machine of one candidate.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct ZooKeeper {
     identity: Identity,
     timing: SessionTiming,

@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// The answers of one connection, as far as a deadline can rest on them.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Answers {
     lag: Duration,
     /// When the newest request was sent of which the ensemble's leader surely knows.

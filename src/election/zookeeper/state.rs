@@ -13,14 +13,14 @@ use crate::identity::Identity;
 use std::time::Duration;
 
 /// What the last transition said of who else leads.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Told {
     /// There was none yet, or we have led since.
     Nothing,
     Others(Option<Identity>),
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
     /// `None` where it is too short to lead with.
@@ -32,13 +32,13 @@ pub(super) struct Session {
     pub(super) is_over: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Link {
     Up(Answers),
     Down { since: Instant },
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Place {
     /// No znode of ours is known to be in the line.
     Outside,
@@ -62,14 +62,14 @@ pub(super) enum Place {
 }
 
 /// Our znode.
-#[derive(Debug, Clone)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Own {
     pub(super) name: String,
     pub(super) token: FencingToken,
 }
 
 /// What we know of those before us.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum View {
     Stale,
     /// Nobody is. Our znode is to be checked.
@@ -86,7 +86,7 @@ pub(super) enum View {
 }
 
 /// How far the others were told that we lead.
-#[derive(Debug, Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum ToldOthers {
     NotYet {
         at: Instant,
@@ -99,7 +99,7 @@ pub(super) enum ToldOthers {
 }
 
 /// What is said once, or when it has changed.
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Remarks {
     pub(super) largest_token: FencingToken,
     pub(super) granted: Option<Notice>,
@@ -107,7 +107,7 @@ pub(super) struct Remarks {
     pub(super) saturated: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct InFlight {
     pub(super) request: ZooKeeperRequest,
     pub(super) sent: Instant,

@@ -7,14 +7,14 @@ use crate::election::timing::{Drift, Durations, Timing, TimingError, whole_milli
 use std::time::Duration;
 
 /// What was asked for, and how fast the servers' clockwork ticks.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SessionTiming {
     asked: Timing,
     tick: Duration,
 }
 
 /// What holds under the session time-out that a server granted.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Granted {
     /// The session time-out.
     pub timeout: Duration,
@@ -23,7 +23,7 @@ pub struct Granted {
 }
 
 /// A session time-out under which leading would be unsafe or could not last.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error(
     "a session time-out of {timeout:?} and servers that tick every {tick:?} leave {left:?} from a heartbeat to the end of the \
      claim that hangs on it, since they may count from the one before: {cause}"

@@ -23,7 +23,7 @@ use std::fmt;
 use std::time::Duration;
 
 /// Which session, as the servers number them.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
 /// As ZooKeeper's own tools write it.
@@ -37,7 +37,7 @@ impl fmt::Debug for SessionId {
 ///
 /// Besides the replies that each names, every request may be answered by [`ZooKeeperEvent::Expired`],
 /// [`ZooKeeperEvent::Refused`] and [`ZooKeeperEvent::Unknown`]. `name` is always that of a child of the election's path.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ZooKeeperRequest {
     /// Connect with a new session. Reply: `Connected`.
     Begin {
@@ -93,7 +93,7 @@ pub enum ZooKeeperRequest {
 }
 
 /// What the ZooKeeper machine hears.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum ZooKeeperEvent {
     /// A server took us in.
     Connected {
@@ -146,7 +146,7 @@ pub enum ZooKeeperEvent {
 }
 
 /// What stands at [`leader_path`].
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Acknowledgement {
     /// What it says; bytes that are no UTF-8 replaced.
     pub text: String,

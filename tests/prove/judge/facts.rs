@@ -201,7 +201,8 @@ impl Facts {
             }
             Happening::Goes(Departure::GivenUp) => self.gives_up = true,
             Happening::Goes(Departure::Deleted) => {
-                let was_quiet = self.meddled.is_some_and(|(_, was_quiet)| was_quiet);
+                // What happens between the deed and its agreement may keep anybody from hearing of it.
+                let was_quiet = self.meddled.is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
                 self.meddled = Some((now, was_quiet));
                 self.stirred(now);
             }

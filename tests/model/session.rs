@@ -1,0 +1,445 @@
+//! Small worlds around sessions, as an ensemble of ZooKeeper servers keeps them.
+//!
+//! Each candidate is connected to a server of its own, which answers reads alone, and tells the ensemble's leader whom it heard of
+//! before time goes on. A server that is cut off does neither: it goes on answering reads, of what it knew, and is
+//! left at the next connect. A session lives for its time-out by the leader's clock, and may end at any moment from then on.
+//! That pings are late, servers behind, and leaders elected anew is drawn by the simulator. Start with [`Action`].
+
+use super::candidates::{self, Call, Candidate, RATES, Terms, VALIDITY, rates};
+use baton::claim::FencingToken;
+use baton::clock::Instant;
+use baton::election::timing::{Drift, Durations, Jitter, Timing};
+use baton::election::zookeeper::ZooKeeper;
+use baton::election::zookeeper::timing::SessionTiming;
+use baton::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
+use baton::identity::Identity;
+use stateright::{Model, Property};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How large a world may become.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct World {
+    pub(crate) candidates: usize,
+    /// Steps of time. In each a slow clock counts two seconds, and a fast one three; the leader's clock is one of them.
+    pub(crate) steps: u8,
+    /// Sessions that are opened, before none is any more.
+    pub(crate) sessions: usize,
+    /// Whether a request whose caller has given up may be done all the same, at any time; of two, the younger.
+    pub(crate) late: bool,
+    /// How many servers are cut off, processes killed and followed by another, leaderships given up, and znodes of those
+    /// who hold no claim deleted by a stranger.
+    pub(crate) cuts: u8,
+    pub(crate) crashes: u8,
+    pub(crate) releases: u8,
+    pub(crate) deletions: u8,
+}
+
+/// In seconds of the clock of the ensemble's leader.
+const TIMEOUT: u64 = 5;
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(crate) struct State {
+    step: u8,
+    candidates: Vec<Candidate<ZooKeeper, ZooKeeperRequest, ZooKeeperEvent>>,
+    connections: Vec<Connection>,
+    /// What the clock of the ensemble's leader counts in a step, and what it shows.
+    rate: u64,
+    shows: u64,
+    /// Until when each session surely lives, by number.
+    sessions: Vec<Option<u64>>,
+    tree: Arc<Tree>,
+    joined: u8,
+    /// A request that nobody waits for any more, and its session.
+    late: Option<(usize, ZooKeeperRequest)>,
+    terms: Terms,
+    cuts: u8,
+    crashes: u8,
+    releases: u8,
+    deletions: u8,
+}
+
+/// What was agreed on.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Tree {
+    line: Vec<Znode>,
+    leader: Option<Acknowledgement>,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Znode {
+    name: String,
+    session: usize,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Connection {
+    session: Option<usize>,
+    /// What its server knew when it was cut off.
+    cut: Option<Arc<Tree>>,
+    /// Its server has heard of the session, and has not told the leader.
+    is_untold: bool,
+    /// The znode that it watches, and whether that is gone, which is still to be told.
+    watch: Option<String>,
+    fires: bool,
+}
+
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Action {
+    /// Time passes, for everybody.
+    Step,
+    /// A driver turns because it is due.
+    Turn(usize),
+    /// A request reaches its server, and is done.
+    Arrives(usize),
+    /// A reply comes in.
+    Hears(usize),
+    /// A call is given up; its reply is lost, and the connection.
+    GivesUp(usize),
+    /// A request that was given up is done.
+    ArrivesLate,
+    /// A server answers the leader's ping, and tells whom it heard of.
+    Pong(usize),
+    /// A server is cut off from the others.
+    Cut(usize),
+    /// The leader ends a session.
+    Expires(usize),
+    /// A watch fires.
+    Fires(usize),
+    /// SIGKILL, and another process in its place.
+    Crashes(usize),
+    /// It is to give leadership up.
+    Withdraws(usize),
+    /// Its last promise has run out.
+    Releases(usize),
+    /// A stranger deletes its znode.
+    Deletes(usize),
+}
+
+/// Durations that only just pass with sessions of 5 s and ticks of half a second, when clocks are 20 % off either way: the slowest
+/// leader stops in the step in which the fastest server may end its session.
+fn machine(number: usize, start: u8, from: Instant) -> ZooKeeper {
+    let [lease_duration, renew_deadline, retry_period] = [TIMEOUT * 1_000, 2_300, 1_000].map(Duration::from_millis);
+    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
+    let drift = Drift::parts_per_million(200_000).expect("less than the whole");
+    let timing = Timing::new(durations, drift).expect("2.3 s × 1.2 is less than 5 s × 0.8");
+    let timing = SessionTiming::new(timing, Duration::from_millis(500)).expect("3.3 s are left, less a heartbeat");
+    let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
+    ZooKeeper::new(identity, timing, Jitter::none(), from)
+}
+
+impl Tree {
+    fn stands(&self, name: &str) -> bool {
+        self.line.iter().any(|znode| znode.name == name)
+    }
+
+    fn read(&self, request: &ZooKeeperRequest) -> Option<ZooKeeperEvent> {
+        match request {
+            ZooKeeperRequest::List => {
+                Some(ZooKeeperEvent::Listed(self.line.iter().map(|znode| znode.name.clone()).collect()))
+            }
+            ZooKeeperRequest::Look { name } => {
+                let found = self.line.iter().find(|znode| znode.name == *name);
+                let owner = |znode: &Znode| ZooKeeperEvent::Found { owner: Some(id(znode.session)) };
+                Some(found.map_or(ZooKeeperEvent::Missing, owner))
+            }
+            ZooKeeperRequest::ReadLeader => Some(ZooKeeperEvent::Leader(self.leader.clone())),
+            ZooKeeperRequest::Begin { .. }
+            | ZooKeeperRequest::Resume { .. }
+            | ZooKeeperRequest::Close
+            | ZooKeeperRequest::MakePath
+            | ZooKeeperRequest::Join { .. }
+            | ZooKeeperRequest::Check { .. }
+            | ZooKeeperRequest::Acknowledge { .. } => None,
+        }
+    }
+}
+
+impl State {
+    /// The session is over, or a stranger's deed: these znodes are gone, and whoever watches one is to be told.
+    fn remove(&mut self, is_gone: impl Fn(&Znode) -> bool) {
+        for connection in self.connections.iter_mut().filter(|connection| connection.cut.is_none()) {
+            let watched = |znode: &&Znode| connection.watch.as_ref() == Some(&znode.name);
+            if self.tree.line.iter().find(watched).is_some_and(&is_gone) {
+                (connection.watch, connection.fires) = (None, true);
+            }
+        }
+        Arc::make_mut(&mut self.tree).line.retain(|znode| !is_gone(znode));
+    }
+
+    fn end(&mut self, session: usize) {
+        self.sessions[session] = None;
+        self.remove(|znode| znode.session == session);
+        Arc::make_mut(&mut self.tree).leader.take_if(|leader| leader.owner == Some(id(session)));
+    }
+
+    /// What comes of `request` of `number`; `None` where its server can only wait.
+    fn perform(&mut self, number: usize, request: &ZooKeeperRequest) -> Option<ZooKeeperEvent> {
+        if let ZooKeeperRequest::Begin { .. } | ZooKeeperRequest::Resume { .. } = request {
+            return Some(self.connect(number, request));
+        }
+        let connection = &mut self.connections[number];
+        let session = connection.session?;
+        connection.is_untold = true;
+        if let Some(reply) = connection.cut.as_ref().unwrap_or(&self.tree).read(request) {
+            if let (ZooKeeperRequest::Look { name }, ZooKeeperEvent::Found { .. }) = (request, &reply) {
+                connection.watch = Some(name.clone());
+            }
+            return Some(reply);
+        }
+        if connection.cut.is_some() {
+            return None;
+        }
+        Some(self.agree(session, request))
+    }
+
+    fn connect(&mut self, number: usize, request: &ZooKeeperRequest) -> ZooKeeperEvent {
+        let lives = self.shows + TIMEOUT;
+        let connection = &mut self.connections[number];
+        *connection = Connection { session: connection.session, ..Connection::NONE };
+        if let ZooKeeperRequest::Begin { .. } = request {
+            self.sessions.push(Some(lives));
+            connection.session = Some(self.sessions.len() - 1);
+        }
+        match connection.session {
+            Some(session) if self.sessions[session].is_some() => {
+                self.sessions[session] = Some(lives);
+                ZooKeeperEvent::Connected { session: id(session), timeout: Duration::from_secs(TIMEOUT) }
+            }
+            Some(_) | None => ZooKeeperEvent::Expired,
+        }
+    }
+
+    fn agree(&mut self, session: usize, request: &ZooKeeperRequest) -> ZooKeeperEvent {
+        if self.sessions[session].is_none() {
+            return ZooKeeperEvent::Expired;
+        }
+        match request {
+            ZooKeeperRequest::Close => {
+                self.end(session);
+                ZooKeeperEvent::Closed
+            }
+            ZooKeeperRequest::MakePath => ZooKeeperEvent::Made,
+            ZooKeeperRequest::Join { prefix, .. } => {
+                let name = format!("{prefix}{:010}", self.joined);
+                self.joined += 1;
+                Arc::make_mut(&mut self.tree).line.push(Znode { name: name.clone(), session });
+                ZooKeeperEvent::Joined { name, czxid: self.joined.into() }
+            }
+            ZooKeeperRequest::Check { name } | ZooKeeperRequest::Acknowledge { name, .. }
+                if !self.tree.stands(name) =>
+            {
+                ZooKeeperEvent::Missing
+            }
+            ZooKeeperRequest::Acknowledge { replaces, .. } if self.tree.leader.is_some() != *replaces => {
+                ZooKeeperEvent::Changed
+            }
+            ZooKeeperRequest::Acknowledge { text, .. } => {
+                let owner = Some(id(session));
+                Arc::make_mut(&mut self.tree).leader = Some(Acknowledgement { text: text.clone(), owner });
+                ZooKeeperEvent::Acknowledged
+            }
+            ZooKeeperRequest::Check { .. } => ZooKeeperEvent::Checked,
+            ZooKeeperRequest::Begin { .. }
+            | ZooKeeperRequest::Resume { .. }
+            | ZooKeeperRequest::List
+            | ZooKeeperRequest::Look { .. }
+            | ZooKeeperRequest::ReadLeader => ZooKeeperEvent::Unknown,
+        }
+    }
+
+    /// Keeps what was given up, and may still change something, where it may come late.
+    fn abandon(&mut self, number: usize, request: Option<ZooKeeperRequest>, late: bool) {
+        let (Some(request), Some(session), true) = (request, self.connections[number].session, late) else { return };
+        match request {
+            ZooKeeperRequest::Close | ZooKeeperRequest::Join { .. } | ZooKeeperRequest::Acknowledge { .. } => {
+                self.late = Some((session, request));
+            }
+            ZooKeeperRequest::Begin { .. }
+            | ZooKeeperRequest::Resume { .. }
+            | ZooKeeperRequest::MakePath
+            | ZooKeeperRequest::List
+            | ZooKeeperRequest::Look { .. }
+            | ZooKeeperRequest::ReadLeader
+            | ZooKeeperRequest::Check { .. } => {}
+        }
+    }
+
+    /// Whether `number` stands in the line without a claim.
+    fn waits(&self, number: usize) -> bool {
+        let session = self.connections[number].session;
+        self.candidates[number].claim().is_none() && self.tree.line.iter().any(|znode| Some(znode.session) == session)
+    }
+}
+
+impl Connection {
+    const NONE: Self = Self { session: None, cut: None, is_untold: false, watch: None, fires: false };
+
+    /// Whether its server has something to tell the leader, and can.
+    const fn has_news(&self) -> bool {
+        self.cut.is_none() && self.is_untold
+    }
+}
+
+impl Model for World {
+    type State = State;
+    type Action = Action;
+
+    fn init_states(&self) -> Vec<State> {
+        let of = |rate, rates: &[u64], asks| State {
+            step: 0,
+            candidates: (rates.iter().enumerate())
+                .map(|(number, rate)| Candidate::new(number, *rate, asks, |now| machine(number, 1, now)))
+                .collect(),
+            connections: vec![Connection::NONE; rates.len()],
+            rate,
+            shows: 0,
+            sessions: Vec::new(),
+            tree: Arc::new(Tree { line: Vec::new(), leader: None }),
+            joined: 0,
+            late: None,
+            terms: Terms::NONE,
+            cuts: 0,
+            crashes: 0,
+            releases: 0,
+            deletions: 0,
+        };
+        // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
+        let asks = self.releases > 0;
+        rates(self.candidates).flat_map(|rates| RATES.map(|rate| of(rate, &rates, asks))).collect()
+    }
+
+    fn actions(&self, state: &State, actions: &mut Vec<Action>) {
+        if state.step < self.steps && !state.connections.iter().any(Connection::has_news) {
+            actions.push(Action::Step);
+        }
+        if state.late.is_some() {
+            actions.push(Action::ArrivesLate);
+        }
+        for (number, (candidate, connection)) in state.candidates.iter().zip(&state.connections).enumerate() {
+            match &candidate.call {
+                Call::None => actions.push(Action::Turn(number)),
+                Call::Sent(ZooKeeperRequest::Begin { .. }) if state.sessions.len() >= self.sessions => {}
+                Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
+                Call::Replied(_) => actions.extend([Action::Hears(number), Action::GivesUp(number)]),
+            }
+            if connection.has_news() {
+                actions.push(Action::Pong(number));
+            }
+            if connection.session.is_some() && connection.cut.is_none() && state.cuts < self.cuts {
+                actions.push(Action::Cut(number));
+            }
+            if connection.fires {
+                actions.push(Action::Fires(number));
+            }
+            if state.crashes < self.crashes {
+                actions.push(Action::Crashes(number));
+            }
+            if state.releases < self.releases && candidate.may_withdraw() {
+                actions.push(Action::Withdraws(number));
+            }
+            if candidate.may_release() {
+                actions.push(Action::Releases(number));
+            }
+            if state.deletions < self.deletions && state.waits(number) {
+                actions.push(Action::Deletes(number));
+            }
+        }
+        for (session, lives) in state.sessions.iter().enumerate() {
+            if lives.is_some_and(|lives| lives < state.shows) {
+                actions.push(Action::Expires(session));
+            }
+        }
+    }
+
+    fn next_state(&self, last: &State, action: Action) -> Option<State> {
+        if let Action::Turn(number) = action {
+            // Most often nothing is due, which is cheaper to see of one candidate than of all.
+            let mut candidate = last.candidates[number].clone();
+            let has_turned = candidate.turn();
+            return has_turned.then(|| {
+                let mut state = last.clone();
+                state.candidates[number] = candidate;
+                state.terms.note(&mut state.candidates);
+                state
+            });
+        }
+        let mut state = last.clone();
+        match action {
+            Action::Turn(_) => {}
+            Action::Step => {
+                state.step += 1;
+                state.shows += state.rate;
+                state.candidates.iter_mut().for_each(Candidate::step);
+            }
+            Action::Arrives(number) => {
+                let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
+                state.candidates[number].call = Call::Replied(state.perform(number, &request)?);
+            }
+            Action::Hears(number) => {
+                state.candidates[number].hear_reply()?;
+            }
+            Action::GivesUp(number) => {
+                let request = state.candidates[number].give_up();
+                state.abandon(number, request, self.late);
+            }
+            Action::ArrivesLate => {
+                let (session, request) = state.late.take()?;
+                state.agree(session, &request);
+            }
+            Action::Pong(number) => {
+                let connection = &mut state.connections[number];
+                connection.is_untold = false;
+                let session = connection.session?;
+                if state.sessions[session].is_some() {
+                    state.sessions[session] = Some(state.shows + TIMEOUT);
+                }
+            }
+            Action::Cut(number) => {
+                state.cuts += 1;
+                state.connections[number].cut = Some(Arc::clone(&state.tree));
+            }
+            Action::Expires(session) => state.end(session),
+            Action::Fires(number) => {
+                state.connections[number].fires = false;
+                state.candidates[number].hear(ZooKeeperEvent::Fired);
+            }
+            Action::Crashes(number) => {
+                state.crashes += 1;
+                let candidate = &mut state.candidates[number];
+                let request = candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
+                state.abandon(number, request, self.late);
+            }
+            Action::Withdraws(number) => {
+                state.releases += 1;
+                state.candidates[number].withdraw();
+            }
+            Action::Releases(number) => state.candidates[number].release(),
+            Action::Deletes(number) => {
+                state.deletions += 1;
+                let session = state.connections[number].session;
+                state.remove(|znode| Some(znode.session) == session);
+            }
+        }
+        state.terms.note(&mut state.candidates);
+        Some(state)
+    }
+
+    fn properties(&self) -> Vec<Property<Self>> {
+        vec![
+            Property::<Self>::always("no two hold a current claim", |_, state| {
+                candidates::claims(&state.candidates) < 2
+            }),
+            Property::<Self>::always("no answer is good beside another's claim or answer", |_, state| {
+                !candidates::promises_overlap(&state.candidates)
+            }),
+            Property::<Self>::always("tokens grow from term to term", |_, state| state.terms.are_in_order()),
+            Property::<Self>::sometimes("somebody leads", |_, state| candidates::claims(&state.candidates) == 1),
+            Property::<Self>::sometimes("another term follows", |_, state| state.terms.follows(FencingToken::new(1))),
+        ]
+    }
+}
+
+fn id(session: usize) -> SessionId {
+    SessionId(session as u64 + 1)
+}

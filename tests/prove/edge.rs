@@ -1,0 +1,67 @@
+//! Assumptions at their edge and beyond it: exclusion holds as far as theory says, and no farther.
+//!
+//! A judge that never finds anything beyond the edge is blind; a machine that fails before it is wrong. Start with [`hold`].
+//!
+//! A leader that is cut off stops R after it sent its last renewal, on its own clock; the fastest follower begins no sooner than L
+//! after it heard of that, on its own. With the one clock slow by x and the other as fast, that overlaps from R (1 + x) =
+//! L (1 − x) on: at x = (L − R) / (L + R), whatever drift was configured. Sooner it can not, for messages only take time.
+
+use crate::hunt::judge;
+use baton::election::timing::{Drift, Durations, Timing};
+use baton::sim::clock::{Moment, Rate};
+use baton::sim::setup::{Candidate, Fault, Harm, RecordKind, Setup, StoreKind, Trouble, What, Whom};
+use std::time::Duration;
+
+/// Lease durations and renew deadlines that pass when clocks differ by a tenth, in seconds: client-go's, and one near the edge.
+const DURATIONS: [(u32, u32); 3] = [(15, 10), (15, 12), (30, 20)];
+/// How many worlds are looked at on each side of an edge.
+const WORLDS: u64 = 300;
+/// How far beyond the edge an overlap must show itself, in parts per million: candidates spread by up to 75 ms first.
+const BEYOND: i32 = 3_000;
+
+/// Whether each edge is where theory puts it; tells what was seen.
+pub(crate) fn hold() -> bool {
+    DURATIONS.into_iter().all(|(lease, renew)| {
+        let edge = i32::try_from(1_000_000 * (lease - renew) / (lease + renew)).expect("less than the whole");
+        let allowed = 100_000;
+        let [within, at, beyond] = [allowed, edge, edge + BEYOND].map(|off| overlaps(lease, renew, off));
+        eprintln!(
+            "prove: a lease of {lease} s and a deadline of {renew} s, of {WORLDS} worlds each: with clocks off by {allowed} ppm, as was \
+             allowed, {within} overlaps; by {edge}, where theory puts the edge, {at}; by {BEYOND} more, {beyond}"
+        );
+        within == 0 && at == 0 && beyond > 0
+    })
+}
+
+/// In how many worlds two lead at once, or something else goes wrong, with one clock slow and one fast by `off`.
+fn overlaps(lease: u32, renew: u32, off: i32) -> usize {
+    (0..WORLDS).filter(|seed| judge(world(*seed, lease, renew, off)).verdict.is_some()).count()
+}
+
+/// A slow leader is cut off at some moment between two of its renewals, and a fast follower takes over.
+fn world(seed: u64, lease: u32, renew: u32, off: i32) -> Setup {
+    let [lease_duration, renew_deadline] = [lease, renew].map(|seconds| Duration::from_secs(seconds.into()));
+    let retry_period = Duration::from_secs(2);
+    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+    let drift = Drift::parts_per_million(100_000).expect("less than the whole");
+    let timing = Timing::new(durations, drift).expect("durations that pass under a tenth");
+    let candidate = |starts: u64, off| Candidate {
+        timing,
+        clock_shows: Duration::from_secs(1_000 * starts),
+        clock_rate: Rate::off_by(off),
+        starts: Moment::START + Duration::from_secs(starts),
+        stays: true,
+        asks_every: Duration::from_millis(500),
+    };
+    let at = Moment::START + lease_duration + Duration::from_millis(retry_period.as_secs() * 1_000 * seed / WORLDS);
+    let cut = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
+    Setup {
+        seed,
+        candidates: vec![candidate(0, -off), candidate(1, off)],
+        store: StoreKind::Record(RecordKind { whole_seconds: false, compares: true }),
+        tells_leaders: true,
+        latency: (Duration::from_micros(10), Duration::from_micros(100)),
+        faults: vec![Fault { at, lasts: lease_duration * 2, what: cut }],
+        end: at + lease_duration * 3,
+    }
+}
