@@ -142,6 +142,6 @@ mod tests {
 
     fn entry(line: u64, token: &str) -> Entry {
         let token = token.parse().unwrap();
-        Entry { line, token, writer: "a".into(), text: "text".into(), at: "now".into() }
+        Entry { line, token, writer: "a".into(), number: line, text: "text".into(), at: "now".into() }
     }
 }

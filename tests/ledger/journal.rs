@@ -3,7 +3,8 @@
 //! Pure: writes come in, with the time at which they came, and verdicts go out. No clock, no file and
 //! no socket. The rule is one comparison, which is all that a real resource needs too: a token older
 //! than one already seen is refused. That a token has one writer is not the resource's business in
-//! real life; here a second one means that two candidates led in one term, which must never happen.
+//! real life; here a second one means that two candidates led in one term, which must never happen. Nor does
+//! the rule keep a writer from writing a line twice: that is taken, and counted.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -22,6 +23,8 @@ pub(crate) struct Entry {
     pub(crate) line: u64,
     pub(crate) token: Token,
     pub(crate) writer: String,
+    /// The writer's own number of it: larger for each further line, and the same when it writes that line again.
+    pub(crate) number: u64,
     pub(crate) text: String,
     pub(crate) at: String,
 }
@@ -43,6 +46,7 @@ pub(crate) struct Journal {
     lines: u64,
     refused: u64,
     conflicts: u64,
+    doubled: u64,
     terms: BTreeMap<Token, Term>,
 }
 
@@ -53,6 +57,9 @@ pub(crate) struct Term {
     writer: String,
     lines: u64,
     refused: u64,
+    /// The greatest number of its lines.
+    #[serde(skip)]
+    last_number: Option<u64>,
     /// When its first line was taken and when its last; null for a term that was refused throughout.
     first_at: Option<String>,
     last_at: Option<String>,
@@ -66,6 +73,8 @@ pub(crate) struct Report<'a> {
     refused: u64,
     /// Writes by a second writer with the token of another: violations of exclusion.
     conflicts: u64,
+    /// Lines that their writer had written before, under the same token; they count as lines too.
+    doubled: u64,
     newest_token: Option<Token>,
     terms: Vec<&'a Term>,
 }
@@ -91,9 +100,12 @@ impl Journal {
     pub(crate) fn record(&mut self, entry: &Entry) {
         self.lines = entry.line;
         let term = self.term(entry.token, &entry.writer);
+        let is_doubled = term.last_number.is_some_and(|last| entry.number <= last);
+        term.last_number = term.last_number.max(Some(entry.number));
         term.lines += 1;
         term.first_at.get_or_insert_with(|| entry.at.clone());
         term.last_at = Some(entry.at.clone());
+        self.doubled += u64::from(is_doubled);
     }
 
     /// The greatest token seen. Only an admitted write can bring a greater one.
@@ -106,6 +118,7 @@ impl Journal {
             lines: self.lines,
             refused: self.refused,
             conflicts: self.conflicts,
+            doubled: self.doubled,
             newest_token: self.newest(),
             terms: self.terms.values().collect(),
         }
@@ -117,6 +130,7 @@ impl Journal {
             writer: writer.to_owned(),
             lines: 0,
             refused: 0,
+            last_number: None,
             first_at: None,
             last_at: None,
         })
@@ -186,6 +200,16 @@ mod tests {
     }
 
     #[test]
+    fn a_line_that_comes_again_in_its_term_is_taken_and_counted() {
+        let mut journal = Journal::default();
+        for (token, number, doubled) in [(5, 1, 0), (5, 2, 0), (5, 2, 1), (5, 1, 2), (5, 3, 2), (7, 1, 2)] {
+            enter(&mut journal, token, "a", number).unwrap();
+            assert_eq!(journal.report().doubled, doubled, "line {number} under {token}");
+        }
+        assert_eq!(journal.report().lines, 6);
+    }
+
+    #[test]
     fn the_report_shows_term_after_term_with_those_that_never_wrote() {
         let mut journal = Journal::default();
         write(&mut journal, 9, "b").unwrap();
@@ -214,10 +238,15 @@ mod tests {
     }
 
     fn write(journal: &mut Journal, token: u128, writer: &str) -> Result<u64, Refusal> {
+        let number = journal.lines;
+        enter(journal, token, writer, number)
+    }
+
+    fn enter(journal: &mut Journal, token: u128, writer: &str, number: u64) -> Result<u64, Refusal> {
         let token = Token(token);
         let line = journal.admit(token, writer)?;
         let (writer, text, at) = (writer.to_owned(), String::new(), format!("line {line}"));
-        journal.record(&Entry { line, token, writer, text, at });
+        journal.record(&Entry { line, token, writer, number, text, at });
         Ok(line)
     }
 }

@@ -62,9 +62,10 @@ async fn append(
         .parse()
         .map_err(|error| bad_request(format!("header Fencing-Token: {error}")))?;
     let writer = header(&headers, "Writer")?.to_owned();
+    let number = header(&headers, "Number")?.parse().map_err(|error| bad_request(format!("header Number: {error}")))?;
     let body = body.map_err(|rejection| problem(rejection.status(), rejection.body_text()))?;
     let text = String::from_utf8(body.into()).map_err(|_| bad_request("the body is no UTF-8"))?;
-    Ok(ledger.lock().unwrap_or_else(PoisonError::into_inner).append(token, writer, text))
+    Ok(ledger.lock().unwrap_or_else(PoisonError::into_inner).append(token, writer, number, text))
 }
 
 async fn journal(State(ledger): State<Shared>) -> Response {
@@ -73,7 +74,7 @@ async fn journal(State(ledger): State<Shared>) -> Response {
 }
 
 impl Ledger {
-    fn append(&mut self, token: Token, writer: String, text: String) -> Response {
+    fn append(&mut self, token: Token, writer: String, number: u64, text: String) -> Response {
         let line = match self.journal.admit(token, &writer) {
             Ok(line) => line,
             Err(refusal) => {
@@ -83,7 +84,7 @@ impl Ledger {
             }
         };
         let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
-        let entry = Entry { line, token, writer, text, at };
+        let entry = Entry { line, token, writer, number, text, at };
         // The file first: nothing may be answered for that would not be read back after a restart.
         if let Some(Err(error)) = self.file.as_mut().map(|file| file.append(&entry)) {
             let error = format!("the journal file cannot be written: {error}");

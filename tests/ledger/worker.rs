@@ -68,9 +68,10 @@ impl Worker {
         let mut ticks = tokio::time::interval(self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let (mut written, mut relied_on, mut refused, mut said) = (0, None, None, None);
+        let first = first_number();
         while self.lines.is_none_or(|lines| written < lines) {
             ticks.tick().await;
-            let duty = self.turn(relied_on.as_deref(), refused.as_deref()).await;
+            let duty = self.turn(first + written, relied_on.as_deref(), refused.as_deref()).await;
             match &duty {
                 Duty::Idle { .. } => {}
                 Duty::Working { token, trouble } => {
@@ -87,8 +88,8 @@ impl Worker {
         Ok(())
     }
 
-    /// Asks, where nothing is relied on, and writes once if it may.
-    async fn turn(&self, relied_on: Option<&str>, refused: Option<&str>) -> Duty {
+    /// Asks, where nothing is relied on, and writes the line of this number once if it may.
+    async fn turn(&self, number: u64, relied_on: Option<&str>, refused: Option<&str>) -> Duty {
         let leave = match relied_on {
             Some(token) => Ok(Leave { token: token.to_owned(), until: now() + ASKING }),
             None => self.ask().await,
@@ -106,7 +107,7 @@ impl Worker {
         if left < APPENDING {
             return Duty::Idle { reason: "too little of the leave is left".to_owned() };
         }
-        let trouble = match self.append(&token, left).await {
+        let trouble = match self.append(&token, number, left).await {
             Ok(answer) if answer.status() == StatusCode::OK => None,
             Ok(answer) if answer.status() == StatusCode::CONFLICT => {
                 return Duty::Refused { token };
@@ -132,8 +133,9 @@ impl Worker {
 
     /// Writes one line, and stops waiting when the leave ends. What has been sent by then may still arrive
     /// later: it is the token that makes it harmless.
-    async fn append(&self, token: &str, left: Duration) -> Result<Response<String>, NoAnswer> {
+    async fn append(&self, token: &str, number: u64, left: Duration) -> Result<Response<String>, NoAnswer> {
         let request = Request::post("/append").header("Fencing-Token", token).header("Writer", &self.name);
+        let request = request.header("Number", number);
         self.ledger.send(request, self.text.clone(), left).await
     }
 }
@@ -143,6 +145,12 @@ fn say(duty: &Duty) -> io::Result<()> {
     serde_json::to_writer(&mut stdout, duty)?;
     stdout.write_all(b"\n")?;
     stdout.flush()
+}
+
+/// The number of the first line. A later run of the same writer begins beyond all those of this one: nobody writes a
+/// line in less than a nanosecond.
+fn first_number() -> u64 {
+    u64::try_from(now().as_nanos()).expect("nobody runs for five centuries")
 }
 
 /// A clock that goes on while this process is stopped and while the machine is suspended.

@@ -59,6 +59,7 @@ pub(crate) struct Books {
     pub(crate) lines: u64,
     pub(crate) refused: u64,
     pub(crate) conflicts: u64,
+    pub(crate) doubled: u64,
     pub(crate) terms: Vec<Term>,
 }
 
