@@ -2,6 +2,7 @@
 
 mod api_server;
 mod drained;
+mod frozen;
 mod partitioned;
 mod powerless;
 

@@ -21,8 +21,9 @@ mod typing;
 
 pub(crate) use case::Case;
 pub(crate) use command::{run, variable};
+pub(crate) use hearing::Led;
+pub(crate) use judge::{Moment, eventually, throughout, wait_for};
 use judge::{Reply, Timing};
-pub(crate) use judge::{throughout, wait_for};
 pub(crate) use shop::parts;
 use std::time::Duration;
 pub(crate) use typing::SHOP;

@@ -15,8 +15,8 @@ pub(crate) struct Node {
 /// next one needs it.
 #[must_use = "it is over as soon as this is dropped"]
 pub(crate) struct Outage {
-    node: Node,
-    end: Vec<String>,
+    program: String,
+    arguments: Vec<String>,
 }
 
 impl Node {
@@ -33,13 +33,21 @@ impl Node {
     /// Takes its power away: everything on it is gone at once.
     pub(crate) fn switch_off(&self) -> Outage {
         self.engine(&["kill", &self.name]);
-        Outage { node: self.clone(), end: ["start", &self.name].map(str::to_owned).into() }
+        Outage::until(&self.engine, &["start", &self.name])
+    }
+
+    /// Has it stand still with all that is on it, as a virtual machine does that is moved.
+    pub(crate) fn freeze(&self) -> Outage {
+        self.engine(&["pause", &self.name]);
+        Outage::until(&self.engine, &["unpause", &self.name])
     }
 
     /// Begins an outage by a line of shell on the node, and ends it by another.
     pub(crate) fn outage(&self, begin: &str, end: &str) -> Outage {
+        // Before it has begun: what fails half-way is taken back too.
+        let outage = Outage::until(&self.engine, &["exec", &self.name, "sh", "-c", end]);
         self.exec(&["sh", "-c", begin]);
-        Outage { node: self.clone(), end: ["exec", &self.name, "sh", "-c", end].map(str::to_owned).into() }
+        outage
     }
 
     /// Sends a signal, `stop` `cont` `kill` or `term`, to a program of a Pod on it.
@@ -63,10 +71,17 @@ impl Node {
     }
 }
 
+impl Outage {
+    /// One that this command ends.
+    pub(super) fn until(program: &str, arguments: &[&str]) -> Self {
+        Self { program: program.to_owned(), arguments: arguments.iter().copied().map(str::to_owned).collect() }
+    }
+}
+
 impl Drop for Outage {
     fn drop(&mut self) {
-        let end: Vec<&str> = self.end.iter().map(String::as_str).collect();
-        let ended = run(&self.node.engine, &end, "");
-        assert!(ended.is_ok() || thread::panicking(), "{} {}: {ended:?}", self.node.engine, self.end.join(" "));
+        let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
+        let ended = run(&self.program, &arguments, "");
+        assert!(ended.is_ok() || thread::panicking(), "{} {}: {ended:?}", self.program, arguments.join(" "));
     }
 }
