@@ -10,12 +10,12 @@ fn a_drained_node_hands_leadership_over() {
     let old = case.install(json!({}));
     let node = case.node(&old.pod);
     let begun = case.note("the leader's node is drained");
-    case.kubectl(&["drain", &node.name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]);
+    let drained = case.drain(node);
     let new = case.successor(&old, begun, PATIENCE);
-    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + NOISE);
     case.settle(SHOP, 3);
     assert!(case.pods(SHOP).iter().all(|pod| pod.node() != node.name));
-    case.kubectl(&["uncordon", &node.name]);
+    drop(drained);
     assert_ne!(case.node(&new.pod).name, node.name);
     case.assert_books_are_clean();
     recover(&case);

@@ -14,7 +14,7 @@ fn a_leader_whose_node_is_cut_off_stops_in_time_and_follows_when_it_is_back() {
     case.must_be_silent(&old, cut + TIMING.renew_deadline, "its deadline had passed");
     let new = case.takeover(&old, cut);
     case.wait_for_run(&old.pod, "application", 1);
-    assert!(case.log(&old.pod, "baton", 1).contains("\"code\":75"), "it says how it ended");
+    case.wait_for_log(&old.pod, "baton", 1, r#""code":75"#);
 
     let healed = case.note("it is joined again");
     drop(outage);

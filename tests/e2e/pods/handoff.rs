@@ -11,7 +11,7 @@ fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
     let new = case.successor(&old, deleted, PATIENCE);
     assert_ne!(new.pod, old.pod);
-    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + NOISE);
     case.settle(SHOP, 3);
     case.assert_books_are_clean();
 }
@@ -26,7 +26,7 @@ fn a_rolling_update_hands_over_from_pod_to_pod() {
     case.settle(SHOP, 3);
     let after = case.leader();
     assert_ne!(before.pod, after.pod);
-    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + NOISE);
     case.assert_books_are_clean();
 }
 
@@ -45,6 +45,6 @@ fn scaling_down_to_one_and_up_to_five_leaves_one_leader() {
     case.settle(SHOP, 5);
     assert_eq!(case.leader().identity, only.identity, "who joins takes nothing away");
     assert_eq!(case.terms(), terms);
-    case.assert_gaps_within(TIMING.answer_validity + 2 * NOISE);
+    case.assert_gaps_within(TIMING.answer_validity + NOISE);
     case.assert_books_are_clean();
 }
