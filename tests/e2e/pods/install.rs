@@ -8,6 +8,9 @@ use std::time::Duration;
 /// How long the demo may take until somebody leads.
 const UNTIL_A_LEADER: Duration = Duration::from_secs(20);
 
+/// How long its removal may take: the rights go first, so the leader has nothing to release with, and waits for nothing.
+const UNTIL_GONE: Duration = Duration::from_secs(5);
+
 /// The label of the demo's Pods that stand for election.
 const APPLICATION: (&str, &str) = ("app.kubernetes.io/component", "application");
 
@@ -42,7 +45,11 @@ fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
     let terms: Vec<u64> = books.terms.iter().map(|term| term.lines).collect();
     assert!(terms.len() == 2 && terms.iter().all(|lines| *lines > 0), "{books:?}");
 
+    let uninstalled = case.now();
     case.helm(&["uninstall", &release, "--wait"]);
+    let took = case.now().since(uninstalled);
+    case.note(&format!("that took {took:?}"));
+    assert!(took <= UNTIL_GONE, "it took {took:?}");
     case.assert_nothing_is_left();
 }
 
