@@ -15,6 +15,7 @@ mod servers;
 mod sessions;
 mod store;
 mod strangers;
+mod tokens;
 
 use crate::rig::Candidate;
 use std::time::Duration;

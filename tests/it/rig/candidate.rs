@@ -1,7 +1,8 @@
 //! A running sidecar: its process, and the addresses where it answers.
 
+use super::judge::Reply;
 use super::process::Process;
-use super::question::agent;
+use super::question::{agent, ask};
 use std::ops::Deref;
 use std::process::{Command, Output};
 
@@ -38,8 +39,8 @@ impl Candidate {
     }
 
     /// Has its application ask it once.
-    pub(crate) fn ask(&self) {
-        agent().get(format!("http://{}/leader", self.listen)).call().expect("it answers");
+    pub(crate) fn ask(&self) -> Reply {
+        ask(&agent(), &format!("http://{}/leader", self.listen)).expect("it answers")
     }
 
     /// Runs a subcommand that talks to this sidecar, until it ends.

@@ -4,7 +4,7 @@
 //! Whoever asks a resolver in a Pod of ours waits for ever: the files that it reads first are pipes that nobody writes.
 
 use super::Account;
-use super::starter::mortal;
+use super::starter::mortal_within;
 use std::fs;
 use std::net::SocketAddr;
 use std::os::unix::fs::symlink;
@@ -61,13 +61,10 @@ impl Pod {
         fs::rename(link, files.join("..data")).expect("the folder is ours");
     }
 
-    /// A command that runs `program` here.
-    pub(super) fn command(&self, program: &str) -> Command {
-        let mut command = Command::new("unshare");
-        // Entering a namespace undoes what makes a process mortal.
-        let program = mortal(program);
-        command.args(["-rm", "sh", "-c", ENTER]).arg(self.folder.path()).env_clear();
-        command.arg(program.get_program()).args(program.get_args());
+    /// A command that runs `program` here, in a Pod of this name.
+    pub(super) fn command(&self, name: &str, program: &str) -> Command {
+        let mut command = mortal_within(ENTER, self.folder.path(), program);
+        command.env("POD_NAME", name);
         command.env("KUBERNETES_SERVICE_HOST", &self.host).env("KUBERNETES_SERVICE_PORT", self.port.to_string());
         command
     }

@@ -1,5 +1,6 @@
 //! A TCP proxy between a candidate and its store, or between two servers of one. It understands nothing of what it passes,
-//! so TLS reaches from end to end, and each direction can be held, emptied or closed while connections are open.
+//! so TLS reaches from end to end, and each direction can be held, emptied or closed while connections are open. Where a
+//! test says which bytes it waits for, requests are held from there on.
 
 mod tests;
 
@@ -58,6 +59,8 @@ struct Orders {
     abrupt: bool,
     /// How often the connections of the moment were forgotten.
     lapses: usize,
+    /// With these bytes in a request, requests begin to be held.
+    hold_at: Option<Vec<u8>>,
     over: bool,
 }
 
@@ -65,6 +68,14 @@ impl Orders {
     /// How many cuts and lapses there were until now.
     const fn moment(&self) -> (usize, usize) {
         (self.cuts, self.lapses)
+    }
+
+    /// Looks at a request that has come in.
+    fn hold_if_awaited(&mut self, request: &[u8]) {
+        let awaited = self.hold_at.take_if(|awaited| request.windows(awaited.len()).any(|bytes| bytes == awaited));
+        if awaited.is_some() {
+            self.flows[Way::Requests as usize] = Flow::Hold;
+        }
     }
 }
 
@@ -78,7 +89,8 @@ impl Proxy {
     pub(crate) fn on(address: IpAddr, target: SocketAddr) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("there are free ports");
         let address = listener.local_addr().expect("it is bound");
-        let orders = Orders { target, flows: [Flow::Pass; 2], cuts: 0, abrupt: false, lapses: 0, over: false };
+        let flows = [Flow::Pass; 2];
+        let orders = Orders { target, flows, cuts: 0, abrupt: false, lapses: 0, hold_at: None, over: false };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
@@ -94,6 +106,11 @@ impl Proxy {
     /// From now on, for open connections too.
     pub(crate) fn set(&self, way: Way, flow: Flow) {
         lock(&self.shared.orders).flows[way as usize] = flow;
+    }
+
+    /// Holds requests from the first one on that has these bytes in it.
+    pub(crate) fn hold_at(&self, bytes: &[u8]) {
+        lock(&self.shared.orders).hold_at = Some(bytes.to_owned());
     }
 
     /// How many bytes wait in this direction.
@@ -215,6 +232,9 @@ impl Pump {
                 thread::sleep(LOOK);
             } else if let Some(bytes) = self.read() {
                 ended = bytes.is_empty();
+                if self.way == Way::Requests {
+                    lock(&self.shared.orders).hold_if_awaited(&bytes);
+                }
                 self.push(bytes);
             }
             match self.order() {

@@ -4,7 +4,7 @@ use super::candidate::Candidate;
 use super::judge::wait_for;
 use super::process::Process;
 use super::starter::mortal;
-use super::{Access, ELECTION, Files, Pod, Rig, Store};
+use super::{Access, ELECTION, Files, Names, Pod, Rig, Store};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -18,15 +18,23 @@ pub(crate) struct Start<'a, S: Store = Files> {
     rig: &'a Rig<S>,
     name: String,
     unasked: bool,
-    pod: Option<&'a Pod>,
+    around: Around<'a>,
     flags: BTreeMap<&'static str, String>,
+}
+
+/// What a sidecar finds around it.
+#[derive(Clone, Copy)]
+enum Around<'a> {
+    Machine,
+    Names(&'a Names),
+    Pod(&'a Pod),
 }
 
 impl<'a, S: Store> Start<'a, S> {
     pub(crate) fn new(rig: &'a Rig<S>, name: &str) -> Self {
         let timing = rig.timing;
         let flags = rig.store.flags();
-        let start = Self { rig, name: name.to_owned(), unasked: false, pod: None, flags };
+        let start = Self { rig, name: name.to_owned(), unasked: false, around: Around::Machine, flags };
         start
             .flag("--election", ELECTION)
             .flag("--lease-duration", format!("{:?}", timing.lease_duration))
@@ -59,7 +67,13 @@ impl<'a, S: Store> Start<'a, S> {
         for flag in ["--backend", "--kubeconfig", "--identity-prefix"] {
             self.flags.remove(flag);
         }
-        self.pod = Some(pod);
+        self.around = Around::Pod(pod);
+        self
+    }
+
+    /// Where these names of hosts are known, and no others.
+    pub(crate) fn knowing(mut self, names: &'a Names) -> Self {
+        self.around = Around::Names(names);
         self
     }
 
@@ -107,14 +121,14 @@ impl<'a, S: Store> Start<'a, S> {
 
     fn spawn(&self) -> Process {
         let program = env!("CARGO_BIN_EXE_baton");
-        let mut command = if let Some(pod) = self.pod {
-            let mut command = pod.command(program);
-            command.env("POD_NAME", &self.name);
-            command
-        } else {
-            let mut command = mortal(program);
-            command.env_clear();
-            command
+        let mut command = match self.around {
+            Around::Machine => {
+                let mut command = mortal(program);
+                command.env_clear();
+                command
+            }
+            Around::Names(names) => names.command(program),
+            Around::Pod(pod) => pod.command(&self.name, program),
         };
         command.arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
         Process::spawn(&self.name, command, &self.rig.journal)

@@ -23,6 +23,17 @@ pub(super) fn mortal(program: impl AsRef<Path>) -> Command {
     command
 }
 
+/// The same in a mount namespace of its own, which needs no root: the script `enter` prepares it with the `folder`, which it
+/// is told as `$0`, and becomes the program.
+pub(super) fn mortal_within(enter: &str, folder: &Path, program: impl AsRef<Path>) -> Command {
+    let mut command = Command::new("unshare");
+    // Entering a namespace undoes what makes a process mortal.
+    let program = mortal(program);
+    command.args(["-rm", "sh", "-c", enter]).arg(folder).env_clear();
+    command.arg(program.get_program()).args(program.get_args());
+    command
+}
+
 /// Starts a [`mortal`] command.
 pub(super) fn start(mut command: Command) -> Child {
     type Order = (Command, Sender<io::Result<Child>>);

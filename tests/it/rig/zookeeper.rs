@@ -90,8 +90,18 @@ impl Ensemble {
     pub(crate) fn restart_with(&mut self, lines: &[&str]) {
         self.settings.lines = lines.iter().map(|line| (*line).to_owned()).collect();
         let ips: Vec<IpAddr> = self.members.iter().map(|member| member.ip).collect();
-        for (at, member) in self.members.iter_mut().enumerate() {
+        for (at, member) in self.members.iter().enumerate() {
             self.settings.write(&self.folder.path().join(at.to_string()), &ips, at, &member.links);
+        }
+        self.restart();
+    }
+
+    /// Kills every server, and then starts each once more.
+    pub(crate) fn restart(&mut self) {
+        for member in &mut self.members {
+            member.server.kill();
+        }
+        for member in &mut self.members {
             member.server.start_again();
         }
         self.await_serving();

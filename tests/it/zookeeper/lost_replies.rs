@@ -2,9 +2,14 @@
 //! whatever it does then, it must not come to wait for a znode that is its own.
 
 use super::PATIENCE;
-use crate::rig::{Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Znodes, eventually, throughout};
-use std::sync::Arc;
+use crate::rig::{
+    Candidate, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Way, Znodes, eventually, throughout,
+};
 use std::time::Duration;
+
+/// What stands in no other request of a candidate than the one that makes its znode: the end of a name without a number,
+/// behind which the length of the data begins.
+const CREATE: &[u8] = b"-latch-\0\0\0";
 
 /// Five servers, of whom three can be made to keep the others waiting for as long as a leader of ours has patience.
 struct Slow {
@@ -35,10 +40,12 @@ impl Slow {
         }
     }
 
-    /// Waits until a request of a client of the near server waits for the majority.
-    fn await_request(&mut self) {
+    /// Lets through what is held in this way, and waits until it waits at the near server for the majority.
+    fn pass_on(&mut self, way: &Proxy) {
+        way.set(Way::Requests, Flow::Pass);
+        eventually(PATIENCE, "it is let through", || way.held(Way::Requests) == 0);
         let near = self.ensemble.member(self.near);
-        eventually(PATIENCE, "the znode is asked for", || near.count("zk_outstanding_requests") > 0);
+        eventually(PATIENCE, "the server has heard it", || near.count("zk_outstanding_requests") > 0);
     }
 }
 
@@ -52,44 +59,35 @@ fn numbers(rig: &Rig<Znodes>, candidate: &Candidate) -> Vec<u64> {
     line.iter().filter(|path| own(path)).map(|path| path[path.len() - 10..].parse().unwrap()).collect()
 }
 
-/// A candidate that is connected and stands in line only a while later: its last run ended badly.
-fn about_to_join(rig: &Rig<Znodes>, way: &Proxy, name: &str) -> Arc<Candidate> {
-    let state = rig.folder().join(name);
-    std::fs::create_dir(&state).unwrap();
-    let servers = rig.store.servers_at(way.address());
-    let nowhere = rig.candidate(name).state_directory(&state).flag("--zookeeper-servers", "127.0.0.1:1").start();
-    // Who is killed before it has noted that it runs ended in no way.
-    eventually(PATIENCE, "it runs", || !nowhere.events("store_unreachable").is_empty());
-    nowhere.kill();
-    let candidate = rig.candidate(name).state_directory(&state).flag("--zookeeper-servers", servers).start();
-    eventually(PATIENCE, "it has read who leads", || rig.stands(&candidate, "following"));
-    assert_eq!(numbers(rig, &candidate), [0; 0], "it stands there already: this run shows nothing");
-    candidate
-}
-
 #[test]
 fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
     let mut slow = Slow::start();
-    let way = Proxy::to(slow.ensemble.address(slow.near));
     let leaders = slow.ensemble.address(slow.ensemble.leader());
     let timing = Znodes::CALM.lasting(Duration::from_secs(20)).renewing_for(Duration::from_secs(15));
     let rig = Rig::over(Znodes::on(&slow.ensemble, &leaders.to_string()), timing);
     let leader = rig.start_leader("a");
 
+    let losses: [(&str, Loss); 3] =
+        [("closed", Proxy::cut), ("reset", Proxy::reset), ("silent", |way| way.set(Way::Replies, Flow::Lose))];
+    // A way for each, so that nobody else loses a reply.
+    let ways = losses.map(|_| Proxy::to(slow.ensemble.address(slow.near)));
     let mut heirs = Vec::new();
     let mut last = 0;
-    let losses: [(&str, Loss); 2] = [("closed", Proxy::cut), ("reset", Proxy::reset)];
-    for (name, lose) in losses {
-        let heir = about_to_join(&rig, &way, name);
+    for ((name, lose), way) in losses.into_iter().zip(&ways) {
+        way.hold_at(CREATE);
+        let servers = rig.store.servers_at(way.address());
+        let heir = rig.candidate(name).flag("--zookeeper-servers", servers).start();
+        eventually(PATIENCE, "it asks for its znode", || way.held(Way::Requests) > 0);
         slow.pause();
-        slow.await_request();
-        lose(&way);
+        slow.pass_on(way);
+        lose(way);
         // It gives up a call, and connects anew, while nothing is decided.
         let connects = || {
             let labels = format!("election=\"{ELECTION}\",outcome=\"unknown\",verb=\"create\"");
             heir.metric(&format!("baton_store_requests_total{{{labels}}}")) >= Some(1.0)
         };
         eventually(PATIENCE, "what became of it is unknown", connects);
+        way.set(Way::Replies, Flow::Pass);
         slow.resume();
         eventually(PATIENCE, "it stands in line", || numbers(&rig, &heir).last() > Some(&(last + 1)));
         eventually(PATIENCE, "once", || numbers(&rig, &heir).len() == 1);

@@ -1,7 +1,10 @@
-//! The servers' own troubles under our candidates: killed, frozen, without a quorum, restarted one by one or all at once.
+//! The servers' own troubles under our candidates: killed, frozen, without a quorum, restarted one by one or all at once, or
+//! somewhere else.
 
 use super::PATIENCE;
-use crate::rig::{Candidate, ELECTION, Ensemble, Rig, Settings, Store as _, Timing, Znodes, eventually, throughout};
+use crate::rig::{Candidate, ELECTION, Ensemble, Names, Rig, Settings, Store as _, Timing, Znodes};
+use crate::rig::{eventually, throughout};
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Enough slack for whatever servers do on a busy machine until they serve again: their own election alone takes them
@@ -91,6 +94,35 @@ fn whoever_of_the_servers_goes_and_comes_back_within_the_slack_changes_no_leader
     rig.hear_enough();
 }
 
+/// As with Pods, which have other addresses when they are started again.
+#[test]
+fn a_name_that_stands_for_several_addresses_and_then_for_others_changes_no_leader_of_ours() {
+    const NAME: &str = "zookeeper.test";
+    let mut ensemble = servers(3);
+    let [before, after] = ensemble.followers()[..] else { panic!("two of three follow") };
+    // A server's address stands among others where nobody listens.
+    let [first, second] = [before, after].map(|at| {
+        let nobody = [1, 2, 3].map(|last| IpAddr::from([127, 0, 0, last]));
+        [nobody[0], ensemble.address(at).ip(), nobody[1], nobody[2]]
+    });
+    let names = Names::of(NAME, &first);
+    let rig = Rig::over(Znodes::on(&ensemble, &format!("{NAME}:{}", ensemble.address(before).port())), PATIENT);
+    let candidates = ["a", "b", "c"].map(|name| {
+        let candidate = rig.candidate(name).knowing(&names).start();
+        eventually(PATIENCE, "it stands in line", || rig.store.identities(ELECTION).contains(&candidate.identity));
+        candidate
+    });
+    let calm = Calm { rig: &rig, candidates: candidates.into() };
+    calm.outlives("all is well");
+    for candidate in &calm.candidates {
+        assert_eq!(candidate.events("store_unreachable"), [""; 0], "one of the addresses is enough for an attempt");
+    }
+
+    names.set(NAME, &second);
+    ensemble.member(before).server.kill();
+    calm.outlives("the name stands for another server");
+}
+
 #[test]
 fn five_servers_lose_two_and_are_restarted_one_by_one_without_a_change_of_our_leader() {
     let mut ensemble = servers(5);
@@ -116,13 +148,7 @@ fn tokens_grow_over_a_restart_of_all_servers_and_in_each_term_after_it() {
     let mut ensemble = servers(3);
     let rig = over_all(&ensemble, PATIENT);
     let calm = Calm::of(&rig);
-    for at in 0..3 {
-        ensemble.member(at).server.kill();
-    }
-    for at in 0..3 {
-        ensemble.member(at).server.start_again();
-    }
-    ensemble.await_serving();
+    ensemble.restart();
     calm.outlives("all servers were restarted");
     let epochs = || rig.tokens(ELECTION).iter().map(|token| token.parse::<u64>().unwrap() >> 32).max();
     let before = epochs();

@@ -1,6 +1,7 @@
 //! The store over real servers, asked as the machine asks it, where a process would be too much.
 
-use crate::rig::Ensemble;
+use super::PATIENCE;
+use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings, wait_for};
 use baton::backend::zookeeper::ZooKeeperStore;
 use baton::backend::{Store as _, StoreError};
 use baton::config::ZooKeeperPlace;
@@ -8,7 +9,9 @@ use baton::election::timing::{Drift, Durations, Timing};
 use baton::election::zookeeper::timing::SessionTiming;
 use baton::election::zookeeper::words::{ZooKeeperEvent, ZooKeeperRequest};
 use baton::identity::Identity;
+use baton::zookeeper::tls::{OwnFiles, TlsFiles};
 use std::fs;
+use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
@@ -29,10 +32,13 @@ fn join() -> ZooKeeperRequest {
     ZooKeeperRequest::Join { prefix: "_c_x-latch-".to_owned(), identity: Identity::parse("a").unwrap() }
 }
 
+fn run(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test);
+}
+
 #[test]
 fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
+    run(async {
         let servers = Ensemble::shared().connect_string();
         let (folder, path) = (TempDir::new().unwrap(), format!("/{}", Uuid::new_v4()));
         let file = folder.path().join("credentials");
@@ -52,6 +58,50 @@ fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
         store.perform(ZooKeeperRequest::Resume { timeout: T }).await.unwrap();
         let joined = store.perform(join()).await.unwrap();
         assert!(matches!(joined, ZooKeeperEvent::Joined { .. }), "{joined:?}");
+        store.perform(ZooKeeperRequest::Close).await.unwrap();
+    });
+}
+
+/// A server of which nothing is left but its data and its name: its authority, its certificate, and whom it trusts.
+#[test]
+fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connection_on() {
+    run(async {
+        let [theirs, ours] = [(); 2].map(|()| TempDir::new().unwrap());
+        let issue = || {
+            let authority = Authority::begin(theirs.path());
+            authority.client("candidate", "shop");
+            Settings::secured(theirs.path(), &authority)
+        };
+        let take = |names: &[&str]| {
+            for name in names {
+                fs::copy(theirs.path().join(name), ours.path().join(name)).unwrap();
+            }
+        };
+        let mut ensemble = Ensemble::start(issue());
+        let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
+        let is_open = || wait_for(PATIENCE, "the secure port is open", || TcpStream::connect(secure).ok());
+        let way = Proxy::to(secure);
+        take(&["ca.crt", "candidate.crt", "candidate.key"]);
+        let at = |name: &str| ours.path().join(name);
+        let own = OwnFiles { certificate: at("candidate.crt"), key: at("candidate.key") };
+        let tls = Some(TlsFiles { authorities: at("ca.crt"), own: Some(own) });
+        let servers = format!("localhost:{}", way.address().port());
+        let place = ZooKeeperPlace { tls, ..place(&servers, "/orders", None) };
+        is_open();
+        let store = ZooKeeperStore::open(&place, CALL).unwrap();
+        let connect = async || store.perform(ZooKeeperRequest::Begin { timeout: T }).await;
+        connect().await.unwrap();
+
+        issue();
+        ensemble.restart();
+        is_open();
+        let distrusted = connect().await;
+        assert!(matches!(distrusted, Err(StoreError::Unreachable(_))), "its authority is another: {distrusted:?}");
+        take(&["ca.crt"]);
+        let unknown = connect().await;
+        assert!(matches!(unknown, Err(StoreError::Unreachable(_))), "nor does it know ours: {unknown:?}");
+        take(&["candidate.crt", "candidate.key"]);
+        connect().await.unwrap();
         store.perform(ZooKeeperRequest::Close).await.unwrap();
     });
 }

@@ -5,6 +5,7 @@ use super::{PATIENCE, messages};
 use crate::rig::{ELECTION, Ensemble, Rig, Settings, Store as _, Znodes, eventually, throughout, wait_for};
 use baton::zookeeper::wire::Code;
 use std::time::Duration;
+
 /// How long a handoff may take from the signal on.
 const HANDOFF: Duration = Duration::from_millis(1100).saturating_add(Znodes::NOISE);
 
@@ -49,6 +50,22 @@ fn whoever_stands_before_us_under_another_name_is_waited_for_as_long_as_its_sess
     let left = rig.now();
     rig.store.admin.delete(&strange).unwrap();
     assert_eq!(rig.successor(&leader, left, HANDOFF).0.identity, follower.identity);
+}
+
+#[test]
+fn a_leader_whose_znode_an_operator_deletes_withdraws_at_once() {
+    // Nobody would find it out so soon by a renewal: they are two seconds apart.
+    let rig = Rig::over(Znodes::fresh(), Znodes::SLOW);
+    let leader = rig.start_leader("a");
+    rig.store.remove(ELECTION);
+    let deleted = rig.now();
+    leader.loses(Znodes::NOISE, "deleted");
+    rig.must_be_silent(&leader, deleted + Znodes::NOISE, "its znode is gone");
+    assert_eq!(leader.exit_code(), 75);
+    eventually(PATIENCE, "its last promise has run out", || rig.now() > rig.last_promise(&leader));
+    rig.start_leader("b");
+    rig.hear_enough();
+    assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
 #[test]
