@@ -80,7 +80,7 @@ e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE
 	  tests/e2e/run.sh $(ARGS)
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
-	$(call need,curl python3 go java mvn node setpriv strace unshare)
+	$(call need,curl ip python3 go java mvn node setpriv strace unshare)
 	tests/kubernetes/build.sh
 	tests/charts/build.sh
 	tests/zookeeper/fetch.sh
@@ -88,7 +88,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests ne
 
 # $(1) the programs that have to be there.
 need = @for tool in $(1); do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl python3-venv golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
 	done
 
 $(TOOLS)/bin/cargo-deny:

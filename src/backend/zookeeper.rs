@@ -19,7 +19,7 @@ use crate::zookeeper::requests::{
 use crate::zookeeper::servers::{Host, Servers};
 use crate::zookeeper::tls::{TlsError, TlsFiles};
 use crate::zookeeper::wire::{Code, Request};
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
@@ -29,6 +29,8 @@ use std::{fs, io};
 pub struct ZooKeeperStore {
     client: Client,
     files: Files,
+    /// What was last said of files that could not be read; empty since they could.
+    said: RefCell<String>,
     /// The servers, as a person would look for them.
     hosts: String,
     /// The part of the tree that has to be there; empty for the whole.
@@ -93,6 +95,7 @@ impl ZooKeeperStore {
             knows_containers: Cell::new(true),
             client: Client::new(&place.servers, dialer),
             files,
+            said: RefCell::default(),
             hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
             chroot: chroot.clone(),
             path: format!("{chroot}{}", place.path),
@@ -103,11 +106,12 @@ impl ZooKeeperStore {
     async fn connect(&self, session: Session, timeout: Duration) -> Result<ZooKeeperEvent, StoreError> {
         match self.files.read() {
             Ok(dialer) => {
+                self.said.take();
                 self.access.set(access(&dialer));
                 self.client.dial_by(dialer);
             }
             // Somebody may be replacing them just now, and what was read last may still be good.
-            Err(error) => tracing::warn!("what was read before is shown to the servers again: {}", Chain(&error)),
+            Err(error) => self.show_again(&error),
         }
         match self.client.connect(session, timeout, self.within).await {
             Ok(Some(grant)) => {
@@ -116,6 +120,15 @@ impl ZooKeeperStore {
             Ok(None) => Ok(ZooKeeperEvent::Expired),
             Err(error) if error.is_refusal() => Err(StoreError::Refused(Box::new(error))),
             Err(error) => Err(StoreError::Unreachable(Box::new(error))),
+        }
+    }
+
+    /// Says, once, that the servers are shown what was read before.
+    fn show_again(&self, error: &OpenError) {
+        let why = Chain(error).to_string();
+        if *self.said.borrow() != why {
+            tracing::warn!("what was read before is shown to the servers again: {why}");
+            self.said.replace(why);
         }
     }
 

@@ -20,6 +20,9 @@ mod lease;
 /// The ZooKeeper backend, and its client, against real servers.
 mod zookeeper;
 
+/// What `make run` shows.
+mod demo;
+
 /// README's loops, run word for word.
 mod snippets;
 

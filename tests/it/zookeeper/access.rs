@@ -102,6 +102,30 @@ fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
 }
 
 #[test]
+fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_ones_are_shown() {
+    let ensemble = Ensemble::shared();
+    let way = Proxy::to(ensemble.address(0));
+    let rig = Rig::over(Znodes::on(ensemble, &way.address().to_string()), Znodes::CALM);
+    let file = credentials(&rig, "shop", "digest:shop:secret\n");
+    let leader = rig.candidate("a").flag("--zookeeper-auth-file", text(&file)).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    credentials(&rig, "shop", "what is half written\n");
+    let connects = || {
+        let labels = format!("election=\"{ELECTION}\",outcome=\"applied\",verb=\"connect\"");
+        leader.metric(&format!("baton_store_requests_total{{{labels}}}")).expect("it is counted")
+    };
+    for _ in 0..3 {
+        let before = connects();
+        way.cut();
+        eventually(PATIENCE, "it comes back", || connects() > before);
+    }
+    let output = leader.output();
+    let told = output.lines().filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
+    assert_eq!(told.count(), 1, "{output}");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "what is ours can still be written");
+}
+
+#[test]
 fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
     let ensemble = Ensemble::shared();
     let ways = [Proxy::to(ensemble.address(0)), Proxy::on(Ipv6Addr::LOCALHOST.into(), ensemble.address(0))];
