@@ -39,7 +39,7 @@ pub struct Client {
     /// The last transaction of this session that a server told us of.
     last_zxid: Cell<i64>,
     link: RefCell<Option<Link>>,
-    /// The connection is another one, or is nobody's turn any more.
+    /// The connection is another one, or none, or no call reads it any more.
     turned: Notify,
 }
 

@@ -67,7 +67,8 @@ pub enum DialError {
     Tls(Host, #[source] io::Error),
     /// The server listens and grants nothing.
     #[error(
-        "{0} grants no session: it may be without a quorum, speak TLS only (--zookeeper-ca-file), or know less than we do"
+        "{0} grants no session: it may be without a quorum, speak TLS only (--zookeeper-ca-file), want a certificate of ours \
+         (--zookeeper-cert-file), or know less than we do"
     )]
     Ungranted(Host, #[source] io::Error),
     /// The server took too long.
