@@ -1,7 +1,8 @@
 //! Whom servers let in, and what access lists do: digest, SASL, TLS.
 
 use super::{PATIENCE, T, begin, create, own_path, read, run};
-use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings, wait_for};
+use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
+use crate::zookeeper::at_last;
 use baton::zookeeper::client::{CallError, Client, Session};
 use baton::zookeeper::credentials::Credential;
 use baton::zookeeper::dial::Dialer;
@@ -9,7 +10,7 @@ use baton::zookeeper::requests::{Access, Create, Kind};
 use baton::zookeeper::tls::{OwnFiles, TlsFiles};
 use baton::zookeeper::wire::Code;
 use std::fs;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use tempfile::TempDir;
 
 fn client(servers: &str, credentials: &str) -> Client {
@@ -77,7 +78,6 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         authority.client("candidate", "shop");
         let ensemble = Ensemble::start(Settings::secured(folder.path(), &authority));
         let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
-        wait_for(PATIENCE, "the secure port is open", || TcpStream::connect(secure).ok());
         let proxy = Proxy::to(secure);
         let by_name = format!("localhost:{}", proxy.address().port());
         let connect = async |servers: &str, authority: &str, own: Option<&str>| {
@@ -87,7 +87,7 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
             let client = Client::new(&servers.parse().unwrap(), Dialer { tls: Some(tls), credentials: Vec::new() });
             client.connect(Session::New, T, PATIENCE).await.map(|_| client).map_err(|error| error.to_string())
         };
-        let client = connect(&by_name, "ca.crt", Some("candidate")).await.unwrap();
+        let client = at_last(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;
         let path = own_path();
         assert_eq!(refusal(&client, &create(&path, Kind::Persistent)).await, None);
         assert_eq!(client.call(&read(&path, true)).await.unwrap().data, b"x");
