@@ -35,7 +35,7 @@ run: ## Three candidates of one election on this machine, live in the terminal; 
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
 test: setup check ## Everything that must hold: checks, unit tests, simulated worlds, real processes
-	$(CARGO) test --locked --no-default-features --features sim --lib
+	$(CARGO) test --locked --no-default-features --features sim --lib --test transcripts
 	$(MAKE) --no-print-directory prove
 	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
 	$(CARGO) test --locked --test it -- --test-threads=1 $(CROWDS)

@@ -2,9 +2,6 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure that it has to show")]
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
-/// Stories of the pure machine, read aloud: what it says to what it hears.
-mod transcripts;
-
 /// What no compiler holds: purity, owners, sizes, README's lists.
 mod tidy;
 

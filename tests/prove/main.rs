@@ -9,7 +9,7 @@ mod edge;
 mod hunt;
 mod judge;
 mod shrink;
-#[path = "../it/transcripts/spell.rs"]
+#[path = "../transcripts/spell.rs"]
 mod spell;
 mod story;
 
