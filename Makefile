@@ -2,6 +2,7 @@
 
 CARGO ?= cargo
 CARGO_DENY_VERSION := 0.20.2
+CARGO_MUTANTS_VERSION := 27.1.0
 # Tools that the checks need are installed here, not into the user's home.
 TOOLS := $(CURDIR)/.cache/tools
 
@@ -22,7 +23,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check prove bench image e2e setup clean
+.PHONY: help run test check prove fuzz mutants bench image e2e setup clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -42,6 +43,7 @@ test: setup check ## Everything that must hold: checks, unit tests, simulated wo
 
 check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check
+	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy --locked --all-targets -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove --example model -- --deny warnings
@@ -58,6 +60,12 @@ else
 	$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --bin prove -- \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
 endif
+
+fuzz: ## Invent bytes for all that is read from outside, until something does not hold: TIME=600 seconds each, TARGET=wire
+	TIME='$(TIME)' TARGET='$(TARGET)' fuzz/run.sh
+
+mutants: $(TOOLS)/bin/cargo-mutants ## Change one thing at a time in the pure half, and see which change no test notices; ARGS=
+	PATH=$(TOOLS)/bin:$$PATH $(CARGO) mutants $(ARGS)
 
 bench: ## The figures of README, measured on this machine
 	$(CARGO) bench --locked --bench figures
@@ -93,6 +101,9 @@ need = @for tool in $(1); do \
 
 $(TOOLS)/bin/cargo-deny:
 	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_DENY_VERSION) cargo-deny
+
+$(TOOLS)/bin/cargo-mutants:
+	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_MUTANTS_VERSION) cargo-mutants
 
 clean: ## Remove what was built
 	$(CARGO) clean

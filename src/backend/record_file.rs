@@ -72,6 +72,8 @@ pub(super) enum ForeignError {
     Json(#[from] serde_json::Error),
     #[error("its format is {0:?}")]
     Format(String),
+    #[error("its version is the largest that there is, so that no token after it could be larger")]
+    LastVersion,
     #[error("its holder cannot be an identity")]
     Holder(#[from] crate::identity::IdentityError),
 }
@@ -205,7 +207,10 @@ impl RecordFile {
             return Ok(None);
         }
         let (uid, floor, acquired) = match current {
-            Some((stored, _)) => (stored.uid, stored.version.saturating_add(1), Some(stored.acquire_time)),
+            Some((stored, _)) => {
+                let next = stored.version.checked_add(1).ok_or(ForeignError::LastVersion).map_err(self.foreign())?;
+                (stored.uid, next, Some(stored.acquire_time))
+            }
             None => (Uuid::new_v4().to_string(), 0, None),
         };
         // Larger than the one before, and after a deletion, of which nothing is left, by the wall clock. The time that is

@@ -210,10 +210,11 @@ async fn send(stream: &mut Stream, frame: &[u8]) -> Result<(), Broken> {
 
 async fn receive(stream: &mut Stream) -> Result<Vec<u8>, Broken> {
     let told = stream.read_i32().await?;
-    let length = usize::try_from(told).ok().filter(|_| told <= LONGEST_FIRST_FRAME);
-    let mut body = vec![0; length.ok_or(Malformed::Length(told))?];
-    stream.read_exact(&mut body).await?;
-    Ok(body)
+    let length = u64::try_from(told).ok().filter(|_| told <= LONGEST_FIRST_FRAME).ok_or(Malformed::Length(told))?;
+    // Nothing is set aside for a length that was merely told.
+    let mut body = Vec::new();
+    let came = stream.take(length).read_to_end(&mut body).await?;
+    if u64::try_from(came) == Ok(length) { Ok(body) } else { Err(io::Error::from(ErrorKind::UnexpectedEof).into()) }
 }
 
 impl From<io::Error> for Broken {

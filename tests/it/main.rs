@@ -5,6 +5,9 @@
 /// What no compiler holds: purity, owners, sizes, README's lists.
 mod tidy;
 
+/// Whatever is read from outside, as strange as it can be: the fuzzer's corpus.
+mod outside;
+
 /// The harness of everything below: real processes, a prober, one clock.
 mod rig;
 

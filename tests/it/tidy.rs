@@ -130,6 +130,7 @@ fn each_power_has_one_owner() {
 fn every_file_says_what_it_is_and_stays_readable() {
     let mut all = sources("src");
     all.extend(sources("tests"));
+    all.extend(sources("fuzz"));
     for (path, text) in all {
         let lines = text.lines().count();
         assert!(text.starts_with("//! "), "{} does not say at its head what it is", path.display());

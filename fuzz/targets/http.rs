@@ -1,0 +1,157 @@
+//! What is asked of the endpoints, by anybody: method, path and headers, one a line, while we lead.
+//!
+//! The first byte says at which of the two listeners.
+
+use axum::body::Body;
+use baton::backend::{Vitals, orders};
+use baton::claim::{Publisher, publish};
+use baton::clock::{Clock, Instant};
+use baton::election::lease::Lease;
+use baton::election::record::{LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version};
+use baton::election::timing::{Drift, Durations, Jitter, Timing};
+use baton::election::{Election as _, Verb};
+use baton::http::{Desk, Parts, application, probes};
+use baton::identity::Identity;
+use baton::metrics::Metrics;
+use http_body_util::BodyExt as _;
+use hyper::header::{HOST, HeaderValue};
+use hyper::{Request, Response, StatusCode, Uri};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::runtime::Runtime;
+use tower::ServiceExt as _;
+
+const DAY: Duration = Duration::from_hours(24);
+
+thread_local! {
+    static SIDECAR: Sidecar = Sidecar::new();
+}
+
+/// A sidecar that leads, and that nobody drives any more.
+struct Sidecar {
+    runtime: Runtime,
+    desk: Desk,
+    publisher: Publisher,
+}
+
+impl Sidecar {
+    fn new() -> Self {
+        let election = "orders".parse().expect("a name");
+        let (publisher, reader) = publish(Duration::from_secs(2));
+        let (machine, now) = leader();
+        publisher.publish(machine.standing(), now);
+        // With nobody to obey, an order is answered at once.
+        let (control, _) = orders();
+        let metrics = Metrics::new(&election, &[Verb::Read]);
+        let parts = Parts {
+            election,
+            identity: Identity::parse("us_1").expect("it is short"),
+            backend: "file",
+            reader,
+            vitals: Vitals::default(),
+            metrics,
+            control,
+            asked: Arc::default(),
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        Self { runtime, desk: Desk(Arc::new(parts)), publisher }
+    }
+}
+
+/// A machine that leads for days to come.
+fn leader() -> (Lease, Instant) {
+    let durations =
+        Durations { lease_duration: 90 * DAY, renew_deadline: 60 * DAY, retry_period: DAY, answer_validity: DAY };
+    let timing = Timing::new(durations, Drift::default()).expect("they are in proportion");
+    let now = Clock.now();
+    let us = Identity::parse("us_1").expect("it is short");
+    let mut machine = Lease::new(us.clone(), timing, Jitter::new(1), now);
+    assert_eq!(machine.poll_request(now), Some(LeaseRequest::Read));
+    machine.handle_event(LeaseEvent::Read(None), now);
+    let record = Record {
+        holder: Some(us),
+        duration: Some(90 * DAY),
+        transitions: 0,
+        acquired: Stamp::default(),
+        renewed: Stamp::default(),
+    };
+    let created = machine.poll_request(now + Duration::from_secs(1)).expect("it creates the record");
+    assert!(matches!(created, LeaseRequest::Write(_)), "{created:?}");
+    let applied = Snapshot { version: Version { uid: "u".into(), number: 7 }, record };
+    machine.handle_event(LeaseEvent::Applied(applied), now);
+    (machine, now)
+}
+
+pub(super) fn read(bytes: &[u8]) {
+    let Some((listener, bytes)) = bytes.split_first() else { return };
+    let is_application = listener % 2 == 0;
+    let Some(request) = request(bytes) else { return };
+    SIDECAR.with(|sidecar| judge(sidecar, is_application, request));
+}
+
+/// `METHOD PATH`, and then headers: what hyper lets through.
+fn request(bytes: &[u8]) -> Option<Request<Body>> {
+    let mut lines = bytes.split(|byte| *byte == b'\n');
+    let first = lines.next()?;
+    let blank = first.iter().position(|byte| *byte == b' ')?;
+    let (method, path) = (&first[..blank], &first[blank + 1..]);
+    let path: Uri = path.try_into().ok().filter(|uri: &Uri| uri.path().starts_with('/') || uri.path() == "*")?;
+    let mut request = Request::builder().method(method).uri(path);
+    for line in lines {
+        let colon = line.iter().position(|byte| *byte == b':')?;
+        request = request.header(&line[..colon], line[colon + 1..].trim_ascii());
+    }
+    request.body(Body::empty()).ok()
+}
+
+fn judge(sidecar: &Sidecar, is_application: bool, request: Request<Body>) {
+    let (method, uri, headers) = (request.method().to_string(), request.uri().clone(), request.headers().clone());
+    let promised = sidecar.publisher.promised_until();
+    let router = if is_application { application } else { probes }(sidecar.desk.clone());
+    let (status, body) = sidecar.runtime.block_on(async {
+        let Ok(response) = router.oneshot(request).await;
+        let response: Response<Body> = response;
+        let status = response.status();
+        (status, response.into_body().collect().await.expect("it is in memory").to_bytes())
+    });
+
+    let is_read = matches!(&*method, "GET" | "HEAD");
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let expected = match (path, is_application) {
+        ("/leader", true) if is_read || method == "OPTIONS" => match query {
+            "" | "promise=none" => StatusCode::OK,
+            _ => StatusCode::BAD_REQUEST,
+        },
+        ("/stopping", true) if method == "POST" => {
+            let is_ours = headers.get("baton-request").is_some_and(|value| value == "1");
+            let is_local = headers.get(HOST).is_some_and(is_loopback);
+            if is_ours && is_local { StatusCode::NO_CONTENT } else { StatusCode::FORBIDDEN }
+        }
+        ("/", true) | ("/healthz" | "/metrics" | "/version", _) if is_read => StatusCode::OK,
+        // No store has been heard.
+        ("/readyz", _) if is_read => StatusCode::SERVICE_UNAVAILABLE,
+        ("/leader" | "/stopping" | "/", true) | ("/healthz" | "/readyz" | "/metrics" | "/version", _) => {
+            StatusCode::METHOD_NOT_ALLOWED
+        }
+        _ => StatusCode::NOT_FOUND,
+    };
+    assert_eq!(status, expected, "{method} {uri} {headers:?}");
+
+    let asks = status == StatusCode::OK && (path == "/leader" && query.is_empty() || path == "/");
+    assert_eq!(sidecar.publisher.promised_until() > promised, asks, "who is promised what by {method} {uri}");
+    if method != "HEAD" && (status.is_client_error() || path == "/leader") {
+        let json: serde_json::Value = serde_json::from_slice(&body).expect("errors and answers are JSON");
+        assert!(body.ends_with(b"\n") && json["error"].is_string() == status.is_client_error(), "{json}");
+    }
+}
+
+/// Whether a Host names a loopback address, as its authority is read by others.
+fn is_loopback(host: &HeaderValue) -> bool {
+    let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<hyper::http::uri::Authority>().ok()) else {
+        return false;
+    };
+    let name = authority.host();
+    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
+    name == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
