@@ -286,6 +286,8 @@ impl Notice {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::mpsc;
+    use std::thread;
 
     const VALIDITY: Duration = Duration::from_secs(2);
 
@@ -338,5 +340,44 @@ mod tests {
         assert_eq!(reader.promise(at(12)).revision, 2, "the deadline does");
         publisher.publish(Standing::Following { leader: None }, at(12));
         assert_eq!(reader.promise(at(13)).revision, 2, "and publishing it later does not count twice");
+    }
+
+    #[test]
+    fn a_claim_is_had_until_its_deadline_and_stays_published_beyond() {
+        let (publisher, reader) = publish(VALIDITY);
+        assert_eq!((reader.claim(at(0)), reader.published_claim()), (None, None));
+        publisher.publish(leading_until(10), at(0));
+        let claim = reader.claim(at(9)).unwrap();
+        assert_eq!((claim.token(), claim.deadline()), (FencingToken::new(7), at(10)));
+        assert_eq!(claim.remaining(at(9)), Duration::from_secs(1));
+        assert_eq!((reader.claim(at(10)), reader.published_claim()), (None, Some(claim)));
+    }
+
+    #[test]
+    fn the_last_question_of_the_application_is_remembered() {
+        let (_publisher, reader) = publish(VALIDITY);
+        reader.promise(at(5));
+        reader.promise(at(4));
+        assert_eq!(reader.asked_at(), Some(at(5)));
+    }
+
+    /// Once would not do: who asks late finds the claim without being woken.
+    #[test]
+    fn whoever_waits_for_a_claim_is_woken_by_it() {
+        for _ in 0..100 {
+            let (publisher, reader) = publish(VALIDITY);
+            let (begins, begun) = mpsc::channel();
+            let (woken, wakes) = mpsc::channel();
+            thread::spawn(move || {
+                begins.send(()).unwrap();
+                woken.send(reader.await_claim()).unwrap();
+            });
+            begun.recv().unwrap();
+            thread::yield_now();
+            publisher.publish(Standing::Following { leader: None }, at(0));
+            publisher.publish(leading_until(10), at(0));
+            let claim = wakes.recv_timeout(Duration::from_secs(10)).expect("nobody woke whoever waits");
+            assert_eq!(claim.deadline(), at(10));
+        }
     }
 }

@@ -101,9 +101,7 @@ pub trait Event: fmt::Debug {
     fn outcome(&self) -> Outcome;
 
     /// Whether this shows that the store lets us take part.
-    fn shows_admission(&self) -> bool {
-        true
-    }
+    fn shows_admission(&self) -> bool;
 }
 
 /// What a store can be asked to do.
@@ -286,5 +284,51 @@ impl Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// People write alerts and searches with these.
+    #[test]
+    fn words_are_spelled_as_they_always_were() {
+        let verbs = [Verb::Read, Verb::Create, Verb::Replace, Verb::Connect, Verb::Close, Verb::List, Verb::Check];
+        assert_eq!(verbs.map(Verb::as_str), ["read", "create", "replace", "connect", "close", "list", "check"]);
+        assert_eq!(Outcome::ALL.map(Outcome::as_str), ["applied", "conflict", "unknown"]);
+        let reasons = "deadline conflict deleted session_expired resigned unasked shutdown fault";
+        assert_eq!(Reason::ALL.map(|reason| reason.to_string()).join(" "), reasons);
+    }
+
+    #[test]
+    fn a_reason_is_the_one_that_is_spelled_so() {
+        for reason in Reason::ALL {
+            assert_eq!(Reason::parse(reason.as_str()), Some(reason));
+        }
+        assert_eq!(Reason::parse("boredom"), None);
+    }
+
+    #[test]
+    fn of_all_that_happens_a_session_that_is_too_short_alone_keeps_us_from_leading() {
+        let asked = Duration::from_secs(15);
+        let cut = Notice::Granted { asked, granted: asked, cut: Duration::from_secs(1), tick: None };
+        assert!(!Transition::Notice(cut).unsuits());
+        assert!(!Transition::Following { leader: None }.unsuits());
+        assert!(Transition::Notice(too_short()).unsuits());
+    }
+
+    fn too_short() -> Notice {
+        let seconds = Duration::from_secs;
+        let durations = timing::Durations {
+            lease_duration: seconds(15),
+            renew_deadline: seconds(10),
+            retry_period: seconds(2),
+            answer_validity: seconds(2),
+        };
+        let timing = timing::Timing::new(durations, timing::Drift::default()).unwrap();
+        let timing = zookeeper::timing::SessionTiming::new(timing, seconds(2)).unwrap();
+        let mut why = timing.grant(seconds(4)).expect_err("four seconds do not hold three tries");
+        Notice::TooShort(Box::new(why.remove(0)))
     }
 }

@@ -279,3 +279,58 @@ impl Election for Lease {
         self.timing.call_timeout()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::record::{Record, Stamp, Version};
+    use crate::election::timing::{Drift, Durations};
+
+    fn at(seconds: u64) -> Instant {
+        Instant::since_boot(Duration::from_secs(seconds))
+    }
+
+    fn candidate() -> Lease {
+        let seconds = Duration::from_secs;
+        let durations = Durations {
+            lease_duration: seconds(15),
+            renew_deadline: seconds(10),
+            retry_period: seconds(2),
+            answer_validity: seconds(2),
+        };
+        let timing = Timing::new(durations, Drift::default()).unwrap();
+        Lease::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), at(0))
+    }
+
+    /// The record that a write left behind.
+    fn applied(request: Option<LeaseRequest>, number: u128) -> LeaseEvent {
+        let Some(LeaseRequest::Write(Write { holder, duration, transitions, .. })) = request else {
+            panic!("asked for was {request:?}")
+        };
+        let [acquired, renewed] = [Stamp::default(), Stamp(number.to_string())];
+        let record = Record { holder, duration: Some(duration), transitions, acquired, renewed };
+        LeaseEvent::Applied(Snapshot { version: Version { uid: "u".into(), number }, record })
+    }
+
+    /// A clean end waits for this.
+    #[test]
+    fn it_is_at_rest_while_nothing_of_ours_can_be_in_the_store() {
+        let mut machine = candidate();
+        assert_eq!(machine.call_timeout(), Duration::from_secs(8) / 3);
+        assert!(machine.is_at_rest(), "nothing was asked for");
+        assert_eq!(machine.poll_request(at(0)), Some(LeaseRequest::Read));
+        assert!(!machine.is_at_rest(), "a request is under way");
+        machine.handle_event(LeaseEvent::Read(None), at(0));
+        assert!(machine.is_at_rest(), "there is nothing");
+        assert!(machine.poll_request(at(1)).is_some());
+        machine.handle_event(LeaseEvent::Unknown, at(1));
+        assert!(!machine.is_at_rest(), "a write may have been done");
+        let again = machine.poll_request(at(4));
+        machine.handle_event(applied(again, 7), at(4));
+        assert!(!machine.is_at_rest(), "it leads");
+        machine.release(Reason::Shutdown, at(5));
+        let release = machine.poll_request(at(5));
+        machine.handle_event(applied(release, 8), at(5));
+        assert!(machine.is_at_rest(), "all was given back");
+    }
+}

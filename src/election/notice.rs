@@ -121,3 +121,37 @@ impl fmt::Display for Notice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thing_is_logged_under_its_name_and_as_loudly_as_it_is_bad() {
+        let second = Duration::from_secs(1);
+        let (name, tick) = ("x".to_owned(), None);
+        for (notice, event, is_error) in [
+            (Notice::Granted { asked: second, granted: second, cut: second, tick }, "session_granted", false),
+            (Notice::Strangers { name: name.clone(), count: 1 }, "strange_candidates", false),
+            (Notice::Idle { name }, "idle_znode", false),
+            (Notice::Saturated, "counter_saturated", true),
+            (Notice::LeaderPathTaken, "leader_path_taken", false),
+        ] {
+            assert_eq!((notice.event(), notice.is_error(), notice.unsuits()), (event, is_error, false), "{notice}");
+        }
+    }
+
+    #[test]
+    fn what_was_granted_is_told_with_what_comes_of_it_only() {
+        let seconds = Duration::from_secs;
+        let told = |granted, cut, tick: Option<u64>| {
+            let tick = tick.map(seconds);
+            Notice::Granted { asked: seconds(15), granted: seconds(granted), cut: seconds(cut), tick }.to_string()
+        };
+        let parts = |text: &str| ["that much later", "tickTime", "cuts the renew"].map(|part| text.contains(part));
+        assert_eq!(parts(&told(20, 0, None)), [true, false, false]);
+        assert_eq!(parts(&told(20, 0, Some(10))), [true, true, false]);
+        assert_eq!(parts(&told(15, 1, None)), [false, false, true]);
+        assert_eq!(parts(&told(12, 2, None)), [false, false, true]);
+    }
+}

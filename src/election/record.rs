@@ -157,3 +157,39 @@ impl Event for LeaseEvent {
         !matches!(self, Self::Read(None))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_asked_and_answered_is_counted_under_its_name() {
+        let us = Identity::parse("us_1").unwrap();
+        let write = |held: Option<&Snapshot>, intent| {
+            LeaseRequest::Write(Write::over(held, intent, &us, Duration::from_secs(15)))
+        };
+        let record = Record {
+            holder: None,
+            duration: None,
+            transitions: 3,
+            acquired: Stamp::default(),
+            renewed: Stamp::default(),
+        };
+        let held = Snapshot { version: Version { uid: "u".into(), number: 7 }, record };
+        let counted = |request: &LeaseRequest| (request.verb(), request.is_renewal());
+        assert_eq!(counted(&LeaseRequest::Read), (Verb::Read, false));
+        assert_eq!(counted(&write(None, Intent::Acquire)), (Verb::Create, false));
+        assert_eq!(counted(&write(Some(&held), Intent::Acquire)), (Verb::Replace, false));
+        assert_eq!(counted(&write(Some(&held), Intent::Renew)), (Verb::Replace, true));
+        for (event, outcome, shows_admission) in [
+            (LeaseEvent::Read(Some(held.clone())), Outcome::Applied, true),
+            (LeaseEvent::Read(None), Outcome::Applied, false),
+            (LeaseEvent::Noticed(None), Outcome::Applied, true),
+            (LeaseEvent::Applied(held), Outcome::Applied, true),
+            (LeaseEvent::Conflict, Outcome::Conflict, true),
+            (LeaseEvent::Unknown, Outcome::Unknown, true),
+        ] {
+            assert_eq!((event.outcome(), event.shows_admission()), (outcome, shows_admission), "{event:?}");
+        }
+    }
+}

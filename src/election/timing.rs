@@ -316,4 +316,34 @@ mod tests {
         assert_eq!(Jitter::new(1).below(Duration::ZERO), Duration::ZERO);
         assert_eq!(Jitter::none().number(), 0);
     }
+
+    /// The first numbers of `SplitMix64` from this seed, by other implementations of it: a simulation of today repeats in
+    /// years to come.
+    #[test]
+    fn chance_is_that_of_splitmix() {
+        let mut jitter = Jitter::new(1_234_567);
+        let numbers: [u64; 4] = std::array::from_fn(|_| jitter.number());
+        let known = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+        ];
+        assert_eq!(numbers, known);
+    }
+
+    #[test]
+    fn what_is_left_between_two_leaders_is_counted_on_the_worst_clocks() {
+        let timing = Timing::new(seconds(15, 10, 2, 2), Drift::default()).unwrap();
+        assert_eq!(timing.margin(), Duration::from_millis(2_500), "15 × 0.9 − 10 × 1.1");
+        assert_eq!((timing.durations(), timing.drift()), (seconds(15, 10, 2, 2), Drift::default()));
+        assert_eq!(timing.drift().to_string(), "10%");
+    }
+
+    #[test]
+    fn where_a_clock_may_stand_still_no_timing_is_safe() {
+        assert_eq!(Drift::parts_per_million(1_000_000), None);
+        assert_eq!(Drift::parts_per_million(100_000), Some(Drift::default()));
+        assert_eq!(Drift::default().least_of_ours(Duration::from_secs(11)), Duration::from_secs(9), "11 × 0.9 ÷ 1.1");
+    }
 }

@@ -297,3 +297,59 @@ impl Election for ZooKeeper {
         self.durations().call_timeout()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::timing::{Drift, Durations};
+    use words::SessionId;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::since_boot(Duration::from_secs(seconds))
+    }
+
+    fn candidate() -> ZooKeeper {
+        let seconds = Duration::from_secs;
+        let durations = Durations {
+            lease_duration: seconds(15),
+            renew_deadline: seconds(10),
+            retry_period: seconds(2),
+            answer_validity: seconds(2),
+        };
+        let timing = Timing::new(durations, Drift::default()).unwrap();
+        let timing = SessionTiming::new(timing, seconds(2)).unwrap();
+        ZooKeeper::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), at(0))
+    }
+
+    /// Tells the machine that it was taken into its session.
+    fn connect(machine: &mut ZooKeeper, now: Instant) {
+        let request = machine.poll_request(now);
+        let Some(ZooKeeperRequest::Begin { timeout } | ZooKeeperRequest::Resume { timeout }) = request else {
+            panic!("asked for was {request:?}")
+        };
+        machine.handle_event(ZooKeeperEvent::Connected { session: SessionId(1), timeout }, now);
+    }
+
+    /// A clean end waits for this.
+    #[test]
+    fn it_is_at_rest_while_no_session_of_ours_can_have_a_znode() {
+        let mut machine = candidate();
+        assert_eq!(machine.call_timeout(), Duration::from_secs(8) / 3);
+        assert!(machine.is_at_rest(), "nothing was asked for");
+        connect(&mut machine, at(1));
+        assert!(!machine.is_at_rest(), "there is a session");
+        machine.handle_event(ZooKeeperEvent::Disconnected, at(1));
+        assert!(machine.is_at_rest(), "a session that has nothing ends by itself");
+        connect(&mut machine, at(4));
+        let Some(ZooKeeperRequest::Join { prefix, .. }) = machine.poll_request(at(5)) else { panic!("it joins") };
+        assert!(!machine.is_at_rest(), "a request is under way");
+        machine.handle_event(ZooKeeperEvent::Joined { name: format!("{prefix}0000000000"), czxid: 5 }, at(5));
+        machine.handle_event(ZooKeeperEvent::Disconnected, at(5));
+        assert!(!machine.is_at_rest(), "our znode stays as long as the session");
+        machine.release(Reason::Shutdown, at(6));
+        connect(&mut machine, at(6));
+        assert_eq!(machine.poll_request(at(6)), Some(ZooKeeperRequest::Close));
+        machine.handle_event(ZooKeeperEvent::Closed, at(6));
+        assert!(machine.is_at_rest(), "the session is closed");
+    }
+}

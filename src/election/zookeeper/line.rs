@@ -140,4 +140,10 @@ mod tests {
         assert_eq!(acknowledged("nonsense"), None);
         assert_eq!(acknowledged("x y"), None);
     }
+
+    /// Not a bit is lost or said twice.
+    #[test]
+    fn a_prefix_is_made_of_all_the_chance_there_is() {
+        assert_eq!(prefix(&mut Jitter::new(7)), "_c_63cbe1e4-5932-4dd7-844c-3cd7f43c661c-latch-");
+    }
 }

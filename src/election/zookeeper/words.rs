@@ -252,4 +252,39 @@ mod tests {
         }
         assert!(ZooKeeperEvent::Joined { name: "x-latch-0000000000".to_owned(), czxid: 7 }.shows_admission());
     }
+
+    #[test]
+    fn what_is_asked_and_answered_is_counted_under_its_name() {
+        let name = || "x-latch-0000000000".to_owned();
+        let timeout = Duration::from_secs(15);
+        let acknowledge = ZooKeeperRequest::Acknowledge { name: name(), text: "7 a".to_owned(), replaces: false };
+        for (request, verb, is_renewal) in [
+            (ZooKeeperRequest::Begin { timeout }, Verb::Connect, false),
+            (ZooKeeperRequest::Resume { timeout }, Verb::Connect, false),
+            (ZooKeeperRequest::Close, Verb::Close, false),
+            (ZooKeeperRequest::MakePath, Verb::Create, false),
+            (ZooKeeperRequest::List, Verb::List, false),
+            (ZooKeeperRequest::Look { name: name() }, Verb::Read, false),
+            (ZooKeeperRequest::Check { name: name() }, Verb::Check, true),
+            (acknowledge, Verb::Create, true),
+        ] {
+            assert_eq!((request.verb(), request.is_renewal()), (verb, is_renewal), "{request:?}");
+        }
+        for (event, outcome) in [
+            (ZooKeeperEvent::Checked, Outcome::Applied),
+            (ZooKeeperEvent::Missing, Outcome::Conflict),
+            (ZooKeeperEvent::Expired, Outcome::Conflict),
+            (ZooKeeperEvent::Refused, Outcome::Unknown),
+            (ZooKeeperEvent::Unknown, Outcome::Unknown),
+        ] {
+            assert_eq!(event.outcome(), outcome, "{event:?}");
+        }
+    }
+
+    /// Candidates of other versions look there too, and tools print sessions so.
+    #[test]
+    fn the_acknowledgement_stands_beside_the_election() {
+        assert_eq!(leader_path("/baton/shop/orders"), "/baton/shop/orders_leader");
+        assert_eq!(format!("{:?}", SessionId(0x0100_00b3_d9ee_0000)), "0x10000b3d9ee0000");
+    }
 }
