@@ -122,6 +122,7 @@ fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_o
     let output = leader.output();
     let told = output.lines().filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
     assert_eq!(told.count(), 1, "{output}");
+    rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 1, "what is ours can still be written");
 }
 
