@@ -38,6 +38,7 @@ run: ## Three candidates of one election on this machine, live in the terminal; 
 test: setup check ## Everything that must hold: checks, unit tests, simulated worlds, real processes
 	$(CARGO) test --locked --no-default-features --features sim --lib --test transcripts
 	$(MAKE) --no-print-directory prove
+	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # which no test of the demo builds
 	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
 	$(CARGO) test --locked --test it -- --test-threads=1 $(CROWDS)
 
