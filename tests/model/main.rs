@@ -7,6 +7,7 @@
 #![expect(clippy::disallowed_methods, reason = "how long a run takes is measured by a clock of its own")]
 
 mod candidates;
+mod ensemble;
 mod record;
 mod session;
 

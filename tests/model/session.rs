@@ -6,12 +6,13 @@
 //! That pings are late, servers behind, and leaders elected anew is drawn by the simulator. Start with [`Action`].
 
 use super::candidates::{self, Call, Candidate, RATES, Terms, VALIDITY, rates};
+use super::ensemble::{Connection, State, TIMEOUT, Tree};
 use baton::claim::FencingToken;
 use baton::clock::Instant;
 use baton::election::timing::{Drift, Durations, Jitter, Timing};
 use baton::election::zookeeper::ZooKeeper;
 use baton::election::zookeeper::timing::SessionTiming;
-use baton::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
+use baton::election::zookeeper::words::{ZooKeeperEvent, ZooKeeperRequest};
 use baton::identity::Identity;
 use stateright::{Model, Property};
 use std::sync::Arc;
@@ -33,55 +34,6 @@ pub(crate) struct World {
     pub(crate) crashes: u8,
     pub(crate) releases: u8,
     pub(crate) deletions: u8,
-}
-
-/// In seconds of the clock of the ensemble's leader.
-const TIMEOUT: u64 = 5;
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(crate) struct State {
-    step: u8,
-    candidates: Vec<Candidate<ZooKeeper, ZooKeeperRequest, ZooKeeperEvent>>,
-    connections: Vec<Connection>,
-    /// What the clock of the ensemble's leader counts in a step, and what it shows.
-    rate: u64,
-    shows: u64,
-    /// Until when each session surely lives, by number.
-    sessions: Vec<Option<u64>>,
-    tree: Arc<Tree>,
-    joined: u8,
-    /// A request that nobody waits for any more, and its session.
-    late: Option<(usize, ZooKeeperRequest)>,
-    terms: Terms,
-    cuts: u8,
-    crashes: u8,
-    releases: u8,
-    deletions: u8,
-}
-
-/// What was agreed on.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Tree {
-    line: Vec<Znode>,
-    leader: Option<Acknowledgement>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Znode {
-    name: String,
-    session: usize,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct Connection {
-    session: Option<usize>,
-    /// What its server knew when it was cut off.
-    cut: Option<Arc<Tree>>,
-    /// Its server has heard of the session, and has not told the leader.
-    is_untold: bool,
-    /// The znode that it watches, and whether that is gone, which is still to be told.
-    watch: Option<String>,
-    fires: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -126,159 +78,6 @@ fn machine(number: usize, start: u8, from: Instant) -> ZooKeeper {
     let timing = SessionTiming::new(timing, Duration::from_millis(500)).expect("3.3 s are left, less a heartbeat");
     let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
     ZooKeeper::new(identity, timing, Jitter::none(), from)
-}
-
-impl Tree {
-    fn stands(&self, name: &str) -> bool {
-        self.line.iter().any(|znode| znode.name == name)
-    }
-
-    fn read(&self, request: &ZooKeeperRequest) -> Option<ZooKeeperEvent> {
-        match request {
-            ZooKeeperRequest::List => {
-                Some(ZooKeeperEvent::Listed(self.line.iter().map(|znode| znode.name.clone()).collect()))
-            }
-            ZooKeeperRequest::Look { name } => {
-                let found = self.line.iter().find(|znode| znode.name == *name);
-                let owner = |znode: &Znode| ZooKeeperEvent::Found { owner: Some(id(znode.session)) };
-                Some(found.map_or(ZooKeeperEvent::Missing, owner))
-            }
-            ZooKeeperRequest::ReadLeader => Some(ZooKeeperEvent::Leader(self.leader.clone())),
-            ZooKeeperRequest::Begin { .. }
-            | ZooKeeperRequest::Resume { .. }
-            | ZooKeeperRequest::Close
-            | ZooKeeperRequest::MakePath
-            | ZooKeeperRequest::Join { .. }
-            | ZooKeeperRequest::Check { .. }
-            | ZooKeeperRequest::Acknowledge { .. } => None,
-        }
-    }
-}
-
-impl State {
-    /// The session is over, or a stranger's deed: these znodes are gone, and whoever watches one is to be told.
-    fn remove(&mut self, is_gone: impl Fn(&Znode) -> bool) {
-        for connection in self.connections.iter_mut().filter(|connection| connection.cut.is_none()) {
-            let watched = |znode: &&Znode| connection.watch.as_ref() == Some(&znode.name);
-            if self.tree.line.iter().find(watched).is_some_and(&is_gone) {
-                (connection.watch, connection.fires) = (None, true);
-            }
-        }
-        Arc::make_mut(&mut self.tree).line.retain(|znode| !is_gone(znode));
-    }
-
-    fn end(&mut self, session: usize) {
-        self.sessions[session] = None;
-        self.remove(|znode| znode.session == session);
-        Arc::make_mut(&mut self.tree).leader.take_if(|leader| leader.owner == Some(id(session)));
-    }
-
-    /// What comes of `request` of `number`; `None` where its server can only wait.
-    fn perform(&mut self, number: usize, request: &ZooKeeperRequest) -> Option<ZooKeeperEvent> {
-        if let ZooKeeperRequest::Begin { .. } | ZooKeeperRequest::Resume { .. } = request {
-            return Some(self.connect(number, request));
-        }
-        let connection = &mut self.connections[number];
-        let session = connection.session?;
-        connection.is_untold = true;
-        if let Some(reply) = connection.cut.as_ref().unwrap_or(&self.tree).read(request) {
-            if let (ZooKeeperRequest::Look { name }, ZooKeeperEvent::Found { .. }) = (request, &reply) {
-                connection.watch = Some(name.clone());
-            }
-            return Some(reply);
-        }
-        if connection.cut.is_some() {
-            return None;
-        }
-        Some(self.agree(session, request))
-    }
-
-    fn connect(&mut self, number: usize, request: &ZooKeeperRequest) -> ZooKeeperEvent {
-        let lives = self.shows + TIMEOUT;
-        let connection = &mut self.connections[number];
-        *connection = Connection { session: connection.session, ..Connection::NONE };
-        if let ZooKeeperRequest::Begin { .. } = request {
-            self.sessions.push(Some(lives));
-            connection.session = Some(self.sessions.len() - 1);
-        }
-        match connection.session {
-            Some(session) if self.sessions[session].is_some() => {
-                self.sessions[session] = Some(lives);
-                ZooKeeperEvent::Connected { session: id(session), timeout: Duration::from_secs(TIMEOUT) }
-            }
-            Some(_) | None => ZooKeeperEvent::Expired,
-        }
-    }
-
-    fn agree(&mut self, session: usize, request: &ZooKeeperRequest) -> ZooKeeperEvent {
-        if self.sessions[session].is_none() {
-            return ZooKeeperEvent::Expired;
-        }
-        match request {
-            ZooKeeperRequest::Close => {
-                self.end(session);
-                ZooKeeperEvent::Closed
-            }
-            ZooKeeperRequest::MakePath => ZooKeeperEvent::Made,
-            ZooKeeperRequest::Join { prefix, .. } => {
-                let name = format!("{prefix}{:010}", self.joined);
-                self.joined += 1;
-                Arc::make_mut(&mut self.tree).line.push(Znode { name: name.clone(), session });
-                ZooKeeperEvent::Joined { name, czxid: self.joined.into() }
-            }
-            ZooKeeperRequest::Check { name } | ZooKeeperRequest::Acknowledge { name, .. }
-                if !self.tree.stands(name) =>
-            {
-                ZooKeeperEvent::Missing
-            }
-            ZooKeeperRequest::Acknowledge { replaces, .. } if self.tree.leader.is_some() != *replaces => {
-                ZooKeeperEvent::Changed
-            }
-            ZooKeeperRequest::Acknowledge { text, .. } => {
-                let owner = Some(id(session));
-                Arc::make_mut(&mut self.tree).leader = Some(Acknowledgement { text: text.clone(), owner });
-                ZooKeeperEvent::Acknowledged
-            }
-            ZooKeeperRequest::Check { .. } => ZooKeeperEvent::Checked,
-            ZooKeeperRequest::Begin { .. }
-            | ZooKeeperRequest::Resume { .. }
-            | ZooKeeperRequest::List
-            | ZooKeeperRequest::Look { .. }
-            | ZooKeeperRequest::ReadLeader => ZooKeeperEvent::Unknown,
-        }
-    }
-
-    /// Keeps what was given up, and may still change something, where it may come late.
-    fn abandon(&mut self, number: usize, request: Option<ZooKeeperRequest>, late: bool) {
-        let (Some(request), Some(session), true) = (request, self.connections[number].session, late) else { return };
-        match request {
-            ZooKeeperRequest::Close | ZooKeeperRequest::Join { .. } | ZooKeeperRequest::Acknowledge { .. } => {
-                self.late = Some((session, request));
-            }
-            ZooKeeperRequest::Begin { .. }
-            | ZooKeeperRequest::Resume { .. }
-            | ZooKeeperRequest::MakePath
-            | ZooKeeperRequest::List
-            | ZooKeeperRequest::Look { .. }
-            | ZooKeeperRequest::ReadLeader
-            | ZooKeeperRequest::Check { .. } => {}
-        }
-    }
-
-    /// Whether `number` stands in the line without a claim.
-    fn waits(&self, number: usize) -> bool {
-        let session = self.connections[number].session;
-        self.candidates[number].claim().is_none() && self.tree.line.iter().any(|znode| Some(znode.session) == session)
-    }
-}
-
-impl Connection {
-    const NONE: Self = Self { session: None, cut: None, is_untold: false, watch: None, fires: false };
-
-    /// Whether its server has something to tell the leader, and can.
-    const fn has_news(&self) -> bool {
-        self.cut.is_none() && self.is_untold
-    }
 }
 
 impl Model for World {
@@ -438,8 +237,4 @@ impl Model for World {
             Property::<Self>::sometimes("another term follows", |_, state| state.terms.follows(FencingToken::new(1))),
         ]
     }
-}
-
-fn id(session: usize) -> SessionId {
-    SessionId(session as u64 + 1)
 }
