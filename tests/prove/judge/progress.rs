@@ -86,8 +86,7 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         .map(|number| format!("it was given up {waited:?} ago, and {}, which is well, does not lead", name(number)))
 }
 
-/// Who stops cleanly, and was well for long enough to know what is his, leaves nobody waiting for his lease. A store that was
-/// in trouble until just before may have shown that all was given back, or nothing at all: then the lease runs out.
+/// Who stops cleanly, and was well meanwhile, leaves nobody waiting for his lease.
 pub(super) fn stops_release<E: Election>(
     facts: &Facts,
     scene: &Scene<'_>,
@@ -97,8 +96,7 @@ pub(super) fn stops_release<E: Election>(
     let known = &facts.candidates[*number];
     let (_, since) = known.resigns?;
     let well_since = known.well_since.max(facts.store_well_since);
-    let looked = known.timing.retry_period() * 2 + known.timing.call_timeout();
-    let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) + looked < since;
+    let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
     (was_well && facts.holder == known.identity)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
 }
