@@ -13,7 +13,7 @@ fn a_leader_whose_node_is_frozen_is_succeeded_in_time_and_has_its_application_re
     let outage = node.freeze();
     case.must_be_silent(&old, frozen + TIMING.renew_deadline, "its deadline had passed");
     let new = case.takeover(&old, frozen);
-    case.wait_for_log(&new.pod, "application", 0, "working");
+    case.wait_for_log(&new.pod, "application", 0, r#""state":"working""#);
 
     case.note("it goes on");
     drop(outage);

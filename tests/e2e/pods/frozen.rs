@@ -12,8 +12,8 @@ fn a_frozen_leader_is_succeeded_in_time_its_late_writes_are_refused_and_its_appl
     node.signal("stop", &old.pod, "baton");
     case.must_be_silent(&old, frozen + TIMING.renew_deadline, "its deadline had passed");
     let new = case.takeover(&old, frozen);
-    case.wait_for_log(&new.pod, "application", 0, "working");
-    case.wait_for_log(&old.pod, "application", 0, "refused");
+    case.wait_for_log(&new.pod, "application", 0, r#""state":"working""#);
+    case.wait_for_log(&old.pod, "application", 0, r#""state":"refused""#);
     let books = case.ledger("ledger");
     assert!(books.refused > 0 && books.conflicts == 0, "the late write was refused: {books:?}");
 

@@ -21,7 +21,7 @@ fn a_killed_application_is_restarted_and_leadership_stays() {
     let leader = case.install(json!({}));
     case.note("the leader's application is killed");
     case.node(&leader.pod).signal("kill", &leader.pod, "ledger");
-    case.wait_for_log(&leader.pod, "application", 1, "working");
+    case.wait_for_log(&leader.pod, "application", 1, r#""state":"working""#);
     assert_eq!(case.leader().identity, leader.identity);
     assert_eq!(case.terms(), 1);
     assert_eq!(case.pod(&leader.pod).restarts("baton"), 0);
