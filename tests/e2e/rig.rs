@@ -31,9 +31,10 @@ pub(crate) use typing::SHOP;
 /// client-go's defaults, which are Baton's.
 pub(crate) const TIMING: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);
 
-/// What upper bounds allow beyond the promised time: two cores run three nodes and all that goes on there. Exclusion is
-/// judged without any allowance.
-pub(crate) const NOISE: Duration = Duration::from_secs(2);
+/// What upper bounds allow beyond the promised time: two cores run three nodes and all that goes on there, and may be
+/// shared with others still. It is much less than a lease, so that a handoff without a release is told from one with it.
+/// Exclusion is judged without any allowance.
+pub(crate) const NOISE: Duration = Duration::from_secs(5);
 
 /// How long Pods may take to come and to go.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
