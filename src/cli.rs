@@ -43,6 +43,8 @@ pub enum Command {
     Stopping(Sidecar),
     /// Print the Role and the `RoleBinding` that an election on Kubernetes needs
     Rbac(Rbac),
+    /// Give every Pod template on standard input that is labelled for it its sidecar, and print all to standard output
+    Inject(Inject),
     /// Print version, revision and compiler as JSON
     Version,
 }
@@ -78,6 +80,30 @@ pub struct Rbac {
     /// The namespace of Lease, Role and service account [default: none written]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
+}
+
+/// What `baton inject` gives to Pods.
+#[derive(Debug, Clone, Args)]
+pub struct Inject {
+    /// The sidecar's image
+    #[arg(long, value_name = "IMAGE", default_value = concat!("localhost/baton:", env!("CARGO_PKG_VERSION")))]
+    pub image: String,
+    /// What moves an application that lost leadership: all containers of its Pod are restarted, from Kubernetes 1.36 on; or
+    /// it stops because it asks
+    #[arg(long, value_enum, default_value_t = RestartApplication::Always)]
+    pub restart_application: RestartApplication,
+    /// What the label PREFIX/inject and the annotations PREFIX/election and PREFIX/config.FLAG begin with
+    #[arg(long, default_value = "baton")]
+    pub prefix: String,
+}
+
+/// What moves an application that lost leadership.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RestartApplication {
+    /// All containers of its Pod are restarted
+    Always,
+    /// Nothing does: it stops because it asks
+    Never,
 }
 
 /// Every flag of `run`, as typed.

@@ -2,17 +2,18 @@
 //!
 //! Touches standard output and standard error, and the network through `client.rs`.
 
-use crate::cli::{Probe, Rbac, Settings, Sidecar, Surroundings};
+use crate::cli::{Inject, Probe, Rbac, Settings, Sidecar, Surroundings};
 use crate::client::{self, NoAnswer, Question};
 use crate::config::{self, Backend, Config, ConfigError, ElectionName, Listen, OnLost};
 use crate::exit::Exit;
 use crate::http::Version;
+use crate::inject;
 use crate::rbac::{Role, Subject};
 use crate::report::Chain;
 use hyper::{Method, StatusCode};
 use std::error::Error;
 use std::fmt::{self, Display};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::time::Duration;
 
 /// How long a question may take that is answered at once.
@@ -87,6 +88,25 @@ pub fn rbac(rbac: &Rbac) -> Exit {
             say(&Role { election, namespace, subject })
         }
         Err(mistake) => mistakes(&[mistake]),
+    }
+}
+
+/// Prints standard input, with a sidecar in every Pod template that is labelled for it; nothing, where one cannot have its.
+pub fn inject(options: &Inject) -> Exit {
+    let mut text = String::new();
+    if let Err(error) = io::stdin().read_to_string(&mut text) {
+        complain(&format_args!("standard input cannot be read: {error}"));
+        return Exit::Usage;
+    }
+    match inject::inject(&text, options) {
+        Ok(injected) if io::stdout().write_all(injected.as_bytes()).is_ok() => Exit::Clean,
+        Ok(_) => Exit::Fault,
+        Err(mistakes) => {
+            for mistake in &mistakes {
+                complain(&Chain(mistake));
+            }
+            Exit::Usage
+        }
     }
 }
 

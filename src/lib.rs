@@ -41,6 +41,8 @@ pub mod exit;
 #[cfg(feature = "sidecar")]
 pub mod http;
 #[cfg(feature = "sidecar")]
+pub mod inject;
+#[cfg(feature = "sidecar")]
 pub mod lifecycle;
 #[cfg(feature = "sidecar")]
 pub mod listen;
@@ -56,6 +58,8 @@ pub mod report;
 pub mod server;
 #[cfg(feature = "sidecar")]
 pub mod shutdown;
+#[cfg(feature = "sidecar")]
+pub mod sidecar;
 #[cfg(feature = "sidecar")]
 pub mod supervisor;
 #[cfg(feature = "sidecar")]

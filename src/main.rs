@@ -24,6 +24,7 @@ fn main() -> ExitCode {
         Command::Status(sidecar) => commands::status(&sidecar),
         Command::Probe { what, sidecar } => commands::probe(what, &sidecar),
         Command::Stopping(sidecar) => commands::stopping(&sidecar),
+        Command::Inject(inject) => commands::inject(&inject),
         Command::Rbac(rbac) => commands::rbac(&rbac),
         Command::Version => commands::version(),
     };

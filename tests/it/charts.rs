@@ -16,11 +16,17 @@ mod equality;
 /// What is refused before it reaches a cluster.
 mod refusals;
 
+/// Pods that a real API server gives their sidecar, by the chart's policy.
+mod injection;
+
 /// A release on a real API server: installed, upgraded, and gone without a trace.
 mod release;
 
 /// What the sidecar is told, and what it may do.
 mod sidecar;
+
+/// Objects as a real API server takes them.
+mod server;
 
 /// Schemas of Kubernetes' objects, as kubeconform reads them.
 mod schemas;

@@ -1,10 +1,10 @@
 //! Whether API servers take what is rendered: the schemas of several releases, and one real server.
 
 use super::schemas::{RELEASES, schemas};
+use super::server::{create, pod};
 use super::tools::{Helm, chart, conform, in_repository, kustomization, kustomized, objects, objects_in, rendered};
-use crate::rig::{Access, ApiServer};
-use kube::api::{ApiResource, DynamicObject, GroupVersionKind, Resource as _};
-use serde_json::{Value, json};
+use crate::rig::ApiServer;
+use serde_json::json;
 
 /// Values of `charts/baton`, one feature each.
 const FEATURES: [&[&str]; 6] = [
@@ -48,6 +48,16 @@ fn everything_conforms_to_the_schemas_of_every_release() {
             assert!(verdict.is_ok(), "{release} with {feature:?}: {verdict:?}");
         }
     }
+}
+
+#[test]
+fn the_policies_conform_to_the_schemas_of_the_first_release_that_injects() {
+    let objects = rendered(&["--set=injection.enabled=true"]);
+    assert_eq!(objects.len(), 4);
+    assert!(conform(&objects, schemas("1.36.3").path()).is_ok());
+    // Before it there was a beta only.
+    let verdict = conform(&objects, schemas("1.35.4").path()).unwrap_err();
+    assert!(verdict.contains("MutatingAdmissionPolicy"), "{verdict}");
 }
 
 #[test]
@@ -110,23 +120,4 @@ fn a_real_api_server_takes_all_of_it_in_a_restricted_namespace() {
     careless["spec"]["initContainers"][0]["securityContext"].as_object_mut().unwrap().remove("seccompProfile");
     let refusal = create(&namespace.admin, &namespace.name, &careless).unwrap_err().to_string();
     assert!(refusal.contains("violates PodSecurity \"restricted:latest\""), "{refusal}");
-}
-
-fn pod(deployment: &Value) -> Value {
-    let mut pod = deployment["spec"]["template"].clone();
-    let metadata = pod["metadata"].as_object_mut().unwrap();
-    metadata.insert("name".to_owned(), deployment["metadata"]["name"].clone());
-    pod["apiVersion"] = "v1".into();
-    pod["kind"] = "Pod".into();
-    pod
-}
-
-fn create(admin: &Access, namespace: &str, object: &Value) -> kube::Result<Value> {
-    let word = |field: &str| object[field].as_str().unwrap();
-    let (group, version) = word("apiVersion").split_once('/').unwrap_or_else(|| ("", word("apiVersion")));
-    let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, word("kind")));
-    let path = DynamicObject::url_path(&resource, Some(namespace)) + "?fieldValidation=Strict";
-    let request = hyper::Request::post(path).header("Content-Type", "application/json");
-    let request = request.body(object.to_string().into_bytes()).expect("it is a path");
-    admin.call(async |client| client.request(request).await)
 }

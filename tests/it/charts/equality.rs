@@ -1,6 +1,8 @@
 //! One sidecar everywhere: in both charts and in the manifests, and of the program's own version.
 
-use super::tools::{Helm, chart, find, in_repository, kustomization, kustomized, objects_in, rendered, sidecar};
+use super::tools::{
+    Helm, chart, find, in_repository, inject, kustomization, kustomized, objects_in, rendered, sidecar,
+};
 use serde_json::{Value, json};
 use std::fs;
 
@@ -19,6 +21,12 @@ fn the_manifests_have_the_sidecar_of_the_chart() {
     assert_eq!(container(find(&kustomized(&example), "Deployment", "orders")), with_restarts);
     let older = kustomization(&["../example"], &["../components/before-1.36"]);
     assert_eq!(container(find(&kustomized(&older.path().join("it")), "Deployment", "orders")), without);
+    for (restarts, expected) in [("always", with_restarts), ("never", without)] {
+        let injected =
+            inject(&json!([labelled_deployment()]), &[&format!("--restart-application={restarts}")]).unwrap();
+        let injected = &injected.as_array().unwrap()[0];
+        assert_eq!(container(injected), expected, "by baton inject");
+    }
 }
 
 #[test]
@@ -41,6 +49,8 @@ fn the_component_puts_the_sidecar_before_what_is_there() {
 fn the_state_directory_is_the_same_volume_everywhere() {
     let demo = rendered(&["--set=demo.enabled=true"]);
     let charts = &find(&demo, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["volumes"];
+    let injected = inject(&labelled_deployment(), &[]).unwrap();
+    assert_eq!(&injected["spec"]["template"]["spec"]["volumes"], charts);
     for objects in [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))] {
         assert_eq!(&find(&objects, "Deployment", "orders")["spec"]["template"]["spec"]["volumes"], charts);
     }
@@ -99,6 +109,12 @@ fn container(workload: &Value) -> Value {
     assert_eq!(environment.len() + 1, all, "the election has a name");
     environment.sort_by_key(|variable| variable["name"].to_string());
     container
+}
+
+fn labelled_deployment() -> Value {
+    let metadata = json!({"labels": {"baton/inject": "enabled"}, "annotations": {"baton/election": "orders"}});
+    let template = json!({"metadata": metadata, "spec": {"containers": [{"name": "shop"}]}});
+    json!({"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"template": template}})
 }
 
 fn names(items: &Value) -> Vec<&str> {

@@ -42,6 +42,14 @@ fn the_settings_of_the_chart_are_the_flags_of_the_program() {
         NO_SETTINGS.iter().map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase())).collect();
     let flags: BTreeSet<_> = flags.captures_iter(&help).map(|found| found[1].to_owned()).collect();
     assert_eq!(settings, &flags - &others);
+    let annotated = baton::sidecar::FLAGS.map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()));
+    assert_eq!(settings, BTreeSet::from(annotated), "and what annotations can set");
+    let policy = serde_json::to_string(&rendered(&["--set=injection.enabled=true"])).unwrap();
+    let told = baton::sidecar::FLAGS.map(|flag| format!("\\\"baton/config.{flag}\\\""));
+    assert!(
+        told.iter().all(|annotation| policy.matches(annotation.as_str()).count() == 2),
+        "in both policies: {policy}"
+    );
     assert!(others.is_subset(&flags));
 }
 

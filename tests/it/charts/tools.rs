@@ -5,9 +5,10 @@
 
 use serde_json::Value;
 use std::fs;
+use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::TempDir;
 
 /// Both versions of Helm that are in use.
@@ -86,6 +87,16 @@ pub(super) fn kustomization(resources: &[&str], components: &[&str]) -> TempDir 
     });
     fs::write(folder.path().join("it/kustomization.yaml"), text.to_string()).unwrap();
     folder
+}
+
+/// What `baton inject` makes of an object, or what it complains of.
+pub(super) fn inject(object: &Value, arguments: &[&str]) -> Result<Value, String> {
+    let mut baton = Command::new(env!("CARGO_BIN_EXE_baton"));
+    let mut baton = baton.env_clear().arg("inject").args(arguments);
+    baton = baton.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = baton.spawn().unwrap();
+    running.stdin.take().unwrap().write_all(object.to_string().as_bytes()).unwrap();
+    printed(running.wait_with_output().unwrap()).map(|text| objects(&text).remove(0))
 }
 
 /// kubeconform's verdict over these objects, by the schemas of a release in `schemas`.

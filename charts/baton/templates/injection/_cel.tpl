@@ -1,0 +1,21 @@
+{{/*
+A value of YAML as an expression of CEL. Kubernetes wants all values of a map or list to be of one type: of `dyn` they are.
+*/}}
+{{- define "baton.cel" -}}
+{{- $value := . -}}
+{{- if kindIs "map" $value -}}
+{
+{{- range $n, $key := keys $value | sortAlpha -}}
+{{- if $n }}, {{ end }}{{ toJson $key }}: dyn({{ include "baton.cel" (get $value $key) }})
+{{- end -}}
+}
+{{- else if kindIs "slice" $value -}}
+[
+{{- range $n, $item := $value -}}
+{{- if $n }}, {{ end }}dyn({{ include "baton.cel" $item }})
+{{- end -}}
+]
+{{- else -}}
+{{- toJson $value -}}
+{{- end -}}
+{{- end }}

@@ -1,0 +1,330 @@
+//! YAML in, YAML out: every Pod template that is labelled for it gets its sidecar. What `baton inject` does.
+//!
+//! Pure. It does to manifests what the chart's policy has an API server do to Pods. A document in which nothing is labelled
+//! goes out byte for byte; one that gets a sidecar is written anew, and loses the comments within it.
+
+use crate::cli::{Inject, Settings, Surroundings};
+use crate::config::{Config, ConfigError};
+use crate::sidecar::{self, FLAGS};
+use serde_json::{Map, Value};
+
+/// Why a Pod template cannot have its sidecar.
+#[derive(Debug, thiserror::Error)]
+pub enum Mistake {
+    /// Not a document that a template could be in.
+    #[error("document {number} is not YAML")]
+    NotYaml {
+        /// Which of them, the first being 1.
+        number: usize,
+        /// What is wrong with it.
+        source: Box<serde_saphyr::Error>,
+    },
+    /// A label without its annotation.
+    #[error(
+        "{whose} is labelled {prefix}/inject=enabled, but no election is named: set the annotation {prefix}/election of the same Pod \
+         or Pod template"
+    )]
+    NoElection {
+        /// The object that the template is in.
+        whose: String,
+        /// What label and annotations begin with.
+        prefix: String,
+    },
+    /// An annotation that sets nothing.
+    #[error("{whose}: no flag can be set by the annotation {annotation}: there are {}", FLAGS.join(", "))]
+    NoFlag {
+        /// The object that the template is in.
+        whose: String,
+        /// As it is written.
+        annotation: String,
+    },
+    /// What the sidecar itself would refuse.
+    #[error("{whose} asks for what its sidecar would refuse")]
+    Refused {
+        /// The object that the template is in.
+        whose: String,
+        /// What is wrong.
+        source: ConfigError,
+    },
+}
+
+/// The documents of `text`, with a sidecar in each Pod template that is labelled for one and has none; or all that keeps one
+/// from it.
+pub fn inject(text: &str, options: &Inject) -> Result<String, Vec<Mistake>> {
+    let mut injected = String::with_capacity(text.len());
+    let mut injector = Injector { options, mistakes: Vec::new() };
+    for (index, document) in documents(text).into_iter().enumerate() {
+        match injector.document(document) {
+            Ok(document) => injected.push_str(&document),
+            Err(source) => injector.mistakes.push(Mistake::NotYaml { number: index + 1, source: Box::new(source) }),
+        }
+    }
+    if injector.mistakes.is_empty() { Ok(injected) } else { Err(injector.mistakes) }
+}
+
+struct Injector<'a> {
+    options: &'a Inject,
+    mistakes: Vec<Mistake>,
+}
+
+impl Injector<'_> {
+    fn document(&mut self, text: &str) -> Result<String, serde_saphyr::Error> {
+        // As kubectl reads YAML: 0644 is octal, and `yes` is true.
+        let as_kubectl = serde_saphyr::options! { legacy_octal_numbers: true };
+        let (head, body) = text.split_at(length_of_head(text));
+        if body.is_empty() {
+            return Ok(text.to_owned());
+        }
+        let mut value: Value = serde_saphyr::from_str_with_options(body, as_kubectl)?;
+        if !self.visit(&mut value, "a Pod template") {
+            return Ok(text.to_owned());
+        }
+        let body = serde_saphyr::to_string(&value).expect("JSON can be written as YAML");
+        Ok(format!("{head}{}\n", body.trim_end()))
+    }
+
+    /// Looks at a value and all within it, which belongs to the object `whose`; whether anything was changed.
+    fn visit(&mut self, value: &mut Value, whose: &str) -> bool {
+        match value {
+            Value::Object(fields) => {
+                let whose = name(fields).unwrap_or_else(|| whose.to_owned());
+                let mut changed = self.is_for_us(fields) && self.inject(fields, &whose);
+                for field in fields.values_mut() {
+                    changed |= self.visit(field, &whose);
+                }
+                changed
+            }
+            Value::Array(items) => items.iter_mut().fold(false, |changed, item| self.visit(item, whose) | changed),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
+    }
+
+    /// Whether this is a Pod or the template of one, of whatever kind of workload, with the label and without a sidecar.
+    fn is_for_us(&self, fields: &Map<String, Value>) -> bool {
+        let label = at(fields, "metadata", "labels").and_then(|labels| labels.get(self.key("inject")));
+        let lists = ["initContainers", "containers"].map(|list| at(fields, "spec", list).and_then(Value::as_array));
+        let mut containers = lists.iter().flatten().copied().flatten();
+        label == Some(&"enabled".into()) && lists[1].is_some() && !containers.any(|one| one["name"] == sidecar::NAME)
+    }
+
+    /// Puts a sidecar into a Pod, first among its init containers, or says why not.
+    fn inject(&mut self, pod: &mut Map<String, Value>, whose: &str) -> bool {
+        let before = self.mistakes.len();
+        let annotations = at(pod, "metadata", "annotations").and_then(Value::as_object).cloned().unwrap_or_default();
+        let election = annotations.get(&self.key("election")).and_then(Value::as_str).unwrap_or_default();
+        let flags = self.flags(&annotations, whose);
+        if election.is_empty() {
+            self.mistakes.push(Mistake::NoElection { whose: whose.to_owned(), prefix: self.options.prefix.clone() });
+        } else if let Err(refused) = check(election, &flags) {
+            let refused = refused.into_iter().map(|source| Mistake::Refused { whose: whose.to_owned(), source });
+            self.mistakes.extend(refused);
+        }
+        if self.mistakes.len() > before {
+            return false;
+        }
+        let container = sidecar::container(&self.options.image, self.options.restart_application, election, &flags);
+        let spec = pod.get_mut("spec").and_then(Value::as_object_mut).expect("it has containers");
+        list(spec, "initContainers").insert(0, container);
+        let volume = sidecar::volume();
+        let volumes = list(spec, "volumes");
+        if !volumes.iter().any(|other| other["name"] == volume["name"]) {
+            volumes.push(volume);
+        }
+        true
+    }
+
+    fn flags<'a>(&mut self, annotations: &'a Map<String, Value>, whose: &str) -> Vec<(&'a str, &'a str)> {
+        let ours = self.key("config.");
+        let mut flags = Vec::new();
+        for (annotation, value) in annotations {
+            let Some(flag) = annotation.strip_prefix(&ours) else { continue };
+            match value.as_str() {
+                // An empty one is as good as none, as in the environment.
+                Some("") if FLAGS.contains(&flag) => {}
+                Some(value) if FLAGS.contains(&flag) => flags.push((flag, value)),
+                Some(_) | None => self
+                    .mistakes
+                    .push(Mistake::NoFlag { whose: whose.to_owned(), annotation: format!("{annotation}: {value}") }),
+            }
+        }
+        flags
+    }
+
+    fn key(&self, name: &str) -> String {
+        format!("{}/{name}", self.options.prefix)
+    }
+}
+
+/// What the sidecar will say to what it is told.
+fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>> {
+    let flag = |name| flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| (*value).to_owned());
+    let settings = Settings {
+        election: Some(election.to_owned()),
+        answer_validity: flag("answer-validity"),
+        lease_duration: flag("lease-duration"),
+        log_format: flag("log-format"),
+        log_level: flag("log-level"),
+        max_clock_drift: flag("max-clock-drift"),
+        renew_deadline: flag("renew-deadline"),
+        require_polling: flag("require-polling"),
+        retry_period: flag("retry-period"),
+        ..Settings::default()
+    };
+    let surroundings = Surroundings { in_kubernetes: true, host_name: election.to_owned(), ..Surroundings::default() };
+    Config::new(&settings, &surroundings).map(drop)
+}
+
+/// The documents of a stream, each with the marker before it. A line that begins with three dashes is one wherever it stands.
+fn documents(text: &str) -> Vec<&str> {
+    let mut documents = Vec::new();
+    let (mut begin, mut end) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        if is_marker(line) && end > begin {
+            documents.push(&text[begin..end]);
+            begin = end;
+        }
+        end += line.len();
+    }
+    documents.push(&text[begin..]);
+    documents
+}
+
+fn is_marker(line: &str) -> bool {
+    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+}
+
+/// How much of a document comes before its content: a marker, comments, empty lines.
+fn length_of_head(text: &str) -> usize {
+    let no_content = |line: &&str| matches!(line.trim(), "---" | "") || line.starts_with('#');
+    text.split_inclusive('\n').take_while(no_content).map(str::len).sum()
+}
+
+/// What an object is called: `Deployment orders`.
+fn name(fields: &Map<String, Value>) -> Option<String> {
+    let name = at(fields, "metadata", "name").or_else(|| at(fields, "metadata", "generateName"))?;
+    Some(format!("{} {}", fields.get("kind")?.as_str()?, name.as_str()?))
+}
+
+fn at<'a>(fields: &'a Map<String, Value>, outer: &str, inner: &str) -> Option<&'a Value> {
+    fields.get(outer)?.get(inner)
+}
+
+/// A list of a Pod, which is made where it is missing.
+fn list<'a>(spec: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
+    let list = spec.entry(name).or_insert_with(|| Value::Array(Vec::new()));
+    if !list.is_array() {
+        *list = Value::Array(Vec::new());
+    }
+    list.as_array_mut().expect("it is one now")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::RestartApplication;
+
+    fn injected(text: &str) -> Result<String, String> {
+        let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
+        let options = Inject { image, restart_application: RestartApplication::Always, prefix };
+        inject(text, &options).map_err(|mistakes| {
+            mistakes.iter().map(|mistake| crate::report::Chain(mistake).to_string()).collect::<Vec<_>>().join("\n")
+        })
+    }
+
+    /// A Pod with these annotations, and these lines in its spec.
+    fn pod(annotations: &str, spec: &str) -> String {
+        let metadata = format!("{{name: shop, labels: {{baton/inject: enabled}}, annotations: {{{annotations}}}}}");
+        format!("kind: Pod\nmetadata: {metadata}\nspec:\n  containers: [{{name: shop}}]\n{spec}")
+    }
+
+    fn value(text: &str) -> Value {
+        serde_saphyr::from_str(text).unwrap()
+    }
+
+    #[test]
+    fn what_is_not_labelled_goes_out_byte_for_byte() {
+        let strange = "# A note\r\n---\nkind:   Pod # spaced\nspec: {containers: []}\n--- {a: 1}\n---\n\n# the end";
+        assert_eq!(injected(strange).as_deref(), Ok(strange));
+        assert_eq!(injected("").as_deref(), Ok(""));
+        let label_of_the_workload =
+            "kind: Deployment\nmetadata: {labels: {baton/inject: enabled}}\nspec: {replicas: 3}\n";
+        assert_eq!(injected(label_of_the_workload).as_deref(), Ok(label_of_the_workload));
+    }
+
+    #[test]
+    fn the_sidecar_goes_first_and_only_once() {
+        let text = format!(
+            "# Source: shop\n---\n# of the shop\n{}---\nkind: Service\n",
+            pod("baton/election: orders", "  initContainers: [{name: migrate}]\n  volumes: [{name: data}]\n")
+        );
+        let once = injected(&text).unwrap();
+        assert!(once.starts_with("# Source: shop\n---\n# of the shop\nkind: Pod\n"), "{once}");
+        assert!(once.ends_with("\n---\nkind: Service\n"), "{once}");
+        let pod = value(once.split("---\n").nth(1).unwrap());
+        let names =
+            |list: &str| pod["spec"][list].as_array().unwrap().iter().map(|item| item["name"].clone()).collect();
+        let [containers, volumes]: [Vec<Value>; 2] = ["initContainers", "volumes"].map(names);
+        assert_eq!(
+            (containers, volumes),
+            (vec!["baton".into(), "migrate".into()], vec!["data".into(), "baton-state".into()])
+        );
+        assert_eq!(injected(&once).as_deref(), Ok(once.as_str()));
+    }
+
+    #[test]
+    fn templates_are_found_wherever_they_are() {
+        let template = pod("baton/election: orders", "").replace('\n', "\n        ");
+        let job = format!("kind: CronJob\nspec:\n  jobTemplate:\n    spec:\n      template:\n        {template}\n");
+        let found = value(&injected(&job).unwrap());
+        assert_eq!(found["spec"]["jobTemplate"]["spec"]["template"]["spec"]["initContainers"][0]["name"], "baton");
+        let list = format!("kind: List\nitems:\n      - {template}\n");
+        assert_eq!(
+            value(&injected(&list).unwrap())["items"][0]["spec"]["initContainers"][0]["image"],
+            "registry/baton:1"
+        );
+    }
+
+    #[test]
+    fn annotations_set_flags() {
+        let text = pod("baton/election: orders, baton/config.lease-duration: 30s, baton/config.log-level: ''", "");
+        let pod = value(&injected(&text).unwrap());
+        let environment = pod["spec"]["initContainers"][0]["env"].as_array().unwrap();
+        assert!(environment.contains(&serde_json::json!({"name": "BATON_LEASE_DURATION", "value": "30s"})));
+        assert!(!environment.iter().any(|variable| variable["name"] == "BATON_LOG_LEVEL"));
+    }
+
+    #[test]
+    fn everything_that_is_wrong_is_named_at_once_and_nothing_printed() {
+        let pods = [
+            pod("", ""),
+            pod("baton/election: Orders", ""),
+            pod("baton/election: orders, baton/config.leaseDuration: 30s", ""),
+            pod("baton/election: orders, baton/config.lease-duration: 9s", ""),
+            "a: b: c".to_owned(),
+        ];
+        let told = injected(&pods.join("\n---\n")).unwrap_err();
+        let words = [
+            "Pod shop is labelled baton/inject=enabled, but no election is named: set the annotation baton/election",
+            "Pod shop asks for what its sidecar would refuse: election \"Orders\" is not a DNS-1123 subdomain",
+            "no flag can be set by the annotation baton/config.leaseDuration",
+            "these would pass: --lease-duration",
+            "document 5 is not YAML: ",
+        ];
+        for word in words {
+            assert!(told.contains(word), "{word} is not in\n{told}");
+        }
+    }
+
+    #[test]
+    fn values_mean_to_kubectl_what_they_meant_before() {
+        let text =
+            pod("baton/election: orders", "  a: 0644\n  b: yes\n  c: 'yes'\n  d: '0644'\n  e: \"x\\ny\"\n  f: 1.5\n");
+        let written = injected(&text).unwrap();
+        let as_kubectl = serde_saphyr::options! { legacy_octal_numbers: true };
+        let spec = serde_saphyr::from_str_with_options::<Value>(&written, as_kubectl).unwrap()["spec"].clone();
+        let expected = serde_json::json!({"a": 420, "b": true, "c": "yes", "d": "0644", "e": "x\ny", "f": 1.5});
+        for (key, value) in expected.as_object().unwrap() {
+            assert_eq!(&spec[key], value, "{written}");
+        }
+    }
+}
