@@ -92,6 +92,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests ne
 	$(call need,curl ip python3 go java mvn node setpriv strace unshare)
 	tests/kubernetes/build.sh
 	tests/charts/build.sh
+	tests/prometheus/build.sh
 	tests/zookeeper/fetch.sh
 	tests/peers/build.sh
 

@@ -19,6 +19,9 @@ mod refusals;
 /// Pods that a real API server gives their sidecar, by the chart's policy.
 mod injection;
 
+/// Alerts, dashboard, and what Prometheus is told to scrape.
+mod monitoring;
+
 /// A release on a real API server: installed, upgraded, and gone without a trace.
 mod release;
 

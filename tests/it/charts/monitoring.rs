@@ -1,0 +1,173 @@
+//! What the chart gives to Prometheus and Grafana: alerts that fire and clear, queries that ask for what there is.
+//!
+//! promtool is real, and comes with the operator's own descriptions from tests/prometheus/build.sh. Its tests of the alerts are
+//! tests/prometheus/alerts.yaml.
+
+use super::server::{create, judged};
+use super::tools::{find, in_repository, objects_in, rendered};
+use crate::rig::{ApiServer, eventually};
+use crate::tidy::listed_metrics;
+use regex::Regex;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+use tempfile::TempDir;
+
+const ALERTS: [&str; 5] =
+    ["BatonFlapping", "BatonLeaseStale", "BatonNoLeader", "BatonRenewalsSlow", "BatonSeveralLeaders"];
+
+/// What kube-state-metrics tells of a Lease.
+const OF_OTHERS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
+
+#[test]
+fn every_alert_fires_and_clears() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("rules.yaml"), rule()["spec"].to_string()).unwrap();
+    fs::copy(in_repository("tests/prometheus/alerts.yaml"), folder.path().join("alerts.yaml")).unwrap();
+    promtool(folder.path(), &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"]);
+    promtool(folder.path(), &["test", "rules", "alerts.yaml"]);
+    let tests = objects_in("tests/prometheus/alerts.yaml").remove(0);
+    for alert in ALERTS {
+        let cases =
+            tests["tests"].as_array().unwrap().iter().flat_map(|test| test["alert_rule_test"].as_array().unwrap());
+        let fires = cases.filter(|case| case["alertname"] == alert).map(|case| case["exp_alerts"] != json!([]));
+        let fires: Vec<_> = fires.collect();
+        assert!(fires.contains(&true) && fires.last() == Some(&false), "{alert} is not seen to fire and to clear");
+    }
+}
+
+#[test]
+fn every_alert_has_its_page() {
+    let rules = rule()["spec"]["groups"][0]["rules"].clone();
+    let names: BTreeSet<_> = rules.as_array().unwrap().iter().map(|rule| rule["alert"].as_str().unwrap()).collect();
+    assert_eq!(names, BTreeSet::from(ALERTS));
+    for rule in rules.as_array().unwrap() {
+        let page = fs::read_to_string(in_repository(rule["annotations"]["runbook_url"].as_str().unwrap())).unwrap();
+        let [name, severity] = [&rule["alert"], &rule["labels"]["severity"]].map(|word| word.as_str().unwrap());
+        assert!(page.starts_with(&format!("# {name}\n")), "{page}");
+        assert!(page.to_lowercase().contains(&format!("\n{severity}. ")), "{page}");
+    }
+    let elsewhere = rendered(&["--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://wiki.test/baton/"]);
+    let rule = &find(&elsewhere, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"][0];
+    assert_eq!(rule["annotations"]["runbook_url"], "https://wiki.test/baton/BatonNoLeader.md");
+}
+
+#[test]
+fn queries_ask_for_metrics_that_there_are() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
+    let mut queries: Vec<_> = targets.map(|target| with_variables(target["expr"].as_str().unwrap())).collect();
+    assert!(queries.len() >= panels.len());
+    let rules: Vec<_> = queries.iter().map(|query| json!({"record": "a:b:c", "expr": query})).collect();
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("queries.yaml"), json!({"groups": [{"name": "a", "rules": rules}]}).to_string())
+        .unwrap();
+    promtool(folder.path(), &["check", "rules", "--lint=none", "queries.yaml"]);
+
+    let rules = rule()["spec"]["groups"][0]["rules"].clone();
+    queries.extend(rules.as_array().unwrap().iter().map(|rule| rule["expr"].as_str().unwrap().to_owned()));
+    let variables = dashboard["templating"]["list"].as_array().unwrap();
+    queries.extend(variables.iter().filter_map(|variable| variable["query"]["query"].as_str().map(str::to_owned)));
+    let metric = Regex::new(r"\b(?:baton|kube|leader|process)_[a-z_]+").unwrap();
+    let known: BTreeSet<_> = listed_metrics().into_iter().chain(OF_OTHERS.map(str::to_owned)).collect();
+    for query in &queries {
+        for name in metric.find_iter(query) {
+            let name = name.as_str().trim_end_matches("_bucket");
+            assert!(known.contains(name), "nobody exports {name}, which {query} asks for");
+        }
+    }
+}
+
+#[test]
+fn panels_lie_side_by_side_and_say_what_they_show() {
+    let dashboard = dashboard();
+    let panels = dashboard["panels"].as_array().unwrap();
+    let mut taken = BTreeSet::new();
+    for panel in panels {
+        assert!(panel["description"].as_str().is_some_and(|text| text.ends_with('.')), "{panel:#}");
+        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
+        assert!(x + w <= 24, "{panel:#}");
+        let squares = (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y)));
+        assert!(squares.into_iter().all(|square| taken.insert(square)), "it lies over another: {panel:#}");
+    }
+    let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
+    assert_eq!(ids.len(), panels.len());
+}
+
+/// The sidecar's container and port in every form that the charts have, and nobody else's.
+#[test]
+fn the_pod_monitor_knows_sidecars_by_their_names() {
+    let objects = rendered(&["--set=podMonitor.enabled=true,podMonitor.labels.release=prometheus,demo.enabled=true"]);
+    let monitor = find(&objects, "PodMonitor", "test-sidecars");
+    assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus");
+    let keep = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["regex"].as_str().unwrap();
+    let keep = Regex::new(&format!("^(?:{keep})$")).unwrap();
+    let sidecar = &find(&objects, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["initContainers"][0];
+    let kept = |container: &Value| -> Vec<u64> {
+        let name = container["name"].as_str().unwrap();
+        let ports = container["ports"].as_array().unwrap().iter();
+        let ports = ports.filter(|port| keep.is_match(&format!("{name};{}", port["name"].as_str().unwrap())));
+        ports.map(|port| port["containerPort"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(kept(sidecar), [4041]);
+    let second = json!([{"name": "baton-reports"}, {"name": "metrics-reports", "containerPort": 4051}]);
+    assert_eq!(kept(&json!({"name": "baton-reports", "ports": second})), [4051]);
+    assert_eq!(kept(&json!({"name": "shop", "ports": [{"name": "metrics", "containerPort": 80}]})), [0; 0]);
+}
+
+/// By the operator's own descriptions, and strictly: a misspelt field would be dropped in silence.
+#[test]
+fn a_real_api_server_takes_what_is_for_the_operator() {
+    let namespace = ApiServer::shared().namespace();
+    for file in ["podmonitors", "prometheusrules"] {
+        let text = fs::read_to_string(built(&format!("{file}.yaml"))).unwrap();
+        create(&namespace.admin, &namespace.name, &super::tools::objects(&text)[0]).unwrap();
+    }
+    let objects = rendered(&["--set=podMonitor.enabled=true,prometheusRule.enabled=true"]);
+    for (kind, name) in [("PodMonitor", "test-sidecars"), ("PrometheusRule", "test-alerts")] {
+        let mut object = find(&objects, kind, name).clone();
+        object["metadata"]["namespace"] = namespace.name.clone().into();
+        let taken = || judged(&namespace.admin, &namespace.name, &object);
+        eventually(Duration::from_secs(30), "the server knows the kind", || {
+            !taken().is_err_and(|refusal| refusal.contains("404"))
+        });
+        let taken = taken();
+        assert!(taken.is_ok(), "{taken:?}");
+        object["spec"]["misspelt"] = true.into();
+        let refusal = judged(&namespace.admin, &namespace.name, &object).unwrap_err();
+        assert!(refusal.contains("misspelt"), "{refusal}");
+    }
+}
+
+fn rule() -> Value {
+    find(&rendered(&["--set=prometheusRule.enabled=true"]), "PrometheusRule", "test-alerts").clone()
+}
+
+fn dashboard() -> Value {
+    let objects = rendered(&["--set=dashboard.enabled=true"]);
+    let map = find(&objects, "ConfigMap", "test-dashboard");
+    assert_eq!(map["metadata"]["labels"]["grafana_dashboard"], "1");
+    serde_json::from_str(map["data"]["baton.json"].as_str().unwrap()).unwrap()
+}
+
+/// A query as Grafana sends it.
+fn with_variables(query: &str) -> String {
+    query.replace("$namespace", ".*").replace("$election", ".*").replace("$__rate_interval", "1m")
+}
+
+fn promtool(folder: &Path, arguments: &[&str]) {
+    let output = Command::new(built("promtool")).env_clear().current_dir(folder).args(arguments).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    assert!(output.status.success(), "{arguments:?}: {said}");
+}
+
+/// What tests/prometheus/build.sh has built or fetched.
+fn built(name: &str) -> PathBuf {
+    let path = in_repository(".cache/prometheus").join(name);
+    assert!(path.is_file(), "{} is missing: run `make test`, or tests/prometheus/build.sh once", path.display());
+    path
+}
