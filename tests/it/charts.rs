@@ -16,6 +16,9 @@ mod equality;
 /// What is refused before it reaches a cluster.
 mod refusals;
 
+/// What can be put around elections.
+mod hardening;
+
 /// Pods that a real API server gives their sidecar, by the chart's policy.
 mod injection;
 

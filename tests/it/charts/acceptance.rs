@@ -6,8 +6,13 @@ use super::tools::{Helm, chart, conform, in_repository, kustomization, kustomize
 use crate::rig::ApiServer;
 use serde_json::json;
 
+/// An election, and all that can be put around it.
+const HARDENED: &str = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,podDisruptionBudget.enabled=true,\
+                        elections.orders.serviceAccountName=shop,elections.orders.podLabels.app=shop";
+
 /// Values of `charts/baton`, one feature each.
-const FEATURES: [&[&str]; 6] = [
+const FEATURES: [&[&str]; 7] = [
+    &["--set=dashboard.enabled=true,serviceAccount.create=true", HARDENED],
     &[
         "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop",
         "--set=elections.reports.serviceAccountName=auditor",
