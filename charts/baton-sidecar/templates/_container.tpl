@@ -6,7 +6,8 @@ program has a watchdog of its own; and a follower is as ready as a leader.
 */}}
 {{- define "baton-sidecar.container" -}}
 {{- $settings := index . 1 -}}
-- name: baton
+{{- $port := $settings.port | default 4040 | int -}}
+- name: {{ include "baton-sidecar.suffixed" (list "baton" $settings) }}
   image: {{ include "baton-sidecar.image" $settings.image | quote }}
   imagePullPolicy: {{ $settings.image.pullPolicy }}
   restartPolicy: Always
@@ -23,10 +24,10 @@ program has a watchdog of its own; and a follower is as ready as a leader.
     {{- include "baton-sidecar.environment" . | nindent 4 }}
   ports:
     # On localhost only: for the containers of this Pod.
-    - name: baton
-      containerPort: 4040
-    - name: baton-metrics
-      containerPort: 4041
+    - name: {{ include "baton-sidecar.suffixed" (list "baton" $settings) }}
+      containerPort: {{ $port }}
+    - name: {{ include "baton-sidecar.suffixed" (list (ternary "metrics" "baton-metrics" (not (empty $settings.suffix))) $settings) }}
+      containerPort: {{ add1 $port }}
   lifecycle:
     preStop:
       # Promises nothing more from the moment when the Pod begins to end, so that the release, which follows the
@@ -47,7 +48,7 @@ program has a watchdog of its own; and a follower is as ready as a leader.
     seccompProfile:
       type: RuntimeDefault
   volumeMounts:
-    - name: baton-state
+    - name: {{ include "baton-sidecar.suffixed" (list "baton-state" $settings) }}
       mountPath: /var/lib/baton
 {{- end }}
 
@@ -66,6 +67,13 @@ The program's flags, as it reads them from its environment.
 {{- end }}
 - name: BATON_STATE_DIRECTORY
   value: /var/lib/baton
+{{- $port := $settings.port | default 4040 | int }}
+{{- if ne $port 4040 }}
+- name: BATON_LISTEN
+  value: localhost:{{ $port }}
+- name: BATON_PROBE_LISTEN
+  value: ":{{ add1 $port }}"
+{{- end }}
 {{- range $flag, $value := $settings.config }}
 - name: BATON_{{ snakecase $flag | upper }}
   value: {{ $value | quote }}

@@ -6,6 +6,13 @@ The version of the program that this chart was made with.
 {{- end }}
 
 {{/*
+A name with the sidecar's suffix, where it has one. It takes a list: the name, and the settings.
+*/}}
+{{- define "baton-sidecar.suffixed" -}}
+{{ index . 0 }}{{ with (index . 1).suffix }}-{{ . }}{{ end }}
+{{- end }}
+
+{{/*
 An image's full name, of its `registry`, `repository`, `tag` and `digest`.
 */}}
 {{- define "baton-sidecar.image" -}}

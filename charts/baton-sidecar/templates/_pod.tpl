@@ -15,7 +15,7 @@ volumes:
 Where the sidecar keeps how its last run ended: it outlives a restart of the container, and not its Pod.
 */}}
 {{- define "baton-sidecar.volume" -}}
-- name: baton-state
+- name: {{ include "baton-sidecar.suffixed" (list "baton-state" (index . 1)) }}
   emptyDir:
     sizeLimit: 1Mi
 {{- end }}

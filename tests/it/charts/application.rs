@@ -1,8 +1,9 @@
 //! The application's chart of the library's README, word for word: its files, its commands, and what comes of them.
 
+use super::server::{create, judged, pod};
 use super::tools::{Helm, chart, find, in_repository, objects, refused, sidecar};
 use crate::rig::ApiServer;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::PathBuf;
@@ -80,6 +81,47 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
     }
 }
 
+#[test]
+fn two_sidecars_in_one_pod_share_nothing() {
+    let application = Application::new(&readme("templates/deployment.yaml, of two elections"));
+    application.takes("Chart.yaml", &readme("Chart.yaml, of two elections"));
+    application.takes("values.yaml", &readme("values.yaml, of two elections"));
+    application.takes("templates/baton.yaml", &readme("templates/baton.yaml, of two elections"));
+    application.build();
+    let objects = application.render();
+    let deployment = find(&objects, "Deployment", "shop");
+    let pod = &deployment["spec"]["template"]["spec"];
+    let [first, second] = [0, 1].map(|n| &pod["initContainers"][n]);
+    assert_eq!(first, sidecar(deployment));
+    let ports = |container: &Value| container["ports"].as_array().unwrap().clone();
+    assert_eq!(ports(first)[0], json!({"name": "baton", "containerPort": 4040}));
+    assert_eq!(
+        ports(second),
+        [
+            json!({"name": "baton-reports", "containerPort": 4050}),
+            json!({"name": "metrics-reports", "containerPort": 4051})
+        ]
+    );
+    assert_eq!((&second["name"], &pod["volumes"][1]["name"]), (&json!("baton-reports"), &json!("baton-state-reports")));
+    assert_eq!(second["volumeMounts"][0]["name"], "baton-state-reports");
+    let told = |container: &Value, name: &str| {
+        let variables = container["env"].as_array().unwrap();
+        variables.iter().find(|variable| variable["name"] == name).map(|variable| variable["value"].clone())
+    };
+    let says = ["BATON_ELECTION", "BATON_LISTEN", "BATON_PROBE_LISTEN"].map(|name| told(second, name));
+    assert_eq!(says, ["reports", "localhost:4050", ":4051"].map(|value| Some(json!(value))));
+    assert_eq!(told(first, "BATON_LISTEN"), None);
+    find(&objects, "RoleBinding", "reports");
+
+    let namespace = ApiServer::shared().namespace();
+    create(&namespace.admin, &namespace.name, find(&objects, "ServiceAccount", "shop")).unwrap();
+    let mut pod = self::pod(deployment);
+    pod["spec"]["containers"] = json!([{"name": "shop", "image": "localhost/shop:1"}]);
+    let taken = judged(&namespace.admin, &namespace.name, &pod);
+    assert!(taken.is_ok(), "{taken:?}");
+    refused(&application.chart(), "--set=reports.suffix=quarterly", &["/suffix", "quarterly"]);
+}
+
 /// A folder with a chart `shop`, and a clone of this repository beside it.
 struct Application(TempDir);
 
@@ -94,23 +136,29 @@ impl Application {
             selector:\n    matchLabels:\n      app: shop\n  \
             template:\n    metadata:\n      labels:\n        app: shop\n    spec:\n      \
             containers:\n        - name: application\n          image: shop\n";
-        for (file, text) in [
-            ("Chart.yaml", format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{}", readme("Chart.yaml"))),
-            ("values.yaml", readme("values.yaml")),
-            ("templates/deployment.yaml", format!("{deployment}{in_pod}")),
-            ("templates/baton.yaml", readme("templates/baton.yaml")),
-        ] {
-            fs::write(application.chart().join(file), text).unwrap();
+        application.takes("templates/deployment.yaml", &format!("{deployment}{in_pod}"));
+        for file in ["Chart.yaml", "values.yaml", "templates/baton.yaml"] {
+            application.takes(file, &readme(file));
         }
         application
+    }
+
+    /// Writes a file of the chart.
+    fn takes(&self, file: &str, text: &str) {
+        let head = if file == "Chart.yaml" { "apiVersion: v2\nname: shop\nversion: 1.0.0\n" } else { "" };
+        fs::write(self.chart().join(file), format!("{head}{text}")).unwrap();
     }
 
     /// The same, with the library in it.
     fn built(in_pod: &str) -> Self {
         let application = Self::new(in_pod);
-        let [build, _install] = commands();
-        application.helm(Helm::Four, &build).unwrap();
+        application.build();
         application
+    }
+
+    fn build(&self) {
+        let [build, _install] = commands();
+        self.helm(Helm::Four, &build).unwrap();
     }
 
     fn chart(&self) -> PathBuf {
