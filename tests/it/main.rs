@@ -34,3 +34,6 @@ mod cli;
 
 /// Charts and manifests, without a cluster.
 mod charts;
+
+/// The guides in `docs`.
+mod docs;
