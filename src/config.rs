@@ -300,6 +300,9 @@ impl Config {
     }
 }
 
+/// What `leaseDurationSeconds` of a Lease can hold, an int32 (`k8s.io/api/coordination/v1`).
+const LONGEST_LEASE: Duration = Duration::from_secs(0x7fff_ffff);
+
 const LEVELS: [(&str, tracing::Level); 5] = [
     ("info", tracing::Level::INFO),
     ("error", tracing::Level::ERROR),
@@ -365,6 +368,9 @@ fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
     let answer_validity = duration("answer-validity", typed(settings.answer_validity.as_ref()), retry_period);
     let drift = typed(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
     let drift = mistakes.keep(drift)?;
+    if lease_duration > LONGEST_LEASE {
+        mistakes.0.push(ConfigError::LeaseTooLong(lease_duration));
+    }
     if mistakes.0.len() > before {
         return None;
     }

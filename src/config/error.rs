@@ -74,6 +74,9 @@ pub enum ConfigError {
         /// What was typed.
         text: String,
     },
+    /// More seconds than a record can hold.
+    #[error("--lease-duration {0:?} is too long: a Lease object holds at most {longest:?}", longest = super::LONGEST_LEASE)]
+    LeaseTooLong(Duration),
     /// Not a percentage.
     #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
     Drift(String),

@@ -112,6 +112,18 @@ fn what_is_suggested_passes_whatever_was_typed() {
 }
 
 #[test]
+fn a_lease_of_more_seconds_than_a_record_holds_is_refused() {
+    let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
+    let (code, _, _) = run(baton(&election).arg("--lease-duration=2147483647s"));
+    assert_eq!(code, 0);
+    for typed in ["--lease-duration=2147483648s", "--lease-duration=2147483647s 1ns"] {
+        let (code, _, errors) = run(baton(&election).arg(typed));
+        assert_eq!(code, 2, "{typed}");
+        assert!(errors.contains("a Lease object holds at most 2147483647s"), "{errors}");
+    }
+}
+
+#[test]
 fn polling_that_no_application_could_keep_up_with_is_refused() {
     let (code, _, errors) = run(&mut baton(&[
         "check-config",

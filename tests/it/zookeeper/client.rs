@@ -8,18 +8,18 @@ use baton::zookeeper::dial::Dialer;
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Read};
 use baton::zookeeper::servers::check_path;
 use baton::zookeeper::wire::{Code, Grant};
-use std::cell::RefCell;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::pin::pin;
 use std::sync::mpsc::channel;
-use std::thread;
 use std::time::Duration;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The session time-out that most of these ask for, which a server with a tick of 500 ms grants.
 const T: Duration = Duration::from_secs(8);
+/// How long the client is given to read what has come.
+const SHORT: Duration = Duration::from_millis(20);
 
 fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
@@ -98,38 +98,36 @@ fn a_session_outlives_its_client_unless_it_is_closed() {
 }
 
 #[test]
-fn news_come_behind_the_reply_that_was_sent_before_them() {
+fn news_that_come_during_a_call_are_told_behind_its_reply() {
     let ensemble = Ensemble::shared();
     let path = own_path();
     let admin = ensemble.admin();
     admin.create(&path, "x").unwrap();
-    let proxy = Arc::new(Proxy::to(ensemble.address(0)));
-    let heard = RefCell::new(Vec::new());
+    let proxy = Proxy::to(ensemble.address(0));
     run(async {
         let (client, _) = connected(&proxy.address().to_string()).await;
+        client.call(&read(&path, true)).await.unwrap();
+        proxy.set(Way::Requests, Flow::Hold);
         proxy.set(Way::Replies, Flow::Hold);
-        let both = thread::spawn({
-            let (proxy, path) = (Arc::clone(&proxy), path.clone());
-            move || {
-                eventually(PATIENCE, "the reply waits", || proxy.held(Way::Replies) > 0);
-                let reply = proxy.held(Way::Replies);
-                admin.delete(&path).unwrap();
-                eventually(PATIENCE, "the news wait behind it", || proxy.held(Way::Replies) > reply);
-                proxy.set(Way::Replies, Flow::Pass);
+        let request = read("/", false);
+        let mut call = pin!(client.call(&request));
+        assert!(timeout(SHORT, &mut call).await.is_err(), "its request is held");
+        admin.delete(&path).unwrap();
+        eventually(PATIENCE, "the news are on their way", || proxy.held(Way::Replies) > 0);
+        proxy.set(Way::Replies, Flow::Pass);
+        for _ in 0..20 {
+            tokio::select! {
+                biased;
+                _ = &mut call => panic!("the request was not held"),
+                _ = client.next_news() => panic!("the news were told in the middle of a call"),
+                () = sleep(SHORT) => {}
             }
-        });
-        let news = async {
-            assert!(matches!(client.next_news().await, News::Fired));
-            heard.borrow_mut().push("news");
-        };
-        let reply = async {
-            client.call(&read(&path, true)).await.unwrap();
-            heard.borrow_mut().push("reply");
-        };
-        tokio::join!(news, reply);
-        both.join().unwrap();
+        }
+        proxy.set(Way::Requests, Flow::Pass);
+        call.await.unwrap();
+        let news = timeout(PATIENCE, client.next_news()).await.unwrap();
+        assert!(matches!(news, News::Fired), "{news:?}");
     });
-    assert_eq!(heard.into_inner(), ["reply", "news"]);
 }
 
 #[test]
