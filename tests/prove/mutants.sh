@@ -2,8 +2,9 @@
 # Plants every fault of tests/prove/mutants in a copy of the sources, one at a time, and lets the simulator and the model look for it.
 #
 # A fault that neither finds is a hole in them, and ends this with 1. The simulator has SEEDS worlds and PATIENCE seconds, the model its
-# short worlds and as long. MUTANTS names some faults; where it says 1, all are planted and docs/mutants.md is written anew. What was
-# found stays in target/mutants/found until a source changes, so a run that was stopped goes on where it was.
+# short worlds and as long; these are seconds of processors, so how busy the machine is does not matter. MUTANTS names some faults; where
+# it says 1, all are planted and docs/mutants.md is written anew. What was found stays in target/mutants/found until a source
+# changes, so a run that was stopped goes on where it was.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seeds=${SEEDS:-300000}
@@ -14,30 +15,24 @@ found=target/mutants/found
 names=${MUTANTS:-1}
 [ "$names" != 1 ] || names=$(cd tests/prove/mutants && echo *.patch)
 export CARGO_PROFILE_PROVE_INCREMENTAL=true
+TIMEFORMAT=%1U
 
 # Plain copies are newer than anything that was built of them before.
 rm -rf "$copy" && mkdir -p "$copy" "$found"
 cp -r Cargo.toml Cargo.lock build.rs clippy.toml rust-toolchain.toml src tests "$copy/"
 sources=$(find Cargo.lock src tests/prove tests/model -type f ! -name '*.patch' ! -name '*.sh' -exec sha256sum {} + | sort -k 2 | sha256sum)
 
-# seconds SINCE: from nanoseconds, in tenths.
-seconds() {
-  local tenths=$((($(date +%s%N) - $1) / 100000000))
-  echo "$((tenths / 10)).$((tenths % 10)) s"
-}
-
 # look COMMAND...: what the command found, and after how long; nothing where it found nothing.
 look() {
-  local begun code=0 what
-  begun=$(date +%s%N)
-  timeout "$patience" "$@" > target/mutants/found.log 2>&1 || code=$?
-  [ "$code" != 0 ] && [ "$code" != 124 ] || return 0
+  local code=0 what took
+  took=$({ time { (ulimit -t "$patience" && exec "$@") > target/mutants/found.log 2>&1; }; } 2>&1) || code=$?
+  [ "$code" != 0 ] && [ "$code" -lt 128 ] || return 0
   what=$(sed -nE 's/^seed ([0-9]+), .*: at [0-9.a-zµ]+: (.*) does not hold:.*/seed \1: \2/p
     s/^prove: this run is void: (too few .*), so .*/\1/p
     s/^prove: (an assumption ends elsewhere than theory says)/\1/p
     s/^model: after [0-9]+ states, ([0-9]+) steps: (.*) does not hold/\1 steps: \2/p' target/mutants/found.log | head -1)
   [ -n "$what" ] || what=$(grep -m1 panicked -A1 target/mutants/found.log | tail -1)
-  echo "$what, $(seconds "$begun")"
+  echo "$what, $took s"
 }
 
 # plant NAME: looks for one fault, and notes its line of the table.
