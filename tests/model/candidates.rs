@@ -41,7 +41,7 @@ enum Errand {
 /// For how long an answer "leading" is good.
 pub(crate) const VALIDITY: Duration = Duration::from_millis(500);
 /// What a slow clock counts in a step, and a fast one: 20 % off either way.
-pub(crate) const RATES: [u64; 2] = [2, 3];
+const RATES: [u64; 2] = [2, 3];
 
 impl<E, R, V> Candidate<E, R, V>
 where
@@ -234,7 +234,29 @@ where
     })
 }
 
-/// Each number of slow clocks, the others fast: candidates differ in nothing else, so whose they are does not matter.
-pub(crate) fn rates(clocks: usize) -> impl Iterator<Item = Vec<u64>> {
-    (0..=clocks).map(move |slow| (0..clocks).map(|clock| RATES[usize::from(clock >= slow)]).collect())
+/// Which clocks there are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Clocks {
+    /// Each number of slow ones, the others fast: candidates differ in nothing else, so whose they are does not matter.
+    All,
+    /// One candidate's is slow, whose claims last longest; all others are fast, whose patience ends soonest.
+    Worst,
+}
+
+impl Clocks {
+    /// The rates of so many candidates' clocks.
+    pub(crate) fn of_candidates(self, candidates: usize) -> impl Iterator<Item = Vec<u64>> {
+        let slow = match self {
+            Self::All => 0..=candidates,
+            Self::Worst => 1..=1,
+        };
+        slow.map(move |slow| (0..candidates).map(|clock| RATES[usize::from(clock >= slow)]).collect())
+    }
+
+    /// Those of the clock of an ensemble's leader.
+    pub(crate) fn of_ensemble(self) -> impl Iterator<Item = u64> {
+        let [slow, fast] = RATES;
+        let is_looked_at = move |rate: &u64| self == Self::All || *rate == fast;
+        [slow, fast].into_iter().filter(is_looked_at)
+    }
 }

@@ -11,6 +11,7 @@ mod ensemble;
 mod record;
 mod session;
 
+use candidates::Clocks;
 use stateright::report::WriteReporter;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::env;
@@ -26,6 +27,7 @@ const USAGE: &str = "model short|long [lease|zookeeper]";
 /// follower to begin.
 const RECORD: record::World = record::World {
     candidates: 2,
+    clocks: Clocks::All,
     steps: 2,
     writes: 2,
     news: false,
@@ -36,6 +38,7 @@ const RECORD: record::World = record::World {
 };
 const SESSION: session::World = session::World {
     candidates: 2,
+    clocks: Clocks::All,
     steps: 2,
     sessions: 2,
     late: false,

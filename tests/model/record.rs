@@ -3,7 +3,7 @@
 //! Start with [`Action`]: each is one thing that may happen next, and nothing has to happen before another but what it comes of. So
 //! processes stand still as long as they like, calls are given up at any time, and replies, news and abandoned writes come late.
 
-use super::candidates::{self, Call, Candidate, Terms, VALIDITY, rates};
+use super::candidates::{self, Call, Candidate, Clocks, Terms, VALIDITY};
 use baton::claim::{FencingToken, Standing};
 use baton::clock::Instant;
 use baton::election::Election;
@@ -18,6 +18,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
     pub(crate) candidates: usize,
+    pub(crate) clocks: Clocks,
     /// Steps of time. In each a slow clock counts two seconds, and a fast one three.
     pub(crate) steps: u8,
     /// Writes that the store does, before it does none any more.
@@ -174,7 +175,7 @@ impl Model for World {
         };
         // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
         let asks = self.releases + self.deletions > 0;
-        rates(self.candidates).map(|rates| of(rates, asks)).collect()
+        self.clocks.of_candidates(self.candidates).map(|rates| of(rates, asks)).collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {

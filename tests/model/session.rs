@@ -5,7 +5,7 @@
 //! left at the next connect. A session lives for its time-out by the leader's clock, and may end at any moment from then on.
 //! That pings are late, servers behind, and leaders elected anew is drawn by the simulator. Start with [`Action`].
 
-use super::candidates::{self, Call, Candidate, RATES, Terms, VALIDITY, rates};
+use super::candidates::{self, Call, Candidate, Clocks, Terms, VALIDITY};
 use super::ensemble::{Connection, State, TIMEOUT, Tree};
 use baton::claim::FencingToken;
 use baton::clock::Instant;
@@ -22,6 +22,7 @@ use std::time::Duration;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct World {
     pub(crate) candidates: usize,
+    pub(crate) clocks: Clocks,
     /// Steps of time. In each a slow clock counts two seconds, and a fast one three; the leader's clock is one of them.
     pub(crate) steps: u8,
     /// Sessions that are opened, before none is any more.
@@ -105,7 +106,8 @@ impl Model for World {
         };
         // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
         let asks = self.releases > 0;
-        rates(self.candidates).flat_map(|rates| RATES.map(|rate| of(rate, &rates, asks))).collect()
+        let clocks = self.clocks.of_candidates(self.candidates);
+        clocks.flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, asks))).collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
