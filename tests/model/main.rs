@@ -71,6 +71,7 @@ const LONG_SESSIONS: &[session::World] = &[
     session::World { steps: 1, late: true, ..SESSION },
     session::World { steps: 1, releases: 1, ..SESSION },
     session::World { steps: 1, crashes: 1, ..SESSION },
+    session::World { clocks: Clocks::Worst, steps: 1, cuts: 1, ..SESSION },
     session::World { clocks: Clocks::Worst, ..SESSION },
 ];
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Plants every fault of tests/prove/mutants in a copy of the sources, one at a time, and lets the simulator and the model look for it.
 #
-# A fault that neither finds is a hole in them, and ends this with 1. The simulator has SEEDS worlds and PATIENCE seconds, the model its
-# short worlds and as long; these are seconds of processors, so how busy the machine is does not matter. MUTANTS names some faults; where
-# it says 1, all are planted and docs/mutants.md is written anew. What was found stays in target/mutants/found until a source
-# changes, so a run that was stopped goes on where it was.
+# The simulator has SEEDS worlds and PATIENCE seconds, the model its short worlds and as long; these are seconds of processors, so how
+# busy the machine is does not matter. What both miss is looked for in the stories of tests/transcripts, and what those miss
+# too is a hole, and ends this with 1. MUTANTS names some faults; where it says 1, all are planted and docs/mutants.md is
+# written anew. What was found stays in target/mutants/found until a source changes, so a run that was stopped goes on where it was.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seeds=${SEEDS:-300000}
@@ -35,9 +35,16 @@ look() {
   echo "$what, $took s"
 }
 
+# retell: a story that what is planted changes; nothing where none does.
+retell() {
+  (cd "$copy" && cargo test --locked --quiet --no-default-features --test transcripts --profile mutants \
+    --target-dir "$build" > "$build.log" 2>&1) && return
+  sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#\2#p' "$build.log" | head -1
+}
+
 # plant NAME: looks for one fault, and notes its line of the table.
 plant() {
-  local patch=$PWD/tests/prove/mutants/$1.patch bins=(--bin prove) drawn gone_through=
+  local patch=$PWD/tests/prove/mutants/$1.patch bins=(--bin prove) drawn gone_through= told=
   # What is planted in the simulated world is not in the model's.
   grep -q '^--- a/src/sim' "$patch" || bins+=(--example model)
   patch --quiet --strip=1 --directory="$copy" < "$patch" || { echo "mutants: $1 does not apply any more" >&2; exit 2; }
@@ -47,18 +54,20 @@ plant() {
   local machine=lease
   [ "${1#zookeeper-}" = "$1" ] || machine=zookeeper
   [ "${#bins[@]}" = 2 ] || gone_through=$(look "$build/prove/examples/model" short $machine)
+  [ -n "$drawn$gone_through" ] || told=$(retell)
   patch --quiet --strip=1 --reverse --directory="$copy" < "$patch"
-  { echo "$sources $(sha256sum < "$patch")"; echo "| \`$1\` | $(head -1 "$patch") | ${drawn:-—} | ${gone_through:-—} |"; } > "$found/$1"
+  { echo "$sources $(sha256sum < "$patch")"; echo "| \`$1\` | $(head -1 "$patch") | ${drawn:-—} | ${gone_through:-—} | ${told:-—} |"; } > "$found/$1"
 }
 
 {
   echo "# Faults that are planted"
   echo
   echo "Written by \`make prove MUTANTS=1\`, which plants each of them in the sources, one at a time, and lets both look for it: the"
-  echo "simulator, in at most $seeds worlds and $patience s, and the model, in its short worlds. What both miss is a hole in them."
+  echo "simulator, in at most $seeds worlds and $patience s of processors, and the model, in its short worlds. What both miss is looked for in"
+  echo "the stories of \`tests/transcripts\`, and is a hole where no story changes."
   echo
-  echo "| fault | what is planted | the simulator finds | the model finds |"
-  echo "|---|---|---|---|"
+  echo "| fault | what is planted | the simulator finds | the model finds | the story that changes |"
+  echo "|---|---|---|---|---|"
 } > target/mutants/table.md
 for name in $names; do
   name=${name%.patch}
@@ -66,4 +75,4 @@ for name in $names; do
   tail -1 "$found/$name" | tee -a target/mutants/table.md
 done
 [ "${MUTANTS:-1}" != 1 ] || cp target/mutants/table.md docs/mutants.md
-! grep -F '| — | — |' target/mutants/table.md >&2
+! grep -F '| — | — | — |' target/mutants/table.md >&2
