@@ -20,6 +20,7 @@
 //!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
 //! * A read that was under way when newer news came in is asked again: it may have been done before them.
 //! * Nobody takes over on a notice alone: patience, then a read, then the conditional write.
+//! * Who has nothing to release, by a record older than what it knows of or may have written, reads once more.
 //! * Who has sent a release claims nothing any more, whatever becomes of it.
 
 mod replies;
@@ -47,6 +48,8 @@ pub struct Lease {
     seen: Option<Seen>,
     knowledge: Knowledge,
     in_flight: Option<InFlight>,
+    /// A record of a lower version is older than one that we have seen, or than a write of ours whose outcome is unknown.
+    settled_from: u128,
     /// When to read though nothing else asks for it.
     read_at: Instant,
     /// Paces requests after one that failed.
@@ -89,7 +92,7 @@ enum Knowledge {
 struct InFlight {
     request: LeaseRequest,
     sent: Instant,
-    /// A read that shows a lower version was done before news that came in meanwhile.
+    /// What shows a lower version, be it read or written, was done before news that came in meanwhile.
     stale_below: u128,
 }
 
@@ -112,6 +115,7 @@ impl Lease {
             seen: None,
             knowledge: Knowledge::Noted,
             in_flight: None,
+            settled_from: 0,
             read_at: start,
             not_before: start,
             transitions: VecDeque::new(),
@@ -202,7 +206,13 @@ impl Election for Lease {
                 self.read_at = now;
             }
             (LeaseRequest::Read, LeaseEvent::Read(snapshot)) => self.read(snapshot, now),
-            (LeaseRequest::Write(write), LeaseEvent::Applied(snapshot)) => self.applied(write, snapshot, sent, now),
+            (LeaseRequest::Write(write), LeaseEvent::Applied(snapshot)) => {
+                let is_overtaken = snapshot.version.number < stale_below;
+                self.applied(write, snapshot, sent, now);
+                if is_overtaken {
+                    self.suspect(now);
+                }
+            }
             (LeaseRequest::Write(write), LeaseEvent::Conflict) => self.conflict(write, now),
             // A reply of another kind than the request says as little as none.
             (LeaseRequest::Read, LeaseEvent::Applied(_) | LeaseEvent::Conflict)
@@ -269,6 +279,11 @@ impl Election for Lease {
     fn release(&mut self, reason: Reason, now: Instant) {
         self.candidacy = Candidacy::Releasing(reason);
         self.not_before = now;
+        // That nothing is ours may be what the past looked like, or our write may have been done since: look once more.
+        let is_settled = self.seen.as_ref().is_none_or(|seen| seen.knows(self.settled_from));
+        if !is_settled && !self.is_ours() {
+            self.knowledge = Knowledge::Contradicted;
+        }
     }
 
     fn is_at_rest(&self) -> bool {

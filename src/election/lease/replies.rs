@@ -110,8 +110,9 @@ impl Lease {
                 self.timing.call_timeout().min(retry_period)
             }
         };
-        if let LeaseRequest::Write(_) = request {
+        if let LeaseRequest::Write(write) = request {
             self.knowledge = Knowledge::Doubtful;
+            self.settled_from = max(self.settled_from, write.over.as_ref().map_or(0, |over| over.number) + 1);
         }
         if let Role::Releasing { may_be_done, .. } = &mut self.role {
             *may_be_done = true;
@@ -146,7 +147,7 @@ impl Lease {
     }
 
     /// Something may have happened to the record: read it at once.
-    fn suspect(&mut self, now: Instant) {
+    pub(super) fn suspect(&mut self, now: Instant) {
         self.read_at = now;
         if let Role::Leading { .. } = self.role {
             self.knowledge = Knowledge::Contradicted;
@@ -156,6 +157,8 @@ impl Lease {
     fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         self.read_at = now + self.timing.retry_period() * 2;
         let patience = self.timing.lease_duration();
+        let number = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
+        self.settled_from = max(self.settled_from, number);
         self.seen = Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
     }
 
