@@ -206,10 +206,14 @@ impl Store for Ensemble {
             // The next server, in an order that is another one for each candidate.
             client.connection += 1 + u64::from(self.chance.in_thousand(300));
             if let ZooKeeperRequest::Begin { .. } = request {
-                (client.session, client.seen) = (None, 0);
+                let forgotten = client.session.take();
+                client.seen = 0;
+                if forgotten.is_some() && forgotten == self.agreed.first().map(|znode| znode.owner) {
+                    self.effects.push(Effect::Orphaned);
+                }
             }
         }
-        client.connection
+        self.clients[from].connection
     }
 
     fn perform(&mut self, arrival: Arrival, request: &ZooKeeperRequest) -> Option<ZooKeeperEvent> {

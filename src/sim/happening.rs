@@ -65,6 +65,8 @@ pub enum Happening<'a, E: Election> {
     Holder(Option<&'a Identity>, Duration),
     /// Just before that, where it is known why whoever held the election does no more.
     Goes(Departure),
+    /// By a session that it has forgotten this one, who holds the election, does so: it can neither use nor end that.
+    Orphaned,
     /// The store has done what was asked, and replies; the caller may be gone, or may never hear it.
     Performed(usize, &'a E::Request, &'a E::Event),
     /// A machine hears the reply to what it asked, at an instant on its own clock.

@@ -108,6 +108,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             self.post.put(self.now + first, Message::Request(sent));
         }
         self.set(from, Alarm::CallOver, now + timeout);
+        self.collect();
     }
 
     /// The next message arrives.
@@ -185,10 +186,14 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         if has_changed {
             self.changed();
         }
+        let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
+        if event.is_none() && !waits {
+            // A sign of life of a session that perhaps nobody uses any more: others have to wait for it anew.
+            self.felt(None);
+        }
         if let Some(event) = event {
             let scene = Scene { now: self.now, clocks: &self.clocks };
             self.observer.see(&scene, &Happening::Performed(from, &sent.request, &event));
-            let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
             if has_changed && (sent.is_late || !waits) {
                 // Others have to wait for a change that nobody made use of.
                 self.felt(None);
@@ -214,6 +219,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                         self.observer.see(&scene, &Happening::Goes(departure));
                     }
                     self.observer.see(&scene, &Happening::Holder(holder.as_ref(), Duration::ZERO));
+                }
+                Effect::Orphaned => {
+                    let scene = Scene { now: self.now, clocks: &self.clocks };
+                    self.observer.see(&scene, &Happening::Orphaned);
                 }
                 Effect::Stirred => self.felt(None),
             }

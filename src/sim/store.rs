@@ -142,6 +142,8 @@ pub enum Effect<E: Election> {
         /// Why the one before does no more, where that was no time-out.
         departure: Option<Departure>,
     },
+    /// Whoever holds the election has begun another session since: this hold is out of his hands.
+    Orphaned,
     /// Candidates may feel what happened in it.
     Stirred,
 }

@@ -193,8 +193,10 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
         over = over.max(fault.end());
         faults.push(fault);
     }
-    // Long enough for a leader, for a settled election, and for some time in which nothing may change.
-    over + scale * 4
+    // Long enough for a leader, for a settled election, and for some time in which nothing may change. Ensembles settle late,
+    // so that costs much, and not each of them has it.
+    let calm = if held == Held::InEnsemble { chance.pick(&[4, 4, 4, 16]) } else { 4 };
+    over + scale * calm
 }
 
 fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {

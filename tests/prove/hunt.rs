@@ -1,6 +1,6 @@
 //! Seed after seed, until one fails or it is enough.
 
-use crate::judge::{Census, Judge, Violation};
+use crate::judge::{Census, Judge, Legible, Violation};
 use crate::shrink::shrink;
 use crate::story::{Spelled, Story};
 use baton::sim::World;
@@ -91,7 +91,7 @@ pub(crate) fn judge(setup: Setup) -> Judged {
     }
 }
 
-fn judge_over<S: Store>(setup: Setup, store: S) -> Judged {
+fn judge_over<S: Store<Election: Legible>>(setup: Setup, store: S) -> Judged {
     let judge = Judge::<S::Election>::new(&setup);
     let mut world = World::new(setup, store, judge);
     let mut steps = 0;
@@ -140,7 +140,7 @@ fn story_of(setup: Setup) -> String {
     }
 }
 
-fn story_over<S: Store<Election: Spelled>>(setup: Setup, store: S) -> String {
+fn story_over<S: Store<Election: Spelled + Legible>>(setup: Setup, store: S) -> String {
     let observers = (Judge::<S::Election>::new(&setup), Story::new(&setup));
     let mut world = World::new(setup, store, observers);
     while world.observer().0.verdict().is_none() && world.step() {}

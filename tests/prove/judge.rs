@@ -7,8 +7,11 @@ mod calm;
 mod census;
 pub(crate) mod exclusion;
 mod facts;
+mod harm;
+mod hearsay;
 mod known;
 mod progress;
+mod servers;
 mod terms;
 
 use baton::election::Election;
@@ -17,6 +20,7 @@ use baton::sim::happening::{Happening, Observer, Scene};
 use baton::sim::setup::Setup;
 pub(crate) use census::Census;
 use facts::Facts;
+pub(crate) use hearsay::Legible;
 use std::fmt;
 
 /// A property that did not hold.
@@ -33,10 +37,10 @@ pub(crate) struct Violation {
 type Property<E> = fn(&Facts, &Scene<'_>, &Happening<'_, E>) -> Option<String>;
 
 /// How many there are.
-const PROPERTIES: usize = 18;
+const PROPERTIES: usize = 19;
 
 /// What must hold, by name.
-fn properties<E: Election>() -> [(&'static str, Property<E>); PROPERTIES] {
+fn properties<E: Legible>() -> [(&'static str, Property<E>); PROPERTIES] {
     [
         ("exclusion of claims", exclusion::of_claims),
         ("exclusion of promises", exclusion::of_promises),
@@ -52,6 +56,7 @@ fn properties<E: Election>() -> [(&'static str, Property<E>); PROPERTIES] {
         ("a clean stop releases", progress::stops_release),
         ("who leaves holds on until told to stop", progress::leaving_holds),
         ("nobody asks without pause", progress::in_peace),
+        ("nobody unhears what it was told", terms::nobody_unhears),
         ("nothing changes without a fault", calm::no_transition_without_fault),
         ("a short outage costs nobody leadership", calm::no_loss_in_short_outage),
         ("a claim is renewed in three tries", calm::three_tries),
@@ -66,7 +71,7 @@ pub(crate) struct Judge<E: Election> {
     verdict: Option<Violation>,
 }
 
-impl<E: Election> Judge<E> {
+impl<E: Legible> Judge<E> {
     pub(crate) fn new(setup: &Setup) -> Self {
         Self { facts: Facts::new(setup), properties: properties(), verdict: None }
     }
@@ -78,11 +83,11 @@ impl<E: Election> Judge<E> {
 
     /// How much there was to judge.
     pub(crate) fn census(&self) -> Census {
-        self.facts.census
+        self.facts.census()
     }
 }
 
-impl<E: Election> Observer<E> for Judge<E> {
+impl<E: Legible> Observer<E> for Judge<E> {
     fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
         if self.verdict.is_some() {
             return;

@@ -98,7 +98,11 @@ impl<E: Spelled> Observer<E> for Story {
         match happening {
             Happening::Begins(fault, hit) => self.stimulus(scene, &spell_fault(fault, *hit, true)),
             Happening::Ends(fault, hit) => self.stimulus(scene, &spell_fault(fault, *hit, false)),
-            Happening::Felt(_) | Happening::Deafened(_) | Happening::Goes(_) | Happening::Holder(..) => {}
+            Happening::Felt(_)
+            | Happening::Deafened(_)
+            | Happening::Goes(_)
+            | Happening::Holder(..)
+            | Happening::Orphaned => {}
             Happening::Started(number, identity, from) => {
                 let line =
                     format!("{} starts as {identity}, to campaign from {}", name(*number), spell::instant(*from));

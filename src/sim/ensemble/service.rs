@@ -154,8 +154,11 @@ impl Ensemble {
                     _,
                 ) => None,
             };
-            let holder = self.agreed.first().map(|znode| znode.identity.clone());
+            let (holder, owner) = self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
             self.effects.push(Effect::Holder { holder, departure });
+            if owner.is_some() && self.clients.iter().all(|client| client.session != owner) {
+                self.effects.push(Effect::Orphaned);
+            }
         }
         if let Some((caller, request, reply)) = &entry.caller {
             self.effects.push(Effect::Performed { from: caller.from, request: request.clone(), event: reply.clone() });

@@ -3,6 +3,7 @@
 use super::exclusion::name;
 use super::facts::Facts;
 use baton::election::{Election, Reason, Transition, Withdrawal};
+use baton::sim::clock::Moment;
 use baton::sim::happening::{Happening, Scene};
 
 /// When nothing has been wrong for long enough, nothing happens to anybody.
@@ -18,19 +19,18 @@ pub(super) fn no_transition_without_fault<E: Election>(
         .then(|| format!("nothing has been wrong for {quiet:?}, and {} tells {transition:?}", name(*number)))
 }
 
-/// A leader that is cut off for less than the slack, two calls' time, goes on leading; and nothing but a stranger or a read
-/// from the past takes leadership away before its deadline.
+/// A leader that is cut off for less than the slack, two calls' time, goes on leading, for the third try comes through; and
+/// nothing but a stranger or a read from the past takes leadership away before its deadline. An ensemble is away, too, while its
+/// servers look for a leader. A claim that the session cut, for it rests on an old answer, suffers from what was wrong since that.
 pub(super) fn no_loss_in_short_outage<E: Election>(
     facts: &Facts,
-    _: &Scene<'_>,
+    scene: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
     let Happening::Tells(number, Transition::Lost { reason, .. }) = happening else { return None };
     let known = &facts.candidates[*number];
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_allowed = match reason {
-        // An ensemble elects too, and whoever was let go by its server comes back when that is done.
-        Reason::Deadline | Reason::SessionExpired if !facts.tick.is_zero() => releases || known.undoing.is_some(),
         // A release of ours that was applied is no loss. Where somebody between sent it twice, we were told of a conflict.
         Reason::Conflict | Reason::Deleted if releases && !facts.was_stale && facts.meddled.is_none() => {
             !known.released && known.undoing.or(known.trouble).is_some()
@@ -38,8 +38,9 @@ pub(super) fn no_loss_in_short_outage<E: Election>(
         Reason::Conflict | Reason::Deleted => facts.was_stale || facts.meddled.is_some(),
         Reason::Deadline if releases => true,
         Reason::Deadline => {
-            let lasted = known.undoing.map(|(from, to)| to.since(from) + facts.latency * 4);
-            lasted >= Some(known.call() * 2)
+            let elected = facts.elect_for(scene.clocks[*number].when(known.whole_since));
+            let lasted = known.undoing.map(|(from, to)| to.since(from) + facts.latency * 4 + elected);
+            lasted >= Some(known.call_within(facts.lag()) * 2)
         }
         Reason::SessionExpired | Reason::Resigned | Reason::Unasked | Reason::Shutdown | Reason::Fault => false,
     };
@@ -52,27 +53,48 @@ pub(super) fn no_loss_in_short_outage<E: Election>(
     })
 }
 
-/// Nobody's claim runs out who has not tried three times to renew it, unless it stood still or was contradicted.
+/// Nobody's claim runs out who has not tried three times to renew it, unless it stood still or was contradicted, or the session
+/// left less than three calls of it. To take up a session whose connection broke is a try.
 pub(super) fn three_tries<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
     let Happening::Tells(number, Transition::Lost { reason: Reason::Deadline, .. }) = happening else { return None };
-    if !facts.tick.is_zero() {
-        return None;
-    }
     let known = &facts.candidates[*number];
     let (tries, renewed) = known.tried;
     let stood_still = known.stalls > 0 || renewed <= known.stalled_at;
     let was_contradicted = known.contradicted_at.is_some_and(|at| renewed <= at + facts.latency * 8);
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
-    (tries < 3 && !stood_still && !releases && !was_contradicted)
+    (tries < 3 && !known.is_cut && !stood_still && !releases && !was_contradicted)
         .then(|| format!("{} lost leadership after {tries} tries to renew its claim", name(*number)))
 }
 
-/// A leader that is well and told that its record is gone withdraws at once.
+/// A leader that is well and told that its record is gone withdraws at once, whatever else is under way.
 pub(super) fn deletion_is_noticed<E: Election>(
     facts: &Facts,
     scene: &Scene<'_>,
     _: &Happening<'_, E>,
 ) -> Option<String> {
+    let deleted = facts.deleted?;
+    let ignores = |number: &usize| {
+        let known = &facts.candidates[*number];
+        let told = known.told_gone.filter(|told| *told >= deleted);
+        let was_well = |told: Moment| {
+            let well_since = known.well_since.max(facts.store_well_since);
+            // A call from before that is never answered has to be waited out first.
+            let asks_in_vain = known.asked_at < scene.clocks[*number].read(well_since);
+            known.faults + facts.store_faults == 0
+                && !asks_in_vain
+                && well_since <= told
+                && scene.now.since(told.max(scene.clocks[*number].when(known.rests_until))) > facts.latency * 8
+        };
+        // Who waits for its last promise to run out, to release, looks into nothing any more.
+        let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
+        !releases
+            && told.is_some_and(was_well)
+            && known.claims(scene.shown_to(*number))
+            && known.applied_at() <= Some(deleted)
+    };
+    if let Some(number) = (0..facts.candidates.len()).find(ignores) {
+        return Some(format!("{} still claims what it was told is gone since {deleted:?}", name(number)));
+    }
     let (meddled, was_quiet) = facts.meddled?;
     let is_due = scene.now.since(meddled) > facts.latency * 8;
     if !was_quiet || !is_due || !facts.tells_leaders || facts.quiet_since > meddled {

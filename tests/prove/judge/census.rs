@@ -12,11 +12,13 @@ pub(crate) struct Census {
     pub(super) conflicts: u64,
     pub(super) unknowns: u64,
     pub(super) faults: u64,
+    /// Times in which nothing had been wrong for so long that nothing might happen: over a record, and over an ensemble.
+    pub(super) calms: [u64; 2],
 }
 
 impl Census {
     /// Each count, by name.
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 7] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 9] {
         [
             ("terms", self.terms),
             ("promises", self.promises),
@@ -25,6 +27,8 @@ impl Census {
             ("conflicts", self.conflicts),
             ("unknown outcomes", self.unknowns),
             ("faults", self.faults),
+            ("calms over a record", self.calms[0]),
+            ("calms over an ensemble", self.calms[1]),
         ]
     }
 
@@ -36,6 +40,7 @@ impl Census {
         self.conflicts += other.conflicts;
         self.unknowns += other.unknowns;
         self.faults += other.faults;
+        self.calms = [0, 1].map(|held| self.calms[held] + other.calms[held]);
     }
 }
 

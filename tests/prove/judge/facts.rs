@@ -3,13 +3,16 @@
 //! Kept in the terms of the properties: who holds what, since when nothing has troubled whom, what was written when.
 
 use super::census::Census;
+use super::harm::{is_felt, is_limp, is_of_news, is_stall};
+use super::hearsay::Legible;
 use super::known::Known;
 use baton::claim::{Claim, FencingToken, Told};
-use baton::election::{Election, Event, Outcome, Request, Verb};
+use baton::clock::Instant;
+use baton::election::{Event, Outcome, Request, Verb};
 use baton::identity::Identity;
 use baton::sim::clock::{Moment, Rate};
 use baton::sim::happening::{Departure, Happening, Scene};
-use baton::sim::setup::{Deed, Fault, Harm, Outage, Setup, StoreKind, Trouble, What};
+use baton::sim::setup::{Deed, Fault, Outage, Setup, StoreKind, What};
 use std::time::Duration;
 
 /// The whole of it.
@@ -27,6 +30,8 @@ pub(super) struct Facts {
     /// What is wrong with the store, and since when nothing is.
     pub(super) store_faults: u32,
     pub(super) store_well_since: Moment,
+    /// When a fault of a server last began or ended.
+    pub(super) struck: Option<Moment>,
     /// Since when nothing has happened that could make a transition.
     pub(super) quiet_since: Moment,
     /// The last moment at which anybody held a claim.
@@ -34,9 +39,13 @@ pub(super) struct Facts {
     /// Who is in the record, since when, and the longest that any record made others wait.
     pub(super) holder: Option<Identity>,
     pub(super) held_since: Moment,
+    /// He has forgotten the session that keeps him there: the ensemble alone can end that.
+    pub(super) is_orphaned: bool,
     pub(super) protects: Duration,
     /// The largest token of a term that has begun, and whose it is.
     pub(super) greatest: Option<(FencingToken, usize)>,
+    /// When a stranger last deleted it.
+    pub(super) deleted: Option<Moment>,
     /// The last that a stranger did to the record, and whether everybody had long been well then.
     pub(super) meddled: Option<(Moment, bool)>,
     /// Reads came from the past, or the store did.
@@ -45,7 +54,9 @@ pub(super) struct Facts {
     pub(super) released: Option<Moment>,
     /// The next change of holder is one that was given up.
     gives_up: bool,
-    pub(super) census: Census,
+    /// When something was last seen.
+    now: Moment,
+    census: Census,
 }
 
 impl Facts {
@@ -63,32 +74,22 @@ impl Facts {
             tells_leaders: setup.tells_leaders,
             store_faults: 0,
             store_well_since: Moment::START,
+            struck: None,
             quiet_since: Moment::START,
             last_led: Moment::START,
             holder: None,
             held_since: Moment::START,
+            is_orphaned: false,
             protects: Duration::ZERO,
             greatest: None,
+            deleted: None,
             meddled: None,
             was_stale: false,
             released: None,
             gives_up: false,
+            now: Moment::START,
             census: Census::default(),
         }
-    }
-
-    /// How old an answer of an ensemble must be to count for a claim.
-    pub(super) fn lag(&self) -> Option<Duration> {
-        Some(self.tick * 3 / 4).filter(|lag| !lag.is_zero())
-    }
-
-    /// Since when nobody has been able to hold up the line of an ensemble: who limps keeps a session that it does not use.
-    pub(super) fn line_moves_since(&self) -> Option<Moment> {
-        if self.tick.is_zero() {
-            return Some(Moment::START);
-        }
-        let limps = self.candidates.iter().any(|known| known.limps > 0);
-        Some(self.quiet_since).filter(|_| !limps)
     }
 
     /// The longest retry period of any.
@@ -145,8 +146,9 @@ impl Facts {
     }
 
     /// Takes in what happens.
-    pub(super) fn note<E: Election>(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
+    pub(super) fn note<E: Legible>(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
         let now = scene.now;
+        self.now = now;
         match happening {
             Happening::Begins(fault, hit) => self.begins(scene, fault, *hit),
             Happening::Ends(fault, hit) => self.ends(scene, fault, *hit),
@@ -163,16 +165,7 @@ impl Facts {
                 self.store_well_since = now;
                 self.stirred(now);
             }
-            Happening::Started(number, identity, from) => {
-                let began = scene.clocks[*number].when(*from).max(now);
-                let known = &mut self.candidates[*number];
-                *known = known.restarted((*identity).clone());
-                (known.campaigns, known.campaigns_from, known.well_since) = (true, *from, began);
-                if known.faults + self.store_faults > 0 {
-                    known.troubled(scene.shown_to(*number));
-                }
-                self.stirred(began);
-            }
+            Happening::Started(number, identity, from) => self.started(scene, *number, identity, *from),
             Happening::Ended(number, _) => {
                 let known = &mut self.candidates[*number];
                 (known.claim, known.term, known.campaigns) = (None, None, false);
@@ -189,16 +182,8 @@ impl Facts {
             }
             Happening::Asks(number, request, sent) => self.candidates[*number].asks(*request, *sent),
             Happening::Performed(number, request, reply) => self.performed(scene, *number, *request, *reply),
-            Happening::Holder(holder, protects) => {
-                let holder = holder.cloned();
-                self.protects = self.protects.max(*protects);
-                let by_stranger = self.is_meddled(now);
-                self.released = (std::mem::take(&mut self.gives_up) && !by_stranger).then_some(now);
-                self.census.releases += u64::from(self.released.is_some());
-                if self.holder != holder {
-                    (self.holder, self.held_since) = (holder, now);
-                }
-            }
+            Happening::Holder(holder, protects) => self.changes_hands(*holder, *protects, now),
+            Happening::Orphaned => self.is_orphaned = true,
             Happening::Goes(Departure::GivenUp) => self.gives_up = true,
             Happening::Goes(Departure::Deleted) => {
                 // What happens between the deed and its agreement may keep anybody from hearing of it.
@@ -206,8 +191,15 @@ impl Facts {
                 self.meddled = Some((now, was_quiet));
                 self.stirred(now);
             }
-            Happening::Hears(number, event, at) => self.hears(*number, *event, *at),
-            Happening::Notices(number, _, at) => self.candidates[*number].heard_at = *at,
+            Happening::Hears(number, event, at) => {
+                self.hears(*number, *event, *at);
+                self.candidates[*number].is_told(E::hearsay(event), now, false);
+            }
+            Happening::Notices(number, event, at) => {
+                let known = &mut self.candidates[*number];
+                known.heard_at = *at;
+                known.is_told(E::hearsay(event), now, true);
+            }
             Happening::Tells(..) => {}
             Happening::Claims(number, claim) => self.claims(scene, *number, *claim),
             Happening::Answered(number, answer, asked) => {
@@ -219,9 +211,39 @@ impl Facts {
         }
     }
 
+    /// How much there was to judge; a calm counts when it is over.
+    pub(super) fn census(&self) -> Census {
+        let is_calm = self.is_well() && self.now.since(self.quiet_since) > self.settles_in();
+        let mut census = self.census;
+        census.calms[usize::from(!self.tick.is_zero())] += u64::from(is_calm);
+        census
+    }
+
     /// Something happened that may make a transition.
     fn stirred(&mut self, now: Moment) {
         self.quiet_since = self.quiet_since.max(now);
+    }
+
+    fn started(&mut self, scene: &Scene<'_>, number: usize, identity: &Identity, from: Instant) {
+        let began = scene.clocks[number].when(from).max(scene.now);
+        let known = &mut self.candidates[number];
+        *known = known.restarted(identity.clone());
+        (known.campaigns, known.campaigns_from, known.well_since) = (true, from, began);
+        if known.faults + self.store_faults > 0 {
+            known.troubled(scene.shown_to(number));
+        }
+        self.stirred(began);
+    }
+
+    fn changes_hands(&mut self, holder: Option<&Identity>, protects: Duration, now: Moment) {
+        self.protects = self.protects.max(protects);
+        let by_stranger = self.is_meddled(now);
+        self.released = (std::mem::take(&mut self.gives_up) && !by_stranger).then_some(now);
+        self.census.releases += u64::from(self.released.is_some());
+        self.is_orphaned = false;
+        if self.holder.as_ref() != holder {
+            (self.holder, self.held_since) = (holder.cloned(), now);
+        }
     }
 
     fn all_troubled(&mut self, scene: &Scene<'_>) {
@@ -232,6 +254,7 @@ impl Facts {
 
     fn begins(&mut self, scene: &Scene<'_>, fault: &Fault, hit: Option<usize>) {
         let now = scene.now;
+        self.census = self.census();
         self.census.faults += 1;
         if let What::Stranger(_) = fault.what {
             // What he did is looked into before anything is renewed.
@@ -267,7 +290,7 @@ impl Facts {
                 self.stirred(now);
             }
             What::Server(..) => {
-                self.store_well_since = now;
+                (self.store_well_since, self.struck) = (now, Some(now));
                 self.store_faults += u32::from(fault.lasts > Duration::ZERO);
                 self.all_troubled(scene);
                 self.stirred(now);
@@ -275,7 +298,7 @@ impl Facts {
             What::Stranger(Deed::Label | Deed::Rumour) => self.released = None,
             What::Stranger(Deed::Delete) => {
                 let was_quiet = self.is_well() && now.since(self.quiet_since) > self.settles_in();
-                self.meddled = Some((now, was_quiet));
+                (self.meddled, self.deleted) = (Some((now, was_quiet)), Some(now));
                 self.store_well_since = now;
             }
             What::Stranger(Deed::Wipe | Deed::Seize(_)) => {
@@ -310,7 +333,7 @@ impl Facts {
                 }
             }
             What::Store(_) | What::Server(..) => {
-                self.store_well_since = now;
+                (self.store_well_since, self.struck) = (now, Some(now));
                 self.store_faults -= 1;
                 self.all_troubled(scene);
             }
@@ -334,7 +357,7 @@ impl Facts {
         }
     }
 
-    fn hears<E: Event>(&mut self, number: usize, event: &E, at: baton::clock::Instant) {
+    fn hears<E: Event>(&mut self, number: usize, event: &E, at: Instant) {
         self.candidates[number].hears(event, at);
         match event.outcome() {
             Outcome::Applied => {}
@@ -345,7 +368,7 @@ impl Facts {
 
     fn claims(&mut self, scene: &Scene<'_>, number: usize, claim: Option<Claim>) {
         let shown = scene.shown_to(number);
-        let store_faults = self.store_faults;
+        let (store_faults, lag) = (self.store_faults, self.lag());
         let known = &mut self.candidates[number];
         if known.faults + store_faults > 0 {
             known.troubled(shown);
@@ -360,30 +383,6 @@ impl Facts {
         } else if known.resigns.is_none() {
             self.census.losses += 1;
         }
-        known.publishes(claim);
+        known.publishes(claim, lag);
     }
-}
-
-/// Whether a fault keeps a candidate from the store while it lasts.
-fn is_felt(harm: Harm) -> bool {
-    match harm {
-        Harm::Pause | Harm::Freeze | Harm::Starve(_) | Harm::Link(_) => true,
-        // A candidate that hears no news asks; what the others do is told by what the process does.
-        Harm::Deaf | Harm::Lag(_) | Harm::Kill | Harm::Stop | Harm::Leave | Harm::Unasked | Harm::Bend(_) => false,
-    }
-}
-
-/// Whether the news suffer, and nothing else.
-fn is_of_news(harm: Harm) -> bool {
-    matches!(harm, Harm::Deaf | Harm::Lag(_))
-}
-
-/// Whether the store still hears of the process now and then.
-fn is_limp(harm: Harm) -> bool {
-    matches!(harm, Harm::Starve(_) | Harm::Link(_)) && harm != Harm::Link(Trouble::CUT)
-}
-
-/// Whether the process stands still.
-fn is_stall(harm: Harm) -> bool {
-    matches!(harm, Harm::Pause | Harm::Freeze | Harm::Starve(_))
 }

@@ -1,5 +1,6 @@
 //! What a judge remembers of one candidate.
 
+use super::hearsay::Hearsay;
 use baton::claim::{Claim, FencingToken};
 use baton::clock::Instant;
 use baton::election::timing::Timing;
@@ -50,10 +51,19 @@ pub(super) struct Known {
     pub(super) heard_at: Instant,
     /// A release of its own was applied, and nobody has told it otherwise.
     pub(super) released: bool,
-    /// From when to when anything was wrong with it or the store since it sent its last renewal.
+    /// From when to when anything was wrong with it or the store since it sent its last renewal that was not cut.
     pub(super) trouble: Option<(Instant, Instant)>,
     /// The same as it was when its last term ended.
     pub(super) undoing: Option<(Instant, Instant)>,
+    /// The newest record that it was told of, and who held it; nobody where it is gone since, and when that was told.
+    newest: u128,
+    pub(super) follows: Option<Identity>,
+    pub(super) told_gone: Option<Moment>,
+    /// Its claim rests on an older answer than when all is calm, and ends sooner; and when it last asked for one that does not.
+    pub(super) is_cut: bool,
+    pub(super) whole_since: Instant,
+    /// Until when it may rest after a request that failed.
+    pub(super) rests_until: Instant,
     /// When it began to ask as often as it does, and how often it asked since.
     pub(super) asking: (Instant, u32),
 }
@@ -89,6 +99,12 @@ impl Known {
             released: false,
             trouble: None,
             undoing: None,
+            newest: 0,
+            follows: None,
+            told_gone: None,
+            is_cut: false,
+            whole_since: start,
+            rests_until: start,
             asking: (start, 0),
         }
     }
@@ -132,7 +148,21 @@ impl Known {
 
     /// How long one call may take, so that three of them fit after a renewal.
     pub(super) fn call(&self) -> Duration {
-        self.timing.renew_deadline().saturating_sub(self.timing.retry_period()) / 3
+        self.call_within(None)
+    }
+
+    /// The same where an answer has to be older than another by `lag` to count.
+    pub(super) fn call_within(&self, lag: Option<Duration>) -> Duration {
+        self.leads_for(lag).saturating_sub(self.timing.retry_period()) / 3
+    }
+
+    /// For how long an answer lets it lead when all is calm, if it has to be older than another by `lag` to count.
+    fn leads_for(&self, lag: Option<Duration>) -> Duration {
+        let (renew_deadline, retry_period) = (self.timing.renew_deadline(), self.timing.retry_period());
+        let Some(lag) = lag else { return renew_deadline };
+        let heartbeats = u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
+        let least = self.timing.drift().least_of_ours(self.timing.lease_duration());
+        renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)))
     }
 
     pub(super) fn promise(&mut self, until: Instant) {
@@ -145,7 +175,8 @@ impl Known {
         self.waits_for = Some(request.verb());
         (self.asked_at, self.applied) = (sent, None);
         self.asked_as_leader = self.claims(sent);
-        self.tries.0 += u32::from(request.is_renewal());
+        // A session whose connection broke is taken up first.
+        self.tries.0 += u32::from(request.is_renewal() || request.verb() == Verb::Connect);
         let (since, count) = self.asking;
         let is_same_period = sent.since(since) < self.timing.retry_period();
         self.asking = if is_same_period { (since, count + 1) } else { (sent, 1) };
@@ -160,6 +191,9 @@ impl Known {
     pub(super) fn hears<E: Event>(&mut self, event: &E, now: Instant) {
         self.heard_at = now;
         let wrote = self.waits_for.take().is_some_and(|verb| verb != Verb::Read);
+        if event.outcome() == Outcome::Unknown || wrote && self.applied.is_none() {
+            self.rests_until = self.asked_at + self.timing.retry_period();
+        }
         match event.outcome() {
             Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
             Outcome::Conflict => (self.released, self.contradicted_at) = (false, Some(now)),
@@ -167,15 +201,39 @@ impl Known {
         }
     }
 
+    /// It is told of the record, by a notice or by a reply. Notices may be old, also of a record that is gone since.
+    pub(super) fn is_told(&mut self, hearsay: Hearsay<'_>, now: Moment, is_notice: bool) {
+        match hearsay {
+            Hearsay::Nothing => {}
+            Hearsay::Gone => {
+                self.follows = None;
+                if is_notice {
+                    // Also where that is old news, it is looked into before anything is renewed.
+                    (self.told_gone, self.contradicted_at) = (Some(now), Some(self.heard_at));
+                }
+            }
+            Hearsay::Held(version, holder) => {
+                if version > self.newest || version == self.newest && !is_notice {
+                    (self.newest, self.follows) = (version, holder.cloned());
+                }
+            }
+        }
+    }
+
     /// Publishes another claim than before, or none.
-    pub(super) fn publishes(&mut self, claim: Option<Claim>) {
+    pub(super) fn publishes(&mut self, claim: Option<Claim>, lag: Option<Duration>) {
         let token = claim.map(|claim| claim.token());
         if self.term.is_some() && self.term != token {
             (self.undoing, self.tried) = (self.trouble, self.tries);
         }
-        if claim.is_some() {
+        if let Some(claim) = claim {
             let since = self.asked_at;
-            self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
+            self.is_cut = claim.deadline().since(since) < self.leads_for(lag);
+            // What cuts a claim lies before it, and may still be what ends it.
+            if !self.is_cut {
+                self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
+                self.whole_since = since;
+            }
             self.released = false;
             self.tries = (0, since);
         }

@@ -12,12 +12,14 @@ use std::time::Duration;
 const SPREAD: Duration = Duration::from_millis(100);
 /// How long nobody leads after a release at the most.
 const HANDOVER: Duration = Duration::from_millis(100);
-/// More requests in one retry period than anything calls for.
-const STORM: u32 = 60;
+/// The longest way that anything calls for: to connect, make the path, join, list, look, check, read who leads, and write that.
+const WAY: u32 = 8;
 
 /// Any candidate that is well, since it and the store are and since anybody led, sees a leader within `L + 2·retry` by its own
-/// clock; where servers end sessions, within `T + 3·tick` by theirs and two retry periods by its own. The spread, and what the
-/// calls take, come on top.
+/// clock, and the spread; what the calls take comes on top.
+///
+/// In an ensemble it waits for sessions that nobody uses any more, `T + 3/2·tick` by the slowest server's clock. Whoever stands
+/// next is told of their end at once, and begins to lead.
 pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
     if facts.leader(scene).is_some() {
         return None;
@@ -32,10 +34,11 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
         let since = facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?).max(hears_since);
         let waited = scene.now.since(since);
         let lease = known.timing.lease_duration().max(facts.protects);
-        let own = known.timing.retry_period() * 2 + SPREAD;
         let rate = scene.clocks[number].rate();
-        let others = if facts.tick.is_zero() { rate.takes(lease) } else { facts.slowest.takes(lease + facts.tick * 3) };
-        let bound = others + rate.takes(own) + facts.latency * 16;
+        let bound = match facts.lag() {
+            None => rate.takes(lease + known.timing.retry_period() * 2 + SPREAD),
+            Some(lag) => facts.slowest.takes(facts.end_sessions_in(lease, since)) + rate.takes(first_claim(known, lag)),
+        } + facts.latency * 16;
         (waited > bound)
             .then(|| format!("nobody has led for {waited:?}, and {} is well: {bound:?} is allowed", name(number)))
     })
@@ -64,19 +67,17 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
     if waited <= HANDOVER {
         return None;
     }
-    let takes = |known: &Known, rate: Rate| {
-        let Some(lag) = facts.lag() else { return HANDOVER };
-        let timing = &known.timing;
-        let least = timing.drift().least_of_ours(timing.lease_duration());
-        let is_tight = least < timing.retry_period() * 3 + lag + known.call();
-        HANDOVER + facts.latency * 16 + if is_tight { rate.takes(lag + timing.retry_period()) } else { Duration::ZERO }
+    let takes = |known: &Known, rate: Rate| match facts.lag() {
+        None => HANDOVER,
+        Some(lag) => HANDOVER + facts.latency * 16 + rate.takes(first_claim(known, lag)),
     };
     let has_long_been_well = |number: &usize| {
         let long = facts.candidates[*number].timing.retry_period() * 6;
         let known = &facts.candidates[*number];
         let well_since = facts.well_since(*number).filter(|_| known.deafening == 0);
-        // In an ensemble none but the next in the line may.
-        let is_next = facts.tick.is_zero() || facts.holder == known.identity;
+        // In an ensemble none but the next in the line may, and not by a session that it was cut off from for so long that it
+        // had to take it for over.
+        let is_next = facts.tick.is_zero() || facts.holder == known.identity && !facts.is_orphaned;
         is_next
             && well_since.is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
             && waited > takes(known, scene.clocks[*number].rate())
@@ -86,7 +87,9 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         .map(|number| format!("it was given up {waited:?} ago, and {}, which is well, does not lead", name(number)))
 }
 
-/// Who stops cleanly, and was well meanwhile, leaves nobody waiting for his lease.
+/// Who stops cleanly, and was well meanwhile, leaves nobody waiting for his lease. What he had in an ensemble by a session that
+/// he could not reach for its whole length is not his to give back: he has forgotten it, as he must, since servers that were set
+/// back would refuse to take it up for ever.
 pub(super) fn stops_release<E: Election>(
     facts: &Facts,
     scene: &Scene<'_>,
@@ -97,7 +100,7 @@ pub(super) fn stops_release<E: Election>(
     let (_, since) = known.resigns?;
     let well_since = known.well_since.max(facts.store_well_since);
     let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
-    (was_well && facts.holder == known.identity)
+    (was_well && facts.holder == known.identity && !facts.is_orphaned)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
 }
 
@@ -110,13 +113,31 @@ pub(super) fn leaving_holds<E: Election>(facts: &Facts, _: &Scene<'_>, happening
     (leaves && !is_excused).then(|| format!("{} gives up before it was told to stop", name(*number)))
 }
 
-/// Nobody asks without pause.
+/// Nobody asks without pause: in one retry period it goes the longest way no more than once for itself, and once for each
+/// candidate that comes or goes. A connection is opened no more than four times a call, and may break at the next request.
 pub(super) fn in_peace<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
     let Happening::Asks(number, _, sent) = happening else { return None };
     let known = &facts.candidates[*number];
     let (since, count) = known.asking;
-    (count > STORM && sent.since(since) < known.timing.retry_period())
-        .then(|| format!("{} asks more than {STORM} times in one retry period", name(*number)))
+    if sent.since(since) >= known.timing.retry_period() {
+        return None;
+    }
+    let ways = (0..=facts.candidates.len()).map(|_| WAY).sum::<u32>();
+    let breaks = facts.lag().map_or(0, |lag| {
+        let calls = known.timing.retry_period().as_nanos() / known.call_within(Some(lag)).as_nanos().max(1) + 1;
+        u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
+    });
+    let most = ways.saturating_add(breaks);
+    (count > most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
+}
+
+/// How long the first claim of whoever has become the first of the line takes: nothing, or where lags leave little of a session
+/// two answers, a lag and a retry period apart.
+fn first_claim(known: &Known, lag: Duration) -> Duration {
+    let timing = &known.timing;
+    let least = timing.drift().least_of_ours(timing.lease_duration());
+    let is_tight = least < timing.retry_period() * 3 + lag + known.call();
+    if is_tight { lag + timing.retry_period() } else { Duration::ZERO }
 }
 
 /// The time since `since` as the clock of `number` counts it.

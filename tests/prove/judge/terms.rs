@@ -1,8 +1,8 @@
-//! Terms: one token for each, larger than all before; and nobody begins one who may not.
+//! Terms: one token for each, larger than all before; nobody begins one who may not, and nobody follows one that is over.
 
 use super::exclusion::name;
 use super::facts::Facts;
-use baton::election::Election;
+use baton::election::{Election, Transition};
 use baton::sim::happening::{Happening, Scene};
 
 /// A term's token is larger than that of every term before it, and a term that has lapsed is not taken up again.
@@ -52,4 +52,17 @@ pub(super) fn begin_when_they_may<E: Election>(
         let (from, resigns) = (known.campaigns_from, known.resigns);
         format!("{} begins a term that it asked for at {:?}: {from:?}, {resigns:?}", name(*number), known.asked_at)
     })
+}
+
+/// Nobody follows whom, by the newest that it was told, nobody has to follow any more: neither a read that newer news overtook
+/// nor an old notice brings him back. A store whose reads come from the past may.
+pub(super) fn nobody_unhears<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let Happening::Tells(number, Transition::Following { leader: Some(leader) }) = happening else { return None };
+    let known = &facts.candidates[*number];
+    let is_held = !facts.tick.is_zero() || facts.was_stale || known.follows.as_ref() == Some(leader);
+    (!is_held).then(|| format!("{} follows {leader:?}, and was told last of {:?}", name(*number), known.follows))
 }
