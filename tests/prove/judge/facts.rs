@@ -39,8 +39,8 @@ pub(super) struct Facts {
     /// Who is in the record, since when, and the longest that any record made others wait.
     pub(super) holder: Option<Identity>,
     pub(super) held_since: Moment,
-    /// He has forgotten the session that keeps him there: the ensemble alone can end that.
-    pub(super) is_orphaned: bool,
+    /// Since when he has forgotten the session that keeps him there, and has begun another: the ensemble alone can end that.
+    pub(super) orphaned: Option<Moment>,
     pub(super) protects: Duration,
     /// The largest token of a term that has begun, and whose it is.
     pub(super) greatest: Option<(FencingToken, usize)>,
@@ -79,7 +79,7 @@ impl Facts {
             last_led: Moment::START,
             holder: None,
             held_since: Moment::START,
-            is_orphaned: false,
+            orphaned: None,
             protects: Duration::ZERO,
             greatest: None,
             deleted: None,
@@ -183,7 +183,7 @@ impl Facts {
             Happening::Asks(number, request, sent) => self.candidates[*number].asks(*request, *sent),
             Happening::Performed(number, request, reply) => self.performed(scene, *number, *request, *reply),
             Happening::Holder(holder, protects) => self.changes_hands(*holder, *protects, now),
-            Happening::Orphaned => self.is_orphaned = true,
+            Happening::Orphaned => self.orphaned = Some(now),
             Happening::Goes(Departure::GivenUp) => self.gives_up = true,
             Happening::Goes(Departure::Deleted) => {
                 // What happens between the deed and its agreement may keep anybody from hearing of it.
@@ -240,7 +240,7 @@ impl Facts {
         let by_stranger = self.is_meddled(now);
         self.released = (std::mem::take(&mut self.gives_up) && !by_stranger).then_some(now);
         self.census.releases += u64::from(self.released.is_some());
-        self.is_orphaned = false;
+        self.orphaned = None;
         if self.holder.as_ref() != holder {
             (self.holder, self.held_since) = (holder.cloned(), now);
         }

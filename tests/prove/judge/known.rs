@@ -39,6 +39,8 @@ pub(super) struct Known {
     tries: (u32, Instant),
     pub(super) tried: (u32, Instant),
     pub(super) contradicted_at: Option<Instant>,
+    /// What it asked for last, if that failed.
+    failed: Option<Verb>,
     /// What it waits for, since when, and when that was applied.
     waits_for: Option<Verb>,
     pub(super) asked_at: Instant,
@@ -59,9 +61,10 @@ pub(super) struct Known {
     newest: u128,
     pub(super) follows: Option<Identity>,
     pub(super) told_gone: Option<Moment>,
-    /// Its claim rests on an older answer than when all is calm, and ends sooner; and when it last asked for one that does not.
-    pub(super) is_cut: bool,
+    /// When it asked for the last of its claims that was as long as in calm: a session cuts one that rests on an old answer.
     pub(super) whole_since: Instant,
+    /// When it was last answered.
+    pub(super) answered_at: Instant,
     /// Until when it may rest after a request that failed.
     pub(super) rests_until: Instant,
     /// When it began to ask as often as it does, and how often it asked since.
@@ -90,6 +93,7 @@ impl Known {
             tries: (0, start),
             tried: (0, start),
             contradicted_at: None,
+            failed: None,
             waits_for: None,
             asked_at: start,
             asked_as_leader: false,
@@ -102,8 +106,8 @@ impl Known {
             newest: 0,
             follows: None,
             told_gone: None,
-            is_cut: false,
             whole_since: start,
+            answered_at: start,
             rests_until: start,
             asking: (start, 0),
         }
@@ -156,13 +160,16 @@ impl Known {
         self.leads_for(lag).saturating_sub(self.timing.retry_period()) / 3
     }
 
-    /// For how long an answer lets it lead when all is calm, if it has to be older than another by `lag` to count.
+    /// How long a claim is at the least when all is calm, if an answer has to be older than another by `lag` to count. Timers are
+    /// late, so that the answer which just counts may be a heartbeat older: a quarter of the lag is no reason to hurry.
     fn leads_for(&self, lag: Option<Duration>) -> Duration {
         let (renew_deadline, retry_period) = (self.timing.renew_deadline(), self.timing.retry_period());
         let Some(lag) = lag else { return renew_deadline };
         let heartbeats = u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
         let least = self.timing.drift().least_of_ours(self.timing.lease_duration());
-        renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)))
+        let left = renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)));
+        let call = left.saturating_sub(retry_period) / 3;
+        left.saturating_sub(lag / 4).max(retry_period + call)
     }
 
     pub(super) fn promise(&mut self, until: Instant) {
@@ -175,8 +182,10 @@ impl Known {
         self.waits_for = Some(request.verb());
         (self.asked_at, self.applied) = (sent, None);
         self.asked_as_leader = self.claims(sent);
-        // A session whose connection broke is taken up first.
-        self.tries.0 += u32::from(request.is_renewal() || request.verb() == Verb::Connect);
+        // A session whose connection broke is taken up first, and what broke it took the time of a try.
+        let resumes = request.verb() == Verb::Connect;
+        let has_failed = resumes && matches!(self.failed.take(), Some(Verb::Read | Verb::List));
+        self.tries.0 += u32::from(request.is_renewal() || resumes) + u32::from(has_failed);
         let (since, count) = self.asking;
         let is_same_period = sent.since(since) < self.timing.retry_period();
         self.asking = if is_same_period { (since, count + 1) } else { (sent, 1) };
@@ -190,7 +199,12 @@ impl Known {
 
     pub(super) fn hears<E: Event>(&mut self, event: &E, now: Instant) {
         self.heard_at = now;
-        let wrote = self.waits_for.take().is_some_and(|verb| verb != Verb::Read);
+        let asked = self.waits_for.take();
+        let wrote = asked.is_some_and(|verb| verb != Verb::Read);
+        self.failed = asked.filter(|_| event.outcome() == Outcome::Unknown);
+        if self.failed.is_none() {
+            self.answered_at = now;
+        }
         if event.outcome() == Outcome::Unknown || wrote && self.applied.is_none() {
             self.rests_until = self.asked_at + self.timing.retry_period();
         }
@@ -228,9 +242,8 @@ impl Known {
         }
         if let Some(claim) = claim {
             let since = self.asked_at;
-            self.is_cut = claim.deadline().since(since) < self.leads_for(lag);
             // What cuts a claim lies before it, and may still be what ends it.
-            if !self.is_cut {
+            if claim.deadline().since(since) >= self.leads_for(lag) {
                 self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
                 self.whole_since = since;
             }

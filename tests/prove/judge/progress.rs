@@ -77,7 +77,7 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         let well_since = facts.well_since(*number).filter(|_| known.deafening == 0);
         // In an ensemble none but the next in the line may, and not by a session that it was cut off from for so long that it
         // had to take it for over.
-        let is_next = facts.tick.is_zero() || facts.holder == known.identity && !facts.is_orphaned;
+        let is_next = facts.tick.is_zero() || facts.holder == known.identity && facts.orphaned.is_none();
         is_next
             && well_since.is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
             && waited > takes(known, scene.clocks[*number].rate())
@@ -100,7 +100,9 @@ pub(super) fn stops_release<E: Election>(
     let (_, since) = known.resigns?;
     let well_since = known.well_since.max(facts.store_well_since);
     let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
-    (was_well && facts.holder == known.identity && !facts.is_orphaned)
+    let cut_off = scene.shown_to(*number).since(known.answered_at);
+    let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && cut_off > known.timing.lease_duration();
+    (was_well && facts.holder == known.identity && !has_forgotten)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
 }
 
