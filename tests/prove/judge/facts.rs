@@ -260,6 +260,7 @@ impl Facts {
             // What he did is looked into before anything is renewed.
             for (number, known) in self.candidates.iter_mut().enumerate() {
                 known.contradicted_at = Some(scene.shown_to(number));
+                known.deeds += 1;
             }
         }
         match fault.what {

@@ -69,6 +69,8 @@ pub(super) struct Known {
     pub(super) rests_until: Instant,
     /// When it began to ask as often as it does, and how often it asked since.
     pub(super) asking: (Instant, u32),
+    /// What strangers have done since it began to.
+    pub(super) deeds: u32,
 }
 
 impl Known {
@@ -110,6 +112,7 @@ impl Known {
             answered_at: start,
             rests_until: start,
             asking: (start, 0),
+            deeds: 0,
         }
     }
 
@@ -189,6 +192,7 @@ impl Known {
         let (since, count) = self.asking;
         let is_same_period = sent.since(since) < self.timing.retry_period();
         self.asking = if is_same_period { (since, count + 1) } else { (sent, 1) };
+        self.deeds = if is_same_period { self.deeds } else { 0 };
     }
 
     /// The store did what it asked for.

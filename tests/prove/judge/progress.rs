@@ -116,7 +116,7 @@ pub(super) fn leaving_holds<E: Election>(facts: &Facts, _: &Scene<'_>, happening
 }
 
 /// Nobody asks without pause: in one retry period it goes the longest way no more than once for itself, and once for each
-/// candidate that comes or goes. A connection is opened no more than four times a call, and may break at the next request.
+/// candidate that comes or goes and each deed of a stranger. A connection is opened no more than four times a call, and may break at the next request.
 pub(super) fn in_peace<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
     let Happening::Asks(number, _, sent) = happening else { return None };
     let known = &facts.candidates[*number];
@@ -124,7 +124,8 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Ha
     if sent.since(since) >= known.timing.retry_period() {
         return None;
     }
-    let ways = (0..=facts.candidates.len()).map(|_| WAY).sum::<u32>();
+    let candidates = u32::try_from(facts.candidates.len()).expect("a world has few candidates");
+    let ways = (1 + candidates + known.deeds) * WAY;
     let breaks = facts.lag().map_or(0, |lag| {
         let calls = known.timing.retry_period().as_nanos() / known.call_within(Some(lag)).as_nanos().max(1) + 1;
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
