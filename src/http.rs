@@ -206,11 +206,13 @@ fn is_loopback(host: Option<&HeaderValue>) -> bool {
     let Some(host) = host.and_then(|host| host.to_str().ok()) else {
         return false;
     };
-    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some((address, _port)) => address,
-        None => host.split_once(':').map_or(host, |(name, _port)| name),
+    let (name, behind) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some(bracketed) => bracketed,
+        None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
-    name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_whole = behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port);
+    is_whole && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
 
 async fn healthz(State(Desk(desk)): State<Desk>) -> Response {
@@ -277,6 +279,9 @@ mod tests {
         assert!(is("localhost:4040") && is("127.0.0.1") && is("127.1.2.3:80") && is("[::1]:4040") && is("localhost"));
         assert!(
             !is("evil.example") && !is("localhost.evil.example") && !is("10.0.0.1:4040") && !is("[2001:db8::1]:4040")
+        );
+        assert!(
+            !is("[::1].evil.example:4040") && !is("[::1]4040") && !is("[::1]:4\"40") && !is("localhost:evil.example")
         );
         assert!(!is_loopback(None));
     }

@@ -152,6 +152,12 @@ fn is_loopback(host: &HeaderValue) -> bool {
         return false;
     };
     let name = authority.host();
+    // Whoever puts a user before it, or anything but a number behind it, means something else.
+    let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_host = authority
+        .as_str()
+        .strip_prefix(name)
+        .is_some_and(|behind| behind.is_empty() || behind.strip_prefix(':').is_some_and(is_number));
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    name == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    is_host && (name == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
