@@ -23,7 +23,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check prove fuzz mutants bench image e2e setup clean
+.PHONY: help run test check prove fuzz mutants bench image release e2e setup clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -84,9 +84,14 @@ build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
 # This machine's architecture, as images name it: podman 4 does not tell a Dockerfile.
 HERE = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
 
+# In the environment of what works with these images.
+IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION)
+
+release: image ## Program, images, charts, SBOM and checksums as files, of a commit: target/release-files
+	$(IMAGES) release/make.sh target/release-files
+
 e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE=, ARGS=a test's name
-	ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION) \
-	  tests/e2e/run.sh $(ARGS)
+	$(IMAGES) tests/e2e/run.sh $(ARGS)
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
 	$(call need,curl ip python3 go java mvn node setpriv strace unshare)
