@@ -3,6 +3,7 @@
 mod endings;
 mod frozen;
 mod handoff;
+mod injected;
 mod install;
 mod killed;
 mod rights;

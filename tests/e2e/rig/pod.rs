@@ -46,6 +46,12 @@ impl Pod {
         self.containers().find(|container| container["name"] == name).unwrap_or(&Value::Null)
     }
 
+    /// The names of its init containers, in the order in which they start.
+    pub(crate) fn init_containers(&self) -> Vec<String> {
+        let containers = self.0["spec"]["initContainers"].as_array().into_iter().flatten();
+        containers.map(|container| container["name"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
     fn containers(&self) -> impl Iterator<Item = &Value> {
         let statuses = ["initContainerStatuses", "containerStatuses"];
         statuses.into_iter().filter_map(|list| self.0["status"][list].as_array()).flatten()

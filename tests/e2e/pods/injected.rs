@@ -1,0 +1,148 @@
+//! A platform's policy that gives labelled Pods their sidecar: whatever makes the Pod, under Pod Security `restricted`, and not
+//! any more once the policy is gone.
+//!
+//! Policies are the whole cluster's, so each case has a release and a prefix of its own.
+
+use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING, eventually, parts, run, variable};
+use serde_json::{Value, json};
+
+/// How many lines a job writes until it is done.
+const LINES: u64 = 20;
+
+#[test]
+fn an_injected_deployment_elects_and_hands_over() {
+    let case = Case::new("injected-deployment");
+    let platform = Platform::set_up(&case);
+    let old = case.install(platform.values(json!({ "kind": "Deployment" })));
+    assert_eq!(init_containers(&case), ["baton"]);
+    let deleted = case.note("the leader is deleted");
+    case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
+    case.successor(&old, deleted, PATIENCE);
+    case.assert_gaps_within(TIMING.answer_validity + NOISE);
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn an_injected_stateful_set_elects_and_its_own_init_container_runs_after_the_sidecars_start() {
+    let case = Case::new("injected-set");
+    let platform = Platform::set_up(&case);
+    case.install(platform.values(json!({ "kind": "StatefulSet", "migrates": true })));
+    assert_eq!(init_containers(&case), ["baton", "migrate"]);
+    case.assert_books_are_clean();
+}
+
+#[test]
+fn an_injected_job_completes_and_so_does_that_of_a_cron_job() {
+    for kind in ["Job", "CronJob"] {
+        let case = Case::new(&format!("injected-{}", kind.to_lowercase()));
+        let platform = Platform::set_up(&case);
+        let values = platform.values(json!({ "kind": kind, "args": ["--lines", LINES.to_string()] }));
+        case.helm_with(&["install", "shop", "tests/e2e/shop"], &case.values(values));
+        if kind == "CronJob" {
+            // Its schedule may be a minute away, and the Job would be the same.
+            case.kubectl(&["patch", "cronjob", "shop", "--patch", r#"{"spec":{"suspend":true}}"#]);
+            case.kubectl(&["delete", "jobs", "--all"]);
+            case.kubectl(&["create", "job", "shop", "--from=cronjob/shop"]);
+        }
+        case.kubectl(&["wait", "--for=condition=Complete", "job/shop", &format!("--timeout={}s", PATIENCE.as_secs())]);
+        assert_eq!(init_containers(&case), ["baton"]);
+        assert!(case.assert_books_are_clean().lines >= LINES);
+    }
+}
+
+#[test]
+fn a_pod_that_has_the_sidecar_keeps_its_own_and_gets_no_second() {
+    let case = Case::new("injected-twice");
+    let platform = Platform::set_up(&case);
+    case.install(platform.values(json!({ "sidecar": true, "baton": { "config": { "logLevel": "debug" } } })));
+    assert_eq!(init_containers(&case), ["baton"]);
+    let leader = case.leader();
+    // The policy's would not be told so.
+    case.wait_for_log(&leader.pod, "baton", 0, r#""level":"DEBUG""#);
+}
+
+#[test]
+fn nothing_is_left_of_a_policy_that_is_removed_and_new_pods_are_like_any_other() {
+    let case = Case::new("injected-no-more");
+    let platform = Platform::set_up(&case);
+    assert_eq!(platform.policies().len(), 4);
+    case.helm(&["uninstall", &case.namespace, "--wait"]);
+    assert_eq!(platform.policies(), [""; 0]);
+    eventually(PATIENCE, "a labelled Pod gets no sidecar", || {
+        platform.judged(&platform.pod()).is_ok_and(|pod| !pod.contains("\"baton\""))
+    });
+}
+
+/// A release of the chart whose policy is obeyed in the case's namespace, which is `restricted`.
+struct Platform<'a> {
+    case: &'a Case,
+}
+
+impl<'a> Platform<'a> {
+    fn set_up(case: &'a Case) -> Self {
+        let this = Self { case };
+        case.kubectl(&["label", "namespace", &case.namespace, "pod-security.kubernetes.io/enforce=restricted"]);
+        let image = parts(&variable("BATON_IMAGE"));
+        let values = json!({ "image": image, "injection": { "enabled": true, "prefix": case.namespace } });
+        case.helm_with(&["install", &case.namespace, "charts/baton"], &values);
+        eventually(PATIENCE, "the policy is obeyed", || {
+            this.judged(&this.pod()).is_ok_and(|pod| pod.contains("\"baton\""))
+        });
+        this
+    }
+
+    /// The shop's values, so that its sidecar comes from the policy.
+    fn values(&self, otherwise: Value) -> Value {
+        let mut values = json!({ "sidecar": false, "injectedBy": self.case.namespace });
+        values.as_object_mut().expect("it is one").extend(otherwise.as_object().expect("they are values").clone());
+        values
+    }
+
+    /// A Pod that asks for a sidecar.
+    fn pod(&self) -> Value {
+        let prefix = &self.case.namespace;
+        let key = |name: &str| format!("{prefix}/{name}");
+        let metadata = json!({
+            "name": "probe", "labels": { key("inject"): "enabled" }, "annotations": { key("election"): "orders" },
+        });
+        let container = json!({
+            "name": "application",
+            "image": "localhost/nothing:1",
+            "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
+        });
+        let security = json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } });
+        let spec = json!({ "containers": [container], "securityContext": security });
+        json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
+    }
+
+    /// What the API server would make of it.
+    fn judged(&self, object: &Value) -> Result<String, String> {
+        let arguments =
+            ["--namespace", &self.case.namespace, "create", "--dry-run=server", "--output=json", "--filename=-"];
+        run("kubectl", &arguments, &object.to_string())
+    }
+
+    /// What of it is the whole cluster's.
+    fn policies(&self) -> Vec<String> {
+        let kinds =
+            ["mutating", "validating"].map(|how| format!("{how}admissionpolicies,{how}admissionpolicybindings"));
+        let told = self.case.kubectl(&["get", &kinds.join(","), "--output=name"]);
+        let ours = |name: &&str| name.ends_with(&format!("/{}-inject", self.case.namespace));
+        told.lines().filter(ours).map(str::to_owned).collect()
+    }
+}
+
+impl Drop for Platform<'_> {
+    /// Also where a case has failed: who comes next would meet the policy.
+    fn drop(&mut self) {
+        drop(run("helm", &["--namespace", &self.case.namespace, "uninstall", &self.case.namespace], ""));
+    }
+}
+
+/// The names of the init containers of the shop's Pods, which are alike.
+fn init_containers(case: &Case) -> Vec<String> {
+    let pods = case.pods(SHOP);
+    let names: Vec<Vec<String>> = pods.iter().map(|pod| pod.init_containers()).collect();
+    assert!(!names.is_empty() && names.iter().all(|of_one| *of_one == names[0]), "{names:?}");
+    names[0].clone()
+}
