@@ -5,6 +5,7 @@ mod drained;
 mod frozen;
 mod partitioned;
 mod powerless;
+mod slow;
 
 use crate::rig::Case;
 

@@ -7,3 +7,4 @@ mod injected;
 mod install;
 mod killed;
 mod rights;
+mod watched;

@@ -14,6 +14,7 @@ mod node;
 mod observer;
 mod onlooker;
 mod pod;
+mod prometheus;
 #[path = "../witness/record.rs"]
 mod record;
 mod shop;
@@ -24,6 +25,7 @@ pub(crate) use command::{run, variable};
 pub(crate) use hearing::Led;
 pub(crate) use judge::{Moment, eventually, throughout, wait_for};
 use judge::{Reply, Timing};
+pub(crate) use prometheus::Prometheus;
 pub(crate) use shop::parts;
 use std::time::Duration;
 pub(crate) use typing::SHOP;

@@ -12,6 +12,7 @@ cd "$(dirname "$0")/../.."
 export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE
 export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
 PATH=$(tests/e2e/tools.sh):$PATH
+tests/prometheus/build.sh
 # In seconds: longer than all cases together take on two busy cores, and the figures too.
 readonly longest=1200
 running= failed=
@@ -28,8 +29,10 @@ down() {
   [[ -n ${KEEP:-} ]] || kind delete cluster --name "$CLUSTER"
 }
 
-# What is needed on the nodes: both images, and the witness, which must run there without the libraries of this machine.
+# What is needed on the nodes: both images, the witness, which must run there without the libraries of this machine, and
+# Prometheus on the control plane.
 furnish() {
+  "$ENGINE" cp .cache/prometheus/prometheus "$CLUSTER-control-plane:/usr/local/bin/prometheus"
   local target node
   target=$(rustc -vV | sed -n 's/^host: //p')
   RUSTFLAGS="-C target-feature=+crt-static" \

@@ -75,7 +75,7 @@ fn links_lead_to_files() {
     let mut pages = vec![PathBuf::from("README.md"), "charts/baton/README.md".into(), "manifests/README.md".into()];
     for folder in ["docs", "docs/runbooks"] {
         let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        pages.extend(files.filter(|path| path.is_file()));
+        pages.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
     }
     for page in pages {
         for found in link.captures_iter(&read(&page)) {

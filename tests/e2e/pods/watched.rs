@@ -1,0 +1,78 @@
+//! What a person on call hears of: the chart's alerts in a real Prometheus, which scrapes the sidecars.
+//!
+//! An alert that needs slow renewals is among the cases of nodes.
+
+use crate::rig::{Case, PATIENCE, Prometheus, variable};
+use serde_json::{Value, json};
+
+#[test]
+fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
+    let case = Case::new("watched");
+    let mut leader = case.install(json!({}));
+    let prometheus = Prometheus::begin(&case, hurried());
+    prometheus.wait_for_data();
+    assert_eq!(prometheus.firing(), [""; 0], "nothing is wrong");
+
+    case.note("the sidecars lose their rights");
+    case.kubectl(&["delete", "rolebinding", &case.election]);
+    prometheus.wait_for_alert("BatonNoLeader", true);
+    let account = format!("--serviceaccount={}:shop", case.namespace);
+    let role = format!("--role={}", case.election);
+    let given_back = case.note("they get them back");
+    case.kubectl(&["create", "rolebinding", &case.election, &role, &account]);
+    prometheus.wait_for_alert("BatonNoLeader", false);
+    leader = case.successor(&leader, given_back, PATIENCE);
+
+    case.note("somebody leads an election of the same name, over another store");
+    case.shell(&format!(
+        "kubectl --namespace {} apply --filename - <<< '{}'",
+        case.namespace,
+        stranger(&case.election)
+    ));
+    prometheus.wait_for_alert("BatonSeveralLeaders", true);
+    case.kubectl(&["delete", "pod", "stranger", "--grace-period=1"]);
+    prometheus.wait_for_alert("BatonSeveralLeaders", false);
+
+    for _ in 0..5 {
+        let deleted = case.note("the leader is deleted");
+        case.kubectl(&["delete", "pod", &leader.pod, "--wait=false"]);
+        leader = case.successor(&leader, deleted, PATIENCE);
+    }
+    prometheus.wait_for_alert("BatonFlapping", true);
+    prometheus.wait_for_alert("BatonFlapping", false);
+    assert_eq!(prometheus.blind_panels(), [""; 0], "these have never shown anything");
+}
+
+/// The chart's values for a case that cannot wait for minutes.
+fn hurried() -> Value {
+    json!({
+        "podMonitor": { "interval": "1s" },
+        "prometheusRule": {
+            "for": { "BatonNoLeader": "5s", "BatonSeveralLeaders": "5s" },
+            "window": { "BatonFlapping": "1m" },
+        },
+    })
+}
+
+/// A Pod whose sidecar leads by itself. It answers at another port, for its answers are no part of the case.
+fn stranger(election: &str) -> Value {
+    let environment = json!([
+        { "name": "BATON_ELECTION", "value": election },
+        { "name": "BATON_BACKEND", "value": "file" },
+        { "name": "BATON_DIRECTORY", "value": "/store" },
+        { "name": "BATON_LISTEN", "value": "localhost:4050" },
+    ]);
+    let container = json!({
+        "name": "baton",
+        "image": variable("BATON_IMAGE"),
+        "env": environment,
+        "ports": [{ "name": "baton-metrics", "containerPort": 4041 }],
+        "volumeMounts": [{ "name": "store", "mountPath": "/store" }],
+    });
+    let spec = json!({
+        "containers": [container],
+        "securityContext": { "fsGroup": 65532 },
+        "volumes": [{ "name": "store", "emptyDir": {} }],
+    });
+    json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "stranger" }, "spec": spec })
+}
