@@ -62,8 +62,7 @@ pub(super) fn three_tries<E: Election>(facts: &Facts, _: &Scene<'_>, happening: 
     let stood_still = known.stalls > 0 || renewed <= known.stalled_at;
     let was_contradicted = known.contradicted_at.is_some_and(|at| renewed <= at + facts.latency * 8);
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
-    let is_cut = known.whole_since < renewed;
-    (tries < 3 && !is_cut && !stood_still && !releases && !was_contradicted)
+    (tries < 3 && known.holds_for_three_calls(facts.lag()) && !stood_still && !releases && !was_contradicted)
         .then(|| format!("{} lost leadership after {tries} tries to renew its claim", name(*number)))
 }
 

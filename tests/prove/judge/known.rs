@@ -61,6 +61,8 @@ pub(super) struct Known {
     newest: u128,
     pub(super) follows: Option<Identity>,
     pub(super) told_gone: Option<Moment>,
+    /// How long its last claim was, from when it was asked for.
+    holds_for: Duration,
     /// When it asked for the last of its claims that was as long as in calm: a session cuts one that rests on an old answer.
     pub(super) whole_since: Instant,
     /// When it was last answered.
@@ -108,6 +110,7 @@ impl Known {
             newest: 0,
             follows: None,
             told_gone: None,
+            holds_for: Duration::ZERO,
             whole_since: start,
             answered_at: start,
             rests_until: start,
@@ -166,13 +169,23 @@ impl Known {
     /// How long a claim is at the least when all is calm, if an answer has to be older than another by `lag` to count. Timers are
     /// late, so that the answer which just counts may be a heartbeat older: a quarter of the lag is no reason to hurry.
     fn leads_for(&self, lag: Option<Duration>) -> Duration {
+        let (left, retry_period) = (self.leads_for_three_calls(lag), self.timing.retry_period());
+        let call = left.saturating_sub(retry_period) / 3;
+        left.saturating_sub(lag.unwrap_or_default() / 4).max(retry_period + call)
+    }
+
+    /// Whether its last claim left room for three calls.
+    pub(super) fn holds_for_three_calls(&self, lag: Option<Duration>) -> bool {
+        self.holds_for >= self.leads_for_three_calls(lag)
+    }
+
+    /// How long a claim is that leaves room for three calls.
+    fn leads_for_three_calls(&self, lag: Option<Duration>) -> Duration {
         let (renew_deadline, retry_period) = (self.timing.renew_deadline(), self.timing.retry_period());
         let Some(lag) = lag else { return renew_deadline };
         let heartbeats = u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
         let least = self.timing.drift().least_of_ours(self.timing.lease_duration());
-        let left = renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)));
-        let call = left.saturating_sub(retry_period) / 3;
-        left.saturating_sub(lag / 4).max(retry_period + call)
+        renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)))
     }
 
     pub(super) fn promise(&mut self, until: Instant) {
@@ -246,8 +259,9 @@ impl Known {
         }
         if let Some(claim) = claim {
             let since = self.asked_at;
+            self.holds_for = claim.deadline().since(since);
             // What cuts a claim lies before it, and may still be what ends it.
-            if claim.deadline().since(since) >= self.leads_for(lag) {
+            if self.holds_for >= self.leads_for(lag) {
                 self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
                 self.whole_since = since;
             }
