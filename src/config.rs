@@ -375,7 +375,10 @@ fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
         return None;
     }
     let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
-    let suggestion = Timing::suggestion(lease_duration, drift);
+    let suggestion = match typed(settings.backend.as_ref()) {
+        Some("zookeeper") => zookeeper::suggestion(settings, lease_duration, drift),
+        Some(_) | None => Timing::suggestion(lease_duration, drift),
+    };
     let wrong = |error| ConfigError::Timing(error, Flags::new(suggestion));
     Timing::new(durations, drift).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()
 }

@@ -4,7 +4,7 @@
 
 use super::{ConfigError, ElectionName, Flags, Mistakes, typed};
 use crate::cli::{Settings, Surroundings};
-use crate::election::timing::Timing;
+use crate::election::timing::{Drift, Durations, Timing};
 use crate::election::zookeeper::timing::{SessionTiming, SessionTooShort};
 use crate::zookeeper::servers::{Servers, check_path};
 use crate::zookeeper::tls::{OwnFiles, TlsFiles};
@@ -26,6 +26,9 @@ pub struct ZooKeeperPlace {
     pub tls: Option<TlsFiles>,
 }
 
+/// ZooKeeper's own default, as its sample configuration has it.
+const TICK: Duration = Duration::from_secs(2);
+
 pub(super) fn place(
     settings: &Settings,
     surroundings: &Surroundings,
@@ -38,7 +41,7 @@ pub(super) fn place(
     let path = path(settings, surroundings, election);
     let path = mistakes.keep(path);
     let tick = mistakes.duration("zookeeper-tick-time", typed(settings.zookeeper_tick_time.as_ref()));
-    let tick = tick.unwrap_or(Duration::from_secs(2));
+    let tick = tick.unwrap_or(TICK);
     // Their configuration has it in whole milliseconds.
     if tick < Duration::from_millis(1) {
         mistakes.0.push(ConfigError::NoTick);
@@ -50,6 +53,13 @@ pub(super) fn place(
     let tls = mistakes.keep(tls(settings));
     let auth_file = typed(settings.zookeeper_auth_file.as_ref()).map(PathBuf::from);
     Some(ZooKeeperPlace { servers: servers?, path: path??, timing: timing?, auth_file, tls: tls? })
+}
+
+/// Durations near `lease_duration` that pass with sessions too, so that nobody is refused a second time.
+pub(super) fn suggestion(settings: &Settings, lease_duration: Duration, drift: Drift) -> Durations {
+    // A tick that cannot be read is a mistake of its own, and named with the place.
+    let tick = typed(settings.zookeeper_tick_time.as_ref()).and_then(|text| humantime::parse_duration(text).ok());
+    SessionTiming::suggestion(lease_duration, drift, tick.unwrap_or(TICK))
 }
 
 /// Candidates of one name in two namespaces are not of one election.

@@ -94,19 +94,28 @@ fn what_zookeeper_leaves_of_the_durations_is_drawn() {
 
 #[test]
 fn what_is_suggested_passes_whatever_was_typed() {
-    let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
-    for typed in [
-        "--answer-validity=9s",
-        "--retry-period=0s",
-        "--renew-deadline=2s",
-        "--lease-duration=1ms",
-        "--max-clock-drift=99.9%",
+    let file = ["--backend=file", "--directory=/tmp"];
+    let zookeeper = ["--backend=zookeeper", "--zookeeper-servers=zk"];
+    for (held_in, typed) in [
+        (file, "--answer-validity=9s"),
+        (file, "--retry-period=0s"),
+        (file, "--renew-deadline=2s"),
+        (file, "--lease-duration=1ms"),
+        (file, "--max-clock-drift=99.9%"),
+        (zookeeper, "--lease-duration=1ms"),
+        (zookeeper, "--retry-period=9s"),
+        (zookeeper, "--zookeeper-tick-time=9s"),
     ] {
-        let (code, _, errors) = run(baton(&election).arg(typed));
+        let check = || {
+            let mut check = baton(&["check-config", "--election=orders"]);
+            check.args(held_in);
+            check
+        };
+        let (code, _, errors) = run(check().arg(typed));
         assert_eq!(code, 2, "{typed}");
         let suggested = errors.lines().next().unwrap().split("these would pass: ").nth(1).unwrap();
-        let drift = typed.starts_with("--max").then_some(typed);
-        let (code, _, errors) = run(baton(&election).args(suggested.split(' ')).args(drift));
+        let kept = (typed.starts_with("--max") || typed.starts_with("--zookeeper")).then_some(typed);
+        let (code, _, errors) = run(check().args(suggested.split(' ')).args(kept));
         assert_eq!((code, errors.as_str()), (0, ""), "{typed}: {suggested}");
     }
 }
