@@ -14,8 +14,9 @@ use std::time::Duration;
 /// client-go's 15 s, 10 s and 2 s, each times 2/5.
 const DEFAULTS: Timing = Timing::of_ms(6000, 4000, 800, 800);
 
-/// A renew deadline nearer to the lease duration, as those choose it who fear a slow API server.
-const LATE_DEADLINE: Timing = Timing::of_ms(6000, 4800, 800, 800);
+/// A renew deadline nearer to the lease duration, as those choose it who fear a slow API server. client-go's release has to be
+/// done, and a third to try, within one retry period: it is long enough for an API server that has other things to do.
+const LATE_DEADLINE: Timing = Timing::of_ms(12_000, 9600, 1600, 1600);
 
 /// The same, with more tries.
 const QUICK_TRIES: Timing = Timing::of_ms(8000, 6500, 200, 1000);
@@ -24,7 +25,7 @@ const QUICK_TRIES: Timing = Timing::of_ms(8000, 6500, 200, 1000);
 /// and the others wait for the lease duration, 4 s.
 const UNSOUND: Timing = Timing::of_ms(4000, 3600, 2900, 500);
 
-/// Enough followers for one of them to try in any 0.8 s.
+/// Enough followers for one of them to try in any part of a retry period.
 const CROWD: usize = 12;
 
 const PATIENCE: Duration = Duration::from_secs(30);
