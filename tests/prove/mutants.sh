@@ -39,7 +39,7 @@ look() {
 retell() {
   (cd "$copy" && cargo test --locked --quiet --no-default-features --test transcripts --profile mutants \
     --target-dir "$build" > "$build.log" 2>&1) && return
-  sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#\2#p' "$build.log" | head -1
+  sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#`\2`#p' "$build.log" | head -1
 }
 
 # plant NAME: looks for one fault, and notes its line of the table.
