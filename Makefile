@@ -45,7 +45,7 @@ test: setup check ## Everything that must hold: checks, unit tests, simulated wo
 check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) clippy --locked --all-targets -- --deny warnings
+	$(CARGO) clippy --locked --all-targets --test e2e -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove --example model -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib

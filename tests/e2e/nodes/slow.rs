@@ -14,7 +14,7 @@ fn renewals_that_take_longer_than_a_second_are_told_and_nobody_loses_leadership(
     let case = Case::new("slow-server");
     let leader = case.install(json!({}));
     let prometheus = Prometheus::begin(&case, hurried());
-    prometheus.wait_for_data();
+    prometheus.wait_for_leader(&leader.pod, "");
     let control_plane = case.cluster.control_plane();
     case.note("the API server stands still again and again");
     // How often is the renewals' to say: one of them has to meet it.

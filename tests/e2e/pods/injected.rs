@@ -3,7 +3,7 @@
 //!
 //! Policies are the whole cluster's, so each case has a release and a prefix of its own.
 
-use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING, eventually, parts, run, variable};
+use crate::rig::{Case, NOISE, PATIENCE, Pod, SHOP, TIMING, eventually, parts, run, variable};
 use serde_json::{Value, json};
 
 /// How many lines a job writes until it is done.
@@ -13,7 +13,7 @@ const LINES: u64 = 20;
 fn an_injected_deployment_elects_and_hands_over() {
     let case = Case::new("injected-deployment");
     let platform = Platform::set_up(&case);
-    let old = case.install(platform.values(json!({ "kind": "Deployment" })));
+    let old = case.install(platform.values(&json!({ "kind": "Deployment" })));
     assert_eq!(init_containers(&case), ["baton"]);
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
@@ -26,7 +26,7 @@ fn an_injected_deployment_elects_and_hands_over() {
 fn an_injected_stateful_set_elects_and_its_own_init_container_runs_after_the_sidecars_start() {
     let case = Case::new("injected-set");
     let platform = Platform::set_up(&case);
-    case.install(platform.values(json!({ "kind": "StatefulSet", "migrates": true })));
+    case.install(platform.values(&json!({ "kind": "StatefulSet", "migrates": true })));
     assert_eq!(init_containers(&case), ["baton", "migrate"]);
     case.assert_books_are_clean();
 }
@@ -36,7 +36,7 @@ fn an_injected_job_completes_and_so_does_that_of_a_cron_job() {
     for kind in ["Job", "CronJob"] {
         let case = Case::new(&format!("injected-{}", kind.to_lowercase()));
         let platform = Platform::set_up(&case);
-        let values = platform.values(json!({ "kind": kind, "args": ["--lines", LINES.to_string()] }));
+        let values = platform.values(&json!({ "kind": kind, "args": ["--lines", LINES.to_string()] }));
         case.helm_with(&["install", "shop", "tests/e2e/shop"], &case.values(values));
         if kind == "CronJob" {
             // Its schedule may be a minute away, and the Job would be the same.
@@ -54,7 +54,7 @@ fn an_injected_job_completes_and_so_does_that_of_a_cron_job() {
 fn a_pod_that_has_the_sidecar_keeps_its_own_and_gets_no_second() {
     let case = Case::new("injected-twice");
     let platform = Platform::set_up(&case);
-    case.install(platform.values(json!({ "sidecar": true, "baton": { "config": { "logLevel": "debug" } } })));
+    case.install(platform.values(&json!({ "sidecar": true, "baton": { "config": { "logLevel": "debug" } } })));
     assert_eq!(init_containers(&case), ["baton"]);
     let leader = case.leader();
     // The policy's would not be told so.
@@ -92,7 +92,7 @@ impl<'a> Platform<'a> {
     }
 
     /// The shop's values, so that its sidecar comes from the policy.
-    fn values(&self, otherwise: Value) -> Value {
+    fn values(&self, otherwise: &Value) -> Value {
         let mut values = json!({ "sidecar": false, "injectedBy": self.case.namespace });
         values.as_object_mut().expect("it is one").extend(otherwise.as_object().expect("they are values").clone());
         values
@@ -142,7 +142,7 @@ impl Drop for Platform<'_> {
 /// The names of the init containers of the shop's Pods, which are alike.
 fn init_containers(case: &Case) -> Vec<String> {
     let pods = case.pods(SHOP);
-    let names: Vec<Vec<String>> = pods.iter().map(|pod| pod.init_containers()).collect();
+    let names: Vec<Vec<String>> = pods.iter().map(Pod::init_containers).collect();
     assert!(!names.is_empty() && names.iter().all(|of_one| *of_one == names[0]), "{names:?}");
     names[0].clone()
 }

@@ -1,13 +1,13 @@
-//! A real Prometheus, on the control plane's node: it finds a case's sidecars as the chart's PodMonitor says, and judges the
+//! A real Prometheus, on the control plane's node: it finds a case's sidecars as the chart's `PodMonitor` says, and judges the
 //! chart's alerts.
 //!
-//! Nobody runs the Prometheus operator here: what it makes of a PodMonitor is in [`configuration`]. Who begins says by the
+//! Nobody runs the Prometheus operator here: what it makes of a `PodMonitor` is in [`configuration`]. Who begins says by the
 //! chart's values how often Prometheus looks and how long an alert lasts before it fires; the rules are the chart's.
 
 use super::PATIENCE;
 use super::case::Case;
 use super::command::run;
-use super::judge::eventually;
+use super::judge::{eventually, wait_for};
 use super::node::Node;
 use super::shop::merge;
 use serde_json::{Value, json};
@@ -66,11 +66,15 @@ impl<'a> Prometheus<'a> {
         this
     }
 
-    /// Waits until the sidecars have been scraped.
+    /// Waits until the sidecars of three Pods have been scraped, and this Pod's leads. `gone` may be there still.
     #[track_caller]
-    pub(crate) fn wait_for_data(&self) {
-        let query = format!("sum(baton_is_leader{{namespace=\"{}\"}}) == 1", self.case.namespace);
-        eventually(PATIENCE, "Prometheus has seen one leader", || self.history(&query) != json!([]));
+    pub(crate) fn wait_for_leader(&self, pod: &str, gone: &str) {
+        let told = |pods: &str| format!("baton_is_leader{{namespace=\"{}\", pod{pods}}}", self.case.namespace);
+        let (all, leader) = (told(&format!("!=\"{gone}\"")), told(&format!("=\"{pod}\"")));
+        let query = format!("count({all}) == 3 and sum({leader}) == 1");
+        eventually(PATIENCE, "Prometheus has seen all copies, and who leads", || {
+            self.get("/api/v1/query", &[("query", &query)]).is_some_and(|told| told["data"]["result"] != json!([]))
+        });
     }
 
     /// Waits until an alert about the case's election is firing, or is not any more.
@@ -85,7 +89,7 @@ impl<'a> Prometheus<'a> {
     /// The alerts that are firing about the case's election.
     #[track_caller]
     pub(crate) fn firing(&self) -> Vec<String> {
-        let told = self.get("/api/v1/alerts", &[]).expect("Prometheus answers");
+        let told = wait_for(PATIENCE, "Prometheus answers", || self.get("/api/v1/alerts", &[]));
         let alerts = told["data"]["alerts"].as_array().cloned().unwrap_or_default();
         let of_ours = alerts.iter().filter(|alert| alert["state"] == "firing" && self.is_ours(&alert["labels"]));
         of_ours.filter_map(|alert| alert["labels"]["alertname"].as_str().map(str::to_owned)).collect()
@@ -148,7 +152,7 @@ impl Drop for Prometheus<'_> {
     }
 }
 
-/// What the operator makes of a PodMonitor: whom it finds, and the labels that it adds. Only the case's namespace is watched,
+/// What the operator makes of a `PodMonitor`: whom it finds, and the labels that it adds. Only the case's namespace is watched,
 /// whose alerts are judged by times of its own.
 fn configuration(monitor: &Value, namespace: &str) -> Value {
     let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
