@@ -34,6 +34,9 @@ mod sidecar;
 /// Objects as a real API server takes them.
 mod server;
 
+/// An ensemble of ZooKeeper in place of a Lease.
+mod zookeeper;
+
 /// Schemas of Kubernetes' objects, as kubeconform reads them.
 mod schemas;
 

@@ -50,6 +50,9 @@ program has a watchdog of its own; and a follower is as ready as a leader.
   volumeMounts:
     - name: {{ include "baton-sidecar.suffixed" (list "baton-state" $settings) }}
       mountPath: /var/lib/baton
+    {{- if include "baton-sidecar.hasSecrets" . }}
+    {{- include "baton-sidecar.secretsMount" . | nindent 4 }}
+    {{- end }}
 {{- end }}
 
 {{/*
@@ -57,7 +60,7 @@ The program's flags, as it reads them from its environment.
 */}}
 {{- define "baton-sidecar.environment" -}}
 {{- $settings := index . 1 -}}
-{{- include "baton-sidecar.checkTiming" $settings.config -}}
+{{- include "baton-sidecar.checkTiming" $settings -}}
 - name: BATON_ELECTION
   value: {{ required "no election is named: set `election` beside the other values of the sidecar" $settings.election | quote }}
 {{- if not (include "baton-sidecar.restarts" .) }}
@@ -67,6 +70,9 @@ The program's flags, as it reads them from its environment.
 {{- end }}
 - name: BATON_STATE_DIRECTORY
   value: /var/lib/baton
+{{- if include "baton-sidecar.overZooKeeper" $settings }}
+{{ include "baton-sidecar.zookeeperEnvironment" . }}
+{{- end }}
 {{- $port := $settings.port | default 4040 | int }}
 {{- if ne $port 4040 }}
 - name: BATON_LISTEN

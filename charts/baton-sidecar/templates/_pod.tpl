@@ -12,10 +12,14 @@ volumes:
 {{- end }}
 
 {{/*
-Where the sidecar keeps how its last run ended: it outlives a restart of the container, and not its Pod.
+Where the sidecar keeps how its last run ended, which outlives a restart of the container, and not its Pod; and the Secrets of
+an ensemble, where it is told of some.
 */}}
 {{- define "baton-sidecar.volume" -}}
 - name: {{ include "baton-sidecar.suffixed" (list "baton-state" (index . 1)) }}
   emptyDir:
     sizeLimit: 1Mi
+{{- if include "baton-sidecar.hasSecrets" . }}
+{{ include "baton-sidecar.secretsVolume" . }}
+{{- end }}
 {{- end }}

@@ -1,10 +1,11 @@
 {{/*
 The rights of one election: a Role limited to its Lease, and the binding to the service account of its Pods. This is what
-`baton rbac` prints. Creation is limited by the name too, for Baton creates by PUT.
+`baton rbac` prints. Creation is limited by the name too, for Baton creates by PUT. Over ZooKeeper there are none to be had.
 */}}
 {{- define "baton-sidecar.rbac" -}}
 {{- $root := index . 0 -}}
 {{- $settings := index . 1 -}}
+{{- if not (include "baton-sidecar.overZooKeeper" $settings) -}}
 {{- $election := required "no election is named: set `election` beside the other values of the sidecar" $settings.election -}}
 {{- $account := required "nobody is named who may take part: set `serviceAccountName` beside the other values of the sidecar" $settings.serviceAccountName -}}
 {{- $namespace := $settings.namespace | default $root.Release.Namespace -}}
@@ -36,4 +37,5 @@ subjects:
   - kind: ServiceAccount
     name: {{ $account | quote }}
     namespace: {{ $namespace | quote }}
+{{- end -}}
 {{- end }}

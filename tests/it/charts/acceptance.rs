@@ -3,6 +3,7 @@
 use super::schemas::{RELEASES, schemas};
 use super::server::{create, pod};
 use super::tools::{Helm, chart, conform, in_repository, kustomization, kustomized, objects, objects_in, rendered};
+use super::zookeeper::ENSEMBLE;
 use crate::rig::ApiServer;
 use serde_json::json;
 
@@ -11,13 +12,14 @@ const HARDENED: &str = "--set=flowSchema.enabled=true,networkPolicy.enabled=true
                         elections.orders.serviceAccountName=shop,elections.orders.podLabels.app=shop";
 
 /// Values of `charts/baton`, one feature each.
-const FEATURES: [&[&str]; 7] = [
+const FEATURES: [&[&str]; 8] = [
     &["--set=dashboard.enabled=true,serviceAccount.create=true", HARDENED],
     &[
         "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop",
         "--set=elections.reports.serviceAccountName=auditor",
     ],
     &["--set=demo.enabled=true"],
+    &["--set=demo.enabled=true", ENSEMBLE],
     &[
         "--set=demo.enabled=true,demo.replicas=5,config.leaseDuration=30s,config.requirePolling=1m,config.logLevel=debug",
     ],

@@ -65,7 +65,8 @@ fn both_charts_know_the_same_settings_with_the_same_defaults() {
     let (ours, library) = (schema("baton"), schema("baton-sidecar"));
     assert_eq!(ours["definitions"], library["definitions"]);
     let (our_values, library_values) = (values("baton"), values("baton-sidecar"));
-    for setting in ["image", "restartApplication", "kubeVersionOverride", "resources", "config"] {
+    for setting in ["backend", "zookeeper", "image", "restartApplication", "kubeVersionOverride", "resources", "config"]
+    {
         assert_eq!(ours["properties"][setting], library["properties"][setting], "{setting}");
         assert_eq!(our_values[setting], library_values[setting], "{setting}");
         assert!(!library_values[setting].is_null(), "{setting}");

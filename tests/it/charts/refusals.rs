@@ -137,6 +137,6 @@ fn program_refuses(config: &str) -> Option<String> {
 }
 
 /// `leaseDuration` as the command line spells it: `lease-duration`.
-fn kebab(camel: &str) -> String {
+pub(super) fn kebab(camel: &str) -> String {
     camel.chars().flat_map(|c| c.is_uppercase().then_some('-').into_iter().chain(c.to_lowercase())).collect()
 }

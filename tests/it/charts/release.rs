@@ -68,6 +68,25 @@ fn a_demo_that_is_turned_off_takes_its_lease_along_and_nobody_elses() {
 }
 
 #[test]
+fn a_demo_that_moves_to_an_ensemble_takes_its_lease_and_its_rights_along() {
+    for helm in Helm::BOTH {
+        let namespace = ApiServer::shared().namespace();
+        let release = Release { name: "test", helm, namespace: &namespace };
+        release.helm("install", "demo.enabled=true");
+        release.put_lease();
+        let over_zookeeper = "demo.enabled=true,backend=zookeeper,zookeeper.servers=zk:2181";
+        let notes = release.helm("upgrade", over_zookeeper);
+        assert!(notes.contains("/baton status") && !notes.contains("get lease"), "{notes}");
+        assert_eq!(release.lease(), None, "{helm:?}");
+        let here = contents(&namespace);
+        let gone = ["ServiceAccount", "Role"].map(|kind| here.iter().any(|object| object.starts_with(kind)));
+        assert_eq!(gone, [false; 2], "{here:?}");
+        release.uninstall();
+        assert_eq!(contents(&namespace), BTreeSet::new(), "{helm:?}");
+    }
+}
+
+#[test]
 fn a_release_without_a_demo_spares_the_lease_of_one_whose_demo_is_called_as_its_own_would_be() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();

@@ -6,8 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
-/// Flags that are no settings of the chart: it sets them itself, a Pod has no use for them, its ports and its volume
-/// go with them, or they are another backend's than the one that the chart grants rights for.
+/// Flags that are no settings in `config`: the chart sets them itself, a Pod has no use for them, its ports and its volumes
+/// go with them, or they stand under `zookeeper`.
 const NO_SETTINGS: [&str; 18] = [
     "backend",
     "context",
@@ -144,7 +144,7 @@ fn helm_test_asks_for_as_many_copies_as_there_have_to_be() {
 }
 
 /// What the container's environment says, and what kubelet adds.
-fn environment(container: &Value) -> BTreeMap<String, String> {
+pub(super) fn environment(container: &Value) -> BTreeMap<String, String> {
     let mut environment = BTreeMap::from([("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned())]);
     for variable in container["env"].as_array().unwrap() {
         let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
@@ -156,7 +156,7 @@ fn environment(container: &Value) -> BTreeMap<String, String> {
     environment
 }
 
-fn baton(arguments: &[&str], environment: &BTreeMap<String, String>) -> (bool, String) {
+pub(super) fn baton(arguments: &[&str], environment: &BTreeMap<String, String>) -> (bool, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_baton"));
     let output = program.env_clear().envs(environment).args(arguments).output().unwrap();
     let text = [output.stdout, output.stderr].concat();

@@ -33,9 +33,12 @@ The flags that an annotation can set, as the annotation spells them: those of `c
 {{- end }}
 
 {{/*
-Refuses servers that would not inject, and says what does.
+Refuses servers that would not inject, and elections that nobody can be injected for, and says what does.
 */}}
-{{- define "baton.injection.checkVersion" -}}
+{{- define "baton.injection.check" -}}
+{{- if eq .Values.backend "zookeeper" -}}
+{{- fail "injection.enabled gives Pods a sidecar whose election a Lease holds, and backend is zookeeper: take the chart baton-sidecar for those, or set backend to lease" -}}
+{{- end -}}
 {{- $version := .Values.kubeVersionOverride | default .Capabilities.KubeVersion.Version -}}
 {{- if not (semverCompare ">=1.36.0-0" $version) -}}
 {{- fail (printf "injection.enabled needs Kubernetes 1.36, whose API server is the first with MutatingAdmissionPolicy v1, and this one is %s: pipe manifests through `baton inject --restart-application never`, or take the chart baton-sidecar" $version) -}}

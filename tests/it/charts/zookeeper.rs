@@ -1,0 +1,225 @@
+//! An ensemble of ZooKeeper in place of a Lease: how Pods reach it, what they are spared, and what does not go together.
+
+use super::server::judged;
+use super::sidecar::{baton, environment};
+use super::tools::{Helm, chart, find, refused, rendered, sidecar};
+use crate::rig::ApiServer;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::symlink;
+use tempfile::TempDir;
+
+/// All that can be said of an ensemble.
+pub(super) const ENSEMBLE: &str = "--set=backend=zookeeper,zookeeper.servers=zk-0.zk:2281\\,zk-1.zk:2281/apps,\
+                                   zookeeper.path=/shop/orders,zookeeper.tickTime=1s,zookeeper.authSecret=shop-zookeeper,\
+                                   zookeeper.caSecret=zookeeper-ca,zookeeper.certificateSecret=shop-tls";
+
+/// An ensemble that asks for nothing.
+const OPEN: &str = "--set=backend=zookeeper,zookeeper.servers=zk:2181";
+
+const DEMO: &str = "--set=demo.enabled=true";
+
+#[test]
+fn the_program_understands_where_the_ensemble_is_and_reads_what_is_mounted() {
+    let objects = rendered(&[DEMO, ENSEMBLE]);
+    let deployment = find(&objects, "Deployment", "test-baton-demo");
+    let environment = environment(sidecar(deployment));
+    let (understood, drawing) = baton(&["check-config"], &environment);
+    assert!(understood, "{drawing}");
+    assert!(drawing.contains("election test-baton-demo in zookeeper"), "{drawing}");
+    let told = ["SERVERS", "PATH", "TICK_TIME"].map(|flag| environment[&format!("BATON_ZOOKEEPER_{flag}")].as_str());
+    assert_eq!(told, ["zk-0.zk:2281,zk-1.zk:2281/apps", "/shop/orders", "1s"]);
+    let help = baton(&["run", "--help"], &BTreeMap::new()).1;
+    let flags = regex::Regex::new("BATON_ZOOKEEPER_[A-Z_]+").unwrap();
+    let flags: BTreeSet<_> = flags.find_iter(&help).map(|flag| flag.as_str()).collect();
+    let told: BTreeSet<_> = environment.keys().map(String::as_str).filter(|name| name.contains("ZOOKEEPER")).collect();
+    assert_eq!(told, flags, "each has its value");
+
+    let mounts = sidecar(deployment)["volumeMounts"].as_array().unwrap();
+    let folder = "/etc/baton/zookeeper";
+    assert_eq!(mounts[1], json!({"name": "baton-zookeeper", "mountPath": folder, "readOnly": true}));
+    let volume = &deployment["spec"]["template"]["spec"]["volumes"][1];
+    assert_eq!(volume["name"], "baton-zookeeper");
+    let mut secrets = BTreeMap::new();
+    for source in volume["projected"]["sources"].as_array().unwrap() {
+        for item in source["secret"]["items"].as_array().unwrap() {
+            secrets.insert(format!("{folder}/{}", item["path"].as_str().unwrap()), &source["secret"]["name"]);
+        }
+    }
+    let named = |flag: &str| secrets[&environment[&format!("BATON_ZOOKEEPER_{flag}_FILE")]];
+    assert_eq!(["AUTH", "CA", "CERT", "KEY"].map(named), ["shop-zookeeper", "zookeeper-ca", "shop-tls", "shop-tls"]);
+    assert_eq!(secrets.len(), 4);
+}
+
+#[test]
+fn nothing_is_granted_to_anybody_and_no_pod_has_a_token() {
+    for ensemble in [ENSEMBLE, OPEN] {
+        let objects = rendered(&[DEMO, ensemble]);
+        let kinds: BTreeSet<_> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+        assert_eq!(kinds, BTreeSet::from(["Deployment", "Pod", "Service"]), "with {ensemble}");
+        for name in ["test-baton-demo", "test-baton-demo-ledger"] {
+            let pod = &find(&objects, "Deployment", name)["spec"]["template"]["spec"];
+            assert_eq!(
+                (&pod["automountServiceAccountToken"], &pod["serviceAccountName"]),
+                (&json!(false), &Value::Null)
+            );
+        }
+    }
+    // A platform grants rights to whom it likes, whatever its own demo elects over.
+    find(&rendered(&[OPEN, "--set=elections.orders.serviceAccountName=shop"]), "Role", "orders");
+}
+
+#[test]
+fn the_container_is_the_one_of_a_lease_but_for_how_the_ensemble_is_reached() {
+    let container = |settings: &[&str]| {
+        let objects = rendered(settings);
+        let mut container = sidecar(find(&objects, "Deployment", "test-baton-demo")).clone();
+        for list in ["env", "volumeMounts"] {
+            let items = container[list].as_array_mut().unwrap();
+            items.retain(|item| {
+                let name = item["name"].as_str().unwrap().to_lowercase();
+                !name.contains("zookeeper") && name != "baton_backend"
+            });
+        }
+        container
+    };
+    assert_eq!(container(&[DEMO, ENSEMBLE]), container(&[DEMO]));
+    let open = rendered(&[DEMO, OPEN]);
+    let pod = &find(&open, "Deployment", "test-baton-demo")["spec"]["template"]["spec"];
+    assert_eq!(pod["volumes"].as_array().unwrap().len(), 1, "where nothing is secret nothing is mounted");
+    assert_eq!(pod["initContainers"][0]["volumeMounts"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
+    let folder = TempDir::new().unwrap();
+    fs::create_dir_all(folder.path().join("charts")).unwrap();
+    fs::create_dir_all(folder.path().join("templates")).unwrap();
+    symlink(chart("baton-sidecar"), folder.path().join("charts/baton-sidecar")).unwrap();
+    let dependency = "dependencies:\n  - name: baton-sidecar\n    alias: baton\n    version: 0.1.0\n";
+    fs::write(folder.path().join("Chart.yaml"), format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{dependency}"))
+        .unwrap();
+    let pod = "kind: Pod\nmetadata:\n  name: shop\nspec:\n  {{- include \"baton-sidecar.pod\" (list . .Values.baton) | nindent 2 }}\n\
+               ---\n{{ include \"baton-sidecar.rbac\" (list . .Values.baton) }}\n";
+    fs::write(folder.path().join("templates/pod.yaml"), pod).unwrap();
+    let readme = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
+    let values = readme.split("```yaml\n# values.yaml, over ZooKeeper\n").nth(1).unwrap().split("```").next().unwrap();
+    fs::write(folder.path().join("values.yaml"), values).unwrap();
+    for helm in Helm::BOTH {
+        let rendered = helm.template(folder.path(), &["--set=baton.suffix=two"]).unwrap();
+        assert_eq!(rendered.len(), 1, "{helm:?}: no rights: {rendered:#?}");
+        let pod = &find(&rendered, "Pod", "shop")["spec"];
+        let volumes: Vec<_> = pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
+        assert_eq!(volumes, ["baton-state-two", "baton-zookeeper-two"]);
+        assert_eq!(pod["initContainers"][0]["volumeMounts"][1]["name"], "baton-zookeeper-two");
+        let (understood, told) = baton(&["check-config"], &environment(&pod["initContainers"][0]));
+        assert!(understood, "{told}");
+    }
+    refused(folder.path(), "--set=baton.backend=lease", &["zookeeper.", "is set, but a Lease holds the election"]);
+}
+
+#[test]
+fn a_real_api_server_takes_it_in_a_restricted_namespace() {
+    let namespace = ApiServer::shared().namespace();
+    namespace.restrict();
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    super::server::create(&namespace.admin, &namespace.name, &account).unwrap();
+    let in_namespace = format!("--namespace={}", namespace.name);
+    for object in rendered(&[DEMO, ENSEMBLE, &in_namespace]) {
+        let taken = judged(&namespace.admin, &namespace.name, &object);
+        assert!(taken.is_ok(), "{taken:?} for {object:#}");
+        if object["kind"] == "Deployment" {
+            let taken = judged(&namespace.admin, &namespace.name, &super::server::pod(&object));
+            assert!(taken.is_ok(), "{taken:?} for a Pod of {object:#}");
+        }
+    }
+}
+
+#[test]
+fn what_does_not_go_together_is_refused_in_words() {
+    let refusals = [
+        ("--set=backend=zookeeper", ["no server is named", "set zookeeper.servers"]),
+        (
+            "--set=zookeeper.servers=zk:2181",
+            ["zookeeper.servers is set, but a Lease holds", "set backend to zookeeper"],
+        ),
+        (
+            "--set=zookeeper.authSecret=shop",
+            ["zookeeper.authSecret is set, but a Lease holds", "set backend to zookeeper"],
+        ),
+        (&format!("{OPEN},zookeeper.certificateSecret=tls"), ["goes with zookeeper.caSecret", "turns TLS on"]),
+        (&format!("{OPEN},injection.enabled=true"), ["injection.enabled gives Pods a sidecar", "chart baton-sidecar"]),
+        ("--set=backend=file", ["/backend", "zookeeper"]),
+        ("--set=backend=zookeeper,zookeeper.servers=zk:2181 zk:2182", ["/zookeeper/servers", "zk:2182"]),
+        (&format!("{OPEN},zookeeper.path=shop"), ["/zookeeper/path", "shop"]),
+        (&format!("{OPEN},zookeeper.tickTime=2 s"), ["/zookeeper/tickTime", "2 s"]),
+        (&format!("{OPEN},zookeeper.authSecret=Shop"), ["/zookeeper/authSecret", "Shop"]),
+        (&format!("{OPEN},zookeeper.keySecret=shop"), ["/zookeeper", "keySecret"]),
+    ];
+    for (setting, words) in refusals {
+        refused(&chart("baton"), setting, &words);
+    }
+}
+
+/// Durations, a drift and a tick, as `leaseDuration=…,…` and as flags. The tick stands first, if it is not the usual one.
+const TIMINGS: [&str; 10] = [
+    "",
+    "leaseDuration=12s,renewDeadline=8s",
+    "leaseDuration=4s,renewDeadline=2s,retryPeriod=1s",
+    "leaseDuration=4s,renewDeadline=3s,retryPeriod=500ms",
+    "tickTime=10s",
+    "tickTime=5s,leaseDuration=10s,renewDeadline=7s,retryPeriod=1s",
+    "tickTime=500ms,leaseDuration=2s,renewDeadline=1s,retryPeriod=200ms",
+    "leaseDuration=30s,renewDeadline=20s,maxClockDrift=30%",
+    "leaseDuration=1s,renewDeadline=700ms,retryPeriod=100ms,maxClockDrift=5%",
+    "tickTime=1h",
+];
+
+#[test]
+fn a_timing_is_refused_when_the_program_would_refuse_a_session_of_it_and_what_is_suggested_passes() {
+    let mut refused = 0;
+    for timing in TIMINGS {
+        let [by_chart, by_program] = [refusal(timing), program_refuses(timing)];
+        assert_eq!(by_chart.is_some(), by_program.is_some(), "{timing}: {by_chart:?}, {by_program:?}");
+        let Some(complaint) = by_chart else { continue };
+        refused += 1;
+        let suggested = complaint.split("these would pass: ").nth(1).unwrap().lines().next().unwrap();
+        let kept = timing
+            .split(',')
+            .filter(|setting| ["tickTime", "maxClockDrift"].iter().any(|key| setting.starts_with(key)));
+        let suggested =
+            kept.chain([suggested.replace(": ", "=").replace(", ", ",").as_str()]).collect::<Vec<_>>().join(",");
+        assert_eq!(refusal(&suggested), None, "{timing}");
+        assert_eq!(program_refuses(&suggested), None, "{timing}");
+    }
+    assert_eq!(refused, 5, "of each kind there are some");
+}
+
+/// What the chart says against it.
+fn refusal(timing: &str) -> Option<String> {
+    let settings = pairs(timing).map(|(key, value)| {
+        let under = if key == "tickTime" { "zookeeper" } else { "config" };
+        format!("--set={under}.{key}={value}")
+    });
+    let settings: Vec<_> = settings.collect();
+    let settings: Vec<_> = [OPEN].into_iter().chain(settings.iter().map(String::as_str)).collect();
+    Helm::Four.template(&chart("baton"), &settings).err()
+}
+
+/// What the program says against the same.
+fn program_refuses(timing: &str) -> Option<String> {
+    let mut flags = vec!["check-config".to_owned(), "--election=orders".to_owned(), "--backend=zookeeper".to_owned()];
+    flags.push("--zookeeper-servers=zk:2181".to_owned());
+    flags.extend(pairs(timing).map(|(key, value)| {
+        let flag = if key == "tickTime" { "zookeeper-tick-time".to_owned() } else { super::refusals::kebab(key) };
+        format!("--{flag}={value}")
+    }));
+    let flags: Vec<_> = flags.iter().map(String::as_str).collect();
+    let (understood, told) = baton(&flags, &BTreeMap::new());
+    (!understood).then_some(told)
+}
+
+fn pairs(timing: &str) -> impl Iterator<Item = (&str, &str)> {
+    timing.split(',').filter_map(|setting| setting.split_once('='))
+}
