@@ -6,8 +6,13 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=BATON_REVISION");
-    println!("cargo::rerun-if-changed=.git/HEAD");
-    println!("cargo::rerun-if-changed=.git/refs/heads");
+    // Only what is there: a file that is not (in a copy of the sources, or in a worktree, which has them elsewhere) would
+    // count as changed, and all be built again each time.
+    for name in ["HEAD", "refs/heads"] {
+        if let Some(path) = first_line("git", &["rev-parse", "--git-path", name]) {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
     // An image is built without the repository, and is told.
     let revision = env::var("BATON_REVISION").ok().or_else(|| first_line("git", &["rev-parse", "--short=12", "HEAD"]));
     println!("cargo::rustc-env=BATON_BUILD_REVISION={}", revision.as_deref().unwrap_or("unknown"));
