@@ -23,7 +23,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check prove fuzz mutants bench image release e2e setup clean
+.PHONY: help run test check prove fuzz mutants bench image release twice e2e setup clean
 
 help: ## List what can be made
 	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -72,7 +72,7 @@ bench: ## The figures of README, measured on this machine
 	$(CARGO) bench --locked --bench figures
 
 image: ## The images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, BUILDER=an image with Rust
-	$(call build,baton,)
+	$(call build,baton,$(if $(FRESH),--no-cache))
 	$(call build,baton-demo,--target demo)
 
 # $(1) the image's name, $(2) what else the build is told.
@@ -89,6 +89,9 @@ IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(
 
 release: image ## Program, images, charts, SBOM and checksums as files, of a commit: target/release-files
 	$(IMAGES) release/make.sh target/release-files
+
+twice: ## The release of this commit made anew in two places, and whether both are the same bytes
+	ENGINE=$(ENGINE) BUILDER=$(BUILDER) release/twice.sh
 
 e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE=, ARGS=a test's name
 	$(IMAGES) tests/e2e/run.sh $(ARGS)

@@ -1,6 +1,10 @@
-//! The figures of README: how long nobody leads after a deletion and after a loss of power, and what a sidecar uses.
+//! The figures of README and of the operations guide: how long nobody leads after a deletion and after a loss of power, what a
+//! sidecar uses, and what many elections ask of the API server.
 //!
-//! Twenty of each take their time, so `make e2e` leaves these out; `make e2e ARGS=figures` runs them alone.
+//! They take their time, so `make e2e` leaves these out; `make e2e ARGS=figures` runs them alone.
+
+mod cost;
+mod many;
 
 use crate::nodes::recover;
 use crate::rig::{Case, PATIENCE, SHOP};
