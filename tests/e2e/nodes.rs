@@ -2,6 +2,7 @@
 
 mod api_server;
 mod drained;
+mod flooded;
 mod frozen;
 mod partitioned;
 mod powerless;

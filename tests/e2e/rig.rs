@@ -25,6 +25,7 @@ pub(crate) use command::{run, variable};
 pub(crate) use hearing::Led;
 pub(crate) use judge::{Moment, eventually, throughout, wait_for};
 use judge::{Reply, Timing};
+pub(crate) use node::Outage;
 pub(crate) use pod::Pod;
 pub(crate) use prometheus::Prometheus;
 pub(crate) use shop::parts;

@@ -8,8 +8,9 @@ use std::time::Duration;
 /// How long the demo may take until somebody leads.
 const UNTIL_A_LEADER: Duration = Duration::from_secs(20);
 
-/// How long its removal may take: the rights go first, so the leader has nothing to release with, and waits for nothing.
-const UNTIL_GONE: Duration = Duration::from_secs(5);
+/// How long its removal may take. The rights go first, so the leader has nothing to release with, and waits for nothing: not for
+/// its renew deadline, to which it would try in vain.
+const UNTIL_GONE: Duration = TIMING.renew_deadline.saturating_sub(Duration::from_secs(1));
 
 /// The label of the demo's Pods that stand for election.
 const APPLICATION: (&str, &str) = ("app.kubernetes.io/component", "application");

@@ -24,11 +24,7 @@ fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
     leader = case.successor(&leader, given_back, PATIENCE);
 
     case.note("somebody leads an election of the same name, over another store");
-    case.shell(&format!(
-        "kubectl --namespace {} apply --filename - <<< '{}'",
-        case.namespace,
-        stranger(&case.election)
-    ));
+    case.apply(&stranger(&case.election));
     prometheus.wait_for_alert("BatonSeveralLeaders", true);
     case.kubectl(&["delete", "pod", "stranger", "--grace-period=1"]);
     prometheus.wait_for_alert("BatonSeveralLeaders", false);

@@ -19,6 +19,14 @@ impl Case {
         self.run("kubectl", arguments, "").unwrap_or_else(|error| panic!("kubectl {}: {error}", arguments.join(" ")))
     }
 
+    /// Has the API server make an object, or those of a list.
+    #[track_caller]
+    pub(crate) fn apply(&self, object: &Value) {
+        self.note("$ kubectl apply --filename -");
+        let told = self.run("kubectl", &["apply", "--filename", "-"], &object.to_string());
+        told.unwrap_or_else(|error| panic!("kubectl apply: {error}"));
+    }
+
     /// Whether somebody may do something: `kubectl auth can-i`.
     pub(crate) fn may(&self, user: &str, verb: &str, what: &str) -> bool {
         // It ends with 1 for "no", as it does where it could not ask: only the word tells.
