@@ -8,3 +8,4 @@ mod install;
 mod killed;
 mod rights;
 mod watched;
+mod zookeeper;

@@ -6,6 +6,7 @@
 mod case;
 mod cluster;
 mod command;
+mod ensemble;
 mod hearing;
 #[path = "../judge/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the process tests ask more of it")]
@@ -22,13 +23,14 @@ mod typing;
 
 pub(crate) use case::Case;
 pub(crate) use command::{run, variable};
+pub(crate) use ensemble::Ensemble;
 pub(crate) use hearing::Led;
 pub(crate) use judge::{Moment, eventually, throughout, wait_for};
 use judge::{Reply, Timing};
 pub(crate) use node::Outage;
 pub(crate) use pod::Pod;
 pub(crate) use prometheus::Prometheus;
-pub(crate) use shop::parts;
+pub(crate) use shop::{merge, parts};
 use std::time::Duration;
 pub(crate) use typing::SHOP;
 

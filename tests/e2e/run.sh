@@ -4,15 +4,17 @@
 #   ENGINE=docker|podman   the container engine
 #   KIND_IMAGE=IMAGE       the image of the nodes; kind's own, if left out
 #   BATON_IMAGE, DEMO_IMAGE   the images of the sidecar, and of its application and ledger: `make image` builds them
+#   ZOOKEEPER_IMAGE=IMAGE   one with ZooKeeper's zkServer.sh, and here already; if left out, it is made of this machine's Java
 #   KEEP=1                 leave the cluster where it is, and take the one that was left
 #
 # Arguments are names of tests, or parts of them; without any all run but the figures.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE
+export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE ZOOKEEPER_IMAGE
 export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
 PATH=$(tests/e2e/tools.sh):$PATH
 tests/prometheus/build.sh
+ZOOKEEPER_IMAGE=${ZOOKEEPER_IMAGE:-$(tests/e2e/ensemble.sh "$ENGINE")}
 # In seconds: longer than all cases together take on two busy cores, and the figures too.
 readonly longest=1200
 running= failed=
@@ -29,7 +31,7 @@ down() {
   [[ -n ${KEEP:-} ]] || kind delete cluster --name "$CLUSTER"
 }
 
-# What is needed on the nodes: both images, the witness, which must run there without the libraries of this machine, and
+# What is needed on the nodes: the images, the witness, which must run there without the libraries of this machine, and
 # Prometheus on the control plane.
 furnish() {
   "$ENGINE" cp .cache/prometheus/prometheus "$CLUSTER-control-plane:/usr/local/bin/prometheus"
@@ -40,7 +42,7 @@ furnish() {
   for node in $(kind get nodes --name "$CLUSTER"); do
     "$ENGINE" cp "target/$target/debug/examples/witness" "$node:/usr/local/bin/witness"
   done
-  for image in "$BATON_IMAGE" "$DEMO_IMAGE"; do
+  for image in "$BATON_IMAGE" "$DEMO_IMAGE" "$ZOOKEEPER_IMAGE"; do
     "$ENGINE" save --output target/e2e/image.tar "$image"
     kind load image-archive --name "$CLUSTER" target/e2e/image.tar
     rm target/e2e/image.tar

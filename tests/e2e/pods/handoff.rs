@@ -6,7 +6,12 @@ use serde_json::json;
 #[test]
 fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
     let case = Case::new("deleted");
-    let old = case.install(json!({}));
+    case.install(json!({}));
+    delete_the_leader(&case);
+}
+
+pub(super) fn delete_the_leader(case: &Case) {
+    let old = case.leader();
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
     let new = case.successor(&old, deleted, PATIENCE);
@@ -19,7 +24,12 @@ fn a_deleted_leader_hands_over_as_soon_as_its_last_promise_has_run_out() {
 #[test]
 fn a_rolling_update_hands_over_from_pod_to_pod() {
     let case = Case::new("rolled");
-    let before = case.install(json!({}));
+    case.install(json!({}));
+    restart_the_deployment(&case);
+}
+
+pub(super) fn restart_the_deployment(case: &Case) {
+    let before = case.leader();
     case.note("the Deployment is restarted");
     case.kubectl(&["rollout", "restart", "deployment/shop"]);
     case.kubectl(&["rollout", "status", "deployment/shop", "--timeout=120s"]);
@@ -33,7 +43,13 @@ fn a_rolling_update_hands_over_from_pod_to_pod() {
 #[test]
 fn scaling_down_to_one_and_up_to_five_leaves_one_leader() {
     let case = Case::new("scaled");
-    let old = case.install(json!({}));
+    case.install(json!({}));
+    scale(&case);
+}
+
+/// From three to one, and from one to five.
+pub(super) fn scale(case: &Case) {
+    let old = case.leader();
     case.note("the leader is to be among those that go");
     case.kubectl(&["annotate", "pod", &old.pod, "controller.kubernetes.io/pod-deletion-cost=-1"]);
     case.kubectl(&["scale", "deployment/shop", "--replicas=1"]);

@@ -1,7 +1,7 @@
 //! What a person types who tries Baton: the demo, by the commands that its notes give.
 
-use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING, parts, variable};
-use serde_json::json;
+use crate::rig::{Case, NOISE, PATIENCE, SHOP, TIMING, merge, parts, variable};
+use serde_json::{Value, json};
 use std::process;
 use std::time::Duration;
 
@@ -19,16 +19,23 @@ const APPLICATION: (&str, &str) = ("app.kubernetes.io/component", "application")
 fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
     let release = format!("baton-{}", process::id());
     let case = Case::of_election(release.clone(), format!("{release}-demo"));
+    show_the_demo(&case, &release, json!({}));
+    case.assert_nothing_is_left();
+}
+
+/// Installs the demo, with what `otherwise` says of it, does what its notes say, and uninstalls it.
+pub(super) fn show_the_demo(case: &Case, release: &str, otherwise: Value) {
     let demo = parts(&variable("DEMO_IMAGE"));
-    let values = json!({ "image": parts(&variable("BATON_IMAGE")), "demo": { "enabled": true, "image": demo } });
+    let mut values = json!({ "image": parts(&variable("BATON_IMAGE")), "demo": { "enabled": true, "image": demo } });
+    merge(&mut values, otherwise);
     let installed = case.note("the demo is installed");
-    let notes = case.helm_with(&["install", &release, "charts/baton"], &values);
+    let notes = case.helm_with(&["install", release, "charts/baton"], &values);
     let old = case.leader();
     let took = old.heard.since(installed);
     case.note(&format!("{} leads {took:?} after the installation", old.pod));
     assert!(took <= UNTIL_A_LEADER, "it took {took:?}");
     case.settle(APPLICATION, 3);
-    assert_test_passes(&case, &release);
+    assert_test_passes(case, release);
 
     let commands: Vec<&str> = notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl ")).collect();
     let [watch, kill, read] = commands[..] else { panic!("three commands in {notes}") };
@@ -38,7 +45,7 @@ fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
     case.successor(&old, killed, PATIENCE);
     case.assert_gaps_within(TIMING.answer_validity + NOISE);
     case.settle(APPLICATION, 3);
-    assert_test_passes(&case, &release);
+    assert_test_passes(case, release);
     assert!(case.shell(&format!("kubectl {read}")).contains(&old.pod));
 
     let books = case.ledger(&format!("{release}-demo-ledger"));
@@ -47,11 +54,10 @@ fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
     assert!(terms.len() == 2 && terms.iter().all(|lines| *lines > 0), "{books:?}");
 
     let uninstalled = case.now();
-    case.helm(&["uninstall", &release, "--wait"]);
+    case.helm(&["uninstall", release, "--wait"]);
     let took = case.now().since(uninstalled);
     case.note(&format!("that took {took:?}"));
     assert!(took <= UNTIL_GONE, "it took {took:?}");
-    case.assert_nothing_is_left();
 }
 
 #[test]

@@ -76,7 +76,7 @@ pub(crate) fn parts(image: &str) -> Value {
 }
 
 /// As Helm merges values: maps by their keys, and all else by the newer.
-pub(super) fn merge(values: &mut Value, otherwise: Value) {
+pub(crate) fn merge(values: &mut Value, otherwise: Value) {
     match (values, otherwise) {
         (Value::Object(values), Value::Object(otherwise)) => {
             for (key, value) in otherwise {

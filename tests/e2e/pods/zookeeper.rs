@@ -1,0 +1,29 @@
+//! The first cases again, where an ensemble of ZooKeeper in the cluster holds the election.
+
+use super::handoff::{delete_the_leader, restart_the_deployment, scale};
+use super::install::show_the_demo;
+use crate::rig::{Case, Ensemble};
+use serde_json::json;
+use std::process;
+
+#[test]
+fn the_demo_elects_over_servers_that_want_certificates_and_users() {
+    let release = format!("baton-zk-{}", process::id());
+    let case = Case::of_election(release.clone(), format!("{release}-demo"));
+    let ensemble = Ensemble::secured(&case);
+    show_the_demo(&case, &release, ensemble.values());
+    ensemble.remove();
+    case.assert_nothing_is_left();
+}
+
+#[test]
+fn leadership_is_handed_over_and_outlives_a_restart_of_all_servers() {
+    let case = Case::new("zookeeper");
+    let ensemble = Ensemble::open(&case);
+    let first = case.install(json!({ "automountServiceAccountToken": false, "baton": ensemble.values() }));
+    ensemble.restart();
+    assert_eq!((case.leader().identity, case.terms()), (first.identity, 1), "nobody else has led");
+    delete_the_leader(&case);
+    restart_the_deployment(&case);
+    scale(&case);
+}
