@@ -27,8 +27,12 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         match (fault.what, hit) {
             (What::Candidate(_, harm), Some(candidate)) => self.harm(number, candidate, harm, fault.lasts),
             (What::Store(Outage::Restored(ago)), _) => {
-                self.store.restore(ago);
-                self.changed();
+                let before = self.store.changes();
+                self.store.restore(self.now, ago);
+                self.collect();
+                if self.store.changes() != before {
+                    self.changed();
+                }
             }
             (What::Store(outage), _) => self.outages.push((number, outage)),
             (What::Stranger(Deed::Rumour), _) => self.tell_rumour(),

@@ -75,7 +75,7 @@ struct Client {
     /// Its present connection, whose number tells the server.
     connection: u64,
     session: Option<SessionId>,
-    /// The newest transaction that it knows of.
+    /// The newest transaction that it knows of; more than there are where the servers have been set back since.
     seen: usize,
     /// What the reply on its way shows, by call.
     shown: (u64, usize),
@@ -207,7 +207,6 @@ impl Store for Ensemble {
             client.connection += 1 + u64::from(self.chance.in_thousand(300));
             if let ZooKeeperRequest::Begin { .. } = request {
                 let forgotten = client.session.take();
-                client.seen = 0;
                 if forgotten.is_some() && forgotten == self.agreed.first().map(|znode| znode.owner) {
                     self.effects.push(Effect::Orphaned);
                 }
@@ -288,6 +287,11 @@ impl Store for Ensemble {
             let zxid = leadership.epoch << 32 | (leadership.counter + 1);
             self.propose(leading, Entry { zxid, change: Change::DeleteFirst, caller: None });
         }
+    }
+
+    fn restore(&mut self, now: Moment, ago: usize) {
+        self.now = now;
+        self.set_back(ago);
     }
 
     fn changes(&self) -> u64 {

@@ -203,8 +203,10 @@ pub enum Deed {
     Label,
     /// Makes watches say that the record may be gone, though it is not.
     Rumour,
-    /// Deletes it. Beyond what exclusion assumes, as are the next two.
+    /// Deletes it. Beyond what exclusion assumes, as are the next three.
     Delete,
+    /// Deletes it, and makes it anew from a copy: another record with the same holder.
+    Remake,
     /// Removes the holder.
     Wipe,
     /// Puts himself in for so long.

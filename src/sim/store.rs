@@ -80,7 +80,7 @@ pub trait Store: fmt::Debug {
     fn meddle(&mut self, now: Moment, deed: Deed);
 
     /// Is as it was so many changes ago, numbers too.
-    fn restore(&mut self, _ago: usize) {}
+    fn restore(&mut self, now: Moment, ago: usize);
 
     /// Counts the changes that all watchers are told of.
     fn changes(&self) -> u64;
@@ -247,6 +247,7 @@ impl Store for RecordStore {
             Deed::Rumour => return,
             Deed::Label => {}
             Deed::Delete => return self.set(None),
+            Deed::Remake => snapshot.version.uid = format!("uid-{}", self.number).into(),
             Deed::Wipe => snapshot.record.holder = None,
             Deed::Seize(duration) => {
                 snapshot.record.holder = Identity::lossy("stranger");
@@ -256,7 +257,7 @@ impl Store for RecordStore {
         self.set(Some(snapshot));
     }
 
-    fn restore(&mut self, ago: usize) {
+    fn restore(&mut self, _: Moment, ago: usize) {
         let (record, number) = self.was(ago).clone();
         self.number = number;
         self.set(record);

@@ -184,6 +184,9 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
                     if chance.in_thousand(500) { Whom::Leader } else { Whom::Candidate(chance.index(candidates)) };
                 What::Candidate(whom, suited(harm(chance, scale, drift), held))
             }
+            3 if held == Held::InEnsemble && climate == Climate::Strangers && chance.in_thousand(300) => {
+                What::Store(Outage::Restored(chance.index(30)))
+            }
             3 if held == Held::InEnsemble && climate == Climate::Strangers => What::Stranger(Deed::Delete),
             _ if held == Held::InEnsemble => mishap(chance),
             2 => What::Store(outage(chance, scale)),
@@ -201,7 +204,7 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
 
 fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {
     match what {
-        What::Stranger(_) | What::Candidate(_, Harm::Bend(_)) => Duration::ZERO,
+        What::Stranger(_) | What::Candidate(_, Harm::Bend(_)) | What::Store(Outage::Restored(_)) => Duration::ZERO,
         // One in ten does not come back.
         What::Candidate(_, Harm::Kill | Harm::Stop) if chance.in_thousand(100) => Duration::ZERO,
         What::Candidate(..) | What::Store(_) | What::Server(..) => {
@@ -262,13 +265,14 @@ fn mishap(chance: &mut Chance) -> What {
 fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> Deed {
     let last = match climate {
         Climate::Assumed => 1,
-        Climate::Strangers => 5,
+        Climate::Strangers => 6,
     };
     match chance.between(0, last) {
         0 => Deed::Label,
         1 => Deed::Rumour,
         2 | 3 => Deed::Delete,
         4 => Deed::Wipe,
+        5 => Deed::Remake,
         _ => Deed::Seize(chance.of_any_size(scale)),
     }
 }

@@ -37,7 +37,7 @@ pub(crate) struct Violation {
 type Property<E> = fn(&Facts, &Scene<'_>, &Happening<'_, E>) -> Option<String>;
 
 /// How many there are.
-const PROPERTIES: usize = 19;
+const PROPERTIES: usize = 20;
 
 /// What must hold, by name.
 fn properties<E: Legible>() -> [(&'static str, Property<E>); PROPERTIES] {
@@ -54,6 +54,7 @@ fn properties<E: Legible>() -> [(&'static str, Property<E>); PROPERTIES] {
         ("nobody waits for himself", progress::on_own_record),
         ("a release is taken up at once", progress::after_release),
         ("a clean stop releases", progress::stops_release),
+        ("who leaves looks what became of its write", progress::looks_before_it_leaves),
         ("who leaves holds on until told to stop", progress::leaving_holds),
         ("nobody asks without pause", progress::in_peace),
         ("nobody unhears what it was told", terms::nobody_unhears),

@@ -229,6 +229,7 @@ fn spell_deed(deed: Deed) -> String {
         Deed::Label => "edits a label".to_owned(),
         Deed::Rumour => "starts a rumour".to_owned(),
         Deed::Delete => "deletes the record".to_owned(),
+        Deed::Remake => "deletes the record and makes it anew from a copy".to_owned(),
         Deed::Wipe => "removes the holder".to_owned(),
         Deed::Seize(duration) => format!("puts himself in for {duration:?}"),
     }

@@ -5,7 +5,7 @@
 
 use super::server::{Leadership, Learner, Role};
 use super::tracker::{Tracker, Verdict};
-use super::tree::Change;
+use super::tree::{Change, Tree};
 use super::{Caller, Effect, Ensemble, Entry, Happens};
 use crate::election::zookeeper::words::{SessionId, ZooKeeperEvent, ZooKeeperRequest};
 use crate::sim::clock::Moment;
@@ -326,6 +326,29 @@ impl Ensemble {
             self.tell(leader, own, stream, Message::UpToDate);
         }
         self.put(now + self.kind.tick * self.kind.sync_limit, Happens::Silence { server: own, stream });
+    }
+
+    /// All servers come back from a backup that is so many transactions old, and number anew from there. None of them takes up
+    /// a session whose client has seen more than they have, though it may still be there, until its time is over.
+    pub(super) fn set_back(&mut self, ago: usize) {
+        let length = self.agreed_length.saturating_sub(ago);
+        let newest = (0..self.servers.len()).max_by_key(|own| self.servers[*own].applied).expect("there is a server");
+        let log = self.servers[newest].log[..length].to_vec();
+        let mut tree = Tree::default();
+        for place in &log {
+            tree.apply(&self.entries[*place].change);
+        }
+        self.epoch = log.last().map_or(0, |place| self.entries[*place].zxid >> 32);
+        for own in 0..self.servers.len() {
+            let server = &mut self.servers[own];
+            (server.log, server.applied, server.tree) = (log.clone(), length, tree.clone());
+            self.look(own);
+        }
+        for client in &mut self.clients {
+            client.seen = usize::MAX;
+        }
+        (self.agreed, self.agreed_length) = (tree, length);
+        self.tell_first(None);
     }
 
     /// The moment is that of the world.

@@ -154,14 +154,20 @@ impl Ensemble {
                     _,
                 ) => None,
             };
-            let (holder, owner) = self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
-            self.effects.push(Effect::Holder { holder, departure });
-            if owner.is_some() && self.clients.iter().all(|client| client.session != owner) {
-                self.effects.push(Effect::Orphaned);
-            }
+            self.tell_first(departure);
         }
+        let entry = &self.entries[place];
         if let Some((caller, request, reply)) = &entry.caller {
             self.effects.push(Effect::Performed { from: caller.from, request: request.clone(), event: reply.clone() });
+        }
+    }
+
+    /// Tells the world who is first in the line now, and why whoever was so before is not.
+    pub(super) fn tell_first(&mut self, departure: Option<Departure>) {
+        let (holder, owner) = self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
+        self.effects.push(Effect::Holder { holder, departure });
+        if owner.is_some() && self.clients.iter().all(|client| client.session != owner) {
+            self.effects.push(Effect::Orphaned);
         }
     }
 
@@ -201,7 +207,7 @@ impl Ensemble {
         }
         client.shown = (caller.call, self.servers[caller.server].applied);
         if let (ZooKeeperRequest::Begin { .. }, ZooKeeperEvent::Connected { session, .. }) = (request, &event) {
-            client.session = Some(*session);
+            (client.session, client.seen) = (Some(*session), 0);
         }
         self.effects.push(Effect::Reply { to: caller.from, call: caller.call, event });
     }

@@ -36,7 +36,7 @@ pub(super) fn no_loss_in_short_outage<E: Election>(
             !known.released && known.undoing.or(known.trouble).is_some()
         }
         Reason::Conflict | Reason::Deleted => facts.was_stale || facts.meddled.is_some(),
-        Reason::Deadline if releases => true,
+        Reason::Deadline if releases || known.rests_on(facts.set_back) => true,
         Reason::Deadline => {
             let elected = facts.elect_for(scene.clocks[*number].when(known.whole_since));
             let lasted = known.undoing.map(|(from, to)| to.since(from) + facts.latency * 4 + elected);
@@ -62,7 +62,8 @@ pub(super) fn three_tries<E: Election>(facts: &Facts, _: &Scene<'_>, happening: 
     let stood_still = known.stalls > 0 || renewed <= known.stalled_at;
     let was_contradicted = known.contradicted_at.is_some_and(|at| renewed <= at + facts.latency * 8);
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
-    (tries < 3 && known.holds_for_three_calls(facts.lag()) && !stood_still && !releases && !was_contradicted)
+    let is_excused = stood_still || releases || was_contradicted || known.rests_on(facts.set_back);
+    (tries < 3 && known.holds_for_three_calls(facts.lag()) && !is_excused)
         .then(|| format!("{} lost leadership after {tries} tries to renew its claim", name(*number)))
 }
 

@@ -48,6 +48,8 @@ pub(super) struct Facts {
     pub(super) deleted: Option<Moment>,
     /// The last that a stranger did to the record, and whether everybody had long been well then.
     pub(super) meddled: Option<(Moment, bool)>,
+    /// When the store was last set back: what rests on a write from before is worth little from then on.
+    pub(super) set_back: Option<Moment>,
     /// Reads came from the past, or the store did.
     pub(super) was_stale: bool,
     /// A release that nobody has taken up yet.
@@ -84,6 +86,7 @@ impl Facts {
             greatest: None,
             deleted: None,
             meddled: None,
+            set_back: None,
             was_stale: false,
             released: None,
             gives_up: false,
@@ -168,7 +171,7 @@ impl Facts {
             Happening::Started(number, identity, from) => self.started(scene, *number, identity, *from),
             Happening::Ended(number, _) => {
                 let known = &mut self.candidates[*number];
-                (known.claim, known.term, known.campaigns) = (None, None, false);
+                (known.claim, known.term, known.campaigns, known.resigns) = (None, None, false, None);
                 self.stirred(now);
             }
             Happening::Resigns(number, how) => {
@@ -284,6 +287,10 @@ impl Facts {
                 self.stirred(now);
             }
             What::Store(outage) => {
+                if let Outage::Restored(_) = outage {
+                    (self.meddled, self.set_back, self.struck) = (Some((now, false)), Some(now), Some(now));
+                    self.greatest = None;
+                }
                 self.store_well_since = now;
                 self.store_faults += u32::from(fault.lasts > Duration::ZERO);
                 self.was_stale |= matches!(outage, Outage::Stale | Outage::Restored(_));
@@ -297,9 +304,10 @@ impl Facts {
                 self.stirred(now);
             }
             What::Stranger(Deed::Label | Deed::Rumour) => self.released = None,
-            What::Stranger(Deed::Delete) => {
+            What::Stranger(deed @ (Deed::Delete | Deed::Remake)) => {
                 let was_quiet = self.is_well() && now.since(self.quiet_since) > self.settles_in();
-                (self.meddled, self.deleted) = (Some((now, was_quiet)), Some(now));
+                self.meddled = Some((now, was_quiet));
+                self.deleted = if deed == Deed::Delete { Some(now) } else { self.deleted };
                 self.store_well_since = now;
             }
             What::Stranger(Deed::Wipe | Deed::Seize(_)) => {
@@ -369,7 +377,7 @@ impl Facts {
 
     fn claims(&mut self, scene: &Scene<'_>, number: usize, claim: Option<Claim>) {
         let shown = scene.shown_to(number);
-        let (store_faults, lag) = (self.store_faults, self.lag());
+        let (store_faults, lag, set_back) = (self.store_faults, self.lag(), self.set_back);
         let known = &mut self.candidates[number];
         if known.faults + store_faults > 0 {
             known.troubled(shown);
@@ -377,7 +385,7 @@ impl Facts {
         if let Some(claim) = claim {
             self.released = None;
             self.last_led = scene.now;
-            if known.term != Some(claim.token()) && !claim.remaining(shown).is_zero() {
+            if known.term != Some(claim.token()) && !claim.remaining(shown).is_zero() && !known.rests_on(set_back) {
                 self.census.terms += 1;
                 self.greatest = Some((claim.token(), number));
             }

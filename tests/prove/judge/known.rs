@@ -146,9 +146,19 @@ impl Known {
         self.claim.is_some_and(|claim| !claim.remaining(shown).is_zero())
     }
 
+    /// Whether it was told that nobody knows what became of its last request, a write, and waits for nothing.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.waits_for.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
+    }
+
     /// When the write was applied that its claim rests on.
     pub(super) fn applied_at(&self) -> Option<Moment> {
         self.acknowledged.map(|(applied, _)| applied)
+    }
+
+    /// Whether its claim rests on a write from before the store was set back.
+    pub(super) fn rests_on(&self, set_back: Option<Moment>) -> bool {
+        set_back.is_some() && self.applied_at() <= set_back
     }
 
     /// Whether its application may act when its clock shows `shown`.

@@ -3,7 +3,7 @@
 use super::exclusion::name;
 use super::facts::Facts;
 use super::known::Known;
-use baton::election::{Election, Withdrawal};
+use baton::election::{Election, Request as _, Verb, Withdrawal};
 use baton::sim::clock::{Moment, Rate};
 use baton::sim::happening::{End, Happening, Scene};
 use std::time::Duration;
@@ -37,7 +37,12 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
         let rate = scene.clocks[number].rate();
         let bound = match facts.lag() {
             None => rate.takes(lease + known.timing.retry_period() * 2 + SPREAD),
-            Some(lag) => facts.slowest.takes(facts.end_sessions_in(lease, since)) + rate.takes(first_claim(known, lag)),
+            Some(lag) => {
+                let given_up =
+                    facts.set_back.map_or(Duration::ZERO, |_| rate.takes(lease + known.timing.retry_period() * 2));
+                let ended = facts.slowest.takes(facts.end_sessions_in(lease, since));
+                ended.max(given_up) + rate.takes(first_claim(known, lag))
+            }
         } + facts.latency * 16;
         (waited > bound)
             .then(|| format!("nobody has led for {waited:?}, and {} is well: {bound:?} is allowed", name(number)))
@@ -101,9 +106,34 @@ pub(super) fn stops_release<E: Election>(
     let well_since = known.well_since.max(facts.store_well_since);
     let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
     let cut_off = scene.shown_to(*number).since(known.answered_at);
-    let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && cut_off > known.timing.lease_duration();
+    let is_refused = facts.set_back.is_some() || cut_off > known.timing.lease_duration();
+    let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && is_refused;
     (was_well && facts.holder == known.identity && !has_forgotten)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
+}
+
+/// Who was told to give leadership up, and does not know what became of its last write, reads: at once, and before it writes. What
+/// it released unread might be another's, and others wait for what it leaves.
+pub(super) fn looks_before_it_leaves<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let asks_now = |number: usize| match happening {
+        Happening::Asks(whose, request, _) if *whose == number => Some(request.verb()),
+        _ => None,
+    };
+    (0..facts.candidates.len()).filter(|_| facts.tick.is_zero()).find_map(|number| {
+        let known = &facts.candidates[number];
+        let (how, ordered) = known.resigns.filter(|_| known.is_in_doubt())?;
+        let leaves_at = known.promised.map_or(ordered, |(until, _)| until.max(ordered));
+        let may_rest =
+            scene.clocks[number].when(leaves_at.max(known.rests_until).max(known.heard_at).max(known.stalled_at));
+        let writes = asks_now(number).is_some_and(|verb| verb != Verb::Read) && leaves_at <= scene.shown_to(number);
+        let waits = known.stalls == 0 && scene.now.since(may_rest) > facts.latency * 4;
+        (how == Withdrawal::Releasing && (writes || waits))
+            .then(|| format!("{} leaves, and does not look what became of its write", name(number)))
+    })
 }
 
 /// Who was told that it will be stopped holds the election until it is.
