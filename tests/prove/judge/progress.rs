@@ -119,9 +119,9 @@ pub(super) fn looks_before_it_leaves<E: Election>(
     scene: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
-    let asks_now = |number: usize| match happening {
-        Happening::Asks(whose, request, _) if *whose == number => Some(request.verb()),
-        _ => None,
+    let writes_now = |number: usize| {
+        let Happening::Asks(whose, request, _) = happening else { return false };
+        *whose == number && request.verb() != Verb::Read
     };
     (0..facts.candidates.len()).filter(|_| facts.tick.is_zero()).find_map(|number| {
         let known = &facts.candidates[number];
@@ -129,7 +129,7 @@ pub(super) fn looks_before_it_leaves<E: Election>(
         let leaves_at = known.promised.map_or(ordered, |(until, _)| until.max(ordered));
         let may_rest =
             scene.clocks[number].when(leaves_at.max(known.rests_until).max(known.heard_at).max(known.stalled_at));
-        let writes = asks_now(number).is_some_and(|verb| verb != Verb::Read) && leaves_at <= scene.shown_to(number);
+        let writes = writes_now(number) && leaves_at <= scene.shown_to(number);
         let waits = known.stalls == 0 && scene.now.since(may_rest) > facts.latency * 4;
         (how == Withdrawal::Releasing && (writes || waits))
             .then(|| format!("{} leaves, and does not look what became of its write", name(number)))
