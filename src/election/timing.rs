@@ -302,6 +302,13 @@ mod tests {
         }
         let usual = Timing::suggestion(Duration::from_secs(15), Drift::default());
         assert_eq!(usual, seconds(15, 10, 2, 2));
+        let apart = Drift::parts_per_million(300_000).unwrap();
+        let suggested = Timing::suggestion(Duration::from_secs(15), apart);
+        assert_eq!(
+            suggested.lease_duration,
+            Duration::from_secs(15),
+            "a shorter renew deadline is enough: {suggested:?}"
+        );
     }
 
     #[test]

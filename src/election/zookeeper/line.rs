@@ -125,11 +125,14 @@ mod tests {
 
     #[test]
     fn prefixes_are_curators_with_a_uuid_of_version_four() {
-        let prefix = prefix(&mut Jitter::new(7));
-        let parts: Vec<_> = prefix.split('-').collect();
-        let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
-        assert_eq!(lengths, [3 + 8, 4, 4, 4, 12, 5, 0], "{prefix}");
-        assert!(prefix.starts_with("_c_") && parts[2].starts_with('4') && "89ab".contains(&parts[3][..1]), "{prefix}");
+        for seed in 0..64 {
+            let prefix = prefix(&mut Jitter::new(seed));
+            let parts: Vec<_> = prefix.split('-').collect();
+            let lengths: Vec<_> = parts.iter().map(|part| part.len()).collect();
+            assert_eq!(lengths, [3 + 8, 4, 4, 4, 12, 5, 0], "{prefix}");
+            assert!(prefix.starts_with("_c_") && parts[2].starts_with('4'), "{prefix}");
+            assert!("89ab".contains(&parts[3][..1]), "{prefix}");
+        }
     }
 
     #[test]

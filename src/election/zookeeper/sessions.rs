@@ -171,3 +171,37 @@ impl ZooKeeper {
         holds || is_over || matches!(self.candidacy, Candidacy::Releasing(_))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::election::Election as _;
+    use crate::election::timing::{Drift, Durations, Jitter, Timing};
+    use crate::election::zookeeper::timing::SessionTiming;
+    use crate::election::zookeeper::words::ZooKeeperEvent;
+    use crate::identity::Identity;
+
+    /// The tick that a candidate suspects which was told of two seconds, when it asked for `lease` and got `granted`.
+    fn suspected(lease: u64, renew: u64, retry: u64, granted: u64) -> Option<Duration> {
+        let [lease_duration, renew_deadline, retry_period, granted] =
+            [lease, renew, retry, granted].map(Duration::from_millis);
+        let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+        let timing = Timing::new(durations, Drift::default()).unwrap();
+        let timing = SessionTiming::new(timing, Duration::from_secs(2)).unwrap();
+        let now = Instant::since_boot(Duration::ZERO);
+        let mut machine = ZooKeeper::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), now);
+        assert_eq!(machine.poll_request(now), Some(ZooKeeperRequest::Begin { timeout: lease_duration }));
+        machine.handle_event(ZooKeeperEvent::Connected { session: SessionId(1), timeout: granted }, now);
+        match machine.poll_transition() {
+            Some(Transition::Notice(Notice::Granted { tick, .. })) => tick,
+            other => panic!("nothing was remarked, but {other:?}"),
+        }
+    }
+
+    #[test]
+    fn servers_that_grant_more_than_two_ticks_may_tick_slower_than_we_were_told() {
+        assert_eq!(suspected(3_000, 800, 200, 6_000), Some(Duration::from_secs(3)));
+        assert_eq!(suspected(3_000, 800, 200, 4_000), None, "two ticks are the least that they grant");
+        assert_eq!(suspected(10_000, 8_000, 2_000, 10_000), None, "what is asked for says nothing about ticks");
+    }
+}

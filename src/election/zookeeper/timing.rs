@@ -167,6 +167,7 @@ mod tests {
     fn a_shorter_session_shortens_the_renew_deadline_until_three_tries_do_not_fit() {
         let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
         let granted = timing.grant(Duration::from_secs(10)).unwrap();
+        assert_eq!(granted.timing.lease_duration(), Duration::from_secs(10), "the others wait no longer");
         // 10 s × 0.9 / 1.1 − 2 s
         assert_eq!(granted.timing.renew_deadline(), Duration::from_nanos(6_181_818_181));
         let errors = timing.grant(Duration::from_secs(4)).unwrap_err();
