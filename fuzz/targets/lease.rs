@@ -1,6 +1,7 @@
 //! What an API server answers, or whoever answers in its place: a status, and a body, to a read or to a write.
 //!
-//! The first byte says which answer is the strange one, and with which status; the rest is its body.
+//! The first byte says which answer is the strange one, and with which status; the rest is its body, or, from 128 on, what
+//! stands in one field of a usual one.
 
 use baton::backend::Store as _;
 use baton::backend::lease::LeaseStore;
@@ -30,6 +31,8 @@ const STATUSES: [u16; 12] = [200, 200, 201, 400, 401, 403, 404, 409, 410, 422, 4
 /// What a usual server answers.
 const USUAL: &str = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"orders","uid":"u",
     "resourceVersion":"7"},"spec":{"holderIdentity":"them_1","leaseDurationSeconds":15}}"#;
+/// What stands in its fields.
+const USUAL_VALUES: [&str; 5] = ["15", r#""7""#, r#""them_1""#, r#""u""#, r#""orders""#];
 
 thread_local! {
     static CLUSTER: ApiServer = ApiServer::new();
@@ -105,8 +108,9 @@ async fn answer(request: Request<Incoming>, script: Arc<Mutex<Script>>) -> Resul
 }
 
 pub(super) fn read(bytes: &[u8]) {
-    let Some((first, body)) = bytes.split_first() else { return };
+    let Some((first, rest)) = bytes.split_first() else { return };
     let status = STATUSES[usize::from(first >> 1) % STATUSES.len()];
+    let body = if *first < 128 { rest } else { &usual_but_for_one(rest) };
     CLUSTER.with(|cluster| {
         if first % 2 == 0 {
             read_answered(cluster, status, body);
@@ -114,6 +118,15 @@ pub(super) fn read(bytes: &[u8]) {
             write_answered(cluster, status, body);
         }
     });
+}
+
+/// What a usual server answers, but for the value of one field, which the first byte names: a number grows to where it
+/// matters much sooner if nothing around it can break.
+fn usual_but_for_one(bytes: &[u8]) -> Vec<u8> {
+    let Some((field, value)) = bytes.split_first() else { return Vec::new() };
+    let usual = USUAL_VALUES[usize::from(*field) % USUAL_VALUES.len()];
+    let (before, after) = USUAL.split_once(usual).expect("it stands there");
+    [before.as_bytes(), value, after.as_bytes()].concat()
 }
 
 fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {

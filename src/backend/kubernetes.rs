@@ -264,7 +264,17 @@ fn found(cluster: &Cluster) -> Result<(Config, Vec<Copied>), ConnectError> {
 }
 
 fn kubeconfig(path: Option<&PathBuf>) -> Result<Kubeconfig, ConnectError> {
-    path.map_or_else(Kubeconfig::read, Kubeconfig::read_from).map_err(ConnectError::Kubeconfig)
+    path.map_or_else(Kubeconfig::read, read_from).map_err(ConnectError::Kubeconfig)
+}
+
+/// What stands in this file. kube takes UTF-16 too, and panics where the last character of it is cut.
+fn read_from(path: &PathBuf) -> Result<Kubeconfig, KubeconfigError> {
+    let is_utf16 = |content: &[u8]| content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
+    if fs::read(path).is_ok_and(|content| is_utf16(&content) && content.len() % 2 == 1) {
+        let cut = io::Error::new(io::ErrorKind::InvalidData, "its UTF-16 ends within a character");
+        return Err(KubeconfigError::ReadConfig(cut, path.clone()));
+    }
+    Kubeconfig::read_from(path)
 }
 
 /// The files that a context of a kubeconfig names.
