@@ -10,7 +10,6 @@ use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write}
 use baton::election::timing::{Drift, Durations, Timing};
 use baton::identity::Identity;
 use baton::lifecycle::Lifecycle;
-use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -85,7 +84,7 @@ fn token(snapshot: &Snapshot) -> FencingToken {
 }
 
 fn says(seen: &Snapshot, content: &[u8]) {
-    let json: Value = serde_json::from_slice(content).expect("a record is JSON");
+    let json = super::json(content).expect("a record is JSON");
     // A derived reader takes an array of the fields in their order too.
     let field = |at: usize, name: &str| if json.is_array() { &json[at] } else { &json[name] };
     assert_eq!(field(0, "format"), "baton.record/1");
@@ -106,7 +105,7 @@ fn last_run(disk: &Disk, content: &[u8]) {
     let directory = Some(disk.directory.path());
     fs::write(disk.file("last-run"), content).expect("it is ours");
     let (first, remembered) = Lifecycle::begin(directory, &disk.election).expect("the directory is usable");
-    let is_page = serde_json::from_slice::<Value>(content).is_ok();
+    let is_page = super::json(content).is_some();
     if let Ok(Some(end)) = &remembered {
         assert!(is_page, "remembered is {end:?}");
         // As it is logged, and exported.

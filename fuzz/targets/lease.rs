@@ -132,7 +132,7 @@ fn usual_but_for_one(bytes: &[u8]) -> Vec<u8> {
 fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
     *cluster.script() =
         Script { read: (status, body.to_vec()), write: (409, refusal("Conflict").into_bytes()), written: None };
-    let json = said(body);
+    let json = super::json(body).unwrap_or_default();
     match cluster.ask(LeaseRequest::Read) {
         Some(LeaseEvent::Read(Some(seen))) => {
             assert!(status < 300, "{status} is no record");
@@ -148,11 +148,6 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
         None => {}
         Some(other) => panic!("read was {other:?}"),
     }
-}
-
-/// What a body says, also where what is no UTF-8 stands in a field that nobody reads.
-fn said(body: &[u8]) -> Value {
-    serde_json::from_str(&String::from_utf8_lossy(body)).unwrap_or_default()
 }
 
 /// A record is no stricter and no looser than what it says; what makes no sense counts as absent.
@@ -248,7 +243,7 @@ fn write_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
     let Some(LeaseEvent::Read(Some(seen))) = cluster.ask(LeaseRequest::Read) else { panic!("the usual can be read") };
     let us = Identity::parse("us_1").expect("it is short");
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_secs(15));
-    let json = said(body);
+    let json = super::json(body).unwrap_or_default();
     match cluster.ask(LeaseRequest::Write(write)) {
         Some(LeaseEvent::Applied(applied)) => {
             assert!(status < 300, "{status} is no success");
