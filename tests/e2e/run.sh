@@ -12,8 +12,10 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE ZOOKEEPER_IMAGE
 export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
-PATH=$(tests/e2e/tools.sh):$PATH
+# The latter for Helm 3, which is not called helm.
+PATH=$(tests/e2e/tools.sh):$PWD/.cache/charts:$PATH
 tests/prometheus/build.sh
+tests/kube-state-metrics/build.sh
 ZOOKEEPER_IMAGE=${ZOOKEEPER_IMAGE:-$(tests/e2e/ensemble.sh "$ENGINE")}
 # In seconds: longer than all cases together take on two busy cores, and the figures too.
 readonly longest=1200
@@ -32,9 +34,11 @@ down() {
 }
 
 # What is needed on the nodes: the images, the witness, which must run there without the libraries of this machine, and
-# Prometheus on the control plane.
+# Prometheus and kube-state-metrics on the control plane.
 furnish() {
-  "$ENGINE" cp .cache/prometheus/prometheus "$CLUSTER-control-plane:/usr/local/bin/prometheus"
+  for program in prometheus/prometheus kube-state-metrics/kube-state-metrics; do
+    "$ENGINE" cp ".cache/$program" "$CLUSTER-control-plane:/usr/local/bin/"
+  done
   local target node
   target=$(rustc -vV | sed -n 's/^host: //p')
   RUSTFLAGS="-C target-feature=+crt-static" \

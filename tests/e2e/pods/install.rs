@@ -62,7 +62,19 @@ pub(super) fn show_the_demo(case: &Case, release: &str, otherwise: Value) {
 
 #[test]
 fn an_upgrade_rolls_out_changed_values_and_somebody_leads_throughout() {
-    let case = Case::new("upgraded");
+    upgrade(&Case::new("upgraded"));
+}
+
+#[test]
+fn helm_3_installs_upgrades_and_removes_it_too() {
+    let mut case = Case::new("upgraded-by-3");
+    case.helm_program = "helm3";
+    upgrade(&case);
+    case.helm(&["uninstall", "shop", "--wait"]);
+    case.settle(SHOP, 0);
+}
+
+fn upgrade(case: &Case) {
     let old = case.install(json!({}));
     let changed = json!({ "replicas": 2, "baton": { "config": { "logLevel": "debug" } } });
     let upgraded = case.note("the release is upgraded");

@@ -1,8 +1,9 @@
-//! What a person on call hears of: the chart's alerts in a real Prometheus, which scrapes the sidecars.
+//! What a person on call hears of: the chart's alerts in a real Prometheus, which scrapes the sidecars
+//! and kube-state-metrics.
 //!
 //! An alert that needs slow renewals is among the cases of nodes.
 
-use crate::rig::{Case, PATIENCE, Prometheus, variable};
+use crate::rig::{Case, PATIENCE, Prometheus, SHOP, variable};
 use serde_json::{Value, json};
 
 #[test]
@@ -38,6 +39,15 @@ fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
         leader = new;
     }
     prometheus.wait_for_alert("BatonFlapping", true);
+
+    case.note("all copies are gone, and their Lease is held by one that has been dead for long");
+    case.kubectl(&["scale", "deployment/shop", "--replicas=0"]);
+    case.settle(SHOP, 0);
+    let spec = json!({ "holderIdentity": "nobody", "renewTime": "2000-01-01T00:00:00.000000Z" });
+    case.kubectl(&["patch", "lease", &case.election, "--type=merge", &format!("--patch={}", json!({ "spec": spec }))]);
+    prometheus.wait_for_alert("BatonLeaseStale", true);
+    case.kubectl(&["scale", "deployment/shop", "--replicas=3"]);
+    prometheus.wait_for_alert("BatonLeaseStale", false);
     prometheus.wait_for_alert("BatonFlapping", false);
     assert_eq!(prometheus.blind_panels(), [""; 0], "these have never shown anything");
 }
@@ -47,7 +57,7 @@ fn hurried() -> Value {
     json!({
         "podMonitor": { "interval": "1s" },
         "prometheusRule": {
-            "for": { "BatonNoLeader": "5s", "BatonSeveralLeaders": "5s" },
+            "for": { "BatonLeaseStale": "5s", "BatonNoLeader": "5s", "BatonSeveralLeaders": "5s" },
             "window": { "BatonFlapping": "1m" },
         },
     })

@@ -14,6 +14,8 @@ use std::thread;
 pub(crate) struct Case {
     pub(crate) namespace: String,
     pub(crate) election: String,
+    /// What types its `helm` commands: Helm 4, unless a case says `helm3`.
+    pub(crate) helm_program: &'static str,
     pub(crate) cluster: &'static Cluster,
     pub(super) journal: Arc<Journal>,
     pub(super) onlooker: Onlooker,
@@ -37,7 +39,7 @@ impl Case {
         cluster.observer.admit(&election, &journal);
         let onlooker = Onlooker::begin(cluster, &namespace, &journal);
         let (silences, led) = (Mutex::default(), Mutex::default());
-        let this = Self { namespace, election, cluster, journal, onlooker, silences, led };
+        let this = Self { namespace, election, helm_program: "helm", cluster, journal, onlooker, silences, led };
         this.kubectl(&["create", "namespace", &this.namespace]);
         // Without one no Pod is taken. The controllers make it, which an outage of the API server may have set back.
         this.kubectl(&["wait", "--for=create", "serviceaccount/default", "--timeout=90s"]);

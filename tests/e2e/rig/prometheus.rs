@@ -1,5 +1,5 @@
 //! A real Prometheus, on the control plane's node: it finds a case's sidecars as the chart's `PodMonitor` says, and judges the
-//! chart's alerts.
+//! chart's alerts. Beside it kube-state-metrics tells of Leases.
 //!
 //! Nobody runs the Prometheus operator here: what it makes of a `PodMonitor` is in [`configuration`]. Who begins says by the
 //! chart's values how often Prometheus looks and how long an alert lasts before it fires; the rules are the chart's.
@@ -17,11 +17,13 @@ use std::process::{Child, Command, Stdio};
 
 /// Where it answers on its node.
 const ADDRESS: &str = "127.0.0.1:9099";
+/// Where kube-state-metrics answers there.
+const STATES: &str = "127.0.0.1:9098";
 
 pub(crate) struct Prometheus<'a> {
     case: &'a Case,
     node: &'static Node,
-    /// On the node: its configuration, its data and its process id.
+    /// On the node: its configuration, its data and both process ids.
     folder: String,
     /// What the engine runs it by. It ends with it.
     server: Child,
@@ -54,9 +56,15 @@ impl<'a> Prometheus<'a> {
         let folder = format!("/var/{}-prometheus", case.namespace);
         let copied = run(&node.engine, &["cp", &here.to_string_lossy(), &format!("{}:{folder}", node.name)], "");
         copied.unwrap_or_else(|error| panic!("Prometheus' files are not copied: {error}"));
+        let states = STATES.rsplit_once(':').expect("it has a port").1;
         let script = format!(
-            "cd {folder} && echo $$ > pid && exec prometheus --config.file=prometheus.yaml --storage.tsdb.path=data \
-             --web.listen-address={ADDRESS} > log 2>&1"
+            "cd {folder} || exit; \
+             kube-state-metrics --kubeconfig=/etc/kubernetes/admin.conf --resources=leases --namespaces={} \
+             --host=127.0.0.1 --port={states} --telemetry-host=127.0.0.1 --telemetry-port=0 > states.log 2>&1 & \
+             echo $! $$ > pids; \
+             exec prometheus --config.file=prometheus.yaml --storage.tsdb.path=data --web.listen-address={ADDRESS} \
+             > log 2>&1",
+            case.namespace
         );
         let mut server = Command::new(&node.engine);
         server.args(["exec", &node.name, "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::null());
@@ -145,7 +153,7 @@ impl<'a> Prometheus<'a> {
 
 impl Drop for Prometheus<'_> {
     fn drop(&mut self) {
-        let end = format!("tail -n 20 {0}/log; kill -KILL $(cat {0}/pid); rm -rf {0}", self.folder);
+        let end = format!("tail -n 20 {0}/log {0}/states.log; kill -KILL $(cat {0}/pids); rm -rf {0}", self.folder);
         let log = run(&self.node.engine, &["exec", &self.node.name, "sh", "-c", &end], "");
         self.case.note(&format!("Prometheus has ended: {log:?}"));
         drop(self.server.wait());
@@ -177,5 +185,8 @@ fn configuration(monitor: &Value, namespace: &str) -> Value {
     });
     let every = &endpoint["interval"];
     let global = json!({ "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every });
-    json!({ "global": global, "rule_files": ["rules.yaml"], "scrape_configs": [job] })
+    let states = json!({
+        "job_name": "kube-state-metrics", "honor_labels": true, "static_configs": [{ "targets": [STATES] }],
+    });
+    json!({ "global": global, "rule_files": ["rules.yaml"], "scrape_configs": [job, states] })
 }

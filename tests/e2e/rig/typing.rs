@@ -50,15 +50,16 @@ impl Case {
     /// Types a `helm` command, with the case's namespace: what it printed.
     #[track_caller]
     pub(crate) fn helm(&self, arguments: &[&str]) -> String {
-        self.note(&format!("$ helm {}", arguments.join(" ")));
-        self.run("helm", arguments, "").unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
+        self.note(&format!("$ {} {}", self.helm_program, arguments.join(" ")));
+        self.run(self.helm_program, arguments, "")
+            .unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
     }
 
     /// The same with `values` as a file.
     #[track_caller]
     pub(crate) fn helm_with(&self, arguments: &[&str], values: &Value) -> String {
-        self.note(&format!("$ helm {} --values - <<< '{values}'", arguments.join(" ")));
-        let told = self.run("helm", &[arguments, &["--values", "-"]].concat(), &values.to_string());
+        self.note(&format!("$ {} {} --values - <<< '{values}'", self.helm_program, arguments.join(" ")));
+        let told = self.run(self.helm_program, &[arguments, &["--values", "-"]].concat(), &values.to_string());
         told.unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
     }
 
