@@ -121,11 +121,13 @@ pub(super) fn read(bytes: &[u8]) {
 }
 
 /// What a usual server answers, but for the value of one field, which the first byte names: a number grows to where it
-/// matters much sooner if nothing around it can break.
+/// matters much sooner if nothing around it can break. From 128 on the value is the number that the bytes are.
 fn usual_but_for_one(bytes: &[u8]) -> Vec<u8> {
     let Some((field, value)) = bytes.split_first() else { return Vec::new() };
     let usual = USUAL_VALUES[usize::from(*field) % USUAL_VALUES.len()];
     let (before, after) = USUAL.split_once(usual).expect("it stands there");
+    let number = value.iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)).to_string();
+    let value = if *field < 128 { value } else { number.as_bytes() };
     [before.as_bytes(), value, after.as_bytes()].concat()
 }
 

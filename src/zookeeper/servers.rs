@@ -87,7 +87,7 @@ impl FromStr for Host {
             "" if !text.ends_with(':') => PORT,
             port => port.parse().ok().filter(|port| *port != 0).ok_or_else(wrong)?,
         };
-        if name.is_empty() || name.contains(char::is_whitespace) {
+        if name.is_empty() || name.contains(|c: char| c.is_whitespace() || matches!(c, '[' | ']')) {
             Err(wrong())
         } else {
             Ok(Self { name: name.to_owned(), port })
@@ -129,7 +129,9 @@ mod tests {
                 "{written}"
             );
         }
-        for wrong in ["", "zk,", ",zk", "zk:", "zk:0", "zk:port", "zk:1:2", "[::1", "[::1]2", "[]:1", ":2181", "z k"] {
+        let no_host = ["", "zk,", ",zk", "[]:1", ":2181", "z k", "[::1", "[[::1]", "zk]"];
+        let no_port = ["zk:", "zk:0", "zk:port", "zk:1:2", "[::1]2"];
+        for wrong in no_host.into_iter().chain(no_port) {
             assert!(matches!(wrong.parse::<Servers>(), Err(ServersError::Host(_))), "{wrong}");
         }
         for wrong in ["zk//a", "zk/a//b", "zk/./a", "zk/a/..", "zk/a\u{1}", "zk/\u{e000}"] {
