@@ -60,6 +60,11 @@ impl Seen {
         self.snapshot.as_ref()
     }
 
+    /// The version of the newest record, also when that is gone.
+    pub(super) const fn number(&self) -> u128 {
+        self.number
+    }
+
     /// Whether a notice of this version tells nothing new.
     pub(super) fn knows(&self, version: u128) -> bool {
         version <= self.number

@@ -112,7 +112,10 @@ impl Lease {
         };
         if let LeaseRequest::Write(write) = request {
             self.knowledge = Knowledge::Doubtful;
-            self.settled_from = max(self.settled_from, write.over.as_ref().map_or(0, |over| over.number) + 1);
+            // What is made anew gets a higher version than the record that is gone.
+            let newest = || self.seen.as_ref().map_or(0, Seen::number);
+            let below = write.over.as_ref().map_or_else(newest, |over| over.number);
+            self.settled_from = max(self.settled_from, below + 1);
         }
         if let Role::Releasing { may_be_done, .. } = &mut self.role {
             *may_be_done = true;
