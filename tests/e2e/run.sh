@@ -18,7 +18,7 @@ tests/prometheus/build.sh
 tests/kube-state-metrics/build.sh
 ZOOKEEPER_IMAGE=${ZOOKEEPER_IMAGE:-$(tests/e2e/ensemble.sh "$ENGINE")}
 # In seconds: longer than all cases together take on two busy cores, and the figures too.
-readonly longest=1200
+readonly longest=3600
 running= failed=
 
 up() {
