@@ -10,7 +10,8 @@ cache=$(realpath .cache)
 scratch=$(mktemp -d)
 clear() {
   rm -rf "$scratch"
-  "$ENGINE" images --quiet "$registry/*" | xargs --no-run-if-empty "$ENGINE" rmi --force > /dev/null
+  # By name: other names of the same images stay.
+  "$ENGINE" images --format '{{.Repository}}:{{.Tag}}' "$registry/*" | xargs --no-run-if-empty "$ENGINE" rmi > /dev/null
 }
 trap clear EXIT
 
