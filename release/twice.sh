@@ -11,7 +11,8 @@ scratch=$(mktemp -d)
 clear() {
   rm -rf "$scratch"
   # By name: other names of the same images stay.
-  "$ENGINE" images --format '{{.Repository}}:{{.Tag}}' "$registry/*" | xargs --no-run-if-empty "$ENGINE" rmi > /dev/null
+  "$ENGINE" images --format '{{.Repository}}:{{.Tag}}' | { grep "^$registry/" || true; } \
+    | xargs --no-run-if-empty "$ENGINE" rmi > /dev/null
 }
 trap clear EXIT
 
