@@ -2,7 +2,7 @@
 //!
 //! `fuzz/run.sh` builds and starts it. libFuzzer has `main`, and calls [`read`] for each invention; what panics is written to a
 //! file, which `TARGET=… fuzz FILE` reads again. Besides what a target asserts, no reading may hold more memory than
-//! the target allows for so many bytes.
+//! the target allows for so many bytes, nor go on without end.
 #![no_main]
 #![expect(
     clippy::disallowed_methods,
@@ -16,6 +16,8 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::env;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::thread;
+use std::time::Duration;
 use targets::Target;
 
 static TARGET: LazyLock<&Target> = LazyLock::new(|| {
@@ -30,6 +32,7 @@ fuzz_target!(
         for kind in 0..8 {
             (TARGET.read)(&[kind]);
         }
+        thread::spawn(watch);
     },
     |bytes: &[u8]| read(bytes)
 );
@@ -37,10 +40,30 @@ fuzz_target!(
 fn read(bytes: &[u8]) {
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);
+    TURNS.fetch_add(1, Relaxed);
     (TARGET.read)(bytes);
+    TURNS.fetch_add(1, Relaxed);
     let held = PEAK.load(Relaxed).saturating_sub(before);
     let (fixed, each) = TARGET.memory;
     assert!(held <= fixed + each * bytes.len(), "{held} bytes were set aside to read {}", bytes.len());
+}
+
+/// How often a reading has begun or ended: odd while one is under way.
+static TURNS: AtomicUsize = AtomicUsize::new(0);
+/// A reading takes some milliseconds: one that goes on for so many seconds has no end.
+const LONGEST: u32 = 60;
+
+/// Fails when a reading has no end. Seconds are counted by its own wakings: those are few while a busy machine starves this
+/// process, and none while somebody has stopped it, for then no time has passed for a reading either.
+fn watch() {
+    let (mut seen, mut seconds) = (0, 0);
+    loop {
+        thread::sleep(Duration::from_secs(1));
+        let turns = TURNS.load(Relaxed);
+        seconds = if turns % 2 == 1 && turns == seen { seconds + 1 } else { 0 };
+        assert!(seconds < LONGEST, "a reading did not end in {LONGEST} s");
+        seen = turns;
+    }
 }
 
 #[global_allocator]

@@ -27,7 +27,7 @@ for target in $targets; do
   mkdir -p "target/fuzz/corpus/$target" target/fuzz/failures
   log=target/fuzz/$target.log
   begun=$(date +%s)
-  if TARGET=$target "$fuzz" -max_total_time="$seconds" -max_len=4096 -timeout=20 -print_final_stats=1 \
+  if TARGET=$target "$fuzz" -max_total_time="$seconds" -max_len=4096 -timeout=0 -print_final_stats=1 \
     -artifact_prefix="target/fuzz/failures/$target-" "target/fuzz/corpus/$target" "fuzz/corpus/$target" > "$log" 2>&1; then
     runs=$(sed -n 's/^stat::number_of_executed_units: //p' "$log")
     edges=$(sed -nE 's/.* cov: ([0-9]+) .*/\1/p' "$log" | tail -1)

@@ -8,7 +8,7 @@
 //! ```text
 //!  storm ─draws─► Setup ─► World ─┬─ Node × N: a clock, a process (machine, driver's rules), its application
 //!                                 ├─ Link × N: what becomes of calls, replies and news
-//!                                 └─ Store: one record, in the one order in which requests arrive
+//!                                 └─ Store: one record, or an ensemble, in the one order in which requests arrive
 //!                                        │
 //!                                        └─► Observer: all that happens, on true time
 //! ```
@@ -21,6 +21,7 @@ pub mod happening;
 mod link;
 mod post;
 mod process;
+mod queue;
 pub mod setup;
 pub mod store;
 pub mod storm;
@@ -33,8 +34,9 @@ use chance::Chance;
 use clock::{Clock, Moment};
 use happening::{End, Happening, Observer, Scene};
 use link::Link;
-use post::{Call, Post};
+use post::{Call, Message};
 use process::{Input, Process, Step};
+use queue::Queue;
 use setup::{Candidate, Setup};
 use std::cmp::min;
 use std::time::Duration;
@@ -55,7 +57,8 @@ pub struct World<S: Store, O> {
     store: S,
     /// What is wrong with the store, and by which fault.
     outages: Vec<(usize, setup::Outage)>,
-    post: Post<S::Election>,
+    /// What is on its way.
+    post: Queue<Message<S::Election>>,
     /// The next fault to begin.
     next_fault: usize,
     /// Faults that will end, and whom they hit.
@@ -121,7 +124,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let clocks = setup.candidates.iter().map(|c| Clock::new(c.clock_shows, c.clock_rate)).collect();
         let nodes = setup.candidates.iter().map(|c| Node::new(c, Link::new(chance.fork(), setup.latency))).collect();
         let (outages, ends) = (Vec::new(), Vec::new());
-        let post = Post::default();
+        let post = Queue::default();
         Self { now: Moment::START, setup, clocks, nodes, store, outages, post, next_fault: 0, ends, chance, observer }
     }
 

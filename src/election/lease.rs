@@ -15,7 +15,8 @@
 //! The rules, and who needs them:
 //! * A claim counts from the instant before its write was sent, and only an applied write extends it.
 //! * An unknown outcome neither extends nor ends a claim; the same write goes out again.
-//! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label.
+//! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label. One that follows
+//!   on another is paced like a failure.
 //! * Another's lease counts from when we received a record that had changed, over the duration in that record, and
 //!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
 //! * A read that was under way when newer news came in is asked again: it may have been done before them.
@@ -50,6 +51,8 @@ pub struct Lease {
     in_flight: Option<InFlight>,
     /// A record of a lower version is older than one that we have seen, or than a write of ours whose outcome is unknown.
     settled_from: u128,
+    /// Our last write was refused, and lost no race.
+    was_refused: bool,
     /// When to read though nothing else asks for it.
     read_at: Instant,
     /// Paces requests after one that failed.
@@ -116,6 +119,7 @@ impl Lease {
             knowledge: Knowledge::Noted,
             in_flight: None,
             settled_from: 0,
+            was_refused: false,
             read_at: start,
             not_before: start,
             transitions: VecDeque::new(),
@@ -213,7 +217,7 @@ impl Election for Lease {
                     self.suspect(now);
                 }
             }
-            (LeaseRequest::Write(write), LeaseEvent::Conflict) => self.conflict(write, now),
+            (LeaseRequest::Write(write), LeaseEvent::Conflict) => self.conflict(write, sent, now),
             // A reply of another kind than the request says as little as none.
             (LeaseRequest::Read, LeaseEvent::Applied(_) | LeaseEvent::Conflict)
             | (LeaseRequest::Write(_), LeaseEvent::Read(_))

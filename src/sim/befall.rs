@@ -49,19 +49,19 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// The fault of this number, which hit `candidate`, is over.
-    pub(super) fn end(&mut self, number: usize, candidate: Option<usize>) {
+    /// The fault of this number, which hit `hit`, a candidate or a server, is over.
+    pub(super) fn end(&mut self, number: usize, hit: Option<usize>) {
         let fault = self.setup.faults[number];
-        match (fault.what, candidate) {
+        match (fault.what, hit) {
             (What::Candidate(_, harm), Some(candidate)) => self.heal(number, candidate, harm),
             (What::Store(_), _) => self.outages.retain(|(other, _)| *other != number),
-            (What::Server(_, mishap), Some(struck)) => {
-                self.store.mend(self.now, struck, mishap);
+            (What::Server(which, mishap), Some(struck)) => {
+                self.store.mend(self.now, which, struck, mishap);
                 self.collect();
             }
             (What::Stranger(_) | What::Candidate(..) | What::Server(..), _) => {}
         }
-        self.tell_fault(&fault, candidate, false);
+        self.tell_fault(&fault, hit, false);
     }
 
     fn harm(&mut self, number: usize, candidate: usize, harm: Harm, lasts: Duration) {

@@ -13,6 +13,7 @@ mod tree;
 
 use super::chance::Chance;
 use super::clock::{Clock, Moment};
+use super::queue::Queue;
 use super::setup::{Candidate, Deed, EnsembleKind, Mishap, Which};
 use super::store::{Arrival, Effect, Store};
 use crate::clock::Instant;
@@ -23,8 +24,8 @@ use crate::election::zookeeper::words::{SessionId, ZooKeeperEvent, ZooKeeperRequ
 use crate::identity::Identity;
 use quorum::Message;
 use server::{Role, Server};
-use std::collections::BTreeMap;
 use std::mem::take;
+use std::ops::Range;
 use std::time::Duration;
 use tree::{Change, Tree};
 
@@ -44,9 +45,9 @@ pub struct Ensemble {
     epoch: u64,
     terms: u64,
     sessions: u64,
-    queue: BTreeMap<(Moment, u64), Happens>,
-    posted: u64,
-    streams: BTreeMap<(usize, usize), Moment>,
+    queue: Queue<Happens>,
+    /// When the last message from one server to another comes in.
+    streams: Vec<Vec<Moment>>,
     /// What waits until two servers can speak, or one goes on.
     held: Vec<Happens>,
     effects: Vec<Effect<ZooKeeper>>,
@@ -107,14 +108,13 @@ impl Ensemble {
             epoch: 0,
             terms: 0,
             sessions: 0,
-            queue: BTreeMap::new(),
-            posted: 0,
-            streams: BTreeMap::new(),
+            queue: Queue::default(),
+            streams: vec![vec![Moment::START; kind.rates.len()]; kind.rates.len()],
             held: Vec::new(),
             effects: Vec::new(),
             kind,
         };
-        ensemble.put(Moment::START, Happens::Election);
+        ensemble.queue.put(Moment::START, Happens::Election);
         ensemble
     }
 
@@ -166,9 +166,9 @@ impl Ensemble {
     /// What waited happens now, as far as it can.
     fn release(&mut self) {
         for happens in take(&mut self.held) {
-            self.put(self.now, happens);
+            self.queue.put(self.now, happens);
         }
-        self.put(self.now + self.kind.latency.1, Happens::Election);
+        self.queue.put(self.now + self.kind.latency.1, Happens::Election);
     }
 
     /// Whoever speaks to a server that died hears of it at once.
@@ -182,6 +182,14 @@ impl Ensemble {
             } else if let (true, Role::Leading(leadership)) = (server.is_reachable(), &mut server.role) {
                 leadership.learners.remove(&dead);
             }
+        }
+    }
+
+    /// The servers that are struck where `first` is the first of them.
+    fn all_struck(&self, which: Which, first: usize) -> Range<usize> {
+        match which {
+            Which::From(_) => first..self.servers.len(),
+            Which::Server(_) | Which::Leading | Which::OfLeader => first..first + 1,
         }
     }
 
@@ -235,12 +243,12 @@ impl Store for Ensemble {
     }
 
     fn next(&self) -> Moment {
-        self.queue.first_key_value().map_or(Moment::NEVER, |((at, _), _)| *at)
+        self.queue.next()
     }
 
     fn turn(&mut self, now: Moment) {
         self.now = now;
-        if let Some((_, happens)) = self.queue.pop_first() {
+        if let Some(happens) = self.queue.take() {
             self.happen(happens);
         }
     }
@@ -252,30 +260,34 @@ impl Store for Ensemble {
     fn strike(&mut self, now: Moment, which: Which, leader: Option<usize>, mishap: Mishap) -> usize {
         self.now = now;
         let struck = match which {
-            Which::Server(number) => number % self.servers.len(),
+            Which::Server(number) | Which::From(number) => number % self.servers.len(),
             Which::Leading => self.leading(),
             Which::OfLeader => leader.map_or(0, |leader| self.server_of(self.clients[leader].connection)),
         };
-        let server = &mut self.servers[struck];
-        match mishap {
-            Mishap::Cut => server.cut += 1,
-            Mishap::Still => server.still += 1,
-            Mishap::Down => {
-                server.down += 1;
-                self.look(struck);
-                self.miss(struck);
+        for own in self.all_struck(which, struck) {
+            let server = &mut self.servers[own];
+            match mishap {
+                Mishap::Cut => server.cut += 1,
+                Mishap::Still => server.still += 1,
+                Mishap::Down => {
+                    server.down += 1;
+                    self.look(own);
+                    self.miss(own);
+                }
             }
         }
         struck
     }
 
-    fn mend(&mut self, now: Moment, struck: usize, mishap: Mishap) {
+    fn mend(&mut self, now: Moment, which: Which, struck: usize, mishap: Mishap) {
         self.now = now;
-        let server = &mut self.servers[struck];
-        match mishap {
-            Mishap::Cut => server.cut -= 1,
-            Mishap::Still => server.still -= 1,
-            Mishap::Down => server.down -= 1,
+        let all = self.all_struck(which, struck);
+        for server in &mut self.servers[all] {
+            match mishap {
+                Mishap::Cut => server.cut -= 1,
+                Mishap::Still => server.still -= 1,
+                Mishap::Down => server.down -= 1,
+            }
         }
         self.release();
     }
@@ -283,9 +295,15 @@ impl Store for Ensemble {
     fn meddle(&mut self, now: Moment, deed: Deed) {
         self.now = now;
         let leading = self.leading();
-        if let (Deed::Delete, Role::Leading(leadership)) = (deed, &self.servers[leading].role) {
+        let change = match deed {
+            Deed::Delete => Change::DeleteFirst,
+            Deed::Litter { is_numbered: true } => Change::Litter("n_0000000000"),
+            Deed::Litter { is_numbered: false } => Change::Litter("notes"),
+            Deed::Label | Deed::Rumour | Deed::Remake | Deed::Wipe | Deed::Seize(_) => return,
+        };
+        if let Role::Leading(leadership) = &self.servers[leading].role {
             let zxid = leadership.epoch << 32 | (leadership.counter + 1);
-            self.propose(leading, Entry { zxid, change: Change::DeleteFirst, caller: None });
+            self.propose(leading, Entry { zxid, change, caller: None });
         }
     }
 

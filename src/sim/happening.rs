@@ -43,7 +43,7 @@ impl Scene<'_> {
 /// Something that happens. Candidates are told by their number.
 #[derive(Debug)]
 pub enum Happening<'a, E: Election> {
-    /// A fault begins, or happens at once; `candidate` is whom it hits.
+    /// A fault begins, or happens at once, and hits the candidate or the server of that number.
     Begins(&'a Fault, Option<usize>),
     /// A fault is over.
     Ends(&'a Fault, Option<usize>),

@@ -2,7 +2,6 @@
 //!
 //! Pure. Start with [`World::send`]; `link.rs` draws what becomes of each message.
 
-use super::clock::Moment;
 use super::happening::{Departure, Happening, Observer, Scene};
 use super::link::Fate;
 use super::process::{Input, Process};
@@ -11,8 +10,6 @@ use super::store::{Arrival, Effect, Store};
 use super::{Alarm, World};
 use crate::clock::Instant;
 use crate::election::{Election, Event, Outcome, Request, Verb};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::time::Duration;
 
 /// A call that waits for its reply.
@@ -22,18 +19,9 @@ pub(super) struct Call {
     pub(super) is_harmed: bool,
 }
 
-/// Messages by when they arrive; those of one moment in the order in which they were sent.
+/// A message on its way.
 #[derive(Debug)]
-pub(super) struct Post<E: Election> {
-    /// When, in which order, and the place of the message: those are too large to be moved about.
-    queue: BinaryHeap<Reverse<(Moment, u64, usize)>>,
-    messages: Vec<Option<Message<E>>>,
-    free: Vec<usize>,
-    posted: u64,
-}
-
-#[derive(Debug)]
-enum Message<E: Election> {
+pub(super) enum Message<E: Election> {
     Request(Sent<E>),
     Reply { to: usize, call: u64, event: Option<E::Event> },
     News { to: usize, starts: u32, connection: u64, event: E::Event, is_late: bool },
@@ -41,42 +29,13 @@ enum Message<E: Election> {
 
 /// A request on its way.
 #[derive(Debug)]
-struct Sent<E: Election> {
+pub(super) struct Sent<E: Election> {
     from: usize,
     call: u64,
     connection: u64,
     request: E::Request,
     is_answered: bool,
     is_late: bool,
-}
-
-impl<E: Election> Default for Post<E> {
-    fn default() -> Self {
-        Self { queue: BinaryHeap::new(), messages: Vec::new(), free: Vec::new(), posted: 0 }
-    }
-}
-
-impl<E: Election> Post<E> {
-    /// When the next message arrives.
-    pub(super) fn next(&self) -> Moment {
-        self.queue.peek().map_or(Moment::NEVER, |Reverse((at, ..))| *at)
-    }
-
-    fn put(&mut self, at: Moment, message: Message<E>) {
-        self.posted += 1;
-        let place = self.free.pop().unwrap_or_else(|| {
-            self.messages.push(None);
-            self.messages.len() - 1
-        });
-        self.messages[place] = Some(message);
-        self.queue.push(Reverse((at, self.posted, place)));
-    }
-
-    fn take(&mut self) -> Option<Message<E>> {
-        let Reverse((_, _, place)) = self.queue.pop()?;
-        self.free.push(place);
-        self.messages[place].take()
-    }
 }
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {

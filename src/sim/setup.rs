@@ -7,7 +7,7 @@ use crate::election::timing::Timing;
 use std::time::Duration;
 
 /// A world before it begins.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Setup {
     /// What chance unfolds from: latencies, and who wins where the setup leaves it open.
     pub seed: u64,
@@ -26,7 +26,7 @@ pub struct Setup {
 }
 
 /// One candidate, and the machine that it runs on.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Candidate {
     /// Its durations.
     pub timing: Timing,
@@ -183,6 +183,8 @@ pub enum Which {
     Leading,
     /// The one that the leading candidate is connected to.
     OfLeader,
+    /// All from this number on: also where the first few are spared, no majority may be left.
+    From(usize),
 }
 
 /// What can happen to a server.
@@ -203,6 +205,11 @@ pub enum Deed {
     Label,
     /// Makes watches say that the record may be gone, though it is not.
     Rumour,
+    /// Leaves a znode in the line of an ensemble that no session owns, with a number or without.
+    Litter {
+        /// Whether its name ends with the first number of all.
+        is_numbered: bool,
+    },
     /// Deletes it. Beyond what exclusion assumes, as are the next three.
     Delete,
     /// Deletes it, and makes it anew from a copy: another record with the same holder.

@@ -53,13 +53,13 @@ pub trait Store: fmt::Debug {
         Vec::new()
     }
 
-    /// One of its servers is struck, and which one; `leader` is the candidate that leads.
+    /// Servers are struck, and which one first; `leader` is the candidate that leads.
     fn strike(&mut self, _now: Moment, _which: Which, _leader: Option<usize>, _mishap: Mishap) -> usize {
         0
     }
 
     /// That is over.
-    fn mend(&mut self, _now: Moment, _struck: usize, _mishap: Mishap) {}
+    fn mend(&mut self, _now: Moment, _which: Which, _struck: usize, _mishap: Mishap) {}
 
     /// The reply of a store that does not do what it is asked: from so many changes ago.
     fn feign(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
@@ -244,7 +244,7 @@ impl Store for RecordStore {
         self.number += 1;
         snapshot.version.number = self.number;
         match deed {
-            Deed::Rumour => return,
+            Deed::Rumour | Deed::Litter { .. } => return,
             Deed::Label => {}
             Deed::Delete => return self.set(None),
             Deed::Remake => snapshot.version.uid = format!("uid-{}", self.number).into(),

@@ -63,8 +63,19 @@ pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
     for _ in 0..chance.between(1, 3) {
         end = storm(&mut chance, &mut faults, end, Bounds { scale, latency, candidates: number, drift, held, climate });
     }
+    let seed = chance.draw();
+    if held == Held::InEnsemble && chance.in_thousand(100) {
+        let fault = blackout(&mut chance, scale, end);
+        end = end.max(fault.end() + scale * 4);
+        faults.push(fault);
+    }
+    if held == Held::InEnsemble && chance.in_thousand(100) {
+        let at = Moment::START + chance.lasting(Duration::ZERO, end.since(Moment::START));
+        let what = What::Stranger(Deed::Litter { is_numbered: chance.in_thousand(500) });
+        faults.push(Fault { at, lasts: Duration::ZERO, what });
+    }
     faults.sort_by_key(|fault| fault.at);
-    Setup { seed: chance.draw(), candidates, store, tells_leaders, latency: (latency / 10, latency), faults, end }
+    Setup { seed, candidates, store, tells_leaders, latency: (latency / 10, latency), faults, end }
 }
 
 /// Durations around a lease of `lease` that are accepted under `drift`, often only just.
@@ -164,7 +175,7 @@ struct Bounds {
     climate: Climate,
 }
 
-/// Some hours of bad weather and the calm after them; returns when that is over.
+/// Some leases of bad weather and the calm after them; returns when that is over.
 fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: Bounds) -> Moment {
     let Bounds { scale, latency, candidates, drift, held, climate } = bounds;
     let length = chance.of_any_size(scale * 5);
@@ -200,6 +211,15 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
     // so that costs much, and not each of them has it.
     let calm = if held == Held::InEnsemble { chance.pick(&[4, 4, 4, 16]) } else { 4 };
     over + scale * calm
+}
+
+/// For as long as a session or longer no majority of the servers can be heard.
+fn blackout(chance: &mut Chance, scale: Duration, end: Moment) -> Fault {
+    let at = Moment::START + chance.lasting(scale, end.since(Moment::START));
+    let mishap = chance.pick(&[Mishap::Cut, Mishap::Still, Mishap::Down, Mishap::Down]);
+    // The first of three or five may be spared.
+    let what = What::Server(Which::From(chance.pick(&[0, 0, 1])), mishap);
+    Fault { at, lasts: chance.lasting(scale / 2, scale * 4), what }
 }
 
 fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {

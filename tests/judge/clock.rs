@@ -63,12 +63,22 @@ impl Clock {
 /// Looks until there is something to return, and panics where there is nothing `within` the bound.
 #[track_caller]
 pub(crate) fn wait_for<T>(within: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    succeeds(within, what, || look().ok_or(""))
+}
+
+/// Tries until it succeeds, and panics with what it was told last where it does not `within` the bound.
+#[track_caller]
+pub(crate) fn succeeds<T, E: fmt::Display>(
+    within: Duration,
+    what: &str,
+    mut attempt: impl FnMut() -> Result<T, E>,
+) -> T {
     let until = since_boot() + within;
     loop {
-        if let Some(found) = look() {
-            return found;
+        match attempt() {
+            Ok(done) => return done,
+            Err(why) => assert!(since_boot() < until, "this did not come true within {within:?}: {what}\n{why}"),
         }
-        assert!(since_boot() < until, "this did not come true within {within:?}: {what}");
         thread::sleep(BETWEEN_LOOKS);
     }
 }

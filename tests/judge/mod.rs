@@ -9,7 +9,7 @@ mod journal;
 mod reply;
 mod timing;
 
-pub(crate) use clock::{Moment, eventually, throughout, wait_for};
+pub(crate) use clock::{Moment, eventually, succeeds, throughout, wait_for};
 pub(crate) use history::{Answer, Heard, History, Rule, Silence, judge};
 pub(crate) use journal::Journal;
 pub(crate) use reply::Reply;

@@ -193,10 +193,10 @@ impl State {
         }
     }
 
-    /// Whether `number` stands in the line without a claim.
+    /// Whether `number` stands in the line behind another, so that no claim can rest on its znode.
     pub(super) fn waits(&self, number: usize) -> bool {
         let session = self.connections[number].session;
-        self.candidates[number].claim().is_none() && self.tree.line.iter().any(|znode| Some(znode.session) == session)
+        self.tree.line.iter().skip(1).any(|znode| Some(znode.session) == session)
     }
 }
 

@@ -42,6 +42,8 @@ const SESSION: session::World = session::World {
     steps: 2,
     sessions: 2,
     late: false,
+    prompt: false,
+    joined: false,
     cuts: 0,
     crashes: 0,
     releases: 0,
@@ -60,7 +62,8 @@ const SHORT_SESSIONS: &[session::World] =
 /// What takes as long as it takes, but ends: `docs/safety.md` has how many states each has.
 const LONG_RECORDS: &[record::World] = &[
     record::World { late: true, crashes: 1, ..RECORD },
-    record::World { releases: 1, ..RECORD },
+    record::World { writes: 3, ..RECORD },
+    record::World { writes: 3, releases: 1, ..RECORD },
     record::World { news: true, deletions: 1, ..RECORD },
     record::World { news: true, late: true, ..RECORD },
     record::World { steps: 3, late: true, ..RECORD },
@@ -72,7 +75,13 @@ const LONG_SESSIONS: &[session::World] = &[
     session::World { steps: 1, releases: 1, ..SESSION },
     session::World { steps: 1, crashes: 1, ..SESSION },
     session::World { clocks: Clocks::Worst, steps: 1, cuts: 1, ..SESSION },
+    session::World { clocks: Clocks::Worst, steps: 1, deletions: 1, ..SESSION },
     session::World { clocks: Clocks::Worst, ..SESSION },
+    session::World { clocks: Clocks::Worst, prompt: true, cuts: 1, ..SESSION },
+    session::World { clocks: Clocks::Worst, prompt: true, joined: true, sessions: 3, crashes: 1, ..SESSION },
+    session::World { clocks: Clocks::Worst, prompt: true, joined: true, sessions: 3, releases: 1, ..SESSION },
+    session::World { clocks: Clocks::Worst, prompt: true, joined: true, steps: 3, ..SESSION },
+    session::World { clocks: Clocks::Worst, prompt: true, joined: true, candidates: 3, sessions: 3, ..SESSION },
 ];
 
 fn main() -> ExitCode {

@@ -29,8 +29,12 @@ pub(crate) struct World {
     pub(crate) sessions: usize,
     /// Whether a request whose caller has given up may be done all the same, at any time; of two, the younger.
     pub(crate) late: bool,
+    /// Whether a reply comes in as soon as its request is done.
+    pub(crate) prompt: bool,
+    /// Whether all stand in the line as it begins, in the order of their numbers, and know it.
+    pub(crate) joined: bool,
     /// How many servers are cut off, processes killed and followed by another, leaderships given up, and znodes of those
-    /// who hold no claim deleted by a stranger.
+    /// who stand behind another deleted by a stranger.
     pub(crate) cuts: u8,
     pub(crate) crashes: u8,
     pub(crate) releases: u8,
@@ -81,6 +85,33 @@ fn machine(number: usize, start: u8, from: Instant) -> ZooKeeper {
     ZooKeeper::new(identity, timing, Jitter::none(), from)
 }
 
+impl World {
+    /// What `number` asked for is done, if its server need not wait.
+    fn arrive(&self, state: &mut State, number: usize) -> Option<()> {
+        let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
+        state.candidates[number].call = Call::Replied(state.perform(number, &request)?);
+        if self.prompt {
+            state.candidates[number].hear_reply();
+        }
+        Some(())
+    }
+
+    /// `state`, after candidate `number` has done all that it can do at once.
+    fn join(&self, mut state: State, number: usize) -> State {
+        let is_its_own = |action: &Action| {
+            [Action::Turn, Action::Arrives, Action::Hears, Action::Pong].iter().any(|of| *action == of(number))
+        };
+        loop {
+            let mut actions = Vec::new();
+            self.actions(&state, &mut actions);
+            match actions.into_iter().filter(is_its_own).find_map(|action| self.next_state(&state, action)) {
+                Some(next) => state = next,
+                None => return state,
+            }
+        }
+    }
+}
+
 impl Model for World {
     type State = State;
     type Action = Action;
@@ -107,7 +138,9 @@ impl Model for World {
         // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
         let asks = self.releases > 0;
         let clocks = self.clocks.of_candidates(self.candidates);
-        clocks.flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, asks))).collect()
+        let states = clocks.flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, asks)));
+        let joining = || (0..self.candidates).filter(|_| self.joined);
+        states.map(|state| joining().fold(state, |state, number| self.join(state, number))).collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -173,10 +206,7 @@ impl Model for World {
                 state.shows += state.rate;
                 state.candidates.iter_mut().for_each(Candidate::step);
             }
-            Action::Arrives(number) => {
-                let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
-                state.candidates[number].call = Call::Replied(state.perform(number, &request)?);
-            }
+            Action::Arrives(number) => self.arrive(&mut state, number)?,
             Action::Hears(number) => {
                 state.candidates[number].hear_reply()?;
             }

@@ -26,7 +26,7 @@ use std::fmt;
 /// A property that did not hold.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
-    /// Its name, as in [`PROPERTIES`].
+    /// Its name, as in [`properties`].
     pub(crate) property: &'static str,
     /// When.
     pub(crate) at: Moment,
@@ -34,19 +34,30 @@ pub(crate) struct Violation {
     pub(crate) what: String,
 }
 
+impl Violation {
+    /// Whether two lead at once, or could.
+    pub(crate) fn is_of_exclusion(&self) -> bool {
+        EXCLUSION.contains(&self.property)
+    }
+}
+
+/// Where one of these does not hold, two may lead at once.
+const EXCLUSION: [&str; 3] = ["exclusion of claims", "exclusion of promises", "the record names whoever holds a claim"];
+
 type Property<E> = fn(&Facts, &Scene<'_>, &Happening<'_, E>) -> Option<String>;
 
-/// How many there are.
-const PROPERTIES: usize = 20;
+/// How many properties there are.
+const PROPERTIES: usize = 23;
 
 /// What must hold, by name.
 fn properties<E: Legible>() -> [(&'static str, Property<E>); PROPERTIES] {
     [
-        ("exclusion of claims", exclusion::of_claims),
-        ("exclusion of promises", exclusion::of_promises),
+        (EXCLUSION[0], exclusion::of_claims),
+        (EXCLUSION[1], exclusion::of_promises),
+        (EXCLUSION[2], exclusion::record_names_claimant),
         ("promises are backed by claims", exclusion::promises_are_backed),
+        ("leaders say so", exclusion::leaders_say_so),
         ("claims are backed by writes", exclusion::claims_are_backed),
-        ("the record names whoever holds a claim", exclusion::record_names_claimant),
         ("tokens grow from term to term", terms::tokens_grow),
         ("a term keeps its token", terms::tokens_stay),
         ("terms begin when they may", terms::begin_when_they_may),
@@ -55,8 +66,10 @@ fn properties<E: Legible>() -> [(&'static str, Property<E>); PROPERTIES] {
         ("a release is taken up at once", progress::after_release),
         ("a clean stop releases", progress::stops_release),
         ("who leaves looks what became of its write", progress::looks_before_it_leaves),
+        ("who leaves believes no past", progress::leaves_nothing_unread),
         ("who leaves holds on until told to stop", progress::leaving_holds),
         ("nobody asks without pause", progress::in_peace),
+        ("losers wait for the watch", progress::losers_wait),
         ("nobody unhears what it was told", terms::nobody_unhears),
         ("nothing changes without a fault", calm::no_transition_without_fault),
         ("a short outage costs nobody leadership", calm::no_loss_in_short_outage),

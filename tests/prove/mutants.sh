@@ -14,13 +14,14 @@ build=$PWD/target/mutants/build
 found=target/mutants/found
 names=${MUTANTS:-1}
 [ "$names" != 1 ] || names=$(cd tests/prove/mutants && echo *.patch)
-export CARGO_PROFILE_PROVE_INCREMENTAL=true
+# Some hundred builds: each soon rather than fast.
+export CARGO_PROFILE_PROVE_INCREMENTAL=true CARGO_PROFILE_PROVE_LTO=false CARGO_PROFILE_PROVE_CODEGEN_UNITS=4
 TIMEFORMAT=%1U
 
 # Plain copies are newer than anything that was built of them before.
 rm -rf "$copy" && mkdir -p "$copy" "$found"
 cp -r Cargo.toml Cargo.lock build.rs clippy.toml rust-toolchain.toml src tests "$copy/"
-sources=$(find Cargo.lock src tests/prove tests/model -type f ! -name '*.patch' ! -name '*.sh' -exec sha256sum {} + | sort -k 2 | sha256sum)
+sources=$(find Cargo.toml Cargo.lock src tests/prove tests/model tests/transcripts -type f ! -name '*.patch' ! -name '*.sh' -exec sha256sum {} + | sort -k 2 | sha256sum)
 
 # look COMMAND...: what the command found, and after how long; nothing where it found nothing.
 look() {

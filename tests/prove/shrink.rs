@@ -10,7 +10,7 @@ use std::time::Duration;
 /// Leaves out of `setup` what the violation of `property` does not need.
 pub(crate) fn shrink(mut setup: Setup, property: &'static str) -> Setup {
     loop {
-        let before = setup.faults.len();
+        let before = setup.clone();
         for index in (0..setup.faults.len()).rev() {
             keep_if_it_fails(&mut setup, property, |smaller| {
                 smaller.faults.remove(index);
@@ -32,7 +32,7 @@ pub(crate) fn shrink(mut setup: Setup, property: &'static str) -> Setup {
         keep_if_it_fails(&mut setup, property, |smaller| {
             smaller.candidates.pop();
         });
-        if setup.faults.len() == before {
+        if setup == before {
             return setup;
         }
     }

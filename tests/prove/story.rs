@@ -9,12 +9,12 @@ use baton::clock::Instant;
 use baton::election::lease::Lease;
 use baton::election::record::{LeaseEvent, LeaseRequest, Snapshot};
 use baton::election::zookeeper::ZooKeeper;
-use baton::election::zookeeper::words::{ZooKeeperEvent, ZooKeeperRequest};
+use baton::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
 use baton::election::{Election, Withdrawal};
 use baton::identity::Identity;
 use baton::sim::clock::Moment;
 use baton::sim::happening::{Happening, Observer, Scene};
-use baton::sim::setup::{Candidate, Deed, Fault, Harm, Mishap, Outage, Setup, Trouble, What};
+use baton::sim::setup::{Candidate, Deed, Fault, Harm, Mishap, Outage, Setup, Trouble, What, Which};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -22,6 +22,8 @@ use std::time::Duration;
 pub(crate) struct Story {
     text: String,
     is_answer: bool,
+    /// The name of each candidate's newest znode.
+    own: Vec<String>,
     /// Renewals and answers that change nothing are left out.
     told: Vec<Option<String>>,
 }
@@ -32,7 +34,8 @@ impl Story {
         for (number, candidate) in setup.candidates.iter().enumerate() {
             writeln!(text, "# {}: {}", name(number), spell_candidate(candidate)).expect("a string takes all");
         }
-        Self { text, is_answer: true, told: vec![None; setup.candidates.len()] }
+        let candidates = setup.candidates.len();
+        Self { text, is_answer: true, own: vec![String::new(); candidates], told: vec![None; candidates] }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -65,31 +68,41 @@ impl Story {
     }
 }
 
-/// A machine whose requests and events can be told.
+/// A machine whose requests and events can be told; `own` is the name of the candidate's newest znode, where it has any.
 pub(crate) trait Spelled: Election {
     /// What it asks.
-    fn request(request: &Self::Request) -> String;
+    fn request(own: &str, request: &Self::Request) -> String;
     /// What it hears.
-    fn event(event: &Self::Event) -> String;
+    fn event(own: &str, event: &Self::Event) -> String;
+    /// The name of the znode that it hears to be its own.
+    fn own(event: &Self::Event) -> Option<&str>;
 }
 
 impl Spelled for Lease {
-    fn request(request: &LeaseRequest) -> String {
+    fn request(_: &str, request: &LeaseRequest) -> String {
         spell::lease_request(request)
     }
 
-    fn event(event: &LeaseEvent) -> String {
-        spell_event(event)
+    fn event(_: &str, event: &LeaseEvent) -> String {
+        spell_lease_event(event)
+    }
+
+    fn own(_: &LeaseEvent) -> Option<&str> {
+        None
     }
 }
 
 impl Spelled for ZooKeeper {
-    fn request(request: &ZooKeeperRequest) -> String {
-        format!("{request:?}")
+    fn request(own: &str, request: &ZooKeeperRequest) -> String {
+        spell::zookeeper_request(own, request)
     }
 
-    fn event(event: &ZooKeeperEvent) -> String {
-        format!("{event:?}")
+    fn event(own: &str, event: &ZooKeeperEvent) -> String {
+        spell_zookeeper_event(own, event)
+    }
+
+    fn own(event: &ZooKeeperEvent) -> Option<&str> {
+        if let ZooKeeperEvent::Joined { name, .. } = event { Some(name) } else { None }
     }
 }
 
@@ -117,15 +130,20 @@ impl<E: Spelled> Observer<E> for Story {
             }
             Happening::Campaigns(number) => self.stimulus(scene, &format!("{} campaign", name(*number))),
             Happening::Asks(number, request, _) => {
-                self.answer(*number, &format!("> {}", E::request(request)));
+                self.answer(*number, &format!("> {}", E::request(&self.own[*number], request)));
             }
             Happening::Performed(number, request, reply) => {
-                let line =
-                    format!("the store does for {}: {}: {}", name(*number), E::request(request), E::event(reply));
+                let own = &self.own[*number];
+                let (request, reply) = (E::request(own, request), E::event(own, reply));
+                let line = format!("the store does for {}: {request}: {reply}", name(*number));
                 self.stimulus(scene, &line);
             }
             Happening::Hears(number, event, now) | Happening::Notices(number, event, now) => {
-                self.heard(scene, *number, &E::event(event), *now);
+                if let Some(own) = E::own(event) {
+                    own.clone_into(&mut self.own[*number]);
+                }
+                let line = E::event(&self.own[*number], event);
+                self.heard(scene, *number, &line, *now);
             }
             Happening::Tells(number, transition) => self.answer(*number, &spell::transition(transition)),
             Happening::Claims(number, None) => self.answer(*number, "claims nothing"),
@@ -175,7 +193,12 @@ fn spell_fault(fault: &Fault, hit: Option<usize>, begins: bool) -> String {
     let what = match fault.what {
         What::Candidate(_, harm) => format!("{whom}{}", spell_harm(harm)),
         What::Store(outage) => format!("the store {}", spell_outage(outage)),
-        What::Server(_, mishap) => format!("server {} {}", hit.unwrap_or_default(), spell_mishap(mishap)),
+        What::Server(Which::From(_), mishap) => {
+            format!("each server from {} on {}", hit.unwrap_or_default(), spell_mishap(mishap))
+        }
+        What::Server(Which::Server(_) | Which::Leading | Which::OfLeader, mishap) => {
+            format!("server {} {}", hit.unwrap_or_default(), spell_mishap(mishap))
+        }
         What::Stranger(deed) => format!("a stranger {}", spell_deed(deed)),
     };
     match (begins, fault.lasts) {
@@ -228,6 +251,7 @@ fn spell_deed(deed: Deed) -> String {
     match deed {
         Deed::Label => "edits a label".to_owned(),
         Deed::Rumour => "starts a rumour".to_owned(),
+        Deed::Litter { .. } => "leaves a znode in the line that no session owns".to_owned(),
         Deed::Delete => "deletes the record".to_owned(),
         Deed::Remake => "deletes the record and makes it anew from a copy".to_owned(),
         Deed::Wipe => "removes the holder".to_owned(),
@@ -240,7 +264,7 @@ fn spell_moment(moment: Moment) -> String {
     format!("{}.{:06}s", elapsed.as_secs(), elapsed.subsec_micros())
 }
 
-fn spell_event(event: &LeaseEvent) -> String {
+fn spell_lease_event(event: &LeaseEvent) -> String {
     match event {
         LeaseEvent::Read(read) => format!("read: {}", spell_record(read.as_ref())),
         LeaseEvent::Applied(snapshot) => format!("applied: v{}", snapshot.version.number),
@@ -255,4 +279,37 @@ fn spell_record(snapshot: Option<&Snapshot>) -> String {
     let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
     let duration = record.duration.map_or_else(|| "-".to_owned(), |duration| format!("{duration:?}"));
     format!("{holder} v{} {duration}", version.number)
+}
+
+fn spell_zookeeper_event(own: &str, event: &ZooKeeperEvent) -> String {
+    match event {
+        ZooKeeperEvent::Connected { session, timeout } => format!("connected: s{} {timeout:?}", session.0),
+        ZooKeeperEvent::Expired => "expired".to_owned(),
+        ZooKeeperEvent::Closed => "closed".to_owned(),
+        ZooKeeperEvent::Made => "made".to_owned(),
+        ZooKeeperEvent::Joined { name, czxid } => format!("joined: {} z{czxid}", spell::nickname("", name)),
+        ZooKeeperEvent::Listed(names) => {
+            // Only a request quotes what is not named as usual.
+            let names: Vec<_> = names.iter().map(|name| spell::nickname(own, name).replace('"', "")).collect();
+            format!("listed: {}", names.join(" "))
+        }
+        ZooKeeperEvent::Found { owner } => format!("found: {}", spell_owner(*owner)),
+        ZooKeeperEvent::Checked => "checked".to_owned(),
+        ZooKeeperEvent::Leader(None) => "leader: none".to_owned(),
+        ZooKeeperEvent::Leader(Some(Acknowledgement { text, owner })) => {
+            format!("leader: {text} of {}", spell_owner(*owner))
+        }
+        ZooKeeperEvent::Acknowledged => "acknowledged".to_owned(),
+        ZooKeeperEvent::Missing => "missing".to_owned(),
+        ZooKeeperEvent::Saturated => "saturated".to_owned(),
+        ZooKeeperEvent::Changed => "changed".to_owned(),
+        ZooKeeperEvent::Refused => "refused".to_owned(),
+        ZooKeeperEvent::Unknown => "unknown".to_owned(),
+        ZooKeeperEvent::Disconnected => "disconnected".to_owned(),
+        ZooKeeperEvent::Fired => "fired".to_owned(),
+    }
+}
+
+fn spell_owner(owner: Option<SessionId>) -> String {
+    owner.map_or_else(|| "nobody".to_owned(), |SessionId(number)| format!("s{number}"))
 }

@@ -5,6 +5,7 @@
 use baton::clock::Instant;
 use baton::election::Transition;
 use baton::election::record::{Intent, LeaseRequest};
+use baton::election::zookeeper::words::ZooKeeperRequest;
 use baton::identity::Identity;
 
 pub(crate) fn transition(transition: &Transition) -> String {
@@ -31,6 +32,35 @@ pub(crate) fn lease_request(request: &LeaseRequest) -> String {
     };
     let holder = write.holder.as_ref().map_or("nobody", Identity::as_str);
     format!("{over} to {intent}: {holder} {:?} transitions {}", write.duration, write.transitions)
+}
+
+/// `own` is the name of the asker's newest znode.
+pub(crate) fn zookeeper_request(own: &str, request: &ZooKeeperRequest) -> String {
+    match request {
+        ZooKeeperRequest::Begin { timeout } => format!("begin a session of {timeout:?}"),
+        ZooKeeperRequest::Resume { timeout } => format!("resume the session, of {timeout:?}"),
+        ZooKeeperRequest::Close => "close the session".to_owned(),
+        ZooKeeperRequest::MakePath => "make the path".to_owned(),
+        ZooKeeperRequest::Join { prefix, identity } => format!("join as {}…: {identity}", &prefix[..11]),
+        ZooKeeperRequest::List => "list".to_owned(),
+        ZooKeeperRequest::Look { name } => format!("look at {}", nickname(own, name)),
+        ZooKeeperRequest::Check { name } => format!("check {}", nickname(own, name)),
+        ZooKeeperRequest::ReadLeader => "read who leads".to_owned(),
+        ZooKeeperRequest::Acknowledge { name, text, replaces } => {
+            let over = if *replaces { ", replacing what stands there" } else { "" };
+            format!("check {} and acknowledge {text:?}{over}", nickname(own, name))
+        }
+    }
+}
+
+/// A candidate is called by its number, or as it is called where that is not the usual name.
+pub(crate) fn nickname(own: &str, name: &str) -> String {
+    let number = name.rsplit_once("-latch-").and_then(|(_, number)| number.parse::<u32>().ok());
+    match number {
+        _ if name == own => "own".to_owned(),
+        Some(number) => number.to_string(),
+        None => format!("{name:?}"),
+    }
 }
 
 pub(crate) fn instant(instant: Instant) -> String {

@@ -3,7 +3,7 @@
 //! A candidate is called by its number, or as it is called where that is not the usual name; sessions are `s1`, `s2`;
 //! transactions `z100`. The servers tick every two seconds.
 
-use super::{Spoken, timing};
+use super::{Spoken, spell, timing};
 use baton::clock::Instant;
 use baton::election::timing::Jitter;
 use baton::election::zookeeper::ZooKeeper;
@@ -66,21 +66,7 @@ impl Spoken for ZooKeeper {
     }
 
     fn spell(own: &Own, request: &ZooKeeperRequest) -> String {
-        match request {
-            ZooKeeperRequest::Begin { timeout } => format!("begin a session of {timeout:?}"),
-            ZooKeeperRequest::Resume { timeout } => format!("resume the session, of {timeout:?}"),
-            ZooKeeperRequest::Close => "close the session".to_owned(),
-            ZooKeeperRequest::MakePath => "make the path".to_owned(),
-            ZooKeeperRequest::Join { prefix, identity } => format!("join as {}…: {identity}", &prefix[..11]),
-            ZooKeeperRequest::List => "list".to_owned(),
-            ZooKeeperRequest::Look { name } => format!("look at {}", own.nickname(name)),
-            ZooKeeperRequest::Check { name } => format!("check {}", own.nickname(name)),
-            ZooKeeperRequest::ReadLeader => "read who leads".to_owned(),
-            ZooKeeperRequest::Acknowledge { name, text, replaces } => {
-                let over = if *replaces { ", replacing what stands there" } else { "" };
-                format!("check {} and acknowledge {text:?}{over}", own.nickname(name))
-            }
-        }
+        spell::zookeeper_request(&own.0, request)
     }
 }
 
@@ -91,15 +77,6 @@ impl Own {
             "own" => self.0.clone(),
             number if number.parse::<u32>().is_ok() => format!("_c_other-latch-{number:0>10}"),
             name => name.to_owned(),
-        }
-    }
-
-    fn nickname(&self, name: &str) -> String {
-        let number = name.strip_prefix("_c_other-latch-").and_then(|number| number.parse::<u32>().ok());
-        match number {
-            _ if name == self.0 => "own".to_owned(),
-            Some(number) => number.to_string(),
-            None => format!("{name:?}"),
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::election::record::{Intent, LeaseRequest, Snapshot, Write};
 use crate::election::seen::Seen;
 use crate::election::{Reason, Transition};
 use std::cmp::max;
+use std::mem::replace;
+use std::time::Duration;
 
 impl Lease {
     pub(super) fn read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
@@ -50,7 +52,7 @@ impl Lease {
         }
         let number = FencingToken::new(snapshot.version.number);
         self.observe(Some(snapshot), now);
-        self.not_before = now;
+        (self.not_before, self.was_refused) = (now, false);
         // What a notice said against our claim while the write was on its way is still to be looked into.
         if self.knowledge != Knowledge::Contradicted {
             self.knowledge = Knowledge::Fresh;
@@ -86,7 +88,7 @@ impl Lease {
         self.follow_unless_held(now);
     }
 
-    pub(super) fn conflict(&mut self, write: &Write, now: Instant) {
+    pub(super) fn conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
         let is_overtaken = self.held().map(|held| &held.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
             // The winner's record came in while our write was on its way.
@@ -95,23 +97,26 @@ impl Lease {
             (Role::Following { .. }, Knowledge::Fresh) => now + self.timing.retry_period(),
             // A conflict that follows on a write of unknown outcome may be with ourselves.
             (Role::Following { .. }, Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted)
-            | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => now,
+            | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => {
+                // Where the read after a conflict led to another, reads show the past, or somebody between sends our writes twice.
+                if replace(&mut self.was_refused, true) {
+                    self.not_before = max(now, sent + self.pace());
+                }
+                now
+            }
         };
         self.knowledge = Knowledge::Contradicted;
     }
 
     pub(super) fn unknown(&mut self, request: &LeaseRequest, sent: Instant, now: Instant) {
-        let retry_period = self.timing.retry_period();
         let pace = match (request, &self.role) {
-            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => retry_period,
-            // A try that failed at once (nobody listened) is not followed by the wait of one that timed out: a store
-            // that comes back late would be asked too late, however long the claim has still to go.
+            (LeaseRequest::Read, Role::Unknown | Role::Following { .. }) => self.timing.retry_period(),
             (LeaseRequest::Read, Role::Leading { .. } | Role::Releasing { .. }) | (LeaseRequest::Write(_), _) => {
-                self.timing.call_timeout().min(retry_period)
+                self.pace()
             }
         };
         if let LeaseRequest::Write(write) = request {
-            self.knowledge = Knowledge::Doubtful;
+            (self.knowledge, self.was_refused) = (Knowledge::Doubtful, false);
             // What is made anew gets a higher version than the record that is gone.
             let newest = || self.seen.as_ref().map_or(0, Seen::number);
             let below = write.over.as_ref().map_or_else(newest, |over| over.number);
@@ -123,6 +128,12 @@ impl Lease {
         self.not_before = max(now, sent + pace);
     }
 
+    /// How soon a try follows on one that failed. One that failed at once (nobody listened) is not followed by the wait of one
+    /// that timed out: a store that comes back late would be asked too late, however long the claim has still to go.
+    fn pace(&self) -> Duration {
+        self.timing.call_timeout().min(self.timing.retry_period())
+    }
+
     pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         // That it is gone has no version: any read that is under way may have been done before.
         let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
@@ -130,7 +141,7 @@ impl Lease {
             return;
         }
         if let Some(in_flight) = &mut self.in_flight {
-            in_flight.stale_below = version;
+            in_flight.stale_below = max(in_flight.stale_below, version);
         }
         let Some(snapshot) = snapshot else {
             return self.suspect(now);

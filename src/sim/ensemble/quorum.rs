@@ -8,7 +8,6 @@ use super::tracker::{Tracker, Verdict};
 use super::tree::{Change, Tree};
 use super::{Caller, Effect, Ensemble, Entry, Happens};
 use crate::election::zookeeper::words::{SessionId, ZooKeeperEvent, ZooKeeperRequest};
-use crate::sim::clock::Moment;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -35,10 +34,9 @@ impl Ensemble {
     /// Sends over the stream of that number.
     pub(super) fn tell(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let arrives = self.now + self.chance.lasting(self.kind.latency.0, self.kind.latency.1);
-        let last = self.streams.entry((from, to)).or_insert(arrives);
-        *last = (*last).max(arrives);
-        let at = *last;
-        self.put(at, Happens::Message { from, to, stream, message });
+        let last = &mut self.streams[from][to];
+        *last = arrives.max(*last);
+        self.queue.put(*last, Happens::Message { from, to, stream, message });
     }
 
     pub(super) fn received(&mut self, from: usize, to: usize, stream: u64, message: Message) {
@@ -156,13 +154,10 @@ impl Ensemble {
         let Role::Leading(leadership) = &mut self.servers[own].role else { return };
         leadership.counter += 1;
         leadership.outstanding.apply(&entry.change);
-        let learners: Vec<_> = leadership.learners.iter().map(|(to, learner)| (*to, learner.stream)).collect();
         self.entries.push(entry);
         let place = self.entries.len() - 1;
         self.servers[own].log.push(place);
-        for (to, stream) in learners {
-            self.tell(own, to, stream, Message::Propose(place));
-        }
+        self.tell_learners(own, &Message::Propose(place));
         self.count(own);
     }
 
@@ -200,7 +195,7 @@ impl Ensemble {
         let Role::Leading(leadership) = &mut server.role else { return };
         leadership.tracker = Some(tracker);
         let term = leadership.term;
-        self.put(next, Happens::Expiry { server: own, term });
+        self.queue.put(next, Happens::Expiry { server: own, term });
         self.stirred();
         let length = self.servers[own].applied;
         self.tell_learners(own, &Message::Commit(length));
@@ -230,7 +225,7 @@ impl Ensemble {
             return self.look(own);
         }
         self.tell_learners(own, &Message::Ping);
-        self.put(next, Happens::Ping { server: own, term });
+        self.queue.put(next, Happens::Ping { server: own, term });
     }
 
     /// A bucket of sessions is over.
@@ -241,7 +236,7 @@ impl Ensemble {
         let Some(tracker) = leadership.tracker.as_mut().filter(|_| leadership.term == term) else { return };
         let over = tracker.expire(shown);
         let next = server.clock.when(tracker.next(shown));
-        self.put(next, Happens::Expiry { server: own, term });
+        self.queue.put(next, Happens::Expiry { server: own, term });
         for session in over {
             let Role::Leading(leadership) = &self.servers[own].role else { return };
             let zxid = leadership.epoch << 32 | (leadership.counter + 1);
@@ -260,7 +255,7 @@ impl Ensemble {
         if silent <= self.now {
             self.look(own);
         } else {
-            self.put(silent, Happens::Silence { server: own, stream });
+            self.queue.put(silent, Happens::Silence { server: own, stream });
         }
     }
 
@@ -269,7 +264,7 @@ impl Ensemble {
         self.servers[own].role = Role::Looking;
         self.part(own);
         let wait = self.chance.lasting(self.kind.latency.1 * 4, self.kind.latency.1 * 4 + self.kind.tick / 2);
-        self.put(self.now + wait, Happens::Election);
+        self.queue.put(self.now + wait, Happens::Election);
     }
 
     /// Whoever looks and can be heard finds a leader, or becomes one.
@@ -307,7 +302,7 @@ impl Ensemble {
         }
         let leadership = Leadership { term, epoch, counter: 0, learners: BTreeMap::new(), outstanding, tracker: None };
         server.role = Role::Leading(Box::new(leadership));
-        self.put(self.now + self.kind.tick / 2, Happens::Ping { server: own, term });
+        self.queue.put(self.now + self.kind.tick / 2, Happens::Ping { server: own, term });
     }
 
     fn follow(&mut self, own: usize, leader: usize) {
@@ -325,7 +320,7 @@ impl Ensemble {
             self.tell(leader, own, stream, Message::Commit(applied));
             self.tell(leader, own, stream, Message::UpToDate);
         }
-        self.put(now + self.kind.tick * self.kind.sync_limit, Happens::Silence { server: own, stream });
+        self.queue.put(now + self.kind.tick * self.kind.sync_limit, Happens::Silence { server: own, stream });
     }
 
     /// All servers come back from a backup that is so many transactions old, and number anew from there. None of them takes up
@@ -349,11 +344,5 @@ impl Ensemble {
         }
         (self.agreed, self.agreed_length) = (tree, length);
         self.tell_first(None);
-    }
-
-    /// The moment is that of the world.
-    pub(super) fn put(&mut self, at: Moment, happens: Happens) {
-        self.posted += 1;
-        self.queue.insert((at, self.posted), happens);
     }
 }

@@ -125,10 +125,11 @@ impl Ensemble {
             if let Change::Close(session) = self.entries[place].change {
                 self.hang_up(own, place, session);
             }
-            if let Some((caller, request, reply)) = self.entries[place].caller.clone()
-                && (caller.server == own
-                    && (is_connected(&self.servers[own], caller) || request == ZooKeeperRequest::Close))
+            let asked_here = self.entries[place].caller.as_ref().filter(|(caller, ..)| caller.server == own);
+            if let Some((caller, request, reply)) = asked_here
+                && (is_connected(&self.servers[own], *caller) || *request == ZooKeeperRequest::Close)
             {
+                let (caller, request, reply) = (*caller, request.clone(), reply.clone());
                 self.reply(caller, &request, reply);
             }
         }
@@ -150,6 +151,7 @@ impl Ensemble {
                     | Change::Close(_)
                     | Change::MakePath
                     | Change::Join(_)
+                    | Change::Litter(_)
                     | Change::Acknowledge(..),
                     _,
                 ) => None,
@@ -173,6 +175,9 @@ impl Ensemble {
 
     /// Tells whoever watches that these znodes are gone.
     fn fire(&mut self, own: usize, gone: &[String]) {
+        if gone.is_empty() {
+            return;
+        }
         let (fired, kept) =
             take(&mut self.servers[own].watches).into_iter().partition(|(name, ..)| gone.contains(name));
         self.servers[own].watches = kept;

@@ -5,6 +5,7 @@
 
 use crate::clock::Instant;
 use crate::election::zookeeper::words::SessionId;
+use crate::sim::chance::nanos;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -103,8 +104,7 @@ impl Tracker {
 
 /// The first whole tick after `time`.
 fn bucket(tick: Duration, time: Instant) -> Instant {
-    let nanos = time.elapsed_since_boot().as_nanos();
-    let tick = tick.as_nanos();
-    let rounded = (nanos / tick + 1) * tick;
-    Instant::since_boot(Duration::from_nanos(u64::try_from(rounded).unwrap_or(u64::MAX)))
+    let tick = nanos(tick);
+    let rounded = (nanos(time.elapsed_since_boot()) / tick + 1).saturating_mul(tick);
+    Instant::since_boot(Duration::from_nanos(rounded))
 }

@@ -5,7 +5,7 @@
 
 use crate::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
 use crate::identity::Identity;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 /// A candidate's znode.
@@ -24,6 +24,8 @@ pub(super) struct Tree {
     counter: u32,
     /// By number, which is the order of the line.
     children: BTreeMap<u32, Znode>,
+    /// Names among them that no session owns.
+    litter: BTreeSet<&'static str>,
     leader: Option<(SessionId, String)>,
 }
 
@@ -39,6 +41,8 @@ pub(super) enum Change {
     Acknowledge(SessionId, String),
     /// By a stranger: whoever is first is deleted.
     DeleteFirst,
+    /// By a stranger: a znode of that name, which no session owns.
+    Litter(&'static str),
 }
 
 impl Tree {
@@ -84,10 +88,12 @@ impl Tree {
         match request {
             ZooKeeperRequest::List if !self.has_path => ZooKeeperEvent::Missing,
             ZooKeeperRequest::List => {
-                ZooKeeperEvent::Listed(self.children.values().map(|znode| znode.name.clone()).collect())
+                let litter = self.litter.iter().map(ToString::to_string);
+                ZooKeeperEvent::Listed(self.children.values().map(|znode| znode.name.clone()).chain(litter).collect())
             }
             ZooKeeperRequest::Look { name } => match self.find(name) {
                 Some(znode) => ZooKeeperEvent::Found { owner: Some(znode.owner) },
+                None if self.litter.contains(name.as_str()) => ZooKeeperEvent::Found { owner: None },
                 None => ZooKeeperEvent::Missing,
             },
             ZooKeeperRequest::ReadLeader => ZooKeeperEvent::Leader(
@@ -121,6 +127,9 @@ impl Tree {
                 self.counter += 1;
             }
             Change::Acknowledge(session, text) => self.leader = Some((*session, text.clone())),
+            Change::Litter(name) => {
+                self.litter.insert(name);
+            }
             Change::DeleteFirst => {
                 let first = self.first().map(|znode| znode.name.clone());
                 return self.remove(|znode| Some(&znode.name) == first.as_ref());

@@ -5,6 +5,7 @@ use super::facts::Facts;
 use baton::election::{Election, Reason, Transition, Withdrawal};
 use baton::sim::clock::Moment;
 use baton::sim::happening::{Happening, Scene};
+use std::time::Duration;
 
 /// When nothing has been wrong for long enough, nothing happens to anybody.
 pub(super) fn no_transition_without_fault<E: Election>(
@@ -32,10 +33,10 @@ pub(super) fn no_loss_in_short_outage<E: Election>(
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_allowed = match reason {
         // A release of ours that was applied is no loss. Where somebody between sent it twice, we were told of a conflict.
-        Reason::Conflict | Reason::Deleted if releases && !facts.was_stale && facts.meddled.is_none() => {
+        Reason::Conflict | Reason::Deleted if releases && !facts.is_undone_from_outside(known) => {
             !known.released && known.undoing.or(known.trouble).is_some()
         }
-        Reason::Conflict | Reason::Deleted => facts.was_stale || facts.meddled.is_some(),
+        Reason::Conflict | Reason::Deleted => facts.is_undone_from_outside(known),
         Reason::Deadline if releases || known.rests_on(facts.set_back) => true,
         Reason::Deadline => {
             let elected = facts.elect_for(scene.clocks[*number].when(known.whole_since));
@@ -80,7 +81,7 @@ pub(super) fn deletion_is_noticed<E: Election>(
         let was_well = |told: Moment| {
             let well_since = known.well_since.max(facts.store_well_since);
             // A call from before that is never answered has to be waited out first.
-            let asks_in_vain = known.asked_at < scene.clocks[*number].read(well_since);
+            let asks_in_vain = known.waits() && known.asked_at < scene.clocks[*number].read(well_since);
             known.faults + facts.store_faults == 0
                 && !asks_in_vain
                 && well_since <= told
@@ -109,4 +110,25 @@ pub(super) fn deletion_is_noticed<E: Election>(
     (0..facts.candidates.len())
         .find(claims)
         .map(|number| format!("{} still claims what a stranger deleted at {meddled:?}", name(number)))
+}
+
+impl Facts {
+    /// The longest retry period of any.
+    pub(super) fn longest_retry(&self) -> Duration {
+        self.candidates.iter().map(|known| known.timing.retry_period()).max().unwrap_or_default()
+    }
+
+    /// Whether nothing has been wrong, and no stranger has done anything, for so long that nothing may happen.
+    pub(super) fn is_calm(&self, now: Moment) -> bool {
+        let stirred = self.quiet_since.max(self.last_deed);
+        self.is_well() && now.since(stirred) > self.settles_in()
+    }
+
+    /// How long an election takes at the most, from the end of what was wrong, until it changes no more.
+    pub(super) fn settles_in(&self) -> Duration {
+        let lease = self.candidates.iter().map(|known| known.timing.lease_duration()).max().unwrap_or_default();
+        // On the slowest clock that is drawn.
+        let ensemble = self.tick * (4 + self.sync_limit) + if self.tick.is_zero() { Duration::ZERO } else { lease };
+        (lease.max(self.protects) + ensemble + self.longest_retry() * 6 + self.latency * 20) * 3 / 2
+    }
 }

@@ -60,6 +60,19 @@ pub(super) fn promises_are_backed<E: Election>(
     }
 }
 
+/// Who holds a claim for as long as an answer is good, and was not told to give it up, says so.
+pub(super) fn leaders_say_so<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let Happening::Answered(number, answer, asked) = happening else { return None };
+    let known = &facts.candidates[*number];
+    let claim = known.claim.filter(|_| known.resigns.is_none())?;
+    let denies = !matches!(answer.told, Told::Leading(_)) && claim.remaining(*asked) >= known.timing.answer_validity();
+    denies.then(|| format!("{} holds {claim:?} at {asked:?}, and answers {:?}", name(*number), answer.told))
+}
+
 /// A claim ends no later than one renew deadline after a write of its holder was applied, and acknowledged; and what has
 /// ended already is not published.
 pub(super) fn claims_are_backed<E: Election>(

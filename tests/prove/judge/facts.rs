@@ -3,16 +3,15 @@
 //! Kept in the terms of the properties: who holds what, since when nothing has troubled whom, what was written when.
 
 use super::census::Census;
-use super::harm::{is_felt, is_limp, is_of_news, is_stall};
 use super::hearsay::Legible;
 use super::known::Known;
 use baton::claim::{Claim, FencingToken, Told};
 use baton::clock::Instant;
-use baton::election::{Event, Outcome, Request, Verb};
+use baton::election::{Event, Outcome, Request, Transition, Verb};
 use baton::identity::Identity;
 use baton::sim::clock::{Moment, Rate};
 use baton::sim::happening::{Departure, Happening, Scene};
-use baton::sim::setup::{Deed, Fault, Outage, Setup, StoreKind, What};
+use baton::sim::setup::{Setup, StoreKind};
 use std::time::Duration;
 
 /// The whole of it.
@@ -41,6 +40,8 @@ pub(super) struct Facts {
     pub(super) held_since: Moment,
     /// Since when he has forgotten the session that keeps him there, and has begun another: the ensemble alone can end that.
     pub(super) orphaned: Option<Moment>,
+    /// When anybody last did that.
+    pub(super) last_orphaned: Moment,
     pub(super) protects: Duration,
     /// The largest token of a term that has begun, and whose it is.
     pub(super) greatest: Option<(FencingToken, usize)>,
@@ -48,17 +49,19 @@ pub(super) struct Facts {
     pub(super) deleted: Option<Moment>,
     /// The last that a stranger did to the record, and whether everybody had long been well then.
     pub(super) meddled: Option<(Moment, bool)>,
+    /// The last time that a stranger did anything.
+    pub(super) last_deed: Moment,
     /// When the store was last set back: what rests on a write from before is worth little from then on.
     pub(super) set_back: Option<Moment>,
-    /// Reads came from the past, or the store did.
-    pub(super) was_stale: bool,
+    /// Until when reads come from the past, or came, or the store did.
+    pub(super) misled_until: Option<Moment>,
     /// A release that nobody has taken up yet.
     pub(super) released: Option<Moment>,
     /// The next change of holder is one that was given up.
     gives_up: bool,
     /// When something was last seen.
     now: Moment,
-    census: Census,
+    pub(super) census: Census,
 }
 
 impl Facts {
@@ -82,30 +85,19 @@ impl Facts {
             holder: None,
             held_since: Moment::START,
             orphaned: None,
+            last_orphaned: Moment::START,
             protects: Duration::ZERO,
             greatest: None,
             deleted: None,
             meddled: None,
+            last_deed: Moment::START,
             set_back: None,
-            was_stale: false,
+            misled_until: None,
             released: None,
             gives_up: false,
             now: Moment::START,
             census: Census::default(),
         }
-    }
-
-    /// The longest retry period of any.
-    pub(super) fn longest_retry(&self) -> Duration {
-        self.candidates.iter().map(|known| known.timing.retry_period()).max().unwrap_or_default()
-    }
-
-    /// How long an election takes at the most, from the end of what was wrong, until it changes no more.
-    pub(super) fn settles_in(&self) -> Duration {
-        let lease = self.candidates.iter().map(|known| known.timing.lease_duration()).max().unwrap_or_default();
-        // On the slowest clock that is drawn.
-        let ensemble = self.tick * (4 + self.sync_limit) + if self.tick.is_zero() { Duration::ZERO } else { lease };
-        (lease.max(self.protects) + ensemble + self.longest_retry() * 6 + self.latency * 20) * 3 / 2
     }
 
     /// Whoever holds a claim now.
@@ -132,6 +124,12 @@ impl Facts {
         // A record that is gone is waited out; a znode that is gone lets the next in the line lead at once.
         let is_quiet = self.tick.is_zero() && was_quiet && self.quiet_since < meddled;
         !is_quiet && (is_from_before(one) || is_from_before(other))
+    }
+
+    /// Whether what takes the leadership of `known` may be a stranger's deed, or a read from the past. Neither undoes a claim that
+    /// rests on a write of later: over what a stranger left behind it was a term of its own, and no read from before it counts.
+    pub(super) fn is_undone_from_outside(&self, known: &Known) -> bool {
+        known.rests_on(self.meddled.map(|(at, _)| at)) || known.rests_on(self.misled_until)
     }
 
     /// Whether what changes now is a stranger's doing.
@@ -175,10 +173,12 @@ impl Facts {
                 self.stirred(now);
             }
             Happening::Resigns(number, how) => {
+                self.gives_reason_to_ask();
                 self.candidates[*number].resigns_in(*how, scene.shown_to(*number));
                 self.stirred(now);
             }
             Happening::Campaigns(number) => {
+                self.gives_reason_to_ask();
                 let known = &mut self.candidates[*number];
                 (known.resigns, known.campaigns, known.well_since) = (None, true, now);
                 self.stirred(now);
@@ -186,7 +186,7 @@ impl Facts {
             Happening::Asks(number, request, sent) => self.candidates[*number].asks(*request, *sent),
             Happening::Performed(number, request, reply) => self.performed(scene, *number, *request, *reply),
             Happening::Holder(holder, protects) => self.changes_hands(*holder, *protects, now),
-            Happening::Orphaned => self.orphaned = Some(now),
+            Happening::Orphaned => (self.orphaned, self.last_orphaned) = (Some(now), now),
             Happening::Goes(Departure::GivenUp) => self.gives_up = true,
             Happening::Goes(Departure::Deleted) => {
                 // What happens between the deed and its agreement may keep anybody from hearing of it.
@@ -202,6 +202,10 @@ impl Facts {
                 let known = &mut self.candidates[*number];
                 known.heard_at = *at;
                 known.is_told(E::hearsay(event), now, true);
+            }
+            // A term that runs out ends whoever was about to stop: nobody is there to look.
+            Happening::Tells(number, Transition::Lost { .. }) => {
+                self.candidates[*number].looked_at = scene.shown_to(*number);
             }
             Happening::Tells(..) => {}
             Happening::Claims(number, claim) => self.claims(scene, *number, *claim),
@@ -223,7 +227,7 @@ impl Facts {
     }
 
     /// Something happened that may make a transition.
-    fn stirred(&mut self, now: Moment) {
+    pub(super) fn stirred(&mut self, now: Moment) {
         self.quiet_since = self.quiet_since.max(now);
     }
 
@@ -247,108 +251,6 @@ impl Facts {
         if self.holder.as_ref() != holder {
             (self.holder, self.held_since) = (holder.cloned(), now);
         }
-    }
-
-    fn all_troubled(&mut self, scene: &Scene<'_>) {
-        for (number, known) in self.candidates.iter_mut().enumerate() {
-            known.troubled(scene.shown_to(number));
-        }
-    }
-
-    fn begins(&mut self, scene: &Scene<'_>, fault: &Fault, hit: Option<usize>) {
-        let now = scene.now;
-        self.census = self.census();
-        self.census.faults += 1;
-        if let What::Stranger(_) = fault.what {
-            // What he did is looked into before anything is renewed.
-            for (number, known) in self.candidates.iter_mut().enumerate() {
-                known.contradicted_at = Some(scene.shown_to(number));
-                known.deeds += 1;
-            }
-        }
-        match fault.what {
-            What::Candidate(_, harm) => {
-                let number = hit.expect("what harms a candidate names it");
-                let known = &mut self.candidates[number];
-                if !is_of_news(harm) {
-                    known.well_since = now;
-                }
-                known.hears_news_since = now;
-                known.deafening += u32::from(fault.lasts > Duration::ZERO && is_of_news(harm));
-                known.limps += u32::from(fault.lasts > Duration::ZERO && is_limp(harm));
-                if fault.lasts > Duration::ZERO && is_stall(harm) {
-                    known.stalls += 1;
-                    known.stalled_at = scene.shown_to(number);
-                }
-                if fault.lasts > Duration::ZERO && is_felt(harm) {
-                    known.faults += 1;
-                    known.troubled(scene.shown_to(number));
-                }
-                self.stirred(now);
-            }
-            What::Store(outage) => {
-                if let Outage::Restored(_) = outage {
-                    (self.meddled, self.set_back, self.struck) = (Some((now, false)), Some(now), Some(now));
-                    self.greatest = None;
-                }
-                self.store_well_since = now;
-                self.store_faults += u32::from(fault.lasts > Duration::ZERO);
-                self.was_stale |= matches!(outage, Outage::Stale | Outage::Restored(_));
-                self.all_troubled(scene);
-                self.stirred(now);
-            }
-            What::Server(..) => {
-                (self.store_well_since, self.struck) = (now, Some(now));
-                self.store_faults += u32::from(fault.lasts > Duration::ZERO);
-                self.all_troubled(scene);
-                self.stirred(now);
-            }
-            What::Stranger(Deed::Label | Deed::Rumour) => self.released = None,
-            What::Stranger(deed @ (Deed::Delete | Deed::Remake)) => {
-                let was_quiet = self.is_well() && now.since(self.quiet_since) > self.settles_in();
-                self.meddled = Some((now, was_quiet));
-                self.deleted = if deed == Deed::Delete { Some(now) } else { self.deleted };
-                self.store_well_since = now;
-            }
-            What::Stranger(Deed::Wipe | Deed::Seize(_)) => {
-                self.meddled = Some((now, false));
-                self.store_well_since = now;
-                self.stirred(now);
-            }
-        }
-    }
-
-    fn ends(&mut self, scene: &Scene<'_>, fault: &Fault, hit: Option<usize>) {
-        let now = scene.now;
-        match fault.what {
-            What::Candidate(_, harm) => {
-                let number = hit.expect("what harms a candidate names it");
-                let known = &mut self.candidates[number];
-                if !is_of_news(harm) {
-                    known.well_since = known.well_since.max(now);
-                }
-                known.hears_news_since = now;
-                known.deafening -= u32::from(is_of_news(harm));
-                known.limps -= u32::from(is_limp(harm));
-                if is_stall(harm) {
-                    known.stalls -= 1;
-                    known.stalled_at = scene.shown_to(number);
-                    // News that waited meanwhile are taken in now.
-                    known.contradicted_at = Some(known.stalled_at);
-                }
-                if is_felt(harm) {
-                    known.faults -= 1;
-                    known.troubled(scene.shown_to(number));
-                }
-            }
-            What::Store(_) | What::Server(..) => {
-                (self.store_well_since, self.struck) = (now, Some(now));
-                self.store_faults -= 1;
-                self.all_troubled(scene);
-            }
-            What::Stranger(_) => {}
-        }
-        self.stirred(now);
     }
 
     fn performed<R: Request, E: Event>(&mut self, scene: &Scene<'_>, number: usize, request: &R, reply: &E) {
@@ -376,10 +278,9 @@ impl Facts {
     }
 
     fn claims(&mut self, scene: &Scene<'_>, number: usize, claim: Option<Claim>) {
-        let shown = scene.shown_to(number);
-        let (store_faults, lag, set_back) = (self.store_faults, self.lag(), self.set_back);
+        let (shown, outages, lag, set_back) = (scene.shown_to(number), self.store_faults, self.lag(), self.set_back);
         let known = &mut self.candidates[number];
-        if known.faults + store_faults > 0 {
+        if known.faults + outages > 0 {
             known.troubled(shown);
         }
         if let Some(claim) = claim {

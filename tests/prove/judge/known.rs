@@ -57,10 +57,23 @@ pub(super) struct Known {
     pub(super) trouble: Option<(Instant, Instant)>,
     /// The same as it was when its last term ended.
     pub(super) undoing: Option<(Instant, Instant)>,
-    /// The newest record that it was told of, and who held it; nobody where it is gone since, and when that was told.
+    /// The newest record that it was told of, or the last that a read showed, and who held it; nobody where it is gone since, and when
+    /// that was told.
     newest: u128,
+    /// The version that it was shown last, and the least of one that shows all that it was told of or may have written.
+    shown: u128,
+    settled_from: u128,
+    /// The newest that it was told of when it last asked for a write: what that wrote has a higher version.
+    wrote_over: Option<u128>,
+    /// When it last asked, was answered, or saw its term run out.
+    pub(super) looked_at: Instant,
     pub(super) follows: Option<Identity>,
     pub(super) told_gone: Option<Moment>,
+    /// A read of a lower version was overtaken by news since it last asked; any was where these said that the record is gone.
+    stale_below: u128,
+    /// When it heard the reply to a read, if it has heard nothing since.
+    was_shown: Option<Instant>,
+    pub(super) race: Race,
     /// How long its last claim was, from when it was asked for.
     holds_for: Duration,
     /// When it asked for the last of its claims that was as long as in calm: a session cuts one that rests on an old answer.
@@ -71,8 +84,17 @@ pub(super) struct Known {
     pub(super) rests_until: Instant,
     /// When it began to ask as often as it does, and how often it asked since.
     pub(super) asking: (Instant, u32),
-    /// What strangers have done since it began to.
+    /// How often strangers have done anything since it began to, or anybody was told to go or to come back.
     pub(super) deeds: u32,
+}
+
+/// A write that was to begin a term, as soon as a read had let it, until there are news.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Race {
+    None,
+    Runs,
+    /// It was told so then.
+    Lost(Instant),
 }
 
 impl Known {
@@ -108,8 +130,15 @@ impl Known {
             trouble: None,
             undoing: None,
             newest: 0,
+            shown: 0,
+            settled_from: 0,
+            wrote_over: None,
+            looked_at: start,
             follows: None,
             told_gone: None,
+            stale_below: 0,
+            was_shown: None,
+            race: Race::None,
             holds_for: Duration::ZERO,
             whole_since: start,
             answered_at: start,
@@ -133,7 +162,7 @@ impl Known {
             (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
             (_, how) => (how, shown),
         };
-        (self.resigns, self.campaigns) = (Some((how, since)), false);
+        (self.resigns, self.campaigns, self.race) = (Some((how, since)), false, Race::None);
     }
 
     /// Whether it runs, may campaign, and nothing is wrong with it.
@@ -151,14 +180,26 @@ impl Known {
         self.waits_for.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
     }
 
+    /// Whether it may have written what is there, the last that it was shown is older than what it was told of or may have written,
+    /// and it does not look, nor has since `ordered`.
+    pub(super) fn believes_the_past(&self, ordered: Instant) -> bool {
+        let is_old = self.wrote_over.is_some() && self.shown < self.settled_from;
+        is_old && self.looked_at < ordered && !self.waits()
+    }
+
+    /// Whether it waits for a reply.
+    pub(super) fn waits(&self) -> bool {
+        self.waits_for.is_some()
+    }
+
     /// When the write was applied that its claim rests on.
     pub(super) fn applied_at(&self) -> Option<Moment> {
         self.acknowledged.map(|(applied, _)| applied)
     }
 
-    /// Whether its claim rests on a write from before the store was set back.
-    pub(super) fn rests_on(&self, set_back: Option<Moment>) -> bool {
-        set_back.is_some() && self.applied_at() <= set_back
+    /// Whether its claim rests on a write from before `then`, if that ever was.
+    pub(super) fn rests_on(&self, then: Option<Moment>) -> bool {
+        then.is_some() && self.applied_at() <= then
     }
 
     /// Whether its application may act when its clock shows `shown`.
@@ -206,8 +247,13 @@ impl Known {
 
     pub(super) fn asks<R: Request>(&mut self, request: &R, sent: Instant) {
         self.waits_for = Some(request.verb());
-        (self.asked_at, self.applied) = (sent, None);
-        self.asked_as_leader = self.claims(sent);
+        (self.asked_at, self.looked_at, self.applied) = (sent, sent, None);
+        if request.verb() != Verb::Read {
+            self.wrote_over = Some(self.newest);
+        }
+        (self.asked_as_leader, self.stale_below) = (self.claims(sent), 0);
+        let races = request.verb() != Verb::Read && !request.is_renewal() && self.campaigns;
+        self.race = if races && self.was_shown == Some(sent) { Race::Runs } else { Race::None };
         // A session whose connection broke is taken up first, and what broke it took the time of a try.
         let resumes = request.verb() == Verb::Connect;
         let has_failed = resumes && matches!(self.failed.take(), Some(Verb::Read | Verb::List));
@@ -228,22 +274,35 @@ impl Known {
         self.heard_at = now;
         let asked = self.waits_for.take();
         let wrote = asked.is_some_and(|verb| verb != Verb::Read);
+        self.was_shown = (asked == Some(Verb::Read) && event.outcome() == Outcome::Applied).then_some(now);
+        self.stale_below = if wrote { 0 } else { self.stale_below };
         self.failed = asked.filter(|_| event.outcome() == Outcome::Unknown);
-        if self.failed.is_none() {
-            self.answered_at = now;
+        match self.failed {
+            None => (self.answered_at, self.looked_at) = (now, now),
+            Some(Verb::Read) => {}
+            Some(_) => self.settled_from = self.settled_from.max(self.wrote_over.map_or(0, |over| over + 1)),
         }
         if event.outcome() == Outcome::Unknown || wrote && self.applied.is_none() {
             self.rests_until = self.asked_at + self.timing.retry_period();
         }
         match event.outcome() {
             Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
-            Outcome::Conflict => (self.released, self.contradicted_at) = (false, Some(now)),
+            Outcome::Conflict => {
+                (self.released, self.contradicted_at) = (false, Some(now));
+                self.race = if self.race == Race::Runs { Race::Lost(now) } else { Race::None };
+            }
             Outcome::Applied | Outcome::Unknown => {}
         }
     }
 
     /// It is told of the record, by a notice or by a reply. Notices may be old, also of a record that is gone since.
     pub(super) fn is_told(&mut self, hearsay: Hearsay<'_>, now: Moment, is_notice: bool) {
+        if is_notice {
+            (self.was_shown, self.race) = (None, Race::None);
+        }
+        if !is_notice && self.stale_below == u128::MAX {
+            return;
+        }
         match hearsay {
             Hearsay::Nothing => {}
             Hearsay::Gone => {
@@ -251,10 +310,18 @@ impl Known {
                 if is_notice {
                     // Also where that is old news, it is looked into before anything is renewed.
                     (self.told_gone, self.contradicted_at) = (Some(now), Some(self.heard_at));
+                    self.stale_below = u128::MAX;
                 }
             }
             Hearsay::Held(version, holder) => {
-                if version > self.newest || version == self.newest && !is_notice {
+                self.shown = if is_notice { self.shown.max(version) } else { version };
+                self.settled_from = self.settled_from.max(version);
+                let is_news = version > self.newest;
+                if is_notice && is_news {
+                    self.stale_below = self.stale_below.max(version);
+                }
+                // A read from the past, which nothing overtook, looks like a store that went back: what comes after it is news again.
+                if is_news || !is_notice && version >= self.stale_below {
                     (self.newest, self.follows) = (version, holder.cloned());
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::exclusion::name;
 use super::facts::Facts;
-use super::known::Known;
+use super::known::{Known, Race};
 use baton::election::{Election, Request as _, Verb, Withdrawal};
 use baton::sim::clock::{Moment, Rate};
 use baton::sim::happening::{End, Happening, Scene};
@@ -12,8 +12,12 @@ use std::time::Duration;
 const SPREAD: Duration = Duration::from_millis(100);
 /// How long nobody leads after a release at the most.
 const HANDOVER: Duration = Duration::from_millis(100);
-/// The longest way that anything calls for: to connect, make the path, join, list, look, check, read who leads, and write that.
+/// The longest way that anything calls for over a record: a write that is refused, a read, and the write over that.
+const WAY_OVER_A_RECORD: u32 = 3;
+/// The same over an ensemble: to connect, make the path, join, list, look, check, read who leads, and write that.
 const WAY: u32 = 8;
+/// How often anybody asks in one retry period of calm, at the most.
+const MOST_IN_CALM: u32 = 2;
 
 /// Any candidate that is well, since it and the store are and since anybody led, sees a leader within `L + 2·retry` by its own
 /// clock, and the spread; what the calls take comes on top.
@@ -31,7 +35,9 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
         if facts.meddled.is_some() && known.deafening > 0 {
             return None;
         }
-        let since = facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?).max(hears_since);
+        // A session that its owner has had to forget lasts as long as any from when it was heard of last.
+        let line_moves_since = facts.line_moves_since()?.max(facts.last_orphaned);
+        let since = facts.well_since(number)?.max(facts.last_led).max(line_moves_since).max(hears_since);
         let waited = scene.now.since(since);
         let lease = known.timing.lease_duration().max(facts.protects);
         let rate = scene.clocks[number].rate();
@@ -40,7 +46,7 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
             Some(lag) => {
                 let given_up =
                     facts.set_back.map_or(Duration::ZERO, |_| rate.takes(lease + known.timing.retry_period() * 2));
-                let ended = facts.slowest.takes(facts.end_sessions_in(lease, since));
+                let ended = facts.end_sessions_in(lease, since);
                 ended.max(given_up) + rate.takes(first_claim(known, lag))
             }
         } + facts.latency * 16;
@@ -106,7 +112,7 @@ pub(super) fn stops_release<E: Election>(
     let well_since = known.well_since.max(facts.store_well_since);
     let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
     let cut_off = scene.shown_to(*number).since(known.answered_at);
-    let is_refused = facts.set_back.is_some() || cut_off > known.timing.lease_duration();
+    let is_refused = known.rests_on(facts.set_back) || cut_off > known.timing.lease_duration();
     let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && is_refused;
     (was_well && facts.holder == known.identity && !has_forgotten)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
@@ -136,32 +142,60 @@ pub(super) fn looks_before_it_leaves<E: Election>(
     })
 }
 
+/// Who stops cleanly, and was last shown less than it was told of or may have written, has looked once more: that nothing is its own
+/// may be what the past looked like, and others wait for what it leaves.
+pub(super) fn leaves_nothing_unread<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let Happening::Ended(number, End::Stopped) = happening else { return None };
+    let known = &facts.candidates[*number];
+    let (_, ordered) = known.resigns.filter(|_| facts.tick.is_zero())?;
+    let stood_still = known.stalls > 0 || ordered <= known.stalled_at;
+    (known.believes_the_past(ordered) && !stood_still)
+        .then(|| format!("{} stops, and believes the past", name(*number)))
+}
+
 /// Who was told that it will be stopped holds the election until it is.
 pub(super) fn leaving_holds<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
     let Happening::Claims(number, None) = happening else { return None };
     let known = &facts.candidates[*number];
     let leaves = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Renewing);
-    let is_excused = facts.was_stale || facts.meddled.is_some() || known.trouble.is_some();
+    let is_excused = facts.is_undone_from_outside(known) || known.trouble.is_some();
     (leaves && !is_excused).then(|| format!("{} gives up before it was told to stop", name(*number)))
 }
 
-/// Nobody asks without pause: in one retry period it goes the longest way no more than once for itself, and once for each
-/// candidate that comes or goes and each deed of a stranger. A connection is opened no more than four times a call, and may break at the next request.
-pub(super) fn in_peace<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+/// Nobody asks without pause. In one retry period it goes the longest way no more than once for itself and for each candidate that
+/// comes or goes, and once for each deed of a stranger and each order to go or to come back. A connection is opened no more than
+/// four times a call, and may break at the next request. In calm a renewal or a look is enough, and one thing more: a look that
+/// news overtook, again, or over an ensemble who leads.
+pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
     let Happening::Asks(number, _, sent) = happening else { return None };
     let known = &facts.candidates[*number];
     let (since, count) = known.asking;
     if sent.since(since) >= known.timing.retry_period() {
         return None;
     }
+    let way = if facts.tick.is_zero() { WAY_OVER_A_RECORD } else { WAY };
     let candidates = u32::try_from(facts.candidates.len()).expect("a world has few candidates");
-    let ways = (1 + candidates + known.deeds) * WAY;
     let breaks = facts.lag().map_or(0, |lag| {
         let calls = known.timing.retry_period().as_nanos() / known.call_within(Some(lag)).as_nanos().max(1) + 1;
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
     });
-    let most = ways.saturating_add(breaks);
-    (count > most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
+    let in_storm = ((1 + candidates + known.deeds) * way).saturating_add(breaks);
+    let most = if facts.is_calm(scene.now) { MOST_IN_CALM } else { in_storm };
+    (count >= most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
+}
+
+/// Who loses a race leaves it to the watch to say who won, and asks no sooner than a retry period later: a thousand losers would.
+pub(super) fn losers_wait<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+    let Happening::Asks(number, _, sent) = happening else { return None };
+    let known = &facts.candidates[*number];
+    let Race::Lost(lost) = known.race else { return None };
+    let rests = sent.since(lost);
+    (facts.tick.is_zero() && rests < known.timing.retry_period())
+        .then(|| format!("{} lost a race, and asks {rests:?} later who won", name(*number)))
 }
 
 /// How long the first claim of whoever has become the first of the line takes: nothing, or where lags leave little of a session

@@ -55,14 +55,15 @@ pub(super) fn begin_when_they_may<E: Election>(
 }
 
 /// Nobody follows whom, by the newest that it was told, nobody has to follow any more: neither a read that newer news overtook
-/// nor an old notice brings him back. A store whose reads come from the past may.
+/// nor an old notice brings him back. What was asked while reads came from the past may.
 pub(super) fn nobody_unhears<E: Election>(
     facts: &Facts,
-    _: &Scene<'_>,
+    scene: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
     let Happening::Tells(number, Transition::Following { leader: Some(leader) }) = happening else { return None };
     let known = &facts.candidates[*number];
-    let is_held = !facts.tick.is_zero() || facts.was_stale || known.follows.as_ref() == Some(leader);
+    let is_misled = facts.misled_until >= Some(scene.clocks[*number].when(known.asked_at));
+    let is_held = !facts.tick.is_zero() || is_misled || known.follows.as_ref() == Some(leader);
     (!is_held).then(|| format!("{} follows {leader:?}, and was told last of {:?}", name(*number), known.follows))
 }
