@@ -38,7 +38,7 @@ pub(crate) use contender::{Contender, Handoff, Parting, Side, first_to_lead, med
 pub(crate) use disk::Disk;
 pub(crate) use gateway::{Gateway, Page};
 use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
-pub(crate) use judge::{Moment, Timing, eventually, throughout, wait_for};
+pub(crate) use judge::{Moment, Timing, eventually, succeeds, throughout, wait_for};
 pub(crate) use keys::Authority;
 pub(crate) use names::Names;
 pub(crate) use peer::{InZooKeeper, Peer};

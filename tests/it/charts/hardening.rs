@@ -44,7 +44,8 @@ fn a_real_api_server_takes_what_is_put_around_elections() {
     let all = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,podDisruptionBudget.enabled=true,serviceAccount.create=true";
     let from =
         "--set-json=networkPolicy.metricsFrom=[{\"namespaceSelector\":{\"matchLabels\":{\"name\":\"monitoring\"}}}]";
-    let objects = rendered(&[ELECTION, all, from, "--set=serviceAccount.annotations.team=sales", &in_namespace]);
+    let others = "--set=serviceAccount.annotations.team=sales,networkPolicy.metricsPorts={4041,4051}";
+    let objects = rendered(&[ELECTION, all, from, others, &in_namespace]);
     assert_eq!(objects.len(), 7);
     for object in &objects {
         let taken = judged(&namespace.admin, &namespace.name, object);
@@ -54,6 +55,7 @@ fn a_real_api_server_takes_what_is_put_around_elections() {
     let policy = &find(&objects, "NetworkPolicy", "orders-sidecar")["spec"];
     assert_eq!(policy["podSelector"]["matchLabels"], json!({"app": "shop"}));
     assert_eq!(policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]["name"], "monitoring");
+    assert_eq!(policy["ingress"][0]["ports"], json!([{"port": 4041}, {"port": 4051}]));
 }
 
 /// The server says of each answer by which schema it was let in.
@@ -78,6 +80,20 @@ fn a_candidates_requests_go_by_the_flow_schema_and_no_others() {
     eventually(Duration::from_secs(30), "the schema is obeyed", || let_in_by(&shop.access, &lease) == ours);
     assert_ne!(let_in_by(&neighbour.access, &lease), ours, "another account of the same namespace");
     assert_ne!(let_in_by(&shop.access, "/version"), ours, "another resource");
+}
+
+/// Pods that two budgets select can never be evicted.
+#[test]
+fn pods_of_several_elections_have_one_budget() {
+    let pods = |namespace: &str, app: &str| json!({"namespace": namespace, "serviceAccountName": "shop", "podLabels": {"app": app, "tier": "back"}});
+    let elections = json!({
+        "bills": pods("sales", "bills"), "orders": pods("sales", "shop"), "reports": pods("sales", "shop"),
+        "stock": pods("stores", "shop"),
+    });
+    let objects = rendered(&["--set=podDisruptionBudget.enabled=true", &format!("--set-json=elections={elections}")]);
+    let budgets = objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget");
+    let budgets: Vec<_> = budgets.map(|budget| budget["metadata"]["name"].as_str().unwrap()).collect();
+    assert_eq!(budgets, ["bills", "orders", "stock"]);
 }
 
 #[test]

@@ -7,8 +7,8 @@
 
 use super::server::{OF_THE_CLUSTER, create, judged, pod, resource};
 use super::tools::{Helm, chart, find, inject, refused, rendered};
-use crate::rig::{ApiServer, Namespace, eventually};
-use kube::api::{Api, DynamicObject, ListParams};
+use crate::rig::{ApiServer, Namespace, eventually, succeeds};
+use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -59,7 +59,10 @@ fn a_pod_that_has_the_sidecar_or_no_label_is_left_alone() {
 #[test]
 fn annotations_go_before_the_values_of_the_chart() {
     let injection = Injection::installed(",config.logLevel=debug,config.retryPeriod=1s,restartApplication=never");
-    let pod = injection.admitted(&injection.annotated("config.retry-period", "1500ms")).unwrap();
+    let mut annotated = injection.annotated("config.retry-period", "1500ms");
+    // It says nothing, as an empty variable does.
+    annotated["metadata"]["annotations"][format!("{}/config.log-level", injection.prefix())] = "".into();
+    let pod = injection.admitted(&annotated).unwrap();
     let environment = pod["spec"]["initContainers"][0]["env"].as_array().unwrap();
     let says =
         |name: &str| environment.iter().find(|variable| variable["name"] == name).map(|variable| &variable["value"]);
@@ -90,6 +93,23 @@ fn what_cannot_have_a_sidecar_is_refused_in_words() {
         let refusal = injection.admitted(&pod).unwrap_err();
         assert!(refusal.contains(&words), "{words} is not in {refusal}");
     }
+}
+
+/// The policy that gives the sidecar may not have reached this server, or have been removed.
+#[test]
+fn a_pod_that_was_given_no_sidecar_is_refused_in_words() {
+    let injection = Injection::installed("");
+    let binding = resource("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding");
+    let name = format!("{}-inject", injection.prefix());
+    let removed = injection.namespace.admin.call(async |client| {
+        Api::<DynamicObject>::all_with(client, &binding).delete(&name, &DeleteParams::default()).await
+    });
+    removed.unwrap();
+    succeeds(PATIENCE, "a labelled Pod without a sidecar is refused", || {
+        let refusal = injection.admitted(&injection.pod(&json!({}))).map_or_else(Ok, |pod| Err(format!("{pod:#}")))?;
+        let says = refusal.contains("was given no container `baton`") && refusal.contains(&name);
+        if says { Ok(()) } else { Err(refusal) }
+    });
 }
 
 /// What a controller makes of a template, and what `baton inject` makes of the workload before.
@@ -170,10 +190,15 @@ impl Injection {
         let injection = Self { namespace };
         let values = format!("--set=injection.enabled=true,injection.prefix={}{settings}", injection.prefix());
         injection.helm(&["install", injection.prefix(), chart("baton").to_str().unwrap(), &values]);
-        eventually(PATIENCE, "both policies are obeyed", || {
-            let injected = injection.admitted(&injection.pod(&json!({})));
-            let refused = injection.admitted(&injection.without_election());
-            injected.is_ok_and(|pod| pod["spec"]["initContainers"].is_array()) && refused.is_err()
+        succeeds(PATIENCE, "both policies are obeyed", || {
+            let injected = injection.admitted(&injection.pod(&json!({})))?;
+            let is_refused = injection.admitted(&injection.without_election()).is_err();
+            let both = injected["spec"]["initContainers"].is_array() && is_refused;
+            if both {
+                Ok(())
+            } else {
+                Err(format!("without an election refused: {is_refused}; with one: {injected:#}"))
+            }
         });
         injection
     }

@@ -50,9 +50,31 @@ fn every_alert_has_its_page() {
         assert!(page.starts_with(&format!("# {name}\n")), "{page}");
         assert!(page.to_lowercase().contains(&format!("\n{severity}. ")), "{page}");
     }
-    let elsewhere = rendered(&["--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://wiki.test/baton/"]);
-    let rule = &find(&elsewhere, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"][0];
-    assert_eq!(rule["annotations"]["runbook_url"], "https://wiki.test/baton/BatonNoLeader.md");
+}
+
+/// In whatever letters: what stands for a value in the file is not looked for in another value.
+#[test]
+fn alerts_name_their_pages_wherever_these_are() {
+    let wiki = "https://wiki.test/PLATFORM/WINDOW";
+    let url = format!("--set=prometheusRule.enabled=true,prometheusRule.runbookUrl={wiki}/");
+    let objects = rendered(&[&url]);
+    let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"].as_array().unwrap();
+    for rule in rules {
+        let page = format!("{wiki}/{}.md", rule["alert"].as_str().unwrap());
+        assert_eq!(rule["annotations"]["runbook_url"], page);
+    }
+}
+
+/// A threshold is a number in every version of Prometheus, and a duration in the values.
+#[test]
+fn a_lease_is_stale_when_the_values_say_so() {
+    for (window, seconds) in [("90s", 90), ("4m", 240), ("1h", 3600)] {
+        let window = format!("--set=prometheusRule.enabled=true,prometheusRule.window.BatonLeaseStale={window}");
+        let objects = rendered(&[&window]);
+        let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"].as_array().unwrap();
+        let stale = rules.iter().find(|rule| rule["alert"] == "BatonLeaseStale").unwrap();
+        assert!(stale["expr"].as_str().unwrap().contains(&format!(") > {seconds}\n")), "{stale:#}");
+    }
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! What the way to the API server does to requests and replies: loses them, delays them.
 
-use crate::rig::{ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout};
+use crate::rig::{ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, succeeds, throughout};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -41,7 +41,10 @@ fn a_renewal_that_arrives_after_the_take_over_brings_back_no_leader() {
     let refused = || server.answers("leases", 409).get("PUT").copied().unwrap_or(0);
     assert_eq!(refused(), 0, "nothing has arrived yet");
     proxy.set(Way::Requests, Flow::Pass);
-    eventually(PATIENCE, "the renewal arrives", || refused() > 0 && proxy.held(Way::Requests) == 0);
+    succeeds(PATIENCE, "the renewal arrives", || match (refused(), proxy.held(Way::Requests)) {
+        (1.., 0) => Ok(()),
+        (refused, held) => Err(format!("{refused} were refused, and {held} bytes are held")),
+    });
     throughout(rig.timing.lease_duration, "it changes nothing", || rig.holds(&new) && new.is_healthy());
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -26,6 +26,10 @@ pub(crate) fn begin(journal: &Arc<Journal>, candidate: &Arc<Candidate>, crowd: &
         let (agent, clock) = (agent(), journal.clock);
         while !journal.is_closed() && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS) {
             let answer = listen_to(&candidate, &agent, || clock.now());
+            if candidate.ended().is_some() && matches!(answer.heard, Heard::Nonsense(_)) {
+                // A program that is no candidate has its port.
+                break;
+            }
             if let Some(other) = answer.identity().filter(|identity| **identity != candidate.identity) {
                 let taken = format!("{} has ended, since {other} answers at its port", candidate.label);
                 eventually(UNHEARD, &taken, || candidate.ended().is_some());
@@ -50,7 +54,10 @@ fn listen_to(candidate: &Candidate, agent: &Agent, now: impl Fn() -> Moment) -> 
 }
 
 mod tests {
+    use super::AFTERWARDS;
     use crate::rig::{Files, Rig, Store as _};
+    use std::io::Write as _;
+    use std::net::TcpListener;
 
     #[test]
     fn who_has_the_port_of_one_that_ended_is_not_taken_for_it() {
@@ -62,5 +69,22 @@ mod tests {
         let second = elsewhere.candidate("second").flag("--listen", &first.listen).start();
         assert_eq!(elsewhere.leader().identity, second.identity);
         elsewhere.hear_enough();
+    }
+
+    #[test]
+    fn a_program_that_is_no_candidate_is_not_taken_for_one_that_ended() {
+        let rig = Rig::over(Files::fresh(), Files::CALM);
+        let first = rig.start_leader("first");
+        rig.hear_enough();
+        first.kill();
+        assert_eq!(first.exit_code(), 137);
+        let listener = TcpListener::bind(&first.listen).expect("nobody has it yet");
+        listener.set_nonblocking(true).expect("it is ours");
+        // On a busy machine it may be asked no more.
+        let until = rig.now() + AFTERWARDS;
+        while rig.now() < until {
+            let Ok((mut asker, _)) = listener.accept() else { continue };
+            asker.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}").expect("it waits");
+        }
     }
 }

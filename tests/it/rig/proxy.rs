@@ -18,7 +18,7 @@ use std::time::Duration;
 const LOOK: Duration = Duration::from_millis(5);
 
 /// How many looks the server may take to answer what was delivered late.
-const LOOKS_FOR_AN_ANSWER: u32 = 200;
+const LOOKS_FOR_AN_ANSWER: u32 = 1_000;
 
 /// What happens to the bytes of one direction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -113,7 +113,7 @@ impl Proxy {
         lock(&self.shared.orders).hold_at = Some(bytes.to_owned());
     }
 
-    /// How many bytes wait in this direction.
+    /// How many bytes are held in this direction. What only passes is never among them.
     pub(crate) fn held(&self, way: Way) -> usize {
         self.shared.held[way as usize].load(Ordering::Relaxed)
     }
@@ -188,7 +188,7 @@ fn join_up(
     let pump = |from: &TcpStream, to: &TcpStream, way| {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
         let (answers, shared) = (Arc::clone(&answers), Arc::clone(shared));
-        io::Result::Ok(Pump { from, to, way, waiting: VecDeque::new(), answers, since, shared })
+        io::Result::Ok(Pump { from, to, way, waiting: VecDeque::new(), told: 0, answers, since, shared })
     };
     let pumps = [pump(client, server, Way::Requests)?, pump(server, client, Way::Replies)?];
     Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
@@ -201,6 +201,8 @@ struct Pump {
     way: Way,
     /// As they were read; an empty one is the end.
     waiting: VecDeque<Vec<u8>>,
+    /// How many bytes of it are told to be held.
+    told: usize,
     /// How often the server has answered in this connection.
     answers: Arc<AtomicUsize>,
     /// How many cuts and lapses there were before this connection.
@@ -235,10 +237,13 @@ impl Pump {
                 if self.way == Way::Requests {
                     lock(&self.shared.orders).hold_if_awaited(&bytes);
                 }
-                self.push(bytes);
+                self.waiting.push_back(bytes);
             }
             match self.order() {
-                Flow::Hold => late = true,
+                Flow::Hold => {
+                    self.tell_held();
+                    late = true;
+                }
                 Flow::Lose => {
                     while self.pop().is_some() {
                         lost = true;
@@ -307,14 +312,19 @@ impl Pump {
         }
     }
 
-    fn push(&mut self, bytes: Vec<u8>) {
-        self.shared.held[self.way as usize].fetch_add(bytes.len(), Ordering::Relaxed);
-        self.waiting.push_back(bytes);
+    fn tell_held(&mut self) {
+        let waiting = self.waiting.iter().map(Vec::len).sum::<usize>();
+        self.shared.held[self.way as usize].fetch_add(waiting - self.told, Ordering::Relaxed);
+        self.told = waiting;
     }
 
     fn pop(&mut self) -> Option<Vec<u8>> {
         let bytes = self.waiting.pop_front()?;
-        self.shared.held[self.way as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
+        // What is told is the front of what waits, so these bytes are among it as a whole or not at all.
+        if self.told > 0 {
+            self.told -= bytes.len();
+            self.shared.held[self.way as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
+        }
         Some(bytes)
     }
 }

@@ -79,6 +79,11 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     assert_eq!(without_credentials.exit_code(), 77);
     hands_over(&rig, &leader, &follower);
     assert!(!without_certificate.events("following").iter().any(|line| line["leader"].is_string()));
+
+    // The servers take the subject of a certificate for one more of those who made what is there.
+    let guessed = credentials(&rig, "guess", "digest:shop:guess\n");
+    let with_our_certificate = certified("e", "candidate").flag("--zookeeper-auth-file", text(&guessed)).start();
+    eventually(PATIENCE, "it is let in by its certificate", || rig.stands(&with_our_certificate, "following"));
 }
 
 #[test]

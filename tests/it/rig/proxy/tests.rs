@@ -6,7 +6,8 @@ use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use serde_json::json;
-use std::net::{Ipv6Addr, TcpListener};
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv6Addr, TcpListener, TcpStream};
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -96,4 +97,23 @@ fn it_closes_and_can_be_aimed_elsewhere() {
     assert!(writes(&access, &proxy, || ()));
     assert!(!writes(&access, &proxy, || proxy.set(Way::Replies, Flow::Close)));
     assert!(access.through(proxy.address()).lease("orders").is_err());
+}
+
+#[test]
+fn what_only_passes_is_never_held() {
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::to(sink.local_addr().unwrap());
+    let mut sender = TcpStream::connect(proxy.address()).unwrap();
+    let mut receiver = sink.accept().unwrap().0;
+    let mut byte = [0];
+    for _ in 0..500 {
+        sender.write_all(&byte).unwrap();
+        for _ in 0..50 {
+            assert_eq!(proxy.held(Way::Requests), 0);
+        }
+        receiver.read_exact(&mut byte).unwrap();
+    }
+    proxy.hold_at(&byte);
+    sender.write_all(&byte).unwrap();
+    eventually(PATIENCE, "what is awaited is held", || proxy.held(Way::Requests) == byte.len());
 }
