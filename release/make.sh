@@ -34,7 +34,14 @@ done
 for package in "$scratch"/*.tgz; do
   release/chart.py "$package" "$out"
 done
-cargo metadata --locked --format-version 1 --filter-platform x86_64-unknown-linux-gnu | release/sbom.py > "$scratch/sbom"
+# Of the program that is in the image: another processor takes other crates.
+architecture=$("$ENGINE" image inspect --format '{{.Architecture}}' "$BATON_IMAGE")
+case $architecture in
+  amd64) cpu=x86_64 ;;
+  arm64) cpu=aarch64 ;;
+  *) echo "make: nobody knows the crates of an image for '$architecture': name linux/amd64 or linux/arm64 by PLATFORM" >&2; exit 1 ;;
+esac
+cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux-gnu" | release/sbom.py > "$scratch/sbom"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 mv "$scratch/sbom" "$out/baton-$version.cdx.json"
 (cd "$out" && sha256sum -- * > "$scratch/SHA256SUMS")

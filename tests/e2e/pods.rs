@@ -7,5 +7,6 @@ mod injected;
 mod install;
 mod killed;
 mod rights;
+mod two;
 mod watched;
 mod zookeeper;

@@ -56,11 +56,16 @@ furnish() {
 # Runs the cases that these arguments leave, so many beside each other, and remembers whether one has failed, or none was
 # left: then a name is wrong. They are waited for in the background: a signal to this script is heeded at once.
 cases() {
+  local node
   if ! cargo test --locked --quiet --test e2e -- --list "${@:2}" | grep ': test$' > /dev/null; then
     echo "run.sh: no case is left by: ${*:2}" >&2
     failed=1
     return
   fi
+  # Those of the cases before go on asking every Pod, though nobody hears them any more.
+  for node in $(kind get nodes --quiet --name "$CLUSTER"); do
+    "$ENGINE" exec "$node" pkill witness || true
+  done
   timeout $((longest - SECONDS)) cargo test --locked --test e2e -- --show-output --test-threads "$1" "${@:2}" &
   running=$!
   wait "$running" || failed=1

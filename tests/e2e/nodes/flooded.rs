@@ -1,8 +1,11 @@
 //! A program that floods the API server with lists, under the very account of the candidates: of all neighbours the worst, since
 //! the server gives each account its share, and here both have one.
 
+mod queue;
+
 use super::recover;
-use crate::rig::{Case, NOISE, Outage, SHOP, TIMING, throughout};
+use crate::rig::{CHART, Case, NOISE, Outage, Release, SHOP, TIMING, throughout};
+use queue::Queue;
 use serde_json::json;
 use std::thread;
 use std::time::Duration;
@@ -11,6 +14,8 @@ use std::time::Duration;
 const SPAN: Duration = TIMING.lease_duration.saturating_add(NOISE);
 /// How many `ConfigMap`s a list is of. The more, the fewer lists at once: the server allots its seats so.
 const LISTED: usize = 30;
+/// How many lists are to be waiting at the server at any moment, on average: were there fewer, nobody would wait behind them.
+const MANY: f64 = 20.0;
 
 #[test]
 fn a_flood_costs_nobody_leadership_where_renewals_have_a_queue_of_their_own() {
@@ -20,26 +25,34 @@ fn a_flood_costs_nobody_leadership_where_renewals_have_a_queue_of_their_own() {
         let elections = json!({ case.election.as_str(): { "serviceAccountName": "shop" } });
         json!({ "elections": elections, "flowSchema": { "enabled": queue } })
     };
-    let release = case.namespace.as_str();
-    case.helm_with(&["install", release, "charts/baton"], &values(true));
+    let release = Release::install(&case, &case.namespace, CHART, &values(true));
     let leader = case.install(json!({ "rights": false }));
     make_lists_heavy(&case);
 
+    let [lists, renewals] = [Queue::of_accounts(&case), Queue::of_release(&case)];
     let flood = flood(&case);
     throughout(SPAN, "nobody else leads", || case.terms() == 1);
     assert_eq!(case.leader().identity, leader.identity);
+    let [waiting, waiting_here] = [lists.waiting(), renewals.waiting()];
     drop(flood);
-    case.note("it is over");
+    case.note(&format!("it is over: {waiting:.0} of its lists were waiting, and {waiting_here:.2} renewals"));
+    assert!(waiting >= MANY, "that was no flood");
+    assert!(renewals.served() > 0.0, "renewals had no queue of their own");
     case.assert_books_are_clean();
 
     // What happens then is the server's to decide: it is told, and judged by nothing but that no two lead.
-    case.helm_with(&["upgrade", release, "charts/baton"], &values(false));
+    release.upgrade(&values(false));
+    let lists = Queue::of_accounts(&case);
     let flood = self::flood(&case);
     thread::sleep(SPAN);
+    let waiting = lists.waiting();
     drop(flood);
     let ends: u64 = case.pods(SHOP).iter().map(|pod| pod.restarts("baton")).sum();
-    case.note(&format!("without a queue of their own sidecars ended {ends} times"));
-    case.helm(&["uninstall", release]);
+    case.note(&format!(
+        "without a queue of their own sidecars ended {ends} times, while {waiting:.0} lists were waiting"
+    ));
+    assert!(waiting >= MANY, "that was no flood");
+    release.uninstall();
     recover(&case);
 }
 
@@ -57,7 +70,7 @@ fn make_lists_heavy(case: &Case) {
     case.kubectl(&["create", "rolebinding", "lister", "--role=lister", &account]);
 }
 
-/// Four hundred lists at any time, until this is dropped. Few connections carry them: it is the server's queues that are to
+/// Six hundred lists at any time, until this is dropped. Few connections carry them: it is the server's queues that are to
 /// be full, and not its processors.
 fn flood(case: &Case) -> Outage {
     let token = case.kubectl(&["create", "token", "shop"]);
@@ -69,7 +82,7 @@ fn flood(case: &Case) -> Outage {
     let pids = format!("/run/{namespace}.pids");
     case.note("the flood begins");
     case.cluster.control_plane().outage(
-        &format!("for n in 1 2 3 4; do setsid {curl} > /dev/null 2>&1 & echo $! >> {pids}; done"),
+        &format!("for n in 1 2 3 4 5 6; do setsid {curl} > /dev/null 2>&1 & echo $! >> {pids}; done"),
         &format!("kill $(cat {pids}); rm {pids}"),
     )
 }

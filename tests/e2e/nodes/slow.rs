@@ -24,7 +24,7 @@ fn renewals_that_take_longer_than_a_second_are_told_and_nobody_loses_leadership(
         drop(outage);
         // So long a renewal comes by.
         thread::sleep(STILL);
-        prometheus.firing().contains(&"BatonRenewalsSlow".to_owned())
+        prometheus.fires("BatonRenewalsSlow")
     });
     case.note("it does not any more");
     prometheus.wait_for_alert("BatonRenewalsSlow", false);

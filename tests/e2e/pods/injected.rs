@@ -3,11 +3,16 @@
 //!
 //! Policies are the whole cluster's, so each case has a release and a prefix of its own.
 
-use crate::rig::{Case, NOISE, PATIENCE, Pod, SHOP, TIMING, eventually, parts, run, variable};
+use crate::rig::{
+    CHART, Case, NOISE, PATIENCE, Pod, Release, SHOP, TIMING, eventually, parts, run, succeeds, variable,
+};
 use serde_json::{Value, json};
 
 /// How many lines a job writes until it is done.
 const LINES: u64 = 20;
+
+/// What the API server says of a labelled Pod without an election.
+const REFUSAL: &str = "no election is named";
 
 #[test]
 fn an_injected_deployment_elects_and_hands_over() {
@@ -62,31 +67,47 @@ fn a_pod_that_has_the_sidecar_keeps_its_own_and_gets_no_second() {
 }
 
 #[test]
+fn a_deployment_that_names_no_election_gets_no_pod_and_its_events_say_what_to_do() {
+    let case = Case::new("injected-nowhere");
+    let platform = Platform::set_up(&case);
+    let Value::Object(mut template) = platform.without_election() else { unreachable!("a Pod is an object") };
+    template.retain(|field, _| ["metadata", "spec"].contains(&field.as_str()));
+    let spec = json!({ "selector": { "matchLabels": template["metadata"]["labels"] }, "template": template });
+    case.apply(&json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "shop" }, "spec": spec }));
+    let words = format!("{REFUSAL}: set its annotation {}/election", case.namespace);
+    succeeds(PATIENCE, &format!("an event says {words:?}"), || {
+        let told = case.complaints()?;
+        if told.contains(&words) { Ok(()) } else { Err(told) }
+    });
+    assert_eq!(case.pods((&format!("{}/inject", case.namespace), "enabled")), []);
+}
+
+#[test]
 fn nothing_is_left_of_a_policy_that_is_removed_and_new_pods_are_like_any_other() {
     let case = Case::new("injected-no-more");
     let platform = Platform::set_up(&case);
-    assert_eq!(platform.policies().len(), 4);
-    case.helm(&["uninstall", &case.namespace, "--wait"]);
-    assert_eq!(platform.policies(), [""; 0]);
-    eventually(PATIENCE, "a labelled Pod gets no sidecar", || {
-        platform.judged(&platform.pod()).is_ok_and(|pod| !pod.contains("\"baton\""))
-    });
+    assert_eq!(platform.release.shared().len(), 4);
+    platform.release.uninstall();
+    eventually(PATIENCE, "a labelled Pod gets no sidecar", || platform.gives_a_sidecar(&platform.pod()) == Ok(false));
 }
 
-/// A release of the chart whose policy is obeyed in the case's namespace, which is `restricted`.
+/// A release of the chart whose policies are obeyed in the case's namespace, which is `restricted`.
 struct Platform<'a> {
     case: &'a Case,
+    release: Release<'a>,
 }
 
 impl<'a> Platform<'a> {
     fn set_up(case: &'a Case) -> Self {
-        let this = Self { case };
         case.kubectl(&["label", "namespace", &case.namespace, "pod-security.kubernetes.io/enforce=restricted"]);
         let image = parts(&variable("BATON_IMAGE"));
         let values = json!({ "image": image, "injection": { "enabled": true, "prefix": case.namespace } });
-        case.helm_with(&["install", &case.namespace, "charts/baton"], &values);
-        eventually(PATIENCE, "the policy is obeyed", || {
-            this.judged(&this.pod()).is_ok_and(|pod| pod.contains("\"baton\""))
+        let this = Self { case, release: Release::install(case, &case.namespace, CHART, &values) };
+        succeeds(PATIENCE, "both policies are obeyed", || {
+            let given = this.gives_a_sidecar(&this.pod())?;
+            let refused = this.gives_a_sidecar(&this.without_election()).is_err_and(|why| why.contains(REFUSAL));
+            let both = given && refused;
+            if both { Ok(()) } else { Err(format!("given a sidecar: {given}; refused without an election: {refused}")) }
         });
         this
     }
@@ -115,27 +136,18 @@ impl<'a> Platform<'a> {
         json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
     }
 
-    /// What the API server would make of it.
-    fn judged(&self, object: &Value) -> Result<String, String> {
+    /// One that does not say for which election.
+    fn without_election(&self) -> Value {
+        let mut pod = self.pod();
+        pod["metadata"]["annotations"].take();
+        pod
+    }
+
+    /// Whether the API server would make of this Pod one that has a sidecar; or why it would make none.
+    fn gives_a_sidecar(&self, pod: &Value) -> Result<bool, String> {
         let arguments =
             ["--namespace", &self.case.namespace, "create", "--dry-run=server", "--output=json", "--filename=-"];
-        run("kubectl", &arguments, &object.to_string())
-    }
-
-    /// What of it is the whole cluster's.
-    fn policies(&self) -> Vec<String> {
-        let kinds =
-            ["mutating", "validating"].map(|how| format!("{how}admissionpolicies,{how}admissionpolicybindings"));
-        let told = self.case.kubectl(&["get", &kinds.join(","), "--output=name"]);
-        let ours = |name: &&str| name.ends_with(&format!("/{}-inject", self.case.namespace));
-        told.lines().filter(ours).map(str::to_owned).collect()
-    }
-}
-
-impl Drop for Platform<'_> {
-    /// Also where a case has failed: who comes next would meet the policy.
-    fn drop(&mut self) {
-        drop(run("helm", &["--namespace", &self.case.namespace, "uninstall", &self.case.namespace], ""));
+        run("kubectl", &arguments, &pod.to_string()).map(|pod| pod.contains("\"baton\""))
     }
 }
 

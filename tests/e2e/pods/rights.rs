@@ -13,13 +13,13 @@ fn the_rendered_role_and_nothing_more_suffices_in_a_restricted_namespace() {
     let user = format!("system:serviceaccount:{}:shop", case.namespace);
     let ours = format!("leases.coordination.k8s.io/{}", case.election);
     for verb in VERBS {
-        assert!(case.may(&user, verb, &ours));
-        assert!(!case.may(&user, verb, "leases.coordination.k8s.io"), "{verb} on all of them");
+        assert!(case.may(&user, verb, &ours), "it may not {verb} its Lease");
+        assert!(!case.may(&user, verb, "leases.coordination.k8s.io"), "it may {verb} all Leases");
     }
     for verb in ["list", "patch", "delete"] {
-        assert!(!case.may(&user, verb, &ours));
+        assert!(!case.may(&user, verb, &ours), "it may {verb} its Lease");
     }
-    assert!(!case.may(&user, "get", "pods"));
+    assert!(!case.may(&user, "get", "pods"), "it may get Pods");
 }
 
 #[test]

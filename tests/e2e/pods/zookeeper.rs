@@ -1,8 +1,8 @@
 //! The first cases again, where an ensemble of ZooKeeper in the cluster holds the election.
 
 use super::handoff::{delete_the_leader, restart_the_deployment, scale};
-use super::install::show_the_demo;
-use crate::rig::{Case, Ensemble};
+use super::install::{install_the_demo, try_the_demo_and_remove_it};
+use crate::rig::{Case, Ensemble, Prometheus, SHOP};
 use serde_json::json;
 use std::process;
 
@@ -15,7 +15,9 @@ fn the_demo_elects_over_servers_that_want_certificates_and_users() {
     let release = format!("baton-zk-{}", process::id());
     let case = Case::of_election(release.clone(), format!("{release}-demo"));
     let ensemble = Ensemble::secured(&case);
-    show_the_demo(&case, &release, ensemble.values());
+    let notes = install_the_demo(&case, &release, ensemble.values());
+    ensemble.assert_refuses_a_stranger();
+    try_the_demo_and_remove_it(&case, &release, &notes);
     ensemble.remove();
     case.assert_nothing_is_left();
 }
@@ -32,4 +34,23 @@ fn leadership_is_handed_over_and_outlives_a_restart_of_all_servers() {
     delete_the_leader(&case);
     restart_the_deployment(&case);
     scale(&case);
+    hear_of_an_outage(&case);
+}
+
+/// Whoever reaches no server leads no more, and of that a person hears as over Leases.
+fn hear_of_an_outage(case: &Case) {
+    case.kubectl(&["scale", "deployment/shop", "--replicas=3"]);
+    case.settle(SHOP, 3);
+    let hurried = json!({ "podMonitor": { "interval": "1s" }, "prometheusRule": { "for": { "BatonNoLeader": "5s" } } });
+    let prometheus = Prometheus::begin(case, hurried);
+    prometheus.wait_for_leader(&case.leader().pod, "");
+    case.note("nobody reaches the servers");
+    // They are on this node, and no other case has any behind that port.
+    let refuse = |change| format!("iptables {change} FORWARD --protocol tcp --destination-port 2181 --jump DROP");
+    let outage = case.cluster.control_plane().outage(&refuse("--insert"), &refuse("--delete"));
+    prometheus.wait_for_alert("BatonNoLeader", true);
+    case.note("they are reached again");
+    drop(outage);
+    prometheus.wait_for_alert("BatonNoLeader", false);
+    case.assert_books_are_clean();
 }

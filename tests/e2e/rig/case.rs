@@ -73,6 +73,9 @@ impl Case {
 impl Drop for Case {
     #[expect(clippy::print_stdout, reason = "the timeline is what the case has to show")]
     fn drop(&mut self) {
+        if thread::panicking() {
+            self.note(&format!("the cluster has complained: {}", self.complaints().unwrap_or_else(|error| error)));
+        }
         let faults = self.finish();
         let story = self.journal.story(&faults, usize::MAX);
         println!("{story}");

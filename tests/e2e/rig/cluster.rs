@@ -51,8 +51,12 @@ impl Cluster {
 
     /// The node of the API server.
     pub(crate) fn control_plane(&self) -> &Node {
-        let found = self.nodes.iter().find(|node| node.name.ends_with("control-plane"));
-        found.expect("kind names it so")
+        self.nodes.iter().find(|node| node.is_control_plane()).expect("kind names it so")
+    }
+
+    /// The others.
+    pub(crate) fn workers(&self) -> impl Iterator<Item = &Node> {
+        self.nodes.iter().filter(|node| !node.is_control_plane())
     }
 
     /// The object at a path of the API server.

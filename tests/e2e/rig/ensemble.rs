@@ -2,6 +2,8 @@
 
 use super::case::Case;
 use super::command::variable;
+use super::shop::merge;
+use super::typing::SHOP;
 #[path = "../../it/rig/keys.rs"]
 #[expect(dead_code, reason = "other tests ask more of it")]
 mod keys;
@@ -15,6 +17,8 @@ const SERVERS: [&str; 3] = ["zk-1.zk", "zk-2.zk", "zk-3.zk"];
 
 /// The Secrets of candidates, where the servers want to see something.
 const SECRETS: [&str; 2] = ["orders-zookeeper", "orders-zookeeper-tls"];
+/// And that of somebody who has a certificate too, and guesses their password.
+const STRANGER: &str = "stranger";
 
 pub(crate) struct Ensemble<'a> {
     case: &'a Case,
@@ -53,6 +57,7 @@ impl<'a> Ensemble<'a> {
         let authority = Authority::begin(folder.path());
         authority.server("server", &SERVERS);
         authority.client("tls", "shop");
+        authority.client(STRANGER, "bank");
         let at = |name: &str| folder.path().join(name).display().to_string();
         self.case.shell(&format!("cat {} {} > {}", at("server.key"), at("server.crt"), at("server.pem")));
         let create = |secret: &str, files: &[&str]| {
@@ -63,6 +68,11 @@ impl<'a> Ensemble<'a> {
         create("zk", &["server.pem", "ca.crt"]);
         create(SECRETS[1], &["ca.crt", "tls.crt", "tls.key"]);
         self.case.kubectl(&["create", "secret", "generic", SECRETS[0], "--from-literal=auth=digest:orders:s3cret"]);
+        let file = |key: &str, name: &str| format!("--from-file={key}={}", at(name));
+        let [authority, certificate, key] =
+            [file("ca.crt", "ca.crt"), file("tls.crt", "stranger.crt"), file("tls.key", "stranger.key")];
+        let guessed = "--from-literal=auth=digest:orders:guessed";
+        self.case.kubectl(&["create", "secret", "generic", STRANGER, guessed, &authority, &certificate, &key]);
     }
 
     /// What a sidecar's values say of it.
@@ -85,6 +95,22 @@ impl<'a> Ensemble<'a> {
         self.await_servers();
     }
 
+    /// A shop that has another certificate and another password of the same user joins the case's election, and is told so. The
+    /// scheme itself lets every password in: closed is what was made under another one.
+    #[track_caller]
+    pub(crate) fn assert_refuses_a_stranger(&self) {
+        let case = self.case;
+        case.note("a stranger joins, who guesses the password");
+        let mut sidecar = self.values();
+        merge(&mut sidecar, json!({ "zookeeper": { "authSecret": STRANGER, "certificateSecret": STRANGER } }));
+        let values = case.values(json!({ "replicas": 1, "automountServiceAccountToken": false, "baton": sidecar }));
+        case.helm_with(&["install", "shop", "tests/e2e/shop"], &values);
+        let (_, told) = case.event("store_refuses", "shop");
+        assert!(told.contains("--zookeeper-auth-file"), "it is not told what to mend: {told}");
+        case.helm(&["uninstall", "shop", "--wait"]);
+        case.settle(SHOP, 0);
+    }
+
     #[track_caller]
     fn await_servers(&self) {
         self.case.kubectl(&["rollout", "status", "statefulset/zk", "--timeout=120s"]);
@@ -95,7 +121,7 @@ impl<'a> Ensemble<'a> {
     pub(crate) fn remove(self) {
         self.case.helm(&["uninstall", "zk", "--wait"]);
         if self.secured {
-            self.case.kubectl(&["delete", "secret", "zk", SECRETS[0], SECRETS[1]]);
+            self.case.kubectl(&["delete", "secret", "zk", SECRETS[0], SECRETS[1], STRANGER]);
         }
     }
 }

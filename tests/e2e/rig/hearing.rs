@@ -20,14 +20,15 @@ impl Case {
     #[track_caller]
     pub(crate) fn leader(&self) -> Led {
         *lock(&self.led) = true;
-        self.led(self.now(), |_| true)
+        self.led(self.now(), "somebody leads", |_| true)
     }
 
     /// Waits for the first answer "leading" of another than `old` to a question asked after `since`, which has to come
     /// `within` that time.
     #[track_caller]
     pub(crate) fn successor(&self, old: &Led, since: Moment, within: Duration) -> Led {
-        let new = self.led(since, |identity| identity != old.identity);
+        let what = format!("another leads than {}", old.identity);
+        let new = self.led(since, &what, |identity| identity != old.identity);
         let took = new.heard.since(since);
         self.note(&format!("{} leads, {took:?} after that", new.pod));
         assert!(took <= within, "the successor took {took:?}, which is more than {within:?}");
@@ -41,12 +42,12 @@ impl Case {
     }
 
     #[track_caller]
-    fn led(&self, since: Moment, wanted: impl Fn(&str) -> bool) -> Led {
+    fn led(&self, since: Moment, what: &str, wanted: impl Fn(&str) -> bool) -> Led {
         let leads = |answer: &Answer| {
             let is_wanted = answer.identity().is_some_and(|identity| wanted(identity));
             answer.asked >= since && answer.leads_in(&self.election) && is_wanted
         };
-        let answer = wait_for(PATIENCE, "somebody leads", || self.journal.first_answer(leads));
+        let answer = wait_for(PATIENCE, what, || self.journal.first_answer(leads));
         let identity = answer.identity().expect("it says who leads").clone();
         Led { pod: answer.candidate, identity, heard: answer.answered }
     }
@@ -58,6 +59,14 @@ impl Case {
             answer.asked >= since && answer.candidate == pod && answer.standing() == Some("following")
         };
         eventually(PATIENCE, "it follows", || self.journal.first_answer(follows).is_some());
+    }
+
+    /// When this Pod's sidecar answered last.
+    #[track_caller]
+    pub(crate) fn last_heard(&self, pod: &str) -> Moment {
+        let answers = lock(&self.journal.answers);
+        let own = answers.iter().filter(|answer| answer.candidate == pod && answer.standing().is_some());
+        own.map(|answer| answer.answered).max().expect("it has answered")
     }
 
     /// From `since` on no answer of this term may say "leading": judged at the end.

@@ -20,6 +20,10 @@ pub(crate) struct Outage {
 }
 
 impl Node {
+    pub(super) fn is_control_plane(&self) -> bool {
+        self.name.ends_with("control-plane")
+    }
+
     /// Cuts it off from everybody else. What runs on it runs on, and reaches what is in its own Pod.
     pub(crate) fn cut_off(&self) -> Outage {
         let rules = |change| {

@@ -7,22 +7,22 @@
 use super::PATIENCE;
 use super::case::Case;
 use super::command::run;
-use super::judge::{eventually, wait_for};
+use super::judge::{eventually, succeeds, wait_for};
 use super::node::Node;
 use super::shop::merge;
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
 
-/// Where it answers on its node.
-const ADDRESS: &str = "127.0.0.1:9099";
-/// Where kube-state-metrics answers there.
-const STATES: &str = "127.0.0.1:9098";
+/// Where the next one answers on its node, and its kube-state-metrics one port further: cases run beside each other.
+static PORT: AtomicU16 = AtomicU16::new(9300);
 
 pub(crate) struct Prometheus<'a> {
     case: &'a Case,
     node: &'static Node,
+    port: u16,
     /// On the node: its configuration, its data and both process ids.
     folder: String,
     /// What the engine runs it by. It ends with it.
@@ -41,10 +41,12 @@ impl<'a> Prometheus<'a> {
         let rendered = case.helm_with(&["template", &case.namespace, "charts/baton"], &all);
         let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered).expect("Helm renders YAML");
         let find = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("the chart has it");
+        let port = PORT.fetch_add(2, Ordering::Relaxed);
+        let states = port + 1;
         let here = Path::new("target/e2e").join(format!("{}-prometheus", case.namespace));
         fs::create_dir_all(&here).expect("the folder can be made");
         for (file, content) in [
-            ("prometheus.yaml", configuration(find("PodMonitor"), &case.namespace)),
+            ("prometheus.yaml", configuration(find("PodMonitor"), &case.namespace, states)),
             ("rules.yaml", find("PrometheusRule")["spec"].clone()),
         ] {
             fs::write(here.join(file), content.to_string()).expect("it can be written");
@@ -56,20 +58,19 @@ impl<'a> Prometheus<'a> {
         let folder = format!("/var/{}-prometheus", case.namespace);
         let copied = run(&node.engine, &["cp", &here.to_string_lossy(), &format!("{}:{folder}", node.name)], "");
         copied.unwrap_or_else(|error| panic!("Prometheus' files are not copied: {error}"));
-        let states = STATES.rsplit_once(':').expect("it has a port").1;
         let script = format!(
             "cd {folder} || exit; \
              kube-state-metrics --kubeconfig=/etc/kubernetes/admin.conf --resources=leases --namespaces={} \
              --host=127.0.0.1 --port={states} --telemetry-host=127.0.0.1 --telemetry-port=0 > states.log 2>&1 & \
              echo $! $$ > pids; \
-             exec prometheus --config.file=prometheus.yaml --storage.tsdb.path=data --web.listen-address={ADDRESS} \
+             exec prometheus --config.file=prometheus.yaml --storage.tsdb.path=data --web.listen-address=127.0.0.1:{port} \
              > log 2>&1",
             case.namespace
         );
         let mut server = Command::new(&node.engine);
         server.args(["exec", &node.name, "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::null());
         let server = server.stderr(Stdio::null()).spawn().expect("the engine is there: it made the node");
-        let this = Self { case, node, folder, server, dashboard };
+        let this = Self { case, node, port, folder, server, dashboard };
         eventually(PATIENCE, "Prometheus answers", || this.get("/-/ready", &[]).is_some());
         this
     }
@@ -90,8 +91,21 @@ impl<'a> Prometheus<'a> {
     pub(crate) fn wait_for_alert(&self, alert: &str, fires: bool) {
         let since = self.case.now();
         let what = format!("{alert} {}", if fires { "fires" } else { "has cleared" });
-        eventually(PATIENCE, &what, || self.firing().contains(&alert.to_owned()) == fires);
+        succeeds(PATIENCE, &what, || {
+            let firing = self.firing();
+            if firing.contains(&alert.to_owned()) == fires {
+                Ok(())
+            } else {
+                Err(format!("these are firing: {firing:?}"))
+            }
+        });
         self.case.note(&format!("{what}, {:?} after that", self.case.now().since(since)));
+    }
+
+    /// Whether an alert about the case's election is firing.
+    #[track_caller]
+    pub(crate) fn fires(&self, alert: &str) -> bool {
+        self.firing().contains(&alert.to_owned())
     }
 
     /// The alerts that are firing about the case's election.
@@ -144,7 +158,7 @@ impl<'a> Prometheus<'a> {
         for (name, value) in parameters {
             command.extend(["--data-urlencode".to_owned(), format!("{name}={value}")]);
         }
-        command.push(format!("http://{ADDRESS}{path}"));
+        command.push(format!("http://127.0.0.1:{}{path}", self.port));
         let command: Vec<&str> = command.iter().map(String::as_str).collect();
         let told = run(&self.node.engine, &command, "").ok()?;
         Some(serde_json::from_str(&told).unwrap_or(Value::String(told)))
@@ -156,13 +170,15 @@ impl Drop for Prometheus<'_> {
         let end = format!("tail -n 20 {0}/log {0}/states.log; kill -KILL $(cat {0}/pids); rm -rf {0}", self.folder);
         let log = run(&self.node.engine, &["exec", &self.node.name, "sh", "-c", &end], "");
         self.case.note(&format!("Prometheus has ended: {log:?}"));
+        // The engine's program goes too: it might wait on for what has ended.
+        drop(self.server.kill());
         drop(self.server.wait());
     }
 }
 
 /// What the operator makes of a `PodMonitor`: whom it finds, and the labels that it adds. Only the case's namespace is watched,
 /// whose alerts are judged by times of its own.
-fn configuration(monitor: &Value, namespace: &str) -> Value {
+fn configuration(monitor: &Value, namespace: &str, states: u16) -> Value {
     let endpoint = &monitor["spec"]["podMetricsEndpoints"][0];
     let label = |name: &str| format!("__meta_kubernetes_{name}");
     let mut relabelings = vec![
@@ -186,7 +202,9 @@ fn configuration(monitor: &Value, namespace: &str) -> Value {
     let every = &endpoint["interval"];
     let global = json!({ "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every });
     let states = json!({
-        "job_name": "kube-state-metrics", "honor_labels": true, "static_configs": [{ "targets": [STATES] }],
+        "job_name": "kube-state-metrics",
+        "honor_labels": true,
+        "static_configs": [{ "targets": [format!("127.0.0.1:{states}")] }],
     });
     json!({ "global": global, "rule_files": ["rules.yaml"], "scrape_configs": [job, states] })
 }

@@ -3,7 +3,7 @@
 use super::PATIENCE;
 use super::case::Case;
 use super::command::run;
-use super::judge::{Moment, eventually, wait_for};
+use super::judge::{Moment, eventually, succeeds, wait_for};
 use super::node::{Node, Outage};
 use super::pod::Pod;
 use serde_json::Value;
@@ -86,6 +86,12 @@ impl Case {
         all.into_iter().find(|pod| pod.name() == name).unwrap_or_else(|| panic!("there is no Pod {name}"))
     }
 
+    /// What the cluster has complained of in this namespace: a Pod that was refused is nowhere else.
+    pub(crate) fn complaints(&self) -> Result<String, String> {
+        let columns = "--output=custom-columns=WHO:.involvedObject.name,WHY:.message";
+        self.run("kubectl", &["get", "events", "--field-selector=type=Warning", "--no-headers", columns], "")
+    }
+
     /// The node that a Pod is on.
     pub(crate) fn node(&self, pod: &str) -> &'static Node {
         self.cluster.node(self.pod(pod).node())
@@ -104,10 +110,10 @@ impl Case {
     #[track_caller]
     pub(crate) fn assert_nothing_is_left(&self) {
         let kinds = "all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,endpointslices";
-        let mut left = String::new();
-        eventually(PATIENCE, "nothing is left", || {
-            left = self.kubectl(&["get", kinds, "--output=name", "--ignore-not-found"]);
-            left.lines().collect::<Vec<_>>() == ["configmap/kube-root-ca.crt", "serviceaccount/default"]
+        succeeds(PATIENCE, "nothing is left", || {
+            let left = self.kubectl(&["get", kinds, "--output=name", "--ignore-not-found"]);
+            let is_bare = left.lines().eq(["configmap/kube-root-ca.crt", "serviceaccount/default"]);
+            if is_bare { Ok(()) } else { Err(left) }
         });
     }
 

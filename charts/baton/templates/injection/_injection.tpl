@@ -19,6 +19,13 @@ resourceRules:
 {{- end }}
 
 {{/*
+Whether a Pod has a sidecar, as an expression of CEL.
+*/}}
+{{- define "baton.injection.hasSidecar" -}}
+(object.spec.?initContainers.orValue([]) + object.spec.containers).exists(container, container.name == "baton")
+{{- end }}
+
+{{/*
 The flags that an annotation can set, as the annotation spells them: those of `config`, which the schema lists.
 */}}
 {{- define "baton.injection.flags" -}}

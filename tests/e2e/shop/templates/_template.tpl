@@ -19,7 +19,14 @@ spec:
   {{- if has .Values.kind (list "Job" "CronJob") }}
   restartPolicy: Never
   {{- end }}
-  {{- if .Values.sidecar }}
+  {{- if .Values.reports.election }}
+  initContainers:
+    {{- include "baton-sidecar.container" (list . .Values.baton) | nindent 4 }}
+    {{- include "baton-sidecar.container" (list . .Values.reports) | nindent 4 }}
+  volumes:
+    {{- include "baton-sidecar.volume" (list . .Values.baton) | nindent 4 }}
+    {{- include "baton-sidecar.volume" (list . .Values.reports) | nindent 4 }}
+  {{- else if .Values.sidecar }}
   {{- include "baton-sidecar.pod" (list . .Values.baton) | nindent 2 }}
   {{- else if .Values.migrates }}
   initContainers:
