@@ -96,7 +96,7 @@ pub(crate) fn judge(setup: Setup) -> Judged {
 }
 
 fn judge_over<S: Store<Election: Legible>>(setup: Setup, store: S) -> Judged {
-    let judge = Judge::<S::Election>::new(&setup);
+    let judge = Judge::new(&setup);
     let mut world = World::new(setup, store, judge);
     let (ending, at) = (unfold(&mut world, |judge| judge.verdict().is_some()), world.now());
     if let Some((property, what)) = ending {
@@ -154,7 +154,7 @@ fn story_of(setup: Setup) -> String {
 }
 
 fn story_over<S: Store<Election: Spelled + Legible>>(setup: Setup, store: S) -> String {
-    let observers = (Judge::<S::Election>::new(&setup), Story::new(&setup));
+    let observers = (Judge::new(&setup), Story::new(&setup));
     let mut world = World::new(setup, store, observers);
     unfold(&mut world, |(judge, _)| judge.verdict().is_some());
     world.observer().1.text().to_owned()

@@ -100,11 +100,6 @@ impl Facts {
         }
     }
 
-    /// Whoever holds a claim now.
-    pub(super) fn leader(&self, scene: &Scene<'_>) -> Option<usize> {
-        (0..self.candidates.len()).find(|number| self.candidates[*number].claims(scene.shown_to(*number)))
-    }
-
     /// Whether nothing is wrong now.
     pub(super) fn is_well(&self) -> bool {
         self.store_faults == 0 && self.candidates.iter().all(|known| known.faults == 0)
@@ -141,9 +136,16 @@ impl Facts {
     pub(super) fn follow_clocks(&mut self, scene: &Scene<'_>) {
         for (known, clock) in self.candidates.iter().zip(scene.clocks) {
             if let Some(claim) = known.claim {
-                self.last_led = self.last_led.max(clock.when(claim.deadline()).min(scene.now));
+                let holds = !claim.remaining(clock.read(scene.now)).is_zero();
+                let led = if holds { scene.now } else { clock.when(claim.deadline()) };
+                self.last_led = self.last_led.max(led);
             }
         }
+    }
+
+    /// Whether anybody holds a claim, or held one until now.
+    pub(super) fn is_led(&self, now: Moment) -> bool {
+        self.last_led == now
     }
 
     /// Takes in what happens.

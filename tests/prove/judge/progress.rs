@@ -25,7 +25,7 @@ const MOST_IN_CALM: u32 = 2;
 /// In an ensemble it waits for sessions that nobody uses any more, `T + 3/2·tick` by the slowest server's clock. Whoever stands
 /// next is told of their end at once, and begins to lead.
 pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
-    if facts.leader(scene).is_some() {
+    if facts.is_led(scene.now) {
         return None;
     }
     (0..facts.candidates.len()).find_map(|number| {
@@ -57,13 +57,13 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
 
 /// Who is in the record without a claim need not wait for himself: two retry periods and a call, and he leads again.
 pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
+    if facts.is_led(scene.now) {
+        return None;
+    }
     // In an ensemble he who lost stands in line anew.
     let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
     let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
     let known = &facts.candidates[number];
-    if known.claims(scene.shown_to(number)) {
-        return None;
-    }
     let since = facts.well_since(number)?.max(facts.held_since).max(facts.last_led);
     let waited = on_clock(scene, number, since);
     let bound = known.timing.retry_period() * 2 + known.call() + facts.latency * 16;
@@ -174,7 +174,7 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening:
     let Happening::Asks(number, _, sent) = happening else { return None };
     let known = &facts.candidates[*number];
     let (since, count) = known.asking;
-    if sent.since(since) >= known.timing.retry_period() {
+    if sent.since(since) >= known.timing.retry_period() || count < MOST_IN_CALM {
         return None;
     }
     let way = if facts.tick.is_zero() { WAY_OVER_A_RECORD } else { WAY };
