@@ -21,6 +21,8 @@ const TICK: &str = "500";
 
 /// How long it may take to serve on a busy machine: on an idle one it takes half a second.
 const START: Duration = Duration::from_secs(30);
+/// How long an answer may take. A server that is asked before it has its data fails at that, and leaves the connection open.
+const ANSWER: Duration = Duration::from_secs(1);
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
 /// Why there is no server.
@@ -65,7 +67,12 @@ impl Server {
     /// What is given to Java: it starts fast, stays small, and says what went wrong.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let small = ["-Xms16m", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"];
-        let quiet = ["-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp"];
+        // Its connections complain of nothing but that they could not be closed.
+        let quiet = [
+            "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+            "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.ServerCnxn=off",
+            "-cp",
+        ];
         let jars = format!("{JARS}/*");
         let main = [&*jars, "org.apache.zookeeper.server.quorum.QuorumPeerMain"];
         let arguments = small.into_iter().chain(quiet).chain(main).map(OsString::from);
@@ -85,7 +92,7 @@ impl Server {
     pub(crate) async fn serves(&self, process: &mut Process, now: impl Fn() -> Instant) -> io::Result<bool> {
         let until = now() + START;
         while now() < until && process.reap(now())?.is_none() {
-            if let Ok(Ok(answer)) = timeout(START, self.ask()).await
+            if let Ok(Ok(answer)) = timeout(ANSWER, self.ask()).await
                 && answer.contains("Mode:")
             {
                 return Ok(true);
