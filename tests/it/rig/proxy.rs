@@ -8,6 +8,7 @@ use super::lock;
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
+use std::mem::take;
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -19,6 +20,9 @@ const LOOK: Duration = Duration::from_millis(5);
 
 /// How many looks the server may take to answer what was delivered late.
 const LOOKS_FOR_AN_ANSWER: u32 = 1_000;
+
+/// How the record begins by which TLS 1.3 announces the end, and how long it is as a whole.
+const FAREWELL: (&[u8], usize) = (&[0x17, 3, 3, 0, 19], 24);
 
 /// What happens to the bytes of one direction.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -266,15 +270,16 @@ impl Pump {
     /// A request that comes late comes as if its sender were still there. A server drops what it does for a client
     /// whose connection ends, so where it has ended, that and the record by which TLS announces it wait for an answer.
     fn deliver(&mut self, late: bool) -> io::Result<()> {
+        let answers = self.answers.load(Ordering::Relaxed);
+        let mut is_asked = false;
         while self.order() == Flow::Pass
             && let Some(bytes) = self.pop()
         {
-            let answers = self.answers.load(Ordering::Relaxed);
-            self.to.write_all(&bytes)?;
-            let ended = self.waiting.back().is_some_and(Vec::is_empty);
-            if late && ended && self.way == Way::Requests {
+            if late && self.way == Way::Requests && is_farewell(&bytes) && take(&mut is_asked) {
                 self.await_more_than(answers);
             }
+            self.to.write_all(&bytes)?;
+            is_asked |= !is_farewell(&bytes);
         }
         Ok(())
     }
@@ -327,4 +332,10 @@ impl Pump {
         }
         Some(bytes)
     }
+}
+
+/// Whether these bytes say no more than that nothing follows. Whoever gives a request up says so long after it, so they come alone.
+fn is_farewell(bytes: &[u8]) -> bool {
+    let (begins, length) = FAREWELL;
+    bytes.is_empty() || bytes.len() == length && bytes.starts_with(begins)
 }

@@ -1,13 +1,14 @@
 //! The proxy, tested with what it is for: writes to a Lease whose replies are lost, and writes that come late.
 
-use super::{Flow, Proxy, Way};
+use super::{FAREWELL, Flow, LOOK, Proxy, Way};
 use crate::rig::apiserver::{Access, ApiServer};
 use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::{Api, ObjectMeta, Patch, PatchParams};
 use serde_json::json;
-use std::io::{Read as _, Write as _};
+use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{Ipv6Addr, TcpListener, TcpStream};
+use std::thread;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
@@ -74,6 +75,37 @@ fn a_write_that_is_held_is_applied_late_although_its_sender_is_gone() {
     assert_eq!(holder(&access), "first");
     proxy.set(Way::Requests, Flow::Pass);
     eventually(PATIENCE, "the late write is applied", || holder(&access) == "second");
+}
+
+#[test]
+fn a_request_that_came_in_two_pieces_is_delivered_without_a_wait_between_them() {
+    let sink = TcpListener::bind("127.0.0.1:0").unwrap();
+    let proxy = Proxy::to(sink.local_addr().unwrap());
+    proxy.set(Way::Requests, Flow::Hold);
+    let mut sender = TcpStream::connect(proxy.address()).unwrap();
+    let mut receiver = sink.accept().unwrap().0;
+    let (begins, length) = FAREWELL;
+    let farewell = [begins, &[0; 24]].concat()[..length].to_vec();
+    let mut expected = 0;
+    for piece in [&[1; 4], &[2; 4], &*farewell] {
+        sender.write_all(piece).unwrap();
+        expected += piece.len();
+        eventually(PATIENCE, "the piece is held", || proxy.held(Way::Requests) == expected);
+    }
+    drop(sender);
+    // So that the proxy sees the end first: it is right without that too, but then a wrong one may go unnoticed.
+    thread::sleep(20 * LOOK);
+    proxy.set(Way::Requests, Flow::Pass);
+    receiver.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
+    let mut request = [0; 8];
+    receiver.read_exact(&mut request).expect("half a request is never answered");
+    receiver.set_nonblocking(true).unwrap();
+    assert_eq!(receiver.read(&mut request).unwrap_err().kind(), ErrorKind::WouldBlock, "the farewell waits");
+    receiver.write_all(&request).unwrap();
+    receiver.set_nonblocking(false).unwrap();
+    let mut last = Vec::new();
+    receiver.read_to_end(&mut last).unwrap();
+    assert_eq!(last, farewell);
 }
 
 #[test]
