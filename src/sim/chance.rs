@@ -66,7 +66,7 @@ impl Chance {
 
 /// `duration` in nanoseconds: 580 years fit.
 pub(super) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 #[cfg(test)]

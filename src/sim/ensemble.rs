@@ -24,6 +24,7 @@ use crate::election::zookeeper::words::{SessionId, ZooKeeperEvent, ZooKeeperRequ
 use crate::identity::Identity;
 use quorum::Message;
 use server::{Role, Server};
+use std::collections::VecDeque;
 use std::mem::take;
 use std::ops::Range;
 use std::time::Duration;
@@ -50,7 +51,7 @@ pub struct Ensemble {
     streams: Vec<Vec<Moment>>,
     /// What waits until two servers can speak, or one goes on.
     held: Vec<Happens>,
-    effects: Vec<Effect<ZooKeeper>>,
+    effects: VecDeque<Effect<ZooKeeper>>,
 }
 
 /// A transaction.
@@ -111,7 +112,7 @@ impl Ensemble {
             queue: Queue::default(),
             streams: vec![vec![Moment::START; kind.rates.len()]; kind.rates.len()],
             held: Vec::new(),
-            effects: Vec::new(),
+            effects: VecDeque::new(),
             kind,
         };
         ensemble.queue.put(Moment::START, Happens::Election);
@@ -153,14 +154,14 @@ impl Ensemble {
     /// All candidates of a server are let go.
     fn part(&mut self, own: usize) {
         for (to, connection) in self.servers[own].drop_connections() {
-            self.effects.push(Effect::News { to, connection, event: ZooKeeperEvent::Disconnected });
+            self.effects.push_back(Effect::News { to, connection, event: ZooKeeperEvent::Disconnected });
         }
         self.stirred();
     }
 
     /// Something among the servers changed that candidates may feel.
     fn stirred(&mut self) {
-        self.effects.push(Effect::Stirred);
+        self.effects.push_back(Effect::Stirred);
     }
 
     /// What waited happens now, as far as it can.
@@ -216,7 +217,7 @@ impl Store for Ensemble {
             if let ZooKeeperRequest::Begin { .. } = request {
                 let forgotten = client.session.take();
                 if forgotten.is_some() && forgotten == self.agreed.first().map(|znode| znode.owner) {
-                    self.effects.push(Effect::Orphaned);
+                    self.effects.push_back(Effect::Orphaned);
                 }
             }
         }
@@ -253,8 +254,8 @@ impl Store for Ensemble {
         }
     }
 
-    fn take_effects(&mut self) -> Vec<Effect<ZooKeeper>> {
-        take(&mut self.effects)
+    fn next_effect(&mut self) -> Option<Effect<ZooKeeper>> {
+        self.effects.pop_front()
     }
 
     fn strike(&mut self, now: Moment, which: Which, leader: Option<usize>, mishap: Mishap) -> usize {

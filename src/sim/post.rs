@@ -164,7 +164,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
 
     /// Does what the store has come to.
     pub(super) fn collect(&mut self) {
-        for effect in self.store.take_effects() {
+        while let Some(effect) = self.store.next_effect() {
             match effect {
                 Effect::Reply { to, call, event } => self.reply(to, call, event, true),
                 Effect::News { to, connection, event } => self.tell(to, connection, event),

@@ -48,9 +48,9 @@ pub trait Store: fmt::Debug {
     /// Lets the next of that happen.
     fn turn(&mut self, _now: Moment) {}
 
-    /// What has come of all that since the last call.
-    fn take_effects(&mut self) -> Vec<Effect<Self::Election>> {
-        Vec::new()
+    /// The next of what has come of all that.
+    fn next_effect(&mut self) -> Option<Effect<Self::Election>> {
+        None
     }
 
     /// Servers are struck, and which one first; `leader` is the candidate that leads.

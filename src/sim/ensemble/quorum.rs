@@ -144,7 +144,7 @@ impl Ensemble {
         }
         if reply == ZooKeeperEvent::Unknown {
             // A late word of another server took the session away, and only this request shows it.
-            self.effects.push(Effect::Stirred);
+            self.effects.push_back(Effect::Stirred);
         }
         self.propose(own, Entry { zxid, change, caller: Some((caller, request.clone(), reply)) });
     }
@@ -166,12 +166,10 @@ impl Ensemble {
         let majority = self.servers.len() / 2;
         let server = &mut self.servers[own];
         let Role::Leading(leadership) = &mut server.role else { return };
-        let mut acked: Vec<_> = leadership.learners.values().map(|learner| learner.acked).collect();
-        acked.sort_unstable_by(|one, other| other.cmp(one));
-        let Some(length) = (if majority == 0 { Some(server.log.len()) } else { acked.get(majority - 1).copied() })
-        else {
-            return;
-        };
+        let acked = || leadership.learners.values().map(|learner| learner.acked);
+        let is_agreed = |length: &usize| acked().filter(|acked| acked >= length).count() >= majority;
+        let agreed = if majority == 0 { Some(server.log.len()) } else { acked().filter(is_agreed).max() };
+        let Some(length) = agreed else { return };
         let length = length.min(server.log.len());
         if leadership.tracker.is_none() {
             // A new leader counts from when it has a majority that has all it has.
@@ -203,10 +201,11 @@ impl Ensemble {
     }
 
     fn tell_learners(&mut self, own: usize, message: &Message) {
-        let Role::Leading(leadership) = &self.servers[own].role else { return };
-        let learners: Vec<_> = leadership.learners.iter().map(|(to, learner)| (*to, learner.stream)).collect();
-        for (to, stream) in learners {
-            self.tell(own, to, stream, message.clone());
+        for to in 0..self.servers.len() {
+            let Role::Leading(leadership) = &self.servers[own].role else { return };
+            if let Some(stream) = leadership.learners.get(&to).map(|learner| learner.stream) {
+                self.tell(own, to, stream, message.clone());
+            }
         }
     }
 

@@ -160,16 +160,20 @@ impl Ensemble {
         }
         let entry = &self.entries[place];
         if let Some((caller, request, reply)) = &entry.caller {
-            self.effects.push(Effect::Performed { from: caller.from, request: request.clone(), event: reply.clone() });
+            self.effects.push_back(Effect::Performed {
+                from: caller.from,
+                request: request.clone(),
+                event: reply.clone(),
+            });
         }
     }
 
     /// Tells the world who is first in the line now, and why whoever was so before is not.
     pub(super) fn tell_first(&mut self, departure: Option<Departure>) {
         let (holder, owner) = self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
-        self.effects.push(Effect::Holder { holder, departure });
+        self.effects.push_back(Effect::Holder { holder, departure });
         if owner.is_some() && self.clients.iter().all(|client| client.session != owner) {
-            self.effects.push(Effect::Orphaned);
+            self.effects.push_back(Effect::Orphaned);
         }
     }
 
@@ -183,7 +187,7 @@ impl Ensemble {
         self.servers[own].watches = kept;
         let fired: Vec<(String, usize, u64)> = fired;
         for (_, to, connection) in fired {
-            self.effects.push(Effect::News { to, connection, event: ZooKeeperEvent::Fired });
+            self.effects.push_back(Effect::News { to, connection, event: ZooKeeperEvent::Fired });
         }
     }
 
@@ -200,7 +204,7 @@ impl Ensemble {
         for (to, connection) in ended {
             server.connections.remove(&to);
             if closer != Some(connection) {
-                self.effects.push(Effect::News { to, connection, event: ZooKeeperEvent::Disconnected });
+                self.effects.push_back(Effect::News { to, connection, event: ZooKeeperEvent::Disconnected });
             }
         }
     }
@@ -214,7 +218,7 @@ impl Ensemble {
         if let (ZooKeeperRequest::Begin { .. }, ZooKeeperEvent::Connected { session, .. }) = (request, &event) {
             (client.session, client.seen) = (Some(*session), 0);
         }
-        self.effects.push(Effect::Reply { to: caller.from, call: caller.call, event });
+        self.effects.push_back(Effect::Reply { to: caller.from, call: caller.call, event });
     }
 }
 
