@@ -125,6 +125,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 let feigns = is_read == (outage == Outage::Stale) && self.chance.in_thousand(500);
                 let ago = if outage == Outage::Idle { 0 } else { self.chance.index(6) };
                 if feigns {
+                    if outage == Outage::Stale && self.chance.in_thousand(500) {
+                        // Its watch is opened anew at the same server.
+                        self.tell_news(sent.from, ago);
+                    }
                     let event = self.store.feign(&sent.request, ago);
                     self.reply(sent.from, sent.call, event, sent.is_answered);
                 } else {

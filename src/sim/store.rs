@@ -155,7 +155,10 @@ pub struct RecordStore {
     record: Option<Snapshot>,
     /// The record after each of the last changes, newest last.
     past: VecDeque<(Option<Snapshot>, u128)>,
+    /// Of the last write, in hundreds, and how often the store was set back: where others share the numbers, as they do in etcd,
+    /// none comes again.
     number: u128,
+    set_back: u128,
     changes: u64,
 }
 
@@ -166,7 +169,7 @@ impl RecordStore {
     /// A store without a record.
     pub fn new(kind: RecordKind) -> Self {
         let past = VecDeque::from([(None, 0)]);
-        Self { kind, record: None, past, number: 0, changes: 0 }
+        Self { kind, record: None, past, number: 0, set_back: 0, changes: 0 }
     }
 
     fn replace(&mut self, write: &Write) -> LeaseEvent {
@@ -176,9 +179,10 @@ impl RecordStore {
         }
         let seconds = write.duration.as_secs() + u64::from(write.duration.subsec_nanos() > 0);
         let duration = if self.kind.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
-        self.number += 1;
+        let uid = held.map(|held| held.uid.clone());
+        self.count();
         let stamp = Stamp(self.number.to_string());
-        let uid = held.map_or_else(|| format!("uid-{}", self.number).into(), |held| held.uid.clone());
+        let uid = uid.unwrap_or_else(|| format!("uid-{}", self.number).into());
         let record = Record {
             holder: write.holder.clone(),
             duration: Some(duration),
@@ -189,6 +193,10 @@ impl RecordStore {
         let snapshot = Snapshot { version: Version { uid, number: self.number }, record };
         self.set(Some(snapshot.clone()));
         LeaseEvent::Applied(snapshot)
+    }
+
+    fn count(&mut self) {
+        self.number = (self.number / 100 + 1) * 100 + self.set_back;
     }
 
     fn set(&mut self, record: Option<Snapshot>) {
@@ -241,7 +249,7 @@ impl Store for RecordStore {
 
     fn meddle(&mut self, _: Moment, deed: Deed) {
         let Some(mut snapshot) = self.record.clone() else { return };
-        self.number += 1;
+        self.count();
         snapshot.version.number = self.number;
         match deed {
             Deed::Rumour | Deed::Litter { .. } => return,
@@ -260,6 +268,7 @@ impl Store for RecordStore {
     fn restore(&mut self, _: Moment, ago: usize) {
         let (record, number) = self.was(ago).clone();
         self.number = number;
+        self.set_back += 1;
         self.set(record);
     }
 

@@ -181,6 +181,7 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
     let length = chance.of_any_size(scale * 5);
     let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
     let (mut over, mut at) = (begins + length, begins);
+    let restored = if held == Held::InEnsemble { 300 } else { 100 };
     for _ in 0..chance.between(1, 6) {
         // What meets the messages that the last has set off finds other faults than what comes by itself.
         let follows = chance.in_thousand(200);
@@ -195,7 +196,7 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
                     if chance.in_thousand(500) { Whom::Leader } else { Whom::Candidate(chance.index(candidates)) };
                 What::Candidate(whom, suited(harm(chance, scale, drift), held))
             }
-            3 if held == Held::InEnsemble && climate == Climate::Strangers && chance.in_thousand(300) => {
+            3 if climate == Climate::Strangers && chance.in_thousand(restored) => {
                 What::Store(Outage::Restored(chance.index(30)))
             }
             3 if held == Held::InEnsemble && climate == Climate::Strangers => What::Stranger(Deed::Delete),

@@ -64,6 +64,7 @@ fn first_broken<E: Legible>(
         "claims are backed by writes", exclusion::claims_are_backed;
         "tokens grow from term to term", terms::tokens_grow;
         "a term keeps its token", terms::tokens_stay;
+        "terms end where the store goes back", terms::tokens_are_known;
         "terms begin when they may", terms::begin_when_they_may;
         "there is a leader in time", progress::in_time;
         "nobody waits for himself", progress::on_own_record;

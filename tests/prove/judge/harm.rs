@@ -45,7 +45,8 @@ impl Facts {
             What::Store(outage) => {
                 if let Outage::Restored(_) = outage {
                     (self.meddled, self.set_back, self.struck) = (Some((now, false)), Some(now), Some(now));
-                    self.greatest = None;
+                    // What was deleted may be there again.
+                    (self.greatest, self.deleted) = (None, None);
                 }
                 self.store_well_since = now;
                 self.store_faults += u32::from(fault.lasts > Duration::ZERO);

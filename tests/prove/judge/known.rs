@@ -59,7 +59,7 @@ pub(super) struct Known {
     pub(super) undoing: Option<(Instant, Instant)>,
     /// The newest record that it was told of, or the last that a read showed, and who held it; nobody where it is gone since, and when
     /// that was told.
-    newest: u128,
+    pub(super) newest: u128,
     /// The version that it was shown last, and the least of one that shows all that it was told of or may have written.
     shown: u128,
     settled_from: u128,

@@ -100,7 +100,7 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
 
 /// Who stops cleanly, and was well meanwhile, leaves nobody waiting for his lease. What he had in an ensemble by a session that
 /// he could not reach for its whole length is not his to give back: he has forgotten it, as he must, since servers that were set
-/// back would refuse to take it up for ever.
+/// back would refuse to take it up for ever. Nor is a record that came back with a store, where nobody has shown it to him since.
 pub(super) fn stops_release<E: Election>(
     facts: &Facts,
     scene: &Scene<'_>,
@@ -114,7 +114,8 @@ pub(super) fn stops_release<E: Election>(
     let cut_off = scene.shown_to(*number).since(known.answered_at);
     let is_refused = known.rests_on(facts.set_back) || cut_off > known.timing.lease_duration();
     let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && is_refused;
-    (was_well && facts.holder == known.identity && !has_forgotten)
+    let is_back = facts.tick.is_zero() && known.rests_on(facts.set_back) && known.follows != known.identity;
+    (was_well && facts.holder == known.identity && !has_forgotten && !is_back)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
 }
 

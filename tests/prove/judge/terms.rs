@@ -2,6 +2,7 @@
 
 use super::exclusion::name;
 use super::facts::Facts;
+use baton::claim::FencingToken;
 use baton::election::{Election, Transition};
 use baton::sim::happening::{Happening, Scene};
 
@@ -35,6 +36,21 @@ pub(super) fn tokens_stay<E: Election>(facts: &Facts, _: &Scene<'_>, happening: 
         .then(|| format!("the token of {} changes from {:?} to {}", name(*number), known.term, claim.token()))
 }
 
+/// Nobody goes on with a term whose token is larger than the version of the record that it was shown last: a store that was set
+/// back may have given tokens in between that it has forgotten, and will give them again.
+pub(super) fn tokens_are_known<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
+    let (Happening::Asks(number, ..) | Happening::Answered(number, ..)) = happening else { return None };
+    let known = &facts.candidates[*number];
+    let claim = known.claim.filter(|_| facts.tick.is_zero() && known.claims(scene.shown_to(*number)))?;
+    let shown = FencingToken::new(known.newest);
+    (shown < claim.token())
+        .then(|| format!("{} goes on with term {} over version {shown}", name(*number), claim.token()))
+}
+
 /// Nobody asks to begin a term who was told to give it up, or to wait.
 pub(super) fn begin_when_they_may<E: Election>(
     facts: &Facts,
@@ -58,12 +74,11 @@ pub(super) fn begin_when_they_may<E: Election>(
 /// nor an old notice brings him back. What was asked while reads came from the past may.
 pub(super) fn nobody_unhears<E: Election>(
     facts: &Facts,
-    scene: &Scene<'_>,
+    _: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
     let Happening::Tells(number, Transition::Following { leader: Some(leader) }) = happening else { return None };
     let known = &facts.candidates[*number];
-    let is_misled = facts.misled_until >= Some(scene.clocks[*number].when(known.asked_at));
-    let is_held = !facts.tick.is_zero() || is_misled || known.follows.as_ref() == Some(leader);
+    let is_held = !facts.tick.is_zero() || known.follows.as_ref() == Some(leader);
     (!is_held).then(|| format!("{} follows {leader:?}, and was told last of {:?}", name(*number), known.follows))
 }
