@@ -125,7 +125,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 let feigns = is_read == (outage == Outage::Stale) && self.chance.in_thousand(500);
                 let ago = if outage == Outage::Idle { 0 } else { self.chance.index(6) };
                 if feigns {
-                    if outage == Outage::Stale && self.chance.in_thousand(500) {
+                    if outage == Outage::Stale {
                         // Its watch is opened anew at the same server.
                         self.tell_news(sent.from, ago);
                     }

@@ -19,7 +19,7 @@ use std::time::Duration;
 pub enum Climate {
     /// All that exclusion is promised under.
     Assumed,
-    /// Strangers delete and overwrite the record too.
+    /// Strangers delete and overwrite the record too, and stores come back from backups.
     Strangers,
 }
 
@@ -181,7 +181,7 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
     let length = chance.of_any_size(scale * 5);
     let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
     let (mut over, mut at) = (begins + length, begins);
-    let restored = if held == Held::InEnsemble { 300 } else { 100 };
+    let restored = if held == Held::InEnsemble { 300 } else { 200 };
     for _ in 0..chance.between(1, 6) {
         // What meets the messages that the last has set off finds other faults than what comes by itself.
         let follows = chance.in_thousand(200);
@@ -258,12 +258,12 @@ fn trouble(chance: &mut Chance, scale: Duration) -> Trouble {
 }
 
 fn outage(chance: &mut Chance, scale: Duration) -> Outage {
-    match chance.between(0, 5) {
+    match chance.between(0, 6) {
         0 => Outage::Refuses,
         1 => Outage::Hangs,
         2 => Outage::Dies,
         3 => Outage::Slow(chance.of_any_size(scale)),
-        4 => Outage::Stale,
+        4 | 5 => Outage::Stale,
         _ => Outage::Idle,
     }
 }

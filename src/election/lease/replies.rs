@@ -89,7 +89,8 @@ impl Lease {
     }
 
     pub(super) fn conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
-        let is_overtaken = self.held().map(|held| &held.version) != write.over.as_ref();
+        // Our own record is no winner's: somebody between sent our write twice.
+        let is_overtaken = !self.is_ours() && self.held().map(|held| &held.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
             // The winner's record came in while our write was on its way.
             (Role::Following { .. }, Knowledge::Noted) if is_overtaken => return,

@@ -71,7 +71,7 @@ pub(super) fn begin_when_they_may<E: Election>(
 }
 
 /// Nobody follows whom, by the newest that it was told, nobody has to follow any more: neither a read that newer news overtook
-/// nor an old notice brings him back. What was asked while reads came from the past may.
+/// nor an old notice brings him back. A read from the past may that was asked for after the last news.
 pub(super) fn nobody_unhears<E: Election>(
     facts: &Facts,
     _: &Scene<'_>,
