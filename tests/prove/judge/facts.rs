@@ -169,11 +169,7 @@ impl Facts {
                 self.stirred(now);
             }
             Happening::Started(number, identity, from) => self.started(scene, *number, identity, *from),
-            Happening::Ended(number, _) => {
-                let known = &mut self.candidates[*number];
-                (known.claim, known.term, known.campaigns, known.resigns) = (None, None, false, None);
-                self.stirred(now);
-            }
+            Happening::Ended(number, _) => self.ended(*number, now),
             Happening::Resigns(number, how) => {
                 self.gives_reason_to_ask();
                 self.candidates[*number].resigns_in(*how, scene.shown_to(*number));
@@ -242,6 +238,14 @@ impl Facts {
             known.troubled(scene.shown_to(number));
         }
         self.stirred(began);
+    }
+
+    fn ended(&mut self, number: usize, now: Moment) {
+        let known = &mut self.candidates[number];
+        (known.claim, known.term, known.campaigns, known.resigns) = (None, None, false, None);
+        // Others have to wait for what it wrote, and it makes no use of that any more.
+        self.store_well_since = self.store_well_since.max(known.unheard().unwrap_or(Moment::START));
+        self.stirred(now);
     }
 
     fn changes_hands(&mut self, holder: Option<&Identity>, protects: Duration, now: Moment) {

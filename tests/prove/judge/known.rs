@@ -187,6 +187,11 @@ impl Known {
         is_old && self.looked_at < ordered && !self.waits()
     }
 
+    /// When a write of its own was applied of which it has not heard.
+    pub(super) fn unheard(&self) -> Option<Moment> {
+        self.applied.map(|(applied, _)| applied)
+    }
+
     /// Whether it waits for a reply.
     pub(super) fn waits(&self) -> bool {
         self.waits_for.is_some()
