@@ -181,7 +181,6 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
     let length = chance.of_any_size(scale * 5);
     let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
     let (mut over, mut at) = (begins + length, begins);
-    let restored = if held == Held::InEnsemble { 300 } else { 200 };
     for _ in 0..chance.between(1, 6) {
         // What meets the messages that the last has set off finds other faults than what comes by itself.
         let follows = chance.in_thousand(200);
@@ -196,13 +195,13 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
                     if chance.in_thousand(500) { Whom::Leader } else { Whom::Candidate(chance.index(candidates)) };
                 What::Candidate(whom, suited(harm(chance, scale, drift), held))
             }
-            3 if climate == Climate::Strangers && chance.in_thousand(restored) => {
+            3 if held == Held::InEnsemble && climate == Climate::Strangers && chance.in_thousand(300) => {
                 What::Store(Outage::Restored(chance.index(30)))
             }
             3 if held == Held::InEnsemble && climate == Climate::Strangers => What::Stranger(Deed::Delete),
             _ if held == Held::InEnsemble => mishap(chance),
             2 => What::Store(outage(chance, scale)),
-            _ => What::Stranger(deed(chance, scale, climate)),
+            _ => deed(chance, scale, climate),
         };
         let fault = Fault { at, lasts: lasting(chance, what, scale), what };
         over = over.max(fault.end());
@@ -283,17 +282,19 @@ fn mishap(chance: &mut Chance) -> What {
     What::Server(which, chance.pick(&[Mishap::Cut, Mishap::Cut, Mishap::Still, Mishap::Down]))
 }
 
-fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> Deed {
+/// What is done to the record from outside.
+fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> What {
     let last = match climate {
         Climate::Assumed => 1,
         Climate::Strangers => 6,
     };
-    match chance.between(0, last) {
+    What::Stranger(match chance.between(0, last) {
         0 => Deed::Label,
         1 => Deed::Rumour,
         2 | 3 => Deed::Delete,
+        4 if chance.in_thousand(500) => return What::Store(Outage::Restored(chance.index(30))),
         4 => Deed::Wipe,
         5 => Deed::Remake,
         _ => Deed::Seize(chance.of_any_size(scale)),
-    }
+    })
 }
