@@ -89,11 +89,10 @@ impl Lease {
     }
 
     pub(super) fn conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
-        // Our own record is no winner's: somebody between sent our write twice.
-        let is_overtaken = !self.is_ours() && self.held().map(|held| &held.version) != write.over.as_ref();
+        let is_overtaken = self.held().map(|held| &held.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
-            // The winner's record came in while our write was on its way.
-            (Role::Following { .. }, Knowledge::Noted) if is_overtaken => return,
+            // The winner's record came in while our write was on its way. Our own is no winner's: somebody between sent that twice.
+            (Role::Following { .. }, Knowledge::Noted) if is_overtaken && !self.is_ours() => return,
             // A lost race: the watch brings the winner, and a thousand losers need not ask.
             (Role::Following { .. }, Knowledge::Fresh) => now + self.timing.retry_period(),
             // A conflict that follows on a write of unknown outcome may be with ourselves.

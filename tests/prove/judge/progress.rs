@@ -63,7 +63,8 @@ pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
     // In an ensemble he who lost stands in line anew.
     let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
     let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
-    let known = &facts.candidates[number];
+    // Of what came back with its store he need not have heard, and waits as any other until he writes again.
+    let known = Some(&facts.candidates[number]).filter(|known| !known.rests_on(facts.set_back))?;
     let since = facts.well_since(number)?.max(facts.held_since).max(facts.last_led);
     let waited = on_clock(scene, number, since);
     let bound = known.timing.retry_period() * 2 + known.call() + facts.latency * 16;
