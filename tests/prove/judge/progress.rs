@@ -80,6 +80,11 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         return None;
     }
     let takes = |known: &Known, rate: Rate| match facts.lag() {
+        // News of a store that was set back look like old ones to who knows of larger numbers, and whoever had those is waited out.
+        None if facts.set_back.is_some() => {
+            let lease = known.timing.lease_duration().max(facts.protects);
+            HANDOVER + facts.latency * 16 + rate.takes(lease + known.timing.retry_period() * 2)
+        }
         None => HANDOVER,
         Some(lag) => HANDOVER + facts.latency * 16 + rate.takes(first_claim(known, lag)),
     };
