@@ -282,7 +282,7 @@ impl Election for Lease {
 
     fn release(&mut self, reason: Reason, now: Instant) {
         self.candidacy = Candidacy::Releasing(reason);
-        self.not_before = now;
+        (self.not_before, self.was_refused) = (now, false);
         // That nothing is ours may be what the past looked like, or our write may have been done since: look once more.
         let is_settled = self.seen.as_ref().is_none_or(|seen| seen.knows(self.settled_from));
         if !is_settled && !self.is_ours() {

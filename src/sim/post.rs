@@ -125,8 +125,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 let feigns = is_read == (outage == Outage::Stale) && self.chance.in_thousand(500);
                 let ago = if outage == Outage::Idle { 0 } else { self.chance.index(6) };
                 if feigns {
-                    if outage == Outage::Stale {
-                        // Its watch is opened anew at the same server.
+                    // Now and then its watch is opened anew, at the same server.
+                    if outage == Outage::Stale && self.chance.in_thousand(100) {
                         self.tell_news(sent.from, ago);
                     }
                     let event = self.store.feign(&sent.request, ago);

@@ -166,7 +166,7 @@ pub enum Outage {
     Dies,
     /// It takes up to so much longer for each request.
     Slow(Duration),
-    /// Reads come from the past, and with them the watch of whoever is shown that.
+    /// Reads come from the past, and now and then the watch of whoever is shown that.
     Stale,
     /// Writes are answered with the record as it was, and not done.
     Idle,

@@ -54,7 +54,7 @@ plant() {
     *a/src/election/lease* | *a/src/election/seen*) machine=lease ;;
   esac
   [ -n "$gone_through" ] || bins+=(--example model)
-  patch --quiet --strip=1 --directory="$copy" < "$patch" || { echo "mutants: $1 does not apply any more" >&2; exit 2; }
+  patch --quiet --fuzz=0 --strip=1 --directory="$copy" < "$patch" || { echo "mutants: $1 does not apply any more" >&2; exit 2; }
   (cd "$copy" && cargo build --locked --quiet --no-default-features --features sim --profile prove "${bins[@]}" \
     --target-dir "$build" 2> "$build.log") || { cat "$build.log" >&2; echo "mutants: $1 does not build" >&2; exit 2; }
   drawn=$(look "$build/prove/prove" --seeds "$seeds")

@@ -94,11 +94,15 @@ impl Lease {
             // The winner's record came in while our write was on its way. Our own is no winner's: somebody between sent that twice.
             (Role::Following { .. }, Knowledge::Noted) if is_overtaken && !self.is_ours() => return,
             // A lost race: the watch brings the winner, and a thousand losers need not ask.
-            (Role::Following { .. }, Knowledge::Fresh) => now + self.timing.retry_period(),
+            (Role::Following { .. }, Knowledge::Fresh) => {
+                self.was_refused = false;
+                now + self.timing.retry_period()
+            }
             // A conflict that follows on a write of unknown outcome may be with ourselves.
             (Role::Following { .. }, Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted)
             | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => {
-                // Where the read after a conflict led to another, reads show the past, or somebody between sends our writes twice.
+                // Where the read after a conflict led to another, reads show the past, somebody between sends our writes twice, or
+                // the record is edited again and again.
                 if replace(&mut self.was_refused, true) {
                     self.not_before = max(now, sent + self.pace());
                 }
@@ -137,8 +141,14 @@ impl Lease {
     pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         // That it is gone has no version: any read that is under way may have been done before.
         let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
-        if self.seen.as_ref().is_some_and(|seen| seen.knows(version)) {
-            return;
+        if let Some(seen) = &mut self.seen {
+            if seen.knows(version) {
+                return;
+            }
+            // Also where it only makes us look: a watch that lags may tell of it once more when it is long gone.
+            if snapshot.is_some() {
+                seen.note(version);
+            }
         }
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.stale_below = max(in_flight.stale_below, version);
@@ -187,7 +197,7 @@ impl Lease {
             self.transitions.push_back(Transition::StoreWentBack { token, version });
         }
         self.transitions.push_back(Transition::Lost { token, reason });
-        self.role = Role::Unknown;
+        (self.role, self.was_refused) = (Role::Unknown, false);
         self.follow_unless_held(now);
     }
 

@@ -181,7 +181,9 @@ impl Facts {
                 (known.resigns, known.campaigns, known.well_since) = (None, true, now);
                 self.stirred(now);
             }
-            Happening::Asks(number, request, sent) => self.candidates[*number].asks(*request, *sent),
+            Happening::Asks(number, request, sent) => {
+                self.candidates[*number].asks(*request, E::replaces(request), *sent);
+            }
             Happening::Performed(number, request, reply) => self.performed(scene, *number, *request, *reply),
             Happening::Holder(holder, protects) => self.changes_hands(*holder, *protects, now),
             Happening::Orphaned => (self.orphaned, self.last_orphaned) = (Some(now), now),
@@ -238,6 +240,15 @@ impl Facts {
             known.troubled(scene.shown_to(number));
         }
         self.stirred(began);
+    }
+
+    /// Whether this candidate may know of larger numbers than a store has that was set back: since that it has not been well for as
+    /// long as it takes to be shown a smaller one.
+    pub(super) fn may_know_larger_numbers(&self, number: usize, now: Moment) -> bool {
+        let timing = self.candidates[number].timing;
+        let long = (timing.lease_duration().max(self.protects) + timing.retry_period() * 2) * 2;
+        let is_long_well = |then| self.well_since(number).is_some_and(|since| now.since(since.max(then)) > long);
+        self.set_back.is_some_and(|then| !is_long_well(then))
     }
 
     fn ended(&mut self, number: usize, now: Moment) {

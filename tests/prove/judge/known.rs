@@ -63,7 +63,7 @@ pub(super) struct Known {
     /// The version that it was shown last, and the least of one that shows all that it was told of or may have written.
     shown: u128,
     settled_from: u128,
-    /// The newest that it was told of when it last asked for a write: what that wrote has a higher version.
+    /// What it replaces by the write that it last asked for, or the newest that it was told of then: what that wrote has a higher version.
     wrote_over: Option<u128>,
     /// When it last asked, was answered, or saw its term run out.
     pub(super) looked_at: Instant,
@@ -250,11 +250,12 @@ impl Known {
         }
     }
 
-    pub(super) fn asks<R: Request>(&mut self, request: &R, sent: Instant) {
+    /// Its request replaces the version `over`, if any.
+    pub(super) fn asks<R: Request>(&mut self, request: &R, over: Option<u128>, sent: Instant) {
         self.waits_for = Some(request.verb());
         (self.asked_at, self.looked_at, self.applied) = (sent, sent, None);
         if request.verb() != Verb::Read {
-            self.wrote_over = Some(self.newest);
+            self.wrote_over = over.or(Some(self.newest));
         }
         (self.asked_as_leader, self.stale_below) = (self.claims(sent), 0);
         let races = request.verb() != Verb::Read && !request.is_renewal() && self.campaigns;

@@ -4,7 +4,7 @@ use super::exclusion::name;
 use super::facts::Facts;
 use super::known::{Known, Race};
 use baton::election::{Election, Request as _, Verb, Withdrawal};
-use baton::sim::clock::{Moment, Rate};
+use baton::sim::clock::Moment;
 use baton::sim::happening::{End, Happening, Scene};
 use std::time::Duration;
 
@@ -35,11 +35,12 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
         if facts.meddled.is_some() && known.deafening > 0 {
             return None;
         }
-        // A session that its owner has had to forget lasts as long as any from when it was heard of last.
-        let line_moves_since = facts.line_moves_since()?.max(facts.last_orphaned);
-        let since = facts.well_since(number)?.max(facts.last_led).max(line_moves_since).max(hears_since);
-        let waited = scene.now.since(since);
         let lease = known.timing.lease_duration().max(facts.protects);
+        let calm_since = facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?).max(hears_since);
+        // A session that its owner has had to forget lasts as long as any from when it was heard of last. Who goes on forgetting
+        // them when all others are over has no such reason.
+        let since = calm_since.max(facts.last_orphaned.min(calm_since + facts.end_sessions_in(lease, calm_since)));
+        let waited = scene.now.since(since);
         let rate = scene.clocks[number].rate();
         let bound = match facts.lag() {
             None => rate.takes(lease + known.timing.retry_period() * 2 + SPREAD),
@@ -79,14 +80,17 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
     if waited <= HANDOVER {
         return None;
     }
-    let takes = |known: &Known, rate: Rate| match facts.lag() {
-        // News of a store that was set back look like old ones to who knows of larger numbers, and whoever had those is waited out.
-        None if facts.set_back.is_some() => {
-            let lease = known.timing.lease_duration().max(facts.protects);
-            HANDOVER + facts.latency * 16 + rate.takes(lease + known.timing.retry_period() * 2)
+    let takes = |number: usize| {
+        let (known, rate) = (&facts.candidates[number], scene.clocks[number].rate());
+        match facts.lag() {
+            // News of a store that was set back look like old ones to who knows of larger numbers, and whoever had those is waited out.
+            None if facts.may_know_larger_numbers(number, released) => {
+                let lease = known.timing.lease_duration().max(facts.protects);
+                HANDOVER + facts.latency * 16 + rate.takes(lease + known.timing.retry_period() * 2)
+            }
+            None => HANDOVER,
+            Some(lag) => HANDOVER + facts.latency * 16 + rate.takes(first_claim(known, lag)),
         }
-        None => HANDOVER,
-        Some(lag) => HANDOVER + facts.latency * 16 + rate.takes(first_claim(known, lag)),
     };
     let has_long_been_well = |number: &usize| {
         let long = facts.candidates[*number].timing.retry_period() * 6;
@@ -97,7 +101,7 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         let is_next = facts.tick.is_zero() || facts.holder == known.identity && facts.orphaned.is_none();
         is_next
             && well_since.is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
-            && waited > takes(known, scene.clocks[*number].rate())
+            && waited > takes(*number)
     };
     (0..facts.candidates.len())
         .find(has_long_been_well)

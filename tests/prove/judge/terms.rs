@@ -72,15 +72,15 @@ pub(super) fn begin_when_they_may<E: Election>(
 
 /// Nobody follows whom, by the newest that it was told, nobody has to follow any more: neither a read that newer news overtook
 /// nor an old notice brings him back. A read from the past may that was asked for after the last news. Numbers of before a store was
-/// set back say nothing of those after it: there, who is in the record may be followed.
+/// set back say nothing of those after it: who may still go by them may follow whoever is in the record.
 pub(super) fn nobody_unhears<E: Election>(
     facts: &Facts,
-    _: &Scene<'_>,
+    scene: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
     let Happening::Tells(number, Transition::Following { leader: Some(leader) }) = happening else { return None };
     let known = &facts.candidates[*number];
-    let is_in_record = facts.set_back.is_some() && facts.holder.as_ref() == Some(leader);
+    let is_in_record = facts.may_know_larger_numbers(*number, scene.now) && facts.holder.as_ref() == Some(leader);
     let is_held = !facts.tick.is_zero() || is_in_record || known.follows.as_ref() == Some(leader);
     (!is_held).then(|| format!("{} follows {leader:?}, and was told last of {:?}", name(*number), known.follows))
 }
