@@ -25,8 +25,9 @@ pub(crate) fn begin(journal: &Arc<Journal>, candidate: &Arc<Candidate>, crowd: &
     thread::spawn(move || {
         let (agent, clock) = (agent(), journal.clock);
         while !journal.is_closed() && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS) {
+            let has_ended = candidate.ended().is_some();
             let answer = listen_to(&candidate, &agent, || clock.now());
-            if candidate.ended().is_some() && matches!(answer.heard, Heard::Nonsense(_)) {
+            if has_ended && matches!(answer.heard, Heard::Nonsense(_)) {
                 // A program that is no candidate has its port.
                 break;
             }

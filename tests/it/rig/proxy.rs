@@ -275,18 +275,21 @@ impl Pump {
         while self.order() == Flow::Pass
             && let Some(bytes) = self.pop()
         {
-            if late && self.way == Way::Requests && is_farewell(&bytes) && take(&mut is_asked) {
+            let (request, farewell) = bytes.split_at(farewell_in(&bytes));
+            self.to.write_all(request)?;
+            is_asked |= !request.is_empty();
+            let is_over = bytes.is_empty() || !farewell.is_empty();
+            if late && self.way == Way::Requests && is_over && take(&mut is_asked) {
                 self.await_more_than(answers);
             }
-            self.to.write_all(&bytes)?;
-            is_asked |= !is_farewell(&bytes);
+            self.to.write_all(farewell)?;
         }
         Ok(())
     }
 
     fn await_more_than(&self, answers: usize) {
         for _ in 0..LOOKS_FOR_AN_ANSWER {
-            if self.answers.load(Ordering::Relaxed) > answers {
+            if self.answers.load(Ordering::Relaxed) > answers || self.order() == Flow::Close {
                 return;
             }
             thread::sleep(LOOK);
@@ -334,8 +337,9 @@ impl Pump {
     }
 }
 
-/// Whether these bytes say no more than that nothing follows. Whoever gives a request up says so long after it, so they come alone.
-fn is_farewell(bytes: &[u8]) -> bool {
+/// Where in these bytes, as they came, the farewell begins; their end where there is none.
+fn farewell_in(bytes: &[u8]) -> usize {
     let (begins, length) = FAREWELL;
-    bytes.is_empty() || bytes.len() == length && bytes.starts_with(begins)
+    let at = bytes.len().saturating_sub(length);
+    if bytes[at..].len() == length && bytes[at..].starts_with(begins) { at } else { bytes.len() }
 }

@@ -13,9 +13,9 @@ pub(super) struct Queue<'a> {
 /// What the server has counted since its start.
 #[derive(Clone, Copy)]
 struct Counted {
-    /// How many it has begun to serve, or refused.
+    /// How many it has begun to serve.
     requests: f64,
-    /// For how long these had waited, one added to the other.
+    /// For how long these and those that it refused had waited, one added to the other.
     seconds: f64,
 }
 
@@ -50,12 +50,13 @@ impl Counted {
     fn read(flow_schema: &str) -> Self {
         let told = run("kubectl", &["get", "--raw", "/metrics"], "").expect("the API server answers");
         let label = format!("flow_schema=\"{flow_schema}\"");
-        let sum = |of: &str| {
+        let sum = |of: &str, which: &str| {
             let metric = format!("apiserver_flowcontrol_request_wait_duration_seconds_{of}{{");
-            let ours = told.lines().filter(|line| line.starts_with(&metric) && line.contains(&label));
+            let is_ours = |line: &&str| line.starts_with(&metric) && line.contains(&label) && line.contains(which);
+            let ours = told.lines().filter(is_ours);
             let values = ours.map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()));
             values.map(|value| value.expect("a series has a value, which is a number")).sum()
         };
-        Self { requests: sum("count"), seconds: sum("sum") }
+        Self { requests: sum("count", r#"execute="true""#), seconds: sum("sum", "") }
     }
 }
