@@ -252,11 +252,16 @@ impl Facts {
     }
 
     fn ended(&mut self, number: usize, now: Moment) {
+        self.falls_silent(number);
         let known = &mut self.candidates[number];
         (known.claim, known.term, known.campaigns, known.resigns) = (None, None, false, None);
-        // Others have to wait for what it wrote, and it makes no use of that any more.
-        self.store_well_since = self.store_well_since.max(known.unheard().unwrap_or(Moment::START));
         self.stirred(now);
+    }
+
+    /// It may never make use of what it wrote and has not heard of, and others have to wait for that.
+    pub(super) fn falls_silent(&mut self, number: usize) {
+        let wrote = self.candidates[number].unheard().unwrap_or(Moment::START);
+        self.store_well_since = self.store_well_since.max(wrote);
     }
 
     fn changes_hands(&mut self, holder: Option<&Identity>, protects: Duration, now: Moment) {

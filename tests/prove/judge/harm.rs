@@ -25,6 +25,9 @@ impl Facts {
         match fault.what {
             What::Candidate(_, harm) => {
                 let number = hit.expect("what harms a candidate names it");
+                if is_felt(harm) {
+                    self.falls_silent(number);
+                }
                 let known = &mut self.candidates[number];
                 if !is_of_news(harm) {
                     known.well_since = now;
