@@ -30,8 +30,10 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
     }
     (0..facts.candidates.len()).find_map(|number| {
         let known = &facts.candidates[number];
-        // News that come late may tell of a record that a stranger has deleted since: it is waited for as if it were there.
-        let hears_since = facts.meddled.map_or(Moment::START, |_| known.hears_news_since);
+        // News that come late may tell of a record that a stranger has deleted since: it is waited for as if it were there. Who was
+        // shown the past may be told of a later past, and waits for what he reads next.
+        let is_late = facts.meddled.is_some() || facts.misled_until.is_some();
+        let hears_since = if is_late { known.hears_news_since } else { Moment::START };
         if facts.meddled.is_some() && known.deafening > 0 {
             return None;
         }
