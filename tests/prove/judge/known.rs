@@ -320,14 +320,16 @@ impl Known {
                 }
             }
             Hearsay::Held(version, holder) => {
-                self.shown = if is_notice { self.shown.max(version) } else { version };
+                // A read that news overtook is asked again.
+                let counts = !is_notice && version >= self.stale_below;
+                self.shown = if counts { version } else { self.shown.max(version) };
                 self.settled_from = self.settled_from.max(version);
                 let is_news = version > self.newest;
                 if is_notice && is_news {
                     self.stale_below = self.stale_below.max(version);
                 }
                 // A read from the past, which nothing overtook, looks like a store that went back: what comes after it is news again.
-                if is_news || !is_notice && version >= self.stale_below {
+                if is_news || counts {
                     (self.newest, self.follows) = (version, holder.cloned());
                 }
             }
