@@ -176,6 +176,10 @@ impl Lease {
         if let Role::Leading { .. } = self.role {
             self.knowledge = Knowledge::Contradicted;
         }
+        // That may be why the store refused our writes: what paces them need not hold it up.
+        if self.was_refused {
+            self.not_before = now;
+        }
     }
 
     fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
