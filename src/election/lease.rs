@@ -51,6 +51,8 @@ pub struct Lease {
     in_flight: Option<InFlight>,
     /// A record of a lower version is older than one that we have seen, or than a write of ours whose outcome is unknown.
     settled_from: u128,
+    /// A notice of this version, or of a lower one, has been looked into: a watch that lags may bring it again when it is long gone.
+    looked_into: u128,
     /// Our last write was refused, and lost no race.
     was_refused: bool,
     /// When to read though nothing else asks for it.
@@ -119,6 +121,7 @@ impl Lease {
             knowledge: Knowledge::Noted,
             in_flight: None,
             settled_from: 0,
+            looked_into: 0,
             was_refused: false,
             read_at: start,
             not_before: start,

@@ -16,7 +16,7 @@ const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(75);
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Seen {
     snapshot: Option<Snapshot>,
-    /// The version of the newest record that we were told of, also when that is gone.
+    /// The version of the newest record, also when that is gone.
     number: u128,
     lapses_at: Instant,
     spread: Duration,
@@ -60,7 +60,7 @@ impl Seen {
         self.snapshot.as_ref()
     }
 
-    /// The version of the newest record that we were told of, also when that is gone.
+    /// The version of the newest record, also when that is gone.
     pub(super) const fn number(&self) -> u128 {
         self.number
     }
@@ -68,11 +68,6 @@ impl Seen {
     /// Whether a notice of this version tells nothing new.
     pub(super) fn knows(&self, version: u128) -> bool {
         version <= self.number
-    }
-
-    /// We were told of a newer record of this version, which is not looked at here.
-    pub(super) fn note(&mut self, version: u128) {
-        self.number = version;
     }
 
     /// Who holds the election at `now`.

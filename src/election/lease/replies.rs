@@ -23,6 +23,9 @@ impl Lease {
             (Role::Leading { .. } | Role::Releasing { .. }, None) => Some(Reason::Deleted),
             (Role::Leading { .. } | Role::Releasing { .. }, Some(_)) => Some(Reason::Conflict),
         };
+        if snapshot.as_ref().is_some_and(|read| read.version.number < self.looked_into) {
+            self.looked_into = 0;
+        }
         self.observe(snapshot, now);
         let may_take = match self.candidacy {
             Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
@@ -96,6 +99,10 @@ impl Lease {
             // A lost race: the watch brings the winner, and a thousand losers need not ask.
             (Role::Following { .. }, Knowledge::Fresh) => {
                 self.was_refused = false;
+                // Over our own record it may have been with ourselves, and news of that begin no other race at once.
+                if self.is_ours() {
+                    self.not_before = max(now, sent + self.pace());
+                }
                 now + self.timing.retry_period()
             }
             // A conflict that follows on a write of unknown outcome may be with ourselves.
@@ -141,14 +148,8 @@ impl Lease {
     pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         // That it is gone has no version: any read that is under way may have been done before.
         let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
-        if let Some(seen) = &mut self.seen {
-            if seen.knows(version) {
-                return;
-            }
-            // Also where it only makes us look: a watch that lags may tell of it once more when it is long gone.
-            if snapshot.is_some() {
-                seen.note(version);
-            }
+        if version <= self.looked_into || self.seen.as_ref().is_some_and(|seen| seen.knows(version)) {
+            return;
         }
         if let Some(in_flight) = &mut self.in_flight {
             in_flight.stale_below = max(in_flight.stale_below, version);
@@ -159,7 +160,10 @@ impl Lease {
         match &self.role {
             // The reply to our own read or release is on its way, and says more.
             Role::Unknown | Role::Releasing { .. } => {}
-            Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => self.suspect(now),
+            Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => {
+                self.looked_into = version;
+                self.suspect(now);
+            }
             // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
             Role::Leading { .. } => self.observe(Some(snapshot), now),
             Role::Following { .. } => {
