@@ -16,7 +16,7 @@
 //! * A claim counts from the instant before its write was sent, and only an applied write extends it.
 //! * An unknown outcome neither extends nor ends a claim; the same write goes out again.
 //! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label. One that follows
-//!   on another is paced like a failure.
+//!   on another is paced like a failure, until news come that may be its reason.
 //! * Another's lease counts from when we received a record that had changed, over the duration in that record, and
 //!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
 //! * A read that was under way when newer news came in is asked again: it may have been done before them.
@@ -57,7 +57,7 @@ pub struct Lease {
     was_refused: bool,
     /// When to read though nothing else asks for it.
     read_at: Instant,
-    /// Paces requests after one that failed.
+    /// Paces requests after one that failed, and after conflicts that follow on one another.
     not_before: Instant,
     transitions: VecDeque<Transition>,
 }

@@ -155,8 +155,8 @@ pub struct RecordStore {
     record: Option<Snapshot>,
     /// The record after each of the last changes, newest last.
     past: VecDeque<(Option<Snapshot>, u128)>,
-    /// Of the last write, in hundreds, and how often the store was set back: where others share the numbers, as they do in etcd,
-    /// none comes again.
+    /// Of the last write, in hundreds, and how often the store was set back: no number comes again here, as it may where a real
+    /// store was restored.
     number: u128,
     set_back: u128,
     changes: u64,
