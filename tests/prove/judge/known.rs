@@ -204,7 +204,7 @@ impl Known {
 
     /// Whether its claim rests on a write from before `then`, if that ever was.
     pub(super) fn rests_on(&self, then: Option<Moment>) -> bool {
-        then.is_some() && self.applied_at() <= then
+        self.applied_at().is_some_and(|applied| Some(applied) <= then)
     }
 
     /// Whether its application may act when its clock shows `shown`.
