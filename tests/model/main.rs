@@ -50,7 +50,7 @@ const SESSION: session::World = session::World {
     deletions: 0,
 };
 
-/// How many states of each of the short worlds are looked at: as many as take less than a minute.
+/// How many ways into states of each of the short worlds are looked at: as many as take less than a minute.
 const FIRST: usize = 3_000_000;
 
 /// Seen to the end, or as far as that.
