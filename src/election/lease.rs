@@ -15,14 +15,17 @@
 //! The rules, and who needs them:
 //! * A claim counts from the instant before its write was sent, and only an applied write extends it.
 //! * An unknown outcome neither extends nor ends a claim; the same write goes out again.
-//! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label. One that follows
-//!   on another is paced like a failure, until news come that may be its reason.
+//! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label. A leader whose record
+//!   is edited again and again tries by round trips, so that a try falls between two edits. Any other conflict that
+//!   follows a conflict is paced like a failure, until a watch event explains it.
+//! * A write that comes back changed is no claim: the store protects what it holds, not what was sent.
 //! * Another's lease counts from when we received a record that had changed, over the duration in that record, and
 //!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
 //! * A read that was under way when newer news came in is asked again: it may have been done before them.
 //! * Nobody takes over on a notice alone: patience, then a read, then the conditional write.
 //! * Who has nothing to release, by a record older than what it knows of or may have written, reads once more.
-//! * Who has sent a release claims nothing any more, whatever becomes of it.
+//! * After a release is sent, the candidate claims nothing, whatever becomes of the release.
+//! * A withdrawn candidate begins no term: it releases a record that names it and that it holds no claim on.
 
 mod replies;
 
@@ -53,8 +56,10 @@ pub struct Lease {
     settled_from: u128,
     /// A notice of this version, or of a lower one, has been looked into: a watch that lags may bring it again when it is long gone.
     looked_into: u128,
-    /// Our last write was refused, and lost no race.
-    was_refused: bool,
+    /// The version that our last write went over, where the store refused it and it lost no race.
+    refused_over: Option<u128>,
+    /// The last write that was applied came back changed.
+    is_altered: bool,
     /// When to read though nothing else asks for it.
     read_at: Instant,
     /// Paces requests after one that failed, and after conflicts that follow on one another.
@@ -122,7 +127,8 @@ impl Lease {
             in_flight: None,
             settled_from: 0,
             looked_into: 0,
-            was_refused: false,
+            refused_over: None,
+            is_altered: false,
             read_at: start,
             not_before: start,
             transitions: VecDeque::new(),
@@ -137,13 +143,6 @@ impl Lease {
         let (at_once, knowledge) = (self.not_before, self.knowledge);
         let read = (self.read_at, Step::Read);
         let (due, step) = match (&self.role, self.candidacy) {
-            (Role::Unknown, _) | (Role::Following { .. } | Role::Releasing { .. }, Candidacy::Withdrawn(_)) => read,
-            // Only what is still ours is released, so an unknown write is read first.
-            (_, Candidacy::Releasing(_)) => match knowledge {
-                Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => (at_once, Step::Write(Intent::Release)),
-                Knowledge::Noted | Knowledge::Fresh => read,
-            },
             (Role::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing)) => return None,
             (Role::Leading { renew_at, .. }, Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_)) => {
                 match knowledge {
@@ -153,6 +152,13 @@ impl Lease {
                     }
                 }
             }
+            // Only a record that is still ours is released, so a write of unknown outcome is followed by a read.
+            (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
+                Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
+                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => (at_once, Step::Write(Intent::Release)),
+                Knowledge::Noted | Knowledge::Fresh => read,
+            },
+            (Role::Unknown, Candidacy::Campaigning { .. }) => read,
             (Role::Following { .. } | Role::Releasing { .. }, Candidacy::Campaigning { from }) => {
                 let take = max(self.free_at(), from);
                 match knowledge {
@@ -164,6 +170,14 @@ impl Lease {
             }
         };
         Some((max(due, self.not_before), step))
+    }
+
+    /// Whether this candidate was last told to lead, now or later.
+    const fn is_campaigning(&self) -> bool {
+        match self.candidacy {
+            Candidacy::Campaigning { .. } => true,
+            Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
+        }
     }
 
     /// Whether the newest record that we know names us.
@@ -285,7 +299,7 @@ impl Election for Lease {
 
     fn release(&mut self, reason: Reason, now: Instant) {
         self.candidacy = Candidacy::Releasing(reason);
-        (self.not_before, self.was_refused) = (now, false);
+        (self.not_before, self.refused_over) = (now, None);
         // That nothing is ours may be what the past looked like, or our write may have been done since: look once more.
         let is_settled = self.seen.as_ref().is_none_or(|seen| seen.knows(self.settled_from));
         if !is_settled && !self.is_ours() {

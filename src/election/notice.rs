@@ -1,7 +1,8 @@
 //! What a machine finds in its store that a person should know of.
 //!
-//! Pure. Only ZooKeeper's machine finds such things so far. Each says what is there, what it means, and what to do.
+//! Pure. Each says what is there, what it means, and what to do.
 
+use super::record::RecordAltered;
 use super::zookeeper::timing::SessionTooShort;
 use std::fmt;
 use std::time::Duration;
@@ -38,6 +39,8 @@ pub enum Notice {
     Saturated,
     /// Where leaders acknowledge that they lead stands something that no session owns.
     LeaderPathTaken,
+    /// A write of ours came back changed, so no claim rests on it.
+    Altered(Box<RecordAltered>),
 }
 
 impl Notice {
@@ -50,6 +53,7 @@ impl Notice {
             Self::Idle { .. } => "idle_znode",
             Self::Saturated => "counter_saturated",
             Self::LeaderPathTaken => "leader_path_taken",
+            Self::Altered(_) => "record_altered",
         }
     }
 
@@ -61,14 +65,15 @@ impl Notice {
             | Self::Strangers { .. }
             | Self::Idle { .. }
             | Self::Saturated
-            | Self::LeaderPathTaken => false,
+            | Self::LeaderPathTaken
+            | Self::Altered(_) => false,
         }
     }
 
     /// Whether the election suffers from it.
     pub const fn is_error(&self) -> bool {
         match self {
-            Self::TooShort(_) | Self::Saturated => true,
+            Self::TooShort(_) | Self::Saturated | Self::Altered(_) => true,
             Self::Granted { .. } | Self::Strangers { .. } | Self::Idle { .. } | Self::LeaderPathTaken => false,
         }
     }
@@ -118,6 +123,7 @@ impl fmt::Display for Notice {
                 "a znode that belongs to no session stands where leaders acknowledge that they lead, so followers cannot \
                  learn who leads: delete it, or choose another --zookeeper-path",
             ),
+            Self::Altered(record) => record.fmt(f),
         }
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::election::{Event, Outcome, Request, Verb};
 use crate::identity::Identity;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -92,6 +93,46 @@ impl Write {
             Intent::Release => (None, RELEASED_DURATION),
         };
         Self { over: held.map(|held| held.version.clone()), intent, holder, duration, transitions }
+    }
+
+    /// Whether `record` says what this write says to other candidates: the same holder, protected for at least as long.
+    pub fn is_kept_in(&self, record: &Record) -> bool {
+        record.holder == self.holder && (self.holder.is_none() || record.duration >= Some(self.duration))
+    }
+}
+
+/// A write that came back changed: what was written, and what the store holds instead.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct RecordAltered {
+    written: (Option<Identity>, Duration),
+    returned: (Option<Identity>, Option<Duration>),
+}
+
+impl RecordAltered {
+    /// What `returned` makes of `written`.
+    pub fn new(written: &Write, returned: &Record) -> Self {
+        Self {
+            written: (written.holder.clone(), written.duration),
+            returned: (returned.holder.clone(), returned.duration),
+        }
+    }
+}
+
+impl fmt::Display for RecordAltered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name =
+            |holder: &Option<Identity>| holder.as_ref().map_or("nobody".to_owned(), |holder| format!("{holder}"));
+        let (holder, duration) = &self.written;
+        write!(f, "the store changed our record: we wrote holder {} and duration {duration:?}", name(holder))?;
+        let (holder, duration) = &self.returned;
+        match duration {
+            Some(duration) => write!(f, ", and it holds {} and {duration:?}", name(holder))?,
+            None => write!(f, ", and it holds {} and no duration", name(holder))?,
+        }
+        f.write_str(
+            "; this process cannot lead until that ends: exempt the record from what changes it, such as a mutating \
+             webhook",
+        )
     }
 }
 

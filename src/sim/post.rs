@@ -115,6 +115,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                     self.perform(&Sent { is_late: true, is_answered: false, ..sent });
                 }
             }
+            Outage::Shortens => {
+                let request = self.store.shorten(&sent.request);
+                self.perform(&Sent { request, ..sent });
+            }
             Outage::Slow(_) if sent.is_late => self.perform(&sent),
             Outage::Slow(longest) => {
                 let at = self.now + self.chance.of_any_size(longest);

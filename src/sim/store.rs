@@ -8,7 +8,7 @@ use super::happening::Departure;
 use super::setup::{Candidate, Deed, Mishap, RecordKind, Which};
 use crate::clock::Instant;
 use crate::election::lease::Lease;
-use crate::election::record::{LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version, Write};
+use crate::election::record::{Intent, LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version, Write};
 use crate::election::timing::Jitter;
 use crate::election::{Election, Event as _};
 use crate::identity::Identity;
@@ -64,6 +64,11 @@ pub trait Store: fmt::Debug {
     /// The reply of a store that does not do what it is asked: from so many changes ago.
     fn feign(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
         Event::<Self>::UNKNOWN
+    }
+
+    /// The request that reaches a store behind something that shortens leases.
+    fn shorten(&self, request: &Request<Self>) -> Request<Self> {
+        request.clone()
     }
 
     /// What watchers are told of the record as it was so many changes ago.
@@ -236,6 +241,15 @@ impl Store for RecordStore {
             }
             (LeaseRequest::Write(_), _) => LeaseEvent::Conflict,
             (LeaseRequest::Read, was) => LeaseEvent::Read(was.clone()),
+        }
+    }
+
+    fn shorten(&self, request: &LeaseRequest) -> LeaseRequest {
+        match request {
+            LeaseRequest::Write(write) if write.intent == Intent::Acquire => {
+                LeaseRequest::Write(Write { duration: write.duration / 8, ..write.clone() })
+            }
+            LeaseRequest::Read | LeaseRequest::Write(_) => request.clone(),
         }
     }
 

@@ -64,6 +64,9 @@ pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
         end = storm(&mut chance, &mut faults, end, Bounds { scale, latency, candidates: number, drift, held, climate });
     }
     let seed = chance.draw();
+    if held == Held::InRecord && chance.in_thousand(30) {
+        end = edits(&mut chance, &mut faults, end, common, latency);
+    }
     if held == Held::InEnsemble && chance.in_thousand(100) {
         let fault = blackout(&mut chance, scale, end);
         end = end.max(fault.end() + scale * 4);
@@ -213,6 +216,21 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
     over + scale * calm
 }
 
+/// A stranger edits the record again and again in some calm, with gaps in which two round trips fit: nobody may lose
+/// leadership by that. Returns when it is over, and all has settled.
+fn edits(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, timing: Timing, latency: Duration) -> Moment {
+    let round_trip = latency * 2;
+    // A thousand edits are as many as a world is worth.
+    let gap = chance.lasting(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
+    let over = begins + timing.lease_duration();
+    let mut at = begins;
+    while at < over {
+        faults.push(Fault { at, lasts: Duration::ZERO, what: What::Stranger(Deed::Label) });
+        at = at + gap;
+    }
+    over + timing.lease_duration()
+}
+
 /// For as long as a session or longer no majority of the servers can be heard.
 fn blackout(chance: &mut Chance, scale: Duration, end: Moment) -> Fault {
     let at = Moment::START + chance.lasting(scale, end.since(Moment::START));
@@ -257,12 +275,13 @@ fn trouble(chance: &mut Chance, scale: Duration) -> Trouble {
 }
 
 fn outage(chance: &mut Chance, scale: Duration) -> Outage {
-    match chance.between(0, 6) {
+    match chance.between(0, 7) {
         0 => Outage::Refuses,
         1 => Outage::Hangs,
         2 => Outage::Dies,
         3 => Outage::Slow(chance.of_any_size(scale)),
         4 | 5 => Outage::Stale,
+        6 => Outage::Shortens,
         _ => Outage::Idle,
     }
 }

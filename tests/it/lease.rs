@@ -3,6 +3,7 @@
 //! The stories of `process` again where the store makes a difference, and those that only an API server can tell. The
 //! prober of the rig judges exclusion, tokens and silence as it does there.
 
+mod altered;
 mod conflicts;
 mod contender;
 mod credentials;

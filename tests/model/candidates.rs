@@ -21,6 +21,8 @@ pub(crate) struct Candidate<E, R, V> {
     promised: Instant,
     /// The term that it was last seen in, while that lasts.
     term: Option<FencingToken>,
+    /// It began a term after it was told to withdraw.
+    began_withdrawn: bool,
 }
 
 /// A call to the store.
@@ -53,7 +55,18 @@ where
         let shows = number as u64 * 100;
         let machine = machine(instant(shows));
         let (call, errand) = (Call::None, Errand::None);
-        Self { machine, rate, shows, call, starts: 1, errand, asks, promised: instant(0), term: None }
+        Self {
+            machine,
+            rate,
+            shows,
+            call,
+            starts: 1,
+            errand,
+            asks,
+            promised: instant(0),
+            term: None,
+            began_withdrawn: false,
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -122,9 +135,9 @@ where
         }
     }
 
-    /// Whether it can be told to give leadership up.
-    pub(crate) fn may_withdraw(&self) -> bool {
-        self.errand == Errand::None && self.claim().is_some()
+    /// Whether it can be told to give leadership up: while it leads, or while what it asked for may make it the leader.
+    pub(crate) fn may_withdraw(&self, is_racing: bool) -> bool {
+        self.errand == Errand::None && (is_racing || self.claim().is_some())
     }
 
     pub(crate) fn withdraw(&mut self) {
@@ -194,6 +207,7 @@ impl Terms {
             if let Some(token) = term
                 && candidate.term != term
             {
+                candidate.began_withdrawn |= candidate.errand != Errand::None;
                 self.are_in_disorder |= token <= self.greatest;
                 self.greatest = self.greatest.max(token);
             }
@@ -218,6 +232,15 @@ where
     V: Event,
 {
     candidates.iter().filter(|candidate| candidate.claim().is_some()).count()
+}
+
+/// Whether any has begun a term after it was told to withdraw.
+pub(crate) fn begins_withdrawn<E, R, V>(candidates: &[Candidate<E, R, V>]) -> bool
+where
+    E: Election<Request = R, Event = V>,
+    V: Event,
+{
+    candidates.iter().any(|candidate| candidate.began_withdrawn)
 }
 
 /// Whether an answer of one is good beside a claim or an answer of another.

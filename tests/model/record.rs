@@ -204,7 +204,9 @@ impl Model for World {
             if state.crashes < self.crashes && state.deletions == 0 {
                 actions.push(Action::Crashes(number));
             }
-            if state.releases < self.releases && candidate.may_withdraw() {
+            let is_racing =
+                matches!(candidate.call, Call::Sent(LeaseRequest::Write(_)) | Call::Replied(LeaseEvent::Applied(_)));
+            if state.releases < self.releases && candidate.may_withdraw(is_racing) {
                 actions.push(Action::Withdraws(number));
             }
             if candidate.may_release() {
@@ -281,6 +283,9 @@ impl Model for World {
             }),
             Property::<Self>::always("no answer is good beside another's claim or answer", |_, state| {
                 !candidates::promises_overlap(&state.candidates)
+            }),
+            Property::<Self>::always("no term begins after a withdrawal", |_, state| {
+                !candidates::begins_withdrawn(&state.candidates)
             }),
             Property::<Self>::always("tokens grow from term to term", |_, state| state.terms.are_in_order()),
             Property::<Self>::sometimes("somebody leads", |_, state| candidates::claims(&state.candidates) == 1),

@@ -169,7 +169,7 @@ impl Model for World {
             if state.crashes < self.crashes {
                 actions.push(Action::Crashes(number));
             }
-            if state.releases < self.releases && candidate.may_withdraw() {
+            if state.releases < self.releases && candidate.may_withdraw(false) {
                 actions.push(Action::Withdraws(number));
             }
             if candidate.may_release() {

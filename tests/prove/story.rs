@@ -235,6 +235,7 @@ fn spell_outage(outage: Outage) -> String {
         Outage::Slow(longest) => format!("is up to {longest:?} slow"),
         Outage::Stale => "answers reads from the past".to_owned(),
         Outage::Idle => "answers writes that it does not do".to_owned(),
+        Outage::Shortens => "shortens the lease of writes that acquire it".to_owned(),
         Outage::Restored(ago) => format!("is as it was {ago} changes ago"),
     }
 }

@@ -20,6 +20,7 @@ impl Spoken for Lease {
             "read" => LeaseEvent::Read(record(rest)?),
             "noticed" => LeaseEvent::Noticed(record(rest)?),
             "applied" => LeaseEvent::Applied(written(asked, rest)?),
+            "applied and changed" => LeaseEvent::Applied(record(rest)?.ok_or("a write leaves a record")?),
             "conflict" => LeaseEvent::Conflict,
             "unknown" => LeaseEvent::Unknown,
             other => return Err(format!("{other:?} is not known")),

@@ -7,12 +7,16 @@ use super::{Knowledge, Lease, Role};
 use crate::claim::{Claim, FencingToken};
 use crate::clock::Instant;
 use crate::election::candidacy::Candidacy;
-use crate::election::record::{Intent, LeaseRequest, Snapshot, Write};
+use crate::election::notice::Notice;
+use crate::election::record::{Intent, LeaseRequest, RecordAltered, Snapshot, Write};
 use crate::election::seen::Seen;
 use crate::election::{Reason, Transition};
 use std::cmp::max;
 use std::mem::replace;
 use std::time::Duration;
+
+/// How often a leader tries in one pace at the most, while its record is edited again and again.
+const EDITS_PER_PACE: u32 = 16;
 
 impl Lease {
     pub(super) fn read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
@@ -53,9 +57,13 @@ impl Lease {
             // An answer with the version that we sent means that nothing was written.
             return self.unknown(&LeaseRequest::Write(write.clone()), sent, now);
         }
+        if !write.is_kept_in(&snapshot.record) {
+            return self.altered(write, snapshot, sent, now);
+        }
+        self.is_altered = false;
         let number = FencingToken::new(snapshot.version.number);
         self.observe(Some(snapshot), now);
-        (self.not_before, self.was_refused) = (now, false);
+        (self.not_before, self.refused_over) = (now, None);
         // What a notice said against our claim while the write was on its way is still to be looked into.
         if self.knowledge != Knowledge::Contradicted {
             self.knowledge = Knowledge::Fresh;
@@ -71,13 +79,35 @@ impl Lease {
                 let claim = Claim::new(claim.token(), max(deadline, claim.deadline()));
                 self.role = Role::Leading { claim, renew_at };
             }
-            Role::Unknown | Role::Following { .. } | Role::Releasing { .. } if deadline <= now => {
+            Role::Unknown | Role::Following { .. } | Role::Releasing { .. }
+                if deadline <= now || !self.is_campaigning() =>
+            {
                 self.follow_unless_held(now);
             }
             Role::Unknown | Role::Following { .. } | Role::Releasing { .. } => {
                 self.knowledge = Knowledge::Fresh;
                 self.role = Role::Leading { claim: Claim::new(number, deadline), renew_at };
                 self.transitions.push_back(Transition::Leading { token: number });
+            }
+        }
+    }
+
+    /// A write was applied, and the record is not what was written: something between us and the store changes records,
+    /// such as a mutating webhook. Others go by the record, so the claim that was to rest on it ends, and so does an
+    /// earlier one.
+    fn altered(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
+        if !replace(&mut self.is_altered, true) {
+            let notice = RecordAltered::new(write, &snapshot.record);
+            self.transitions.push_back(Transition::Notice(Notice::Altered(Box::new(notice))));
+        }
+        self.observe(Some(snapshot), now);
+        match write.intent {
+            Intent::Release => self.unknown(&LeaseRequest::Write(write.clone()), sent, now),
+            Intent::Acquire | Intent::Renew => {
+                (self.knowledge, self.refused_over) = (Knowledge::Noted, None);
+                self.not_before = max(now, sent + self.pace());
+                self.lose(Reason::Conflict, now);
+                self.follow_unless_held(now);
             }
         }
     }
@@ -98,7 +128,7 @@ impl Lease {
             (Role::Following { .. }, Knowledge::Noted) if is_overtaken && !self.is_ours() => return,
             // A lost race: the watch brings the winner, and a thousand losers need not ask.
             (Role::Following { .. }, Knowledge::Fresh) => {
-                self.was_refused = false;
+                self.refused_over = None;
                 // Over our own record it may have been with ourselves, and news of that begin no other race at once.
                 if self.is_ours() {
                     self.not_before = max(now, sent + self.pace());
@@ -108,15 +138,31 @@ impl Lease {
             // A conflict that follows on a write of unknown outcome may be with ourselves.
             (Role::Following { .. }, Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted)
             | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => {
-                // Where the read after a conflict led to another, reads show the past, somebody between sends our writes twice, or
-                // the record is edited again and again.
-                if replace(&mut self.was_refused, true) {
-                    self.not_before = max(now, sent + self.pace());
-                }
+                self.not_before = max(self.not_before, self.rests_after_conflict(write, sent, now));
                 now
             }
         };
         self.knowledge = Knowledge::Contradicted;
+    }
+
+    /// Until when a candidate rests whose write was refused, and looks for the reason then.
+    ///
+    /// The first conflict is looked into at once. Where the read after it led to another conflict, one of three things
+    /// is the case: reads show the past, something between sends our writes twice, or the record is edited again and
+    /// again. A leader that sees its record move keeps trying by round trips: a read and a write fit between two edits
+    /// that are two round trips apart. Everything else is paced like a failure.
+    fn rests_after_conflict(&mut self, write: &Write, sent: Instant, now: Instant) -> Instant {
+        let over = write.over.as_ref().map_or(0, |over| over.number);
+        match (self.refused_over.replace(over), &self.role) {
+            (None, _) => now,
+            (Some(before), Role::Leading { .. }) if before < over => {
+                let round_trip = now.since(sent);
+                now + round_trip.clamp(self.pace() / EDITS_PER_PACE, self.pace())
+            }
+            (Some(_), Role::Unknown | Role::Following { .. } | Role::Leading { .. } | Role::Releasing { .. }) => {
+                max(now, sent + self.pace())
+            }
+        }
     }
 
     pub(super) fn unknown(&mut self, request: &LeaseRequest, sent: Instant, now: Instant) {
@@ -127,7 +173,7 @@ impl Lease {
             }
         };
         if let LeaseRequest::Write(write) = request {
-            (self.knowledge, self.was_refused) = (Knowledge::Doubtful, false);
+            (self.knowledge, self.refused_over) = (Knowledge::Doubtful, None);
             // What is made anew gets a higher version than the record that is gone.
             let newest = || self.seen.as_ref().map_or(0, Seen::number);
             let below = write.over.as_ref().map_or_else(newest, |over| over.number);
@@ -181,7 +227,7 @@ impl Lease {
             self.knowledge = Knowledge::Contradicted;
         }
         // That may be why the store refused our writes: what paces them need not hold it up.
-        if self.was_refused {
+        if self.refused_over.is_some() {
             self.not_before = now;
         }
     }
@@ -205,7 +251,7 @@ impl Lease {
             self.transitions.push_back(Transition::StoreWentBack { token, version });
         }
         self.transitions.push_back(Transition::Lost { token, reason });
-        (self.role, self.was_refused) = (Role::Unknown, false);
+        (self.role, self.refused_over) = (Role::Unknown, None);
         self.follow_unless_held(now);
     }
 

@@ -86,6 +86,8 @@ pub(super) struct Known {
     pub(super) asking: (Instant, u32),
     /// How often strangers have done anything since it began to, or anybody was told to go or to come back.
     pub(super) deeds: u32,
+    /// How often a write of its own met a conflict since then.
+    pub(super) conflicts: u32,
 }
 
 /// A write that was to begin a term, as soon as a read had let it, until there are news.
@@ -145,6 +147,7 @@ impl Known {
             rests_until: start,
             asking: (start, 0),
             deeds: 0,
+            conflicts: 0,
         }
     }
 
@@ -268,6 +271,7 @@ impl Known {
         let is_same_period = sent.since(since) < self.timing.retry_period();
         self.asking = if is_same_period { (since, count + 1) } else { (sent, 1) };
         self.deeds = if is_same_period { self.deeds } else { 0 };
+        self.conflicts = if is_same_period { self.conflicts } else { 0 };
     }
 
     /// The store did what it asked for.
@@ -294,6 +298,7 @@ impl Known {
         match event.outcome() {
             Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
             Outcome::Conflict => {
+                self.conflicts += 1;
                 (self.released, self.contradicted_at) = (false, Some(now));
                 self.race = if self.race == Race::Runs { Race::Lost(now) } else { Race::None };
             }

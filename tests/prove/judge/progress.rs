@@ -74,6 +74,22 @@ pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
     (waited > bound).then(|| format!("{} is in the record and has not led for {waited:?}", name(number)))
 }
 
+/// A candidate that has withdrawn holds no record without a claim: nobody leads until it is gone, and it may be told to stop
+/// much later. It has three calls' time to find out and to release.
+pub(super) fn after_withdrawal<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
+    let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
+    let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
+    let known = &facts.candidates[number];
+    let (_, withdrew) = known.resigns.filter(|_| !known.claims(scene.shown_to(number)))?;
+    let is_well = known.faults + facts.store_faults == 0 && !known.rests_on(facts.set_back);
+    let well_since = known.well_since.max(facts.store_well_since).max(facts.held_since).max(facts.last_led);
+    let since = well_since.max(scene.clocks[number].when(withdrew.max(known.stalled_at)));
+    let waited = on_clock(scene, number, since);
+    let bound = known.timing.retry_period() * 2 + known.call() * 3 + facts.latency * 16;
+    (is_well && waited > bound)
+        .then(|| format!("{} has withdrawn, leads no more, and has been in the record for {waited:?}", name(number)))
+}
+
 /// Within 100 ms of a release, if some other candidate has been well for long enough to hear of it. In an ensemble whose tick
 /// leaves little of a session, the first claim takes two answers, a lag and a retry period apart.
 pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
@@ -196,9 +212,17 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening:
         let calls = known.timing.retry_period().as_nanos() / known.call_within(Some(lag)).as_nanos().max(1) + 1;
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
     });
-    let in_storm = ((1 + candidates + known.deeds) * way).saturating_add(breaks);
+    // A leader whose record is edited again and again looks and writes once for each conflict, if not too often.
+    let contested = known.conflicts.min(most_tries(known)) * 2;
+    let in_storm = ((1 + candidates + known.deeds) * way + contested).saturating_add(breaks);
     let most = if facts.is_calm(scene.now) { MOST_IN_CALM } else { in_storm };
     (count >= most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
+}
+
+/// How often a leader tries in one retry period while its record is edited again and again: sixteen times in what paces failures.
+fn most_tries(known: &Known) -> u32 {
+    let (retry, call) = (known.timing.retry_period().as_nanos(), known.call().as_nanos().max(1));
+    u32::try_from(retry.div_ceil(call)).unwrap_or(u32::MAX).saturating_mul(16)
 }
 
 /// Who loses a race leaves it to the watch to say who won, and asks no sooner than a retry period later: a thousand losers would.

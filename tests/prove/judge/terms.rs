@@ -51,7 +51,7 @@ pub(super) fn tokens_are_known<E: Election>(
         .then(|| format!("{} goes on with term {} over version {shown}", name(*number), claim.token()))
 }
 
-/// Nobody asks to begin a term who was told to give it up, or to wait.
+/// No candidate begins a term that was told to give up leadership, even if it had asked before that, or that was told to wait.
 pub(super) fn begin_when_they_may<E: Election>(
     facts: &Facts,
     _: &Scene<'_>,
@@ -62,7 +62,8 @@ pub(super) fn begin_when_they_may<E: Election>(
     if known.term == Some(claim.token()) || known.asked_as_leader {
         return None;
     }
-    let is_too_late = known.resigns.is_some_and(|(_, since)| since < known.asked_at);
+    // A machine of an ensemble joins the queue early, and may be first when it is told to go.
+    let is_too_late = known.resigns.is_some_and(|(_, since)| facts.tick.is_zero() || since < known.asked_at);
     let is_too_soon = known.asked_at < known.campaigns_from;
     (is_too_late || is_too_soon).then(|| {
         let (from, resigns) = (known.campaigns_from, known.resigns);

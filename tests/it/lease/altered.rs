@@ -1,0 +1,122 @@
+//! A mutating policy of the API server that changes what candidates write.
+
+use crate::rig::{Leases, Rig, Store as _, eventually, throughout, wait_for};
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{Api, DeleteParams, DynamicObject, ObjectMeta, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const GROUP: &str = "admissionregistration.k8s.io";
+
+/// Shortens every Lease of one namespace to a second, until it is removed.
+struct Shortener<'a> {
+    rig: &'a Rig<Leases>,
+    name: String,
+}
+
+impl<'a> Shortener<'a> {
+    /// Returns once the API server goes by it.
+    fn install(rig: &'a Rig<Leases>) -> Self {
+        let namespace = &rig.store.namespace.name;
+        let this = Self { rig, name: format!("shorten-{namespace}") };
+        this.create(
+            "MutatingAdmissionPolicy",
+            json!({
+                "failurePolicy": "Fail",
+                "reinvocationPolicy": "Never",
+                "matchConstraints": {
+                    "namespaceSelector": { "matchLabels": { "kubernetes.io/metadata.name": namespace } },
+                    "resourceRules": [{
+                        "apiGroups": ["coordination.k8s.io"],
+                        "apiVersions": ["v1"],
+                        "operations": ["CREATE", "UPDATE"],
+                        "resources": ["leases"],
+                    }],
+                },
+                "mutations": [{
+                    "patchType": "JSONPatch",
+                    "jsonPatch": {
+                        "expression": r#"[JSONPatch{op: "add", path: "/spec/leaseDurationSeconds", value: 1}]"#,
+                    },
+                }],
+            }),
+        );
+        this.create("MutatingAdmissionPolicyBinding", json!({ "policyName": this.name }));
+        eventually(PATIENCE, "the policy is in force", || this.is_in_force());
+        this
+    }
+
+    /// Returns once the API server has forgotten it.
+    fn remove(self) {
+        for kind in ["MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"] {
+            let deleted = self.rig.store.namespace.admin.call(async |client| {
+                let policies = Api::<DynamicObject>::all_with(client, &resource(kind));
+                policies.delete(&self.name, &DeleteParams::default()).await.map(drop)
+            });
+            deleted.unwrap();
+        }
+        eventually(PATIENCE, "the policy is forgotten", || !self.is_in_force());
+    }
+
+    fn create(&self, kind: &str, spec: Value) {
+        let created = self.rig.store.namespace.admin.call(async |client| {
+            let mut policy = DynamicObject::new(&self.name, &resource(kind));
+            policy.data = json!({ "spec": spec });
+            Api::all_with(client, &resource(kind)).create(&PostParams::default(), &policy).await.map(drop)
+        });
+        created.unwrap();
+    }
+
+    /// Asks by a dry run, which stores nothing.
+    fn is_in_force(&self) -> bool {
+        let mut lease = Lease {
+            metadata: ObjectMeta { name: Some("dry-run".to_owned()), ..ObjectMeta::default() },
+            ..Lease::default()
+        };
+        lease.spec.get_or_insert_default().lease_duration_seconds = Some(15);
+        let made = self.rig.store.namespace.admin.call(async |client| {
+            let dry_run = PostParams { dry_run: true, ..PostParams::default() };
+            Api::<Lease>::default_namespaced(client).create(&dry_run, &lease).await
+        });
+        made.unwrap().spec.and_then(|spec| spec.lease_duration_seconds) == Some(1)
+    }
+}
+
+fn resource(kind: &str) -> ApiResource {
+    ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, "v1", kind))
+}
+
+/// Others wait for one second and not for the lease duration that was asked for, so a claim would be worth nothing.
+#[test]
+fn shortened_lease_is_no_claim_and_is_told_once() {
+    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+    let policy = Shortener::install(&rig);
+    let candidate = rig.start("candidate");
+    let told = wait_for(PATIENCE, "it says that the record was changed", || candidate.events("record_altered").pop());
+    assert_eq!(told["level"], "ERROR", "{told}");
+    let message = told["message"].as_str().unwrap_or_default();
+    for part in ["duration 6s", "holds candidate", "and 1s", "mutating webhook"] {
+        assert!(message.contains(part), "{part} is not in {message}");
+    }
+    throughout(2 * rig.timing.lease_duration, "it lives on and does not lead", || {
+        candidate.is_healthy() && !rig.stands(&candidate, "leading")
+    });
+    assert_eq!(candidate.events("record_altered").len(), 1, "{}", candidate.output());
+    policy.remove();
+    assert_eq!(rig.leader().identity, candidate.identity);
+}
+
+/// A policy that comes while somebody leads ends the term with the next renewal: others may already lead.
+#[test]
+fn shortened_renewal_ends_the_term() {
+    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+    let leader = rig.start_leader("leader");
+    let policy = Shortener::install(&rig);
+    leader.loses(rig.timing.retry_period + Leases::NOISE, "conflict");
+    assert_eq!(leader.exit_code(), 75);
+    assert_eq!(leader.events("record_altered").len(), 1, "{}", leader.output());
+    policy.remove();
+}
