@@ -7,6 +7,7 @@ use baton::election::timing::Timing;
 use baton::election::{Event, Outcome, Request, Verb, Withdrawal};
 use baton::identity::Identity;
 use baton::sim::clock::Moment;
+use std::mem::replace;
 use std::time::Duration;
 
 /// One candidate. Instants are by its own clock.
@@ -86,8 +87,10 @@ pub(super) struct Known {
     pub(super) asking: (Instant, u32),
     /// How often strangers have done anything since it began to, or anybody was told to go or to come back.
     pub(super) deeds: u32,
-    /// How often a write of its own met a conflict since then.
-    pub(super) conflicts: u32,
+    /// How often since then a write of its own met a conflict though it went over a later version than the one refused before
+    /// it, and which version that was.
+    pub(super) overtaken: u32,
+    refused_over: Option<u128>,
 }
 
 /// A write that was to begin a term, as soon as a read had let it, until there are news.
@@ -147,7 +150,8 @@ impl Known {
             rests_until: start,
             asking: (start, 0),
             deeds: 0,
-            conflicts: 0,
+            overtaken: 0,
+            refused_over: None,
         }
     }
 
@@ -271,7 +275,7 @@ impl Known {
         let is_same_period = sent.since(since) < self.timing.retry_period();
         self.asking = if is_same_period { (since, count + 1) } else { (sent, 1) };
         self.deeds = if is_same_period { self.deeds } else { 0 };
-        self.conflicts = if is_same_period { self.conflicts } else { 0 };
+        self.overtaken = if is_same_period { self.overtaken } else { 0 };
     }
 
     /// The store did what it asked for.
@@ -298,7 +302,8 @@ impl Known {
         match event.outcome() {
             Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
             Outcome::Conflict => {
-                self.conflicts += 1;
+                let before = replace(&mut self.refused_over, self.wrote_over);
+                self.overtaken += u32::from(before < self.wrote_over);
                 (self.released, self.contradicted_at) = (false, Some(now));
                 self.race = if self.race == Race::Runs { Race::Lost(now) } else { Race::None };
             }

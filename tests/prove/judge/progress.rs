@@ -213,7 +213,7 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening:
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
     });
     // A leader whose record is edited again and again looks and writes once for each conflict, if not too often.
-    let contested = known.conflicts.min(most_tries(known)) * 2;
+    let contested = known.overtaken.min(most_tries(known)) * 2;
     let in_storm = ((1 + candidates + known.deeds) * way + contested).saturating_add(breaks);
     let most = if facts.is_calm(scene.now) { MOST_IN_CALM } else { in_storm };
     (count >= most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))

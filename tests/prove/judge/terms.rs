@@ -62,8 +62,7 @@ pub(super) fn begin_when_they_may<E: Election>(
     if known.term == Some(claim.token()) || known.asked_as_leader {
         return None;
     }
-    // A machine of an ensemble joins the queue early, and may be first when it is told to go.
-    let is_too_late = known.resigns.is_some_and(|(_, since)| facts.tick.is_zero() || since < known.asked_at);
+    let is_too_late = known.resigns.is_some();
     let is_too_soon = known.asked_at < known.campaigns_from;
     (is_too_late || is_too_soon).then(|| {
         let (from, resigns) = (known.campaigns_from, known.resigns);
