@@ -4,6 +4,7 @@
 //! term of the one before it, which is why the random part can not be switched off (every tutorial
 //! passes the Pod's name alone to client-go, and a restarted Pod then "is" the old leader).
 
+use crate::text::{one_line, spoils_a_line};
 use std::fmt;
 use std::sync::Arc;
 
@@ -21,8 +22,8 @@ pub enum IdentityError {
     /// Longer than [`Identity::LONGEST`] bytes.
     #[error("an identity is at most {} bytes long", Identity::LONGEST)]
     TooLong,
-    /// A line break or another control character, which would spoil logs and records.
-    #[error("an identity must not contain control characters")]
+    /// A line break, or another character that would spoil logs and records.
+    #[error("an identity must not contain control characters, nor ones that reorder or hide text")]
     Control,
 }
 
@@ -41,7 +42,7 @@ impl Identity {
             Err(IdentityError::Empty)
         } else if text.len() > Self::LONGEST {
             Err(IdentityError::TooLong)
-        } else if text.contains(char::is_control) {
+        } else if text.contains(spoils_a_line) {
             Err(IdentityError::Control)
         } else {
             Ok(Self(text.into()))
@@ -52,8 +53,8 @@ impl Identity {
     /// who can still be waited for and named.
     pub fn lossy(text: &str) -> Option<Self> {
         let end = text.floor_char_boundary(Self::LONGEST);
-        let clean: String = text[..end].chars().map(|c| if c.is_control() { '?' } else { c }).collect();
-        Self::parse(&clean).ok()
+        // A question mark is never longer than the character that it replaces.
+        Self::parse(&one_line(&text[..end])).ok()
     }
 
     /// The whole identity.
@@ -93,9 +94,16 @@ mod tests {
     }
 
     #[test]
+    fn holder_with_bidi_and_separators_is_flattened() {
+        let holder = Identity::lossy("a\u{202e}b\u{2028}c\nd").unwrap();
+        assert_eq!(holder.as_str(), "a?b?c?d");
+    }
+
+    #[test]
     fn what_would_spoil_a_record_is_refused() {
         assert_eq!(Identity::parse(""), Err(IdentityError::Empty));
         assert_eq!(Identity::parse("a\nb"), Err(IdentityError::Control));
+        assert_eq!(Identity::parse("a\u{202e}b"), Err(IdentityError::Control));
         assert_eq!(Identity::parse(&"x".repeat(1025)), Err(IdentityError::TooLong));
     }
 }

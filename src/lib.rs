@@ -23,6 +23,7 @@ pub mod election;
 pub mod identity;
 #[cfg(feature = "sim")]
 pub mod sim;
+pub mod text;
 
 #[cfg(feature = "sidecar")]
 pub mod backend;
