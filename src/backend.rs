@@ -13,6 +13,7 @@
 //!                    poll_timeout ─────────────────────────────────►┘
 //! ```
 
+mod admission;
 mod control;
 pub mod file;
 mod kubernetes;
@@ -30,6 +31,7 @@ use crate::clock::{Clock, Instant};
 use crate::config::OnLost;
 use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb};
 use crate::report::Reporter;
+use admission::Admission;
 use control::Command;
 use std::error::Error;
 use std::future::{Future, pending};
@@ -60,6 +62,10 @@ pub enum StoreError {
     /// The store answered that we may not: not a lost race, and not cured by trying sooner.
     #[error("the store refuses us")]
     Refused(#[source] Box<dyn Error + Send + Sync>),
+    /// The store holds something that we do not read. No right of ours is missing, so this ends no
+    /// candidate.
+    #[error("what the store holds cannot be used")]
+    Unusable(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// A call that took longer than its share of the renew deadline.
@@ -105,7 +111,8 @@ pub enum Ended {
 /// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
 /// its deadline.
 pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat) -> Ended {
-    let mut driver = Driver { election, seat, release: None, refused_since: None, is_ending: false, admitted: false };
+    let admission = Admission::default();
+    let mut driver = Driver { election, seat, release: None, admission, is_ending: false };
     let mut reply = None;
     let mut news = pin!(store.next_event());
     loop {
@@ -185,11 +192,10 @@ struct Driver<E: Election> {
     seat: Seat,
     /// Who waits for a release to be over.
     release: Option<oneshot::Sender<Released>>,
-    refused_since: Option<Instant>,
+    /// Whether the store lets us take part.
+    admission: Admission,
     /// Whether the process is about to end.
     is_ending: bool,
-    /// Whether the store ever let us take part.
-    admitted: bool,
 }
 
 impl<E: Election> Driver<E> {
@@ -200,10 +206,13 @@ impl<E: Election> Driver<E> {
         while let Some(transition) = self.election.poll_transition() {
             self.seat.vitals.changed();
             self.seat.reporter.transition(&transition);
+            if let Transition::Leading { .. } = transition {
+                self.admission.wrote();
+            }
             if let (Transition::Lost { reason, .. }, OnLost::Exit) = (&transition, self.seat.on_lost) {
                 return Some(Ended::Lost(*reason));
             }
-            if transition.unsuits() && !self.admitted {
+            if transition.unsuits() && !self.admission.is_admitted() {
                 return Some(Ended::Unsuited);
             }
         }
@@ -213,8 +222,7 @@ impl<E: Election> Driver<E> {
             // Who ordered the release may have stopped waiting for it.
             waiter.send(Released::Confirmed).ok();
         }
-        let refused_for = self.refused_since.map(|since| now.since(since));
-        (!self.admitted && refused_for >= Some(self.seat.patience_with_refusals)).then_some(Ended::Refused)
+        self.admission.is_refused_for(self.seat.patience_with_refusals, now).then_some(Ended::Refused)
     }
 
     fn replied(&mut self, called: Called<E>) {
@@ -225,7 +233,7 @@ impl<E: Election> Driver<E> {
             Ok(event) => {
                 self.seat.vitals.heard();
                 if event.shows_admission() {
-                    self.admit();
+                    self.admit(called.request.verb.writes() && outcome == Outcome::Applied);
                 }
                 event
             }
@@ -238,11 +246,12 @@ impl<E: Election> Driver<E> {
                 }
                 match error {
                     StoreError::Refused(_) => {
-                        self.refused_since = self.refused_since.or(Some(now));
+                        self.admission.refused(called.request.verb.writes(), now);
+                        self.seat.vitals.admit(self.admission.is_admitted());
                         E::Event::REFUSED
                     }
-                    StoreError::Unreachable(_) => {
-                        self.refused_since = None;
+                    StoreError::Unusable(_) | StoreError::Unreachable(_) => {
+                        self.admission.missed(now);
                         E::Event::UNKNOWN
                     }
                 }
@@ -255,16 +264,23 @@ impl<E: Election> Driver<E> {
     fn noticed(&mut self, event: E::Event) {
         if event.shows_admission() {
             self.seat.vitals.heard();
-            self.admit();
+            self.admit(false);
         }
         self.election.handle_event(event, Clock.now());
     }
 
-    fn admit(&mut self) {
-        self.admitted = true;
-        self.refused_since = None;
-        self.seat.vitals.admitted();
-        self.seat.reporter.store_answers();
+    /// Takes in an answer that a stranger would not have had. The trouble of a refused write
+    /// outlasts it, unless a write was applied.
+    fn admit(&mut self, has_written: bool) {
+        if has_written {
+            self.admission.wrote();
+        } else {
+            self.admission.answered();
+        }
+        if self.admission.is_admitted() {
+            self.seat.vitals.admit(true);
+            self.seat.reporter.store_answers();
+        }
     }
 
     fn obey(&mut self, command: Command) {

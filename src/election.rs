@@ -136,6 +136,15 @@ impl Verb {
             Self::Check => "check",
         }
     }
+
+    /// Whether this changes what the candidates of an election see: a right of its own in every
+    /// store.
+    pub const fn writes(self) -> bool {
+        match self {
+            Self::Create | Self::Replace => true,
+            Self::Read | Self::Connect | Self::Close | Self::List | Self::Check => false,
+        }
+    }
 }
 
 /// How a request went.

@@ -102,7 +102,7 @@ impl Reporter {
             StoreError::Unreachable(_) => {
                 tracing::warn!(event = "store_unreachable", election, identity, "{told}");
             }
-            StoreError::Refused(_) => {
+            StoreError::Refused(_) | StoreError::Unusable(_) => {
                 tracing::error!(event = "store_refuses", election, identity, "{told}");
             }
         }

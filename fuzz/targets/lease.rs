@@ -134,15 +134,20 @@ fn usual_but_for_one(bytes: &[u8]) -> Vec<u8> {
 fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
     *cluster.script() =
         Script { read: (status, body.to_vec()), write: (409, refusal("Conflict").into_bytes()), written: None };
-    let json = super::json(body).unwrap_or_default();
+    let json = super::json(body);
     match cluster.ask(LeaseRequest::Read) {
         Some(LeaseEvent::Read(Some(seen))) => {
             assert!(status < 300, "{status} is no record");
-            says(&seen, &json);
             waits_for(&seen);
-            keeps_what_is_anothers(cluster, &seen, &json);
+            // What is another's is not understood: a number there may be larger than any that we
+            // could hold.
+            if let Some(json) = json {
+                says(&seen, &json);
+                keeps_what_is_anothers(cluster, &seen, &json);
+            }
         }
         Some(LeaseEvent::Read(None)) => {
+            let json = json.unwrap_or_default();
             let named = (&json["details"]["kind"], &json["details"]["name"]);
             assert_eq!((status, &json["reason"]), (404, &json!("NotFound")), "this does not say that nothing is there");
             assert_eq!(named, (&json!("leases"), &json!("orders")), "this is about something else");
@@ -245,13 +250,16 @@ fn write_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
     let Some(LeaseEvent::Read(Some(seen))) = cluster.ask(LeaseRequest::Read) else { panic!("the usual can be read") };
     let us = Identity::parse("us_1").expect("it is short");
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_secs(15));
-    let json = super::json(body).unwrap_or_default();
+    let json = super::json(body);
     match cluster.ask(LeaseRequest::Write(write)) {
         Some(LeaseEvent::Applied(applied)) => {
             assert!(status < 300, "{status} is no success");
-            says(&applied, &json);
+            if let Some(json) = json {
+                says(&applied, &json);
+            }
         }
         Some(LeaseEvent::Conflict) => {
+            let json = json.unwrap_or_default();
             let reason = json["reason"].as_str().unwrap_or_default();
             assert!(
                 status == 409 && matches!(reason, "Conflict" | "AlreadyExists"),

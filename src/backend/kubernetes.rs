@@ -104,7 +104,8 @@ pub enum ConnectError {
 /// The way to one API server, by the credentials of the moment.
 pub(super) struct Connections {
     origin: Origin,
-    current: RefCell<Connection>,
+    /// Absent until the program has given the first credentials.
+    current: RefCell<Option<Connection>>,
     /// The look that is under way: it outlives whoever has stopped waiting for it, and the next one waits for the same.
     look: Mutex<Option<(Look, JoinHandle<Looked>)>>,
 }
@@ -116,6 +117,8 @@ type Looked = Result<Option<Connection>, ConnectError>;
 struct Origin {
     cluster: Cluster,
     address: String,
+    /// The namespace of the Pod, or of the kubeconfig's context.
+    namespace: String,
 }
 
 /// What a look is for.
@@ -130,8 +133,6 @@ enum Look {
 /// A client with the credentials of one moment.
 struct Connection {
     client: Client,
-    /// The namespace of the Pod, or of the kubeconfig's context.
-    namespace: String,
     files: Vec<Copied>,
 }
 
@@ -143,12 +144,17 @@ struct Copied {
 }
 
 impl Connections {
-    /// The way to `cluster`, which is looked up now, once and for all.
+    /// The way to `cluster`, which is looked up now, once and for all. A program that fails may
+    /// give credentials later, so it is run again by the first request.
     pub(super) async fn open(cluster: &Cluster) -> Result<Self, ConnectError> {
         let cluster = cluster.clone();
         let opening = spawn_blocking(move || {
             let origin = Origin::of(cluster)?;
-            Ok::<_, ConnectError>((Connection::open(&origin)?, origin))
+            match Connection::open(&origin) {
+                Ok(connection) => Ok((Some(connection), origin)),
+                Err(ConnectError::Program(error)) if error.may_pass() => Ok((None, origin)),
+                Err(error) => Err(error),
+            }
         });
         let (connection, origin) = timeout(START, opening).await.map_err(|_elapsed| ConnectError::Late(START))???;
         Ok(Self { origin, current: RefCell::new(connection), look: Mutex::default() })
@@ -156,19 +162,31 @@ impl Connections {
 
     /// The namespace of the Pod, or of the kubeconfig's context.
     pub(super) fn namespace(&self) -> String {
-        self.current.borrow().namespace.clone()
+        self.origin.namespace.clone()
     }
 
     /// The client with the credentials of this moment.
     ///
-    /// What hangs or makes no sense keeps nobody waiting, and is not told: the credentials that we have may still be
-    /// good, and where they are not, [`Self::renew`] says what is wrong.
-    pub(super) async fn client(&self) -> Client {
-        timeout(GLANCE, self.take_in(Look::Files)).await.ok();
-        self.current.borrow().client.clone()
+    /// What hangs or makes no sense keeps nobody waiting, and is not told: the credentials that we
+    /// have may still be good, and where they are not, [`Self::renew`] says what is wrong. An error
+    /// says why there are none at all.
+    pub(super) async fn client(&self) -> Result<Client, ConnectError> {
+        if self.at_hand().is_some() {
+            timeout(GLANCE, self.take_in(Look::Files)).await.ok();
+        }
+        loop {
+            match self.at_hand() {
+                Some(client) => return Ok(client),
+                None => self.renew().await?,
+            }
+        }
     }
 
-    /// Looks for other credentials, since the present ones were refused.
+    fn at_hand(&self) -> Option<Client> {
+        self.current.borrow().as_ref().map(|connection| connection.client.clone())
+    }
+
+    /// Looks for other credentials, since the present ones were refused, or are not there.
     pub(super) async fn renew(&self) -> Result<(), ConnectError> {
         self.take_in(Look::Anew).await
     }
@@ -182,7 +200,7 @@ impl Connections {
             let found = looked??;
             let is_enough = begun == wanted || found.is_some();
             if let Some(connection) = found {
-                self.current.replace(connection);
+                self.current.replace(Some(connection));
             }
             if is_enough {
                 return Ok(());
@@ -193,7 +211,7 @@ impl Connections {
     fn begin(&self, look: Look) -> JoinHandle<Looked> {
         let origin = self.origin.clone();
         let files = match look {
-            Look::Files => Some(self.current.borrow().files.clone()),
+            Look::Files => self.current.borrow().as_ref().map(|connection| connection.files.clone()),
             Look::Anew => None,
         };
         spawn_blocking(move || match files {
@@ -216,8 +234,8 @@ impl Origin {
                 Cluster::Kubeconfig { path, context }
             }
         };
-        let address = found(&cluster)?.0.cluster_url.to_string();
-        Ok(Self { cluster, address })
+        let (config, _) = found(&cluster)?;
+        Ok(Self { cluster, address: config.cluster_url.to_string(), namespace: config.default_namespace })
     }
 }
 
@@ -228,7 +246,7 @@ impl Connection {
         check(&config, origin)?;
         identify(&mut config.auth_info)?;
         let client = client(&config).map_err(ConnectError::Client)?;
-        Ok(Self { client, namespace: config.default_namespace, files })
+        Ok(Self { client, files })
     }
 }
 

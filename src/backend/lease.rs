@@ -1,30 +1,38 @@
 //! The store of candidates in a Kubernetes cluster: one Lease, conditional PUTs, and a watch for its news.
 //!
-//! Touches kube's client. It turns the Lease machine's requests into calls, and decides nothing: which replies are a
-//! lost race and which are a mistake of ours stands in `lease/refusal.rs`, and the watch in `lease/watch.rs`. One Role
-//! limited to the Lease's name suffices, since creation is by PUT, which is authorized with the name.
+//! Touches kube's client, below its buffers. It turns the Lease machine's requests into calls, and
+//! decides nothing: which replies are a lost race and which are a mistake of ours stands in
+//! `lease/refusal.rs`, and the watch in `lease/watch.rs`. One Role limited to the Lease's name
+//! suffices, since creation is by PUT, which is authorized with the name.
 //!
 //! A call that takes too long is dropped by the driver, and with it its HTTP/1.1 connection, so that the next call
 //! never waits behind it. A call that is answered 401 was not applied: it is sent once more, with the credentials of
 //! that moment.
 
+mod bodies;
 mod refusal;
 mod watch;
 
 use super::kubernetes::Connections;
 pub use super::kubernetes::{ConnectError, ProgramError};
-use super::lease_object::{snapshot, written};
+use super::lease_object::{Object, written};
 use super::{Store, StoreError};
 use crate::clock::Clock;
 use crate::config::{Cluster, ElectionName};
 use crate::election::lease::Lease;
 use crate::election::record::{LeaseEvent, LeaseRequest, Snapshot, Version, Write};
-use kube::Api;
-use kube::api::{DynamicObject, PostParams};
-use kube::core::ApiResource;
+use bodies::whole;
+use hyper::{Request, Response};
+use k8s_openapi::api::coordination::v1;
+use kube::Resource as _;
+use kube::api::{GetParams, PostParams};
+use kube::client::Body;
+use kube::core::Request as Requests;
+use kube::core::request::Error as RequestError;
 use refusal::{Absent, CallError, LostRace, Place};
 use std::cell::RefCell;
 use std::fmt;
+use std::rc::Rc;
 use std::time::Duration;
 use watch::{News, Watch};
 
@@ -32,14 +40,14 @@ use watch::{News, Watch};
 pub struct LeaseStore {
     leases: Leases,
     /// The newest object that was read, written or watched: the base of the next write.
-    latest: RefCell<Option<DynamicObject>>,
+    latest: RefCell<Option<Rc<Object>>>,
     watch: Watch,
 }
 
 /// Calls about one Lease.
 struct Leases {
     connections: Connections,
-    resource: ApiResource,
+    requests: Requests,
     place: Place,
     retry_period: Duration,
     call_timeout: Duration,
@@ -57,8 +65,8 @@ impl LeaseStore {
         let connections = Connections::open(cluster).await?;
         let namespace = namespace.map_or_else(|| connections.namespace(), str::to_owned);
         let place = Place { namespace, name: election.as_str().to_owned() };
-        let resource = ApiResource::erase::<k8s_openapi::api::coordination::v1::Lease>(&());
-        let leases = Leases { connections, resource, place, retry_period, call_timeout };
+        let requests = Requests::new(v1::Lease::url_path(&(), Some(&place.namespace)));
+        let leases = Leases { connections, requests, place, retry_period, call_timeout };
         Ok(Self { leases, latest: RefCell::new(None), watch: Watch::default() })
     }
 
@@ -71,16 +79,17 @@ impl LeaseStore {
 
     async fn read(&self) -> Result<Option<Snapshot>, CallError> {
         let place = &self.leases.place;
-        let object = match self.leases.call(async |api| api.get(&place.name).await).await? {
-            Ok(object) => Some(object),
+        let get = self.leases.requests.get(&place.name, &GetParams::default());
+        let object = match self.leases.call(get).await? {
+            Ok(answer) => Some(self.leases.object(answer).await?),
             Err(error) => {
                 let Absent = place.read_refused(error)?;
                 None
             }
         };
-        let seen = object.as_ref().map(snapshot).transpose()?;
-        let known = self.latest.replace(object).and_then(|latest| snapshot(&latest).ok());
-        self.watch.read_shows(seen.as_ref().map_or(0, number), known.as_ref().map(number));
+        let seen = object.as_ref().map(|object| object.seen.clone());
+        let known = self.latest.replace(object).map(|latest| number(&latest.seen));
+        self.watch.read_shows(seen.as_ref().map_or(0, number), known);
         Ok(seen)
     }
 
@@ -92,12 +101,13 @@ impl LeaseStore {
                 None => return Ok(LeaseEvent::Conflict),
             },
         };
-        let Leases { place, resource, .. } = &self.leases;
-        let object = written(base.as_ref(), &place.name, resource, write, Clock.wall());
-        let put = async |api: Api<_>| api.replace(&place.name, &PostParams::default(), &object).await;
+        let Leases { place, requests, .. } = &self.leases;
+        let object = written(base.as_deref(), &place.name, write, Clock.wall());
+        let put = requests.replace(&place.name, &PostParams::default(), object);
         match self.leases.call(put).await? {
-            Ok(object) => {
-                let applied = snapshot(&object)?;
+            Ok(answer) => {
+                let object = self.leases.object(answer).await?;
+                let applied = object.seen.clone();
                 self.latest.replace(Some(object));
                 Ok(LeaseEvent::Applied(applied))
             }
@@ -110,8 +120,8 @@ impl LeaseStore {
 
     /// The object of this version, with whatever others keep in it: `None` where the server holds another by now. It is
     /// asked where we do not have it at hand, since a watch has brought something else meanwhile.
-    async fn object_at(&self, version: &Version) -> Result<Option<DynamicObject>, CallError> {
-        let at_hand = || self.latest.borrow().clone().filter(|object| is_at(object, version));
+    async fn object_at(&self, version: &Version) -> Result<Option<Rc<Object>>, CallError> {
+        let at_hand = || self.latest.borrow().clone().filter(|object| object.seen.version == *version);
         match at_hand() {
             Some(object) => Ok(Some(object)),
             None => self.read().await.map(|_| at_hand()),
@@ -119,31 +129,40 @@ impl LeaseStore {
     }
 
     /// Keeps the newest object that is known as the base of the next write.
-    fn keep(&self, seen: &Snapshot, object: DynamicObject) {
-        let known = self.latest.borrow().as_ref().and_then(|latest| snapshot(latest).ok());
-        if known.is_none_or(|known| known.version.number < seen.version.number) {
+    fn keep(&self, object: Rc<Object>) {
+        let known = self.latest.borrow().as_ref().map(|latest| number(&latest.seen));
+        if known.is_none_or(|known| known < number(&object.seen)) {
             self.latest.replace(Some(object));
         }
     }
 }
 
 impl Leases {
-    /// Makes a call by the credentials of this moment, and once more with others where it is answered 401.
-    async fn call<T>(
+    /// Sends a request with the credentials of this moment, and once more with others where it is
+    /// answered 401.
+    async fn call(
         &self,
-        call: impl AsyncFn(Api<DynamicObject>) -> kube::Result<T>,
-    ) -> Result<kube::Result<T>, CallError> {
-        match call(self.api().await).await {
+        request: Result<Request<Vec<u8>>, RequestError>,
+    ) -> Result<kube::Result<Response<Body>>, CallError> {
+        let request = request.map_err(|error| CallError::Transport(kube::Error::BuildRequest(error)))?;
+        match self.send(request.clone()).await? {
             Err(kube::Error::Api(status)) if status.code == 401 => {
                 self.connections.renew().await.map_err(CallError::Credentials)?;
-                Ok(call(self.api().await).await)
+                self.send(request).await
             }
             answer => Ok(answer),
         }
     }
 
-    async fn api(&self) -> Api<DynamicObject> {
-        Api::namespaced_with(self.connections.client().await, &self.place.namespace, &self.resource)
+    async fn send(&self, request: Request<Vec<u8>>) -> Result<kube::Result<Response<Body>>, CallError> {
+        let client = self.connections.client().await.map_err(CallError::NoCredentials)?;
+        Ok(client.send(request.map(Body::from)).await)
+    }
+
+    /// The Lease that an answer has in it.
+    async fn object(&self, answer: Response<Body>) -> Result<Rc<Object>, CallError> {
+        let body = whole(answer).await?;
+        Ok(Rc::new(Object::parse(&body, &self.place.name)?))
     }
 }
 
@@ -154,8 +173,9 @@ impl Store<Lease> for LeaseStore {
 
     async fn next_event(&self) -> LeaseEvent {
         match self.watch.next(&self.leases).await {
-            News::Seen(seen, object) => {
-                self.keep(&seen, *object);
+            News::Seen(object) => {
+                let seen = object.seen.clone();
+                self.keep(object);
                 LeaseEvent::Noticed(Some(seen))
             }
             News::Suspected => LeaseEvent::Noticed(None),
@@ -175,8 +195,4 @@ impl fmt::Debug for LeaseStore {
 
 fn number(snapshot: &Snapshot) -> u128 {
     snapshot.version.number
-}
-
-fn is_at(object: &DynamicObject, version: &Version) -> bool {
-    snapshot(object).is_ok_and(|seen| seen.version == *version)
 }

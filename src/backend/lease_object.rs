@@ -1,74 +1,130 @@
-//! A Lease as JSON, read and written field by field.
+//! A Lease as JSON: the election's fields are read and written, and the rest stays as it came.
 //!
-//! Pure but for the wall clock that it is handed. Only the fields of the election are touched: whatever else stands in
-//! the object, of this version of Kubernetes or a later one, goes back as it was read. The fields are written exactly
-//! as client-go's resourcelock writes them, so that its candidates and ours share one Lease.
+//! Pure but for the wall clock that it is handed. Start with [`Object`]. Only the fields of the
+//! election are touched: whatever else stands in the object, of this version of Kubernetes or a
+//! later one, stays the bytes that were read, so that a thousand labels cost their own length and
+//! no more. The fields are written exactly as client-go's resourcelock writes them, so that its
+//! candidates and ours share one Lease.
 
 use crate::election::record::{Intent, Record, Snapshot, Stamp, Version, Write};
 use crate::identity::Identity;
-use kube::api::DynamicObject;
-use kube::core::ApiResource;
-use serde_json::{Map, Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// An object that is no Lease with a version.
+/// Fields by name, each as the bytes that it came in.
+type Fields = BTreeMap<String, Box<RawValue>>;
+
+/// An answer that is no Lease of ours.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NoLease {
+    #[error("it is not an object in JSON: see what else answers at its address")]
+    Json(#[source] serde_json::Error),
+    #[error("its metadata makes no sense")]
+    Metadata(#[source] serde_json::Error),
     #[error("the object has no metadata.{0}")]
     Missing(&'static str),
+    #[error("it is named {0:?}, and another was asked for")]
+    Another(String),
     #[error("resourceVersion {0:?} is not a decimal number, so it cannot be a fencing token")]
     Version(String),
 }
 
-/// What `object` says of the election. A field that makes no sense counts as absent, and keeps nobody from reading on.
-pub(super) fn snapshot(object: &DynamicObject) -> Result<Snapshot, NoLease> {
-    let spec = &object.data["spec"];
-    let text = |field: &str| spec[field].as_str().unwrap_or_default();
-    let seconds = spec["leaseDurationSeconds"].as_u64().filter(|seconds| *seconds > 0);
-    let record = Record {
-        holder: Identity::lossy(text("holderIdentity")),
-        duration: seconds.map(Duration::from_secs),
-        transitions: spec["leaseTransitions"].as_u64().and_then(|count| u32::try_from(count).ok()).unwrap_or(0),
-        acquired: Stamp(text("acquireTime").to_owned()),
-        renewed: Stamp(text("renewTime").to_owned()),
-    };
-    Ok(Snapshot { version: version(object)?, record })
+/// A Lease as an API server sent it.
+pub(super) struct Object {
+    /// What it says of the election.
+    pub(super) seen: Snapshot,
+    fields: Fields,
 }
 
-fn version(object: &DynamicObject) -> Result<Version, NoLease> {
-    let uid = object.metadata.uid.as_deref().ok_or(NoLease::Missing("uid"))?;
-    let number = object.metadata.resource_version.as_deref().ok_or(NoLease::Missing("resourceVersion"))?;
-    let number = number.parse().map_err(|_| NoLease::Version(number.to_owned()))?;
-    Ok(Version { uid: uid.into(), number })
+/// What is read of an object's metadata.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    name: Option<String>,
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+impl Object {
+    /// The Lease `name` in these bytes. A field of the election that makes no sense counts as
+    /// absent, and keeps nobody from reading on.
+    pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Self, NoLease> {
+        let fields: Fields = serde_json::from_slice(bytes).map_err(NoLease::Json)?;
+        let metadata = fields.get("metadata").map(|raw| serde_json::from_str(raw.get())).transpose();
+        let Metadata { name: named, uid, resource_version } = metadata.map_err(NoLease::Metadata)?.unwrap_or_default();
+        let named = named.ok_or(NoLease::Missing("name"))?;
+        if named != name {
+            return Err(NoLease::Another(named));
+        }
+        let uid = uid.ok_or(NoLease::Missing("uid"))?.into();
+        let number = resource_version.ok_or(NoLease::Missing("resourceVersion"))?;
+        let number = version_number(&number).ok_or(NoLease::Version(number))?;
+        let record = record(&spec_of(&fields));
+        Ok(Self { seen: Snapshot { version: Version { uid, number }, record }, fields })
+    }
+}
+
+/// A resourceVersion as a number, which it is by KEP-5504.
+pub(super) fn version_number(text: &str) -> Option<u128> {
+    text.parse().ok()
+}
+
+fn spec_of(fields: &Fields) -> Fields {
+    fields.get("spec").and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+fn record(spec: &Fields) -> Record {
+    let text = |field| value::<String>(spec, field).unwrap_or_default();
+    let seconds = value(spec, "leaseDurationSeconds").filter(|seconds| *seconds > 0);
+    Record {
+        holder: Identity::lossy(&text("holderIdentity")),
+        duration: seconds.map(Duration::from_secs),
+        transitions: value(spec, "leaseTransitions").unwrap_or(0),
+        acquired: Stamp(text("acquireTime")),
+        renewed: Stamp(text("renewTime")),
+    }
+}
+
+/// What stands in a field, if it is of this kind.
+fn value<'a, T: Deserialize<'a>>(fields: &'a Fields, field: &str) -> Option<T> {
+    serde_json::from_str(fields.get(field)?.get()).ok()
 }
 
 /// The object that `write` makes of `base`, or of nothing, when the wall clock shows `wall`.
-pub(super) fn written(
-    base: Option<&DynamicObject>,
-    name: &str,
-    resource: &ApiResource,
-    write: &Write,
-    wall: SystemTime,
-) -> DynamicObject {
-    let mut object = match base {
-        Some(base) => base.clone(),
-        None => DynamicObject::new(name, resource).data(json!({})),
-    };
-    if !object.data["spec"].is_object() {
-        object.data["spec"] = Value::Object(Map::new());
-    }
-    let spec = &mut object.data["spec"];
-    let now = after(spec["renewTime"].as_str(), wall);
-    spec["holderIdentity"] = write.holder.as_ref().map_or("", Identity::as_str).into();
-    spec["leaseDurationSeconds"] = seconds_rounded_up(write.duration).into();
+pub(super) fn written(base: Option<&Object>, name: &str, write: &Write, wall: SystemTime) -> Vec<u8> {
+    let mut fields = base.map_or_else(|| nothing(name), |base| base.fields.clone());
+    let mut spec = spec_of(&fields);
+    let now = after(value::<String>(&spec, "renewTime").as_deref(), wall);
+    set(&mut spec, "holderIdentity", &write.holder.as_ref().map_or("", Identity::as_str));
+    set(&mut spec, "leaseDurationSeconds", &seconds_rounded_up(write.duration));
     // The API server counts in 32 bits and refuses what is larger.
-    spec["leaseTransitions"] = write.transitions.min(i32::MAX.unsigned_abs()).into();
-    spec["renewTime"] = now.clone().into();
+    set(&mut spec, "leaseTransitions", &write.transitions.min(i32::MAX.unsigned_abs()));
+    set(&mut spec, "renewTime", &now);
     match write.intent {
-        Intent::Acquire | Intent::Release => spec["acquireTime"] = now.into(),
+        Intent::Acquire | Intent::Release => set(&mut spec, "acquireTime", &now),
         Intent::Renew => {}
     }
-    object
+    set(&mut fields, "spec", &spec);
+    as_json(&fields).get().to_owned().into_bytes()
+}
+
+/// A Lease before it is made.
+fn nothing(name: &str) -> Fields {
+    let mut fields = Fields::new();
+    set(&mut fields, "apiVersion", &"coordination.k8s.io/v1");
+    set(&mut fields, "kind", &"Lease");
+    set(&mut fields, "metadata", &BTreeMap::from([("name", name)]));
+    fields
+}
+
+fn set<T: Serialize + ?Sized>(fields: &mut Fields, field: &str, value: &T) {
+    fields.insert(field.to_owned(), as_json(value));
+}
+
+fn as_json<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
+    to_raw_value(value).expect("texts, numbers, and maps of texts are JSON")
 }
 
 /// The present time, or the next after the one that the record says, where the wall clock has not got past that one: every
@@ -90,22 +146,27 @@ fn seconds_rounded_up(duration: Duration) -> i32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
-    fn lease(spec: &Value) -> DynamicObject {
+    fn object(object: &Value) -> Object {
+        Object::parse(object.to_string().as_bytes(), "orders").unwrap()
+    }
+
+    fn lease(spec: &Value) -> Object {
         let metadata = json!({ "name": "orders", "uid": "u", "resourceVersion": "7", "labels": { "team": "sales" } });
-        let object =
-            json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec });
-        serde_json::from_value(object).unwrap()
+        object(&json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec }))
     }
 
     fn renewal() -> Write {
-        let held = snapshot(&lease(&json!({ "holderIdentity": "a" }))).unwrap();
+        let held = lease(&json!({ "holderIdentity": "a" })).seen;
         let identity = Identity::parse("a").unwrap();
         Write::over(Some(&held), Intent::Renew, &identity, Duration::from_millis(1_500))
     }
 
-    fn resource() -> ApiResource {
-        ApiResource::erase::<k8s_openapi::api::coordination::v1::Lease>(&())
+    /// What a write at the beginning of time makes of `base`.
+    fn after_writing(base: &Object, write: &Write) -> Value {
+        let bytes = written(Some(base), "orders", write, SystemTime::UNIX_EPOCH);
+        serde_json::from_slice(&bytes).unwrap()
     }
 
     #[test]
@@ -117,25 +178,31 @@ mod tests {
             json!({ "holderIdentity": null, "leaseDurationSeconds": -15, "leaseTransitions": "many" }),
         ];
         for spec in specs {
-            let record = snapshot(&lease(&spec)).unwrap().record;
+            let record = lease(&spec).seen.record;
             assert_eq!((record.holder, record.duration, record.transitions), (None, None, 0), "{spec}");
         }
     }
 
     #[test]
     fn a_holder_that_cannot_be_an_identity_holds_the_lease_all_the_same() {
-        let record = snapshot(&lease(&json!({ "holderIdentity": "a\nb" }))).unwrap().record;
-        assert!(record.holder.is_some());
+        assert!(lease(&json!({ "holderIdentity": "a\nb" })).seen.record.holder.is_some());
+    }
+
+    #[test]
+    fn another_lease_is_not_ours() {
+        let others = json!({ "metadata": { "name": "bills", "uid": "u", "resourceVersion": "7" } }).to_string();
+        assert!(matches!(Object::parse(others.as_bytes(), "orders"), Err(NoLease::Another(_))));
+        assert!(matches!(Object::parse(b"{}", "orders"), Err(NoLease::Missing("name"))));
+        assert!(matches!(Object::parse(b"<html>", "orders"), Err(NoLease::Json(_))));
     }
 
     #[test]
     fn a_renewal_touches_its_own_fields_only() {
         let before =
             json!({ "holderIdentity": "a", "acquireTime": "then", "strategy": "theirs", "later": { "field": 1 } });
-        let base = lease(&before);
-        let object = written(Some(&base), "orders", &resource(), &renewal(), SystemTime::UNIX_EPOCH);
-        assert_eq!(object.metadata, base.metadata);
-        let spec = &object.data["spec"];
+        let object = after_writing(&lease(&before), &renewal());
+        assert_eq!(object["metadata"]["labels"], json!({ "team": "sales" }));
+        let spec = &object["spec"];
         assert_eq!((&spec["strategy"], &spec["later"]), (&before["strategy"], &before["later"]));
         assert_eq!(spec["acquireTime"], "then");
         assert_eq!(spec["renewTime"], "1970-01-01T00:00:00.000000Z");
@@ -143,32 +210,53 @@ mod tests {
     }
 
     #[test]
+    fn what_is_anothers_is_written_back_byte_by_byte() {
+        let labels = r#"{ "big": 1e400, "escaped": "\u0041\/", "long": 0.10000000000000000555 }"#;
+        let text = format!(
+            r#"{{"metadata":{{"name":"orders","uid":"u","resourceVersion":"7","labels":{labels}}},"later":{labels}}}"#
+        );
+        let base = Object::parse(text.as_bytes(), "orders").unwrap();
+        let bytes = written(Some(&base), "orders", &renewal(), SystemTime::UNIX_EPOCH);
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text.matches(labels).count(), 2, "{text}");
+    }
+
+    #[test]
     fn every_renewal_shows_even_while_the_wall_clock_stands_still() {
-        let mut object = lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
+        let mut base = lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
         for expected in ["1970-01-01T00:00:00.000001Z", "1970-01-01T00:00:00.000002Z", "1970-01-01T00:00:00.000003Z"] {
-            object = written(Some(&object), "orders", &resource(), &renewal(), SystemTime::UNIX_EPOCH);
-            assert_eq!(object.data["spec"]["renewTime"], expected);
+            let renewed = after_writing(&base, &renewal());
+            assert_eq!(renewed["spec"]["renewTime"], expected);
+            base = object(&renewed);
         }
     }
 
     #[test]
     fn a_time_that_is_no_clocks_is_not_carried_on() {
         for strange in ["9999-12-31T23:59:59.999999Z", "1970-01-01T00:01:00.000000Z", "yesterday"] {
-            let base = lease(&json!({ "holderIdentity": "a", "renewTime": strange }));
-            let object = written(Some(&base), "orders", &resource(), &renewal(), SystemTime::UNIX_EPOCH);
-            assert_eq!(object.data["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
+            let object = after_writing(&lease(&json!({ "holderIdentity": "a", "renewTime": strange })), &renewal());
+            assert_eq!(object["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
         }
     }
 
     #[test]
     fn a_release_is_what_client_go_writes() {
-        let held = snapshot(&lease(&json!({ "holderIdentity": "a", "leaseTransitions": 3 }))).unwrap();
-        let release =
-            Write::over(Some(&held), Intent::Release, &Identity::parse("a").unwrap(), Duration::from_secs(15));
         let base = lease(&json!({ "holderIdentity": "a", "leaseTransitions": 3 }));
-        let spec = written(Some(&base), "orders", &resource(), &release, SystemTime::UNIX_EPOCH).data["spec"].clone();
+        let identity = Identity::parse("a").unwrap();
+        let release = Write::over(Some(&base.seen), Intent::Release, &identity, Duration::from_secs(15));
+        let spec = after_writing(&base, &release)["spec"].clone();
         let fields = [&spec["holderIdentity"], &spec["leaseDurationSeconds"], &spec["leaseTransitions"]];
         assert_eq!(fields, [&json!(""), &json!(1), &json!(3)]);
         assert_eq!(spec["acquireTime"], spec["renewTime"]);
+    }
+
+    #[test]
+    fn a_lease_that_is_made_has_a_name_and_no_version() {
+        let identity = Identity::parse("a").unwrap();
+        let create = Write::over(None, Intent::Acquire, &identity, Duration::from_secs(15));
+        let bytes = written(None, "orders", &create, SystemTime::UNIX_EPOCH);
+        let made: Value = serde_json::from_slice(&bytes).unwrap();
+        assert_eq!((&made["kind"], &made["apiVersion"]), (&json!("Lease"), &json!("coordination.k8s.io/v1")));
+        assert_eq!(made["metadata"], json!({ "name": "orders" }));
     }
 }

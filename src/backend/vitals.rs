@@ -44,9 +44,9 @@ impl Vitals {
         self.signs().last_contact = Some(Clock.wall());
     }
 
-    /// The store has let us take part.
-    pub(super) fn admitted(&self) {
-        self.signs().is_admitted = true;
+    /// Whether the store lets us take part, as far as it has shown.
+    pub(super) fn admit(&self, is_admitted: bool) {
+        self.signs().is_admitted = is_admitted;
     }
 
     /// The standing changed.
@@ -70,7 +70,8 @@ impl Vitals {
         self.signs().last_contact
     }
 
-    /// Whether the store has ever let us take part.
+    /// Whether the store has let us take part, and has refused us no write since then that it never
+    /// took.
     pub fn is_admitted(&self) -> bool {
         self.signs().is_admitted
     }

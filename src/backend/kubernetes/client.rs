@@ -3,6 +3,7 @@
 //!
 //! Touches certificates and keys that a kubeconfig names. Connecting is the first request's business.
 
+use crate::text::one_line;
 use http_body_util::{BodyExt as _, Collected, Limited};
 use hyper::Response;
 use hyper::body::Incoming;
@@ -25,6 +26,13 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 /// The most that is told of a refusal that is no Status, in characters.
 const LONGEST_EXCERPT: usize = 200;
 
+/// The most that is told of a Status, in characters: one of missing rights names user, verb, and
+/// Lease.
+const LONGEST_MESSAGE: usize = 4000;
+
+/// The most that a connection holds of an answer that nobody has taken from it yet, in bytes.
+const LONGEST_BUFFER: usize = 64 * 1024;
+
 /// The client that `config` describes.
 ///
 /// kube repeats a PUT up to 15 times; the machine repeats what it knows the outcome of. And kube leaves Nagle's
@@ -42,12 +50,13 @@ pub(super) fn client(config: &Config) -> kube::Result<Client> {
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .layer(AndThenLayer::new(with_its_code))
-        .service(legacy::Client::builder(TokioExecutor::new()).build(connector));
+        .service(legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(LONGEST_BUFFER).build(connector));
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-/// Makes an error of a refusal, with the code of its HTTP status: kube would take the one that is in the body, and many
-/// that answer in an API server's stead write none there.
+/// Makes an error of a refusal, with the code of its HTTP status: kube would take the one that is
+/// in the body, and many that answer in an API server's stead write none there. Its message is
+/// another's text, and ends in logs: it is made one line here, for all of them.
 async fn with_its_code(response: Response<Incoming>) -> Result<Response<Incoming>, BoxError> {
     let code = response.status();
     if !code.is_client_error() && !code.is_server_error() {
@@ -58,14 +67,16 @@ async fn with_its_code(response: Response<Incoming>) -> Result<Response<Incoming
     let body = body.map(Collected::to_bytes).unwrap_or_default();
     let mut status: Status = serde_json::from_slice(&body).unwrap_or_default();
     status.code = code.as_u16();
-    if status.message.is_empty() {
-        status.message = excerpt(&String::from_utf8_lossy(&body));
-    }
+    status.message = if status.message.is_empty() {
+        excerpt(&String::from_utf8_lossy(&body))
+    } else {
+        one_line(&status.message).chars().take(LONGEST_MESSAGE).collect()
+    };
     Err(Box::new(kube::Error::Api(Box::new(status))))
 }
 
 /// The beginning of a text, in one line.
 fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(LONGEST_EXCERPT).collect()
+    one_line(&line).chars().take(LONGEST_EXCERPT).collect()
 }

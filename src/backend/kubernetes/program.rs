@@ -4,6 +4,7 @@
 //! expiry that it may print is not looked at: credentials are asked for anew when the API server refuses them. kube
 //! has a runner of its own, which waits without end, runs a program twice, and panics over a token of two lines.
 
+use crate::text::one_line;
 use kube::config::{ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
 use serde_json::json;
@@ -74,6 +75,18 @@ pub enum ProgramError {
     Nothing(String),
 }
 
+impl ProgramError {
+    /// Whether the same kubeconfig may give credentials later: what the program asks may be away.
+    pub(super) fn may_pass(&self) -> bool {
+        use io::ErrorKind::{NotFound, PermissionDenied};
+        match self {
+            Self::Failed { .. } | Self::Late { .. } => true,
+            Self::Run { source, .. } => ![NotFound, PermissionDenied].contains(&source.kind()),
+            Self::Unnamed | Self::Interactive(_) | Self::Nonsense { .. } | Self::Nothing(_) => false,
+        }
+    }
+}
+
 /// What a program gave.
 pub(super) enum Credentials {
     Token(String),
@@ -110,7 +123,7 @@ pub(super) async fn run(exec: &ExecConfig) -> Result<Credentials, ProgramError> 
         },
         Ok(Ok((status, _, said))) => {
             let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
-            let said = said.chars().take(LONGEST_COMPLAINT).collect();
+            let said = one_line(&said).chars().take(LONGEST_COMPLAINT).collect();
             Err(ProgramError::Failed { program, status, said })
         }
         Ok(Err(source)) => Err(ProgramError::Run { program, source }),

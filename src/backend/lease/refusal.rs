@@ -3,6 +3,7 @@
 //! Pure. Only what the API server itself says, in its own words, is believed to be about our Lease: a load balancer has
 //! a page for 404 too, which says nothing about the outcome.
 
+use super::bodies::LARGEST;
 use crate::backend::StoreError;
 use crate::backend::kubernetes::ConnectError;
 use crate::backend::lease_object::NoLease;
@@ -38,12 +39,18 @@ pub(super) enum CallError {
     Invalid(String),
     #[error("the API server's answer is not a Lease")]
     NoLease(#[from] NoLease),
-    #[error("the API server's answer is not JSON: see what else answers at its address")]
-    NotJson(#[source] kube::Error),
+    #[error(
+        "the API server's answer is larger than {} KiB, so it is not read: delete the Lease, or remove the labels and \
+         annotations that fill it, and see whose they are",
+        LARGEST / 1024
+    )]
+    TooLarge,
     #[error("the API server cannot be reached")]
     Transport(#[source] kube::Error),
     #[error("the API server does not take our credentials (401), and there are no others")]
     Credentials(#[source] ConnectError),
+    #[error("the API server was not asked, since there are no credentials yet")]
+    NoCredentials(#[source] ConnectError),
 }
 
 /// There is no Lease.
@@ -92,8 +99,7 @@ fn answered(error: kube::Error) -> Result<Status, CallError> {
     if let kube::Error::Api(status) = error {
         return Ok(*status);
     }
-    let is_no_json = matches!(error, kube::Error::SerdeError(_) | kube::Error::FromUtf8(_));
-    Err(if is_no_json { CallError::NotJson(error) } else { CallError::Transport(error) })
+    Err(CallError::Transport(error))
 }
 
 /// Whether this very object is not there.
@@ -120,9 +126,11 @@ impl From<CallError> for StoreError {
             | CallError::NoNamespace(_)
             | CallError::Invalid(_)
             | CallError::Credentials(_) => Self::Refused(Box::new(error)),
-            CallError::Status { .. } | CallError::NoLease(_) | CallError::NotJson(_) | CallError::Transport(_) => {
-                Self::Unreachable(Box::new(error))
-            }
+            CallError::TooLarge => Self::Unusable(Box::new(error)),
+            CallError::Status { .. }
+            | CallError::NoLease(_)
+            | CallError::Transport(_)
+            | CallError::NoCredentials(_) => Self::Unreachable(Box::new(error)),
         }
     }
 }
@@ -227,11 +235,5 @@ mod tests {
         for status in [page(401), page(403), rights, status(404, "NotFound", "namespaces", "sales")] {
             assert!(matches!(failure(&status).into(), StoreError::Refused(_)), "{status:?}");
         }
-    }
-
-    #[test]
-    fn what_is_no_json_is_not_told_as_an_api_server_that_is_away() {
-        let error = kube::Error::SerdeError(serde_json::from_str::<u8>("<html>").unwrap_err());
-        assert!(matches!(place().watch_refused(error), CallError::NotJson(_)));
     }
 }

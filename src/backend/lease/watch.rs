@@ -3,17 +3,26 @@
 //! Touches kube's client and the clock. A watch may end without a word, or live on and be deaf: behind a version that
 //! the server has not come to, as after a restore of etcd. Reads tell it where the Lease is ([`Watch::read_shows`]),
 //! and one that is behind them, or ahead, is opened anew.
+//!
+//! A server keeps no history from before its start, so it may refuse the version of a quiet Lease
+//! for good (410). Then the watch begins at the present, and a read follows, since the Lease may
+//! have changed in between. Whatever a server answers, a watch that fails is opened at most once a
+//! retry period.
 
 use super::Leases;
+use super::bodies::Lines;
 use super::refusal::CallError;
 use crate::backend::StoreError;
-use crate::backend::lease_object::snapshot;
+use crate::backend::lease_object::{Object, version_number};
 use crate::clock::{Clock, Instant};
-use crate::election::record::Snapshot;
 use crate::report::Chain;
-use futures_util::stream::{BoxStream, StreamExt};
-use kube::api::{DynamicObject, WatchEvent, WatchParams};
+use crate::text::one_line;
+use kube::api::WatchParams;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -25,26 +34,38 @@ const WATCH_SECONDS: u32 = 60;
 #[derive(Default)]
 pub(super) struct Watch {
     stream: RefCell<Option<Stream>>,
-    /// The version that the watch has come to; absent while a read has to come first.
+    /// The version that the watch has come to; absent until the first read.
     position: Cell<Option<u128>>,
+    /// The newest position that the server refused to watch from.
+    refused_position: Cell<Option<u128>>,
     /// A read has moved the position. It wakes who waits now, and nobody later: a watch that is opened afterwards
     /// begins there.
     moved: Notify,
     told_refusal: Cell<bool>,
+    told_error: Cell<bool>,
 }
 
 /// An open watch.
 struct Stream {
-    events: BoxStream<'static, kube::Result<WatchEvent<DynamicObject>>>,
+    lines: Lines,
     opened_at: Instant,
 }
 
 /// What a watch brings.
 pub(super) enum News {
     /// The Lease as it was at some moment.
-    Seen(Snapshot, Box<DynamicObject>),
+    Seen(Rc<Object>),
     /// It is gone, or nobody knows: it has to be read.
     Suspected,
+}
+
+/// Where a watch begins.
+#[derive(Clone, Copy)]
+enum Start {
+    /// Behind a version: with the next change after it.
+    Behind(u128),
+    /// With the Lease as it is now, if there is one. A Lease that is gone by then is not mentioned.
+    Present,
 }
 
 /// Why an open watch brings nothing more.
@@ -52,6 +73,37 @@ enum Over {
     /// A read knows more.
     Overtaken,
     Ended,
+    /// The server says that it cannot go on, and why.
+    Failed(String),
+}
+
+/// One line of a watch.
+#[derive(Deserialize)]
+struct Line<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What is read of an event that brings no Lease.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Bookmark {
+    metadata: BookmarkMetadata,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct BookmarkMetadata {
+    resource_version: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Failure {
+    code: u16,
+    message: String,
 }
 
 impl Watch {
@@ -66,6 +118,9 @@ impl Watch {
             self.position.set(Some(number));
             self.moved.notify_waiters();
         }
+        if went_back {
+            self.refused_position.set(None);
+        }
     }
 
     /// The next news. It pends while nobody has read the Lease.
@@ -74,67 +129,103 @@ impl Watch {
             // Taken out while it is waited for: a borrow must not be held over an await.
             let stream = self.stream.take();
             match (stream, self.position.get()) {
-                (Some(mut stream), _) => match self.next_of(&mut stream, leases.call_timeout).await {
-                    Ok(event) => {
+                (Some(mut stream), _) => match self.next_of(&mut stream, leases).await {
+                    Ok(news) => {
                         self.stream.replace(Some(stream));
-                        if let Some(news) = self.news(event) {
+                        if let Some(news) = news {
                             return news;
                         }
                     }
                     Err(Over::Overtaken) => {}
                     // A server that closes every watch at once must not be asked without pause.
                     Err(Over::Ended) => self.pause_until(stream.opened_at + leases.retry_period).await,
+                    Err(Over::Failed(why)) => self.fail(leases, &why, stream.opened_at).await,
                 },
-                (None, Some(from)) => match open(leases, from).await {
-                    Ok(stream) => {
-                        self.told_refusal.set(false);
-                        self.stream.replace(Some(stream));
+                (None, Some(position)) => {
+                    if let Some(news) = self.open(leases, position).await {
+                        return news;
                     }
-                    Err(CallError::Status { code: 410, .. }) => return self.lose_position(),
-                    Err(error) => {
-                        self.tell(leases, error.into());
-                        self.pause_until(Clock.now() + leases.retry_period).await;
-                    }
-                },
+                }
                 (None, None) => self.moved.notified().await,
             }
         }
     }
 
-    async fn next_of(&self, stream: &mut Stream, call_timeout: Duration) -> Result<WatchEvent<DynamicObject>, Over> {
-        let ends_at = stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + call_timeout;
-        tokio::select! {
-            event = stream.events.next() => event.and_then(Result::ok).ok_or(Over::Ended),
-            () = self.moved.notified() => Err(Over::Overtaken),
-            () = Clock.sleep_until(ends_at) => Err(Over::Ended),
+    /// Opens a watch behind `position`, or at the present where the server has refused that
+    /// version.
+    async fn open(&self, leases: &Leases, position: u128) -> Option<News> {
+        let is_refused = self.refused_position.get().is_some_and(|refused| position <= refused);
+        // Without a Lease there is no version to begin behind.
+        let start = if position == 0 || is_refused { Start::Present } else { Start::Behind(position) };
+        let opening_at = Clock.now();
+        match open(leases, start).await {
+            Ok(stream) => {
+                self.told_refusal.set(false);
+                self.stream.replace(Some(stream));
+                return is_refused.then_some(News::Suspected);
+            }
+            Err(CallError::Status { code: 410, message }) => self.fail(leases, &message, opening_at).await,
+            Err(error) => {
+                self.tell(leases, error.into());
+                self.pause_until(Clock.now() + leases.retry_period).await;
+            }
+        }
+        None
+    }
+
+    /// The next line of a watch; no news where it says nothing new.
+    async fn next_of(&self, stream: &mut Stream, leases: &Leases) -> Result<Option<News>, Over> {
+        let ends_at = stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + leases.call_timeout;
+        let line = tokio::select! {
+            // What keeps a line from being read is told by the read that follows on silence.
+            line = stream.lines.next() => line.ok().flatten().ok_or(Over::Ended)?,
+            () = self.moved.notified() => return Err(Over::Overtaken),
+            () = Clock.sleep_until(ends_at) => return Err(Over::Ended),
+        };
+        let Line { r#type, object } = serde_json::from_slice(&line).map_err(|_| Over::Ended)?;
+        match &*r#type {
+            "ADDED" | "MODIFIED" => Ok(self.seen(object, &leases.place.name)),
+            "DELETED" => Ok(Some(News::Suspected)),
+            "BOOKMARK" => {
+                self.passed(object);
+                Ok(None)
+            }
+            "ERROR" => {
+                let Failure { code, message } = serde_json::from_str(object.get()).unwrap_or_default();
+                Err(Over::Failed(format!("{code}: {message}")))
+            }
+            _ => Ok(None),
         }
     }
 
-    /// What an event says; `None` for what is no news.
-    fn news(&self, event: WatchEvent<DynamicObject>) -> Option<News> {
-        match event {
-            WatchEvent::Added(object) | WatchEvent::Modified(object) => {
-                let seen = snapshot(&object).ok()?;
-                if self.position.get().is_some_and(|position| seen.version.number <= position) {
-                    return None;
-                }
-                self.position.set(Some(seen.version.number));
-                Some(News::Seen(seen, Box::new(object)))
-            }
-            WatchEvent::Deleted(_) => Some(News::Suspected),
-            WatchEvent::Bookmark(bookmark) => {
-                let version = bookmark.metadata.resource_version.parse().ok()?;
-                self.position.set(self.position.get().max(Some(version)));
-                None
-            }
-            WatchEvent::Error(_) => Some(self.lose_position()),
+    fn seen(&self, object: &RawValue, name: &str) -> Option<News> {
+        let object = Object::parse(object.get().as_bytes(), name).ok()?;
+        self.told_error.set(false);
+        let number = object.seen.version.number;
+        if self.position.get().is_some_and(|position| number <= position) {
+            return None;
+        }
+        self.position.set(Some(number));
+        Some(News::Seen(Rc::new(object)))
+    }
+
+    fn passed(&self, bookmark: &RawValue) {
+        let Bookmark { metadata } = serde_json::from_str(bookmark.get()).unwrap_or_default();
+        if let Some(version) = version_number(&metadata.resource_version) {
+            self.told_error.set(false);
+            self.position.set(self.position.get().max(Some(version)));
         }
     }
 
-    /// 410: the version is too old to watch from. Only a read says where to begin again.
-    fn lose_position(&self) -> News {
-        self.position.set(None);
-        News::Suspected
+    /// Takes in that the server ended, or refused, a watch that was opened at this instant. No read
+    /// cuts the pause short: what the server refuses is no older for it.
+    async fn fail(&self, leases: &Leases, why: &str, opened_at: Instant) {
+        self.refused_position.set(self.position.get());
+        if !self.told_error.replace(true) {
+            let (place, why) = (&leases.place, one_line(why));
+            tracing::warn!(event = "watch_failed", "the watch of {place} failed, and begins at the present: {why}");
+        }
+        Clock.sleep_until(opened_at + leases.retry_period).await;
     }
 
     /// A read that moves the position has met a server that answers: it is asked at once.
@@ -154,26 +245,27 @@ impl Watch {
                 let told = Chain(&*error);
                 tracing::error!(event = "store_refuses", "{place} cannot be watched, so changes are seen late: {told}");
             }
-            StoreError::Refused(_) | StoreError::Unreachable(_) => {}
+            StoreError::Refused(_) | StoreError::Unusable(_) | StoreError::Unreachable(_) => {}
         }
     }
 }
 
-/// Opens a watch behind `from`, the newest version that is known.
-async fn open(leases: &Leases, from: u128) -> Result<Stream, CallError> {
+async fn open(leases: &Leases, start: Start) -> Result<Stream, CallError> {
     let parameters = WatchParams {
         field_selector: Some(format!("metadata.name={}", leases.place.name)),
         timeout: Some(WATCH_SECONDS),
         bookmarks: true,
         ..WatchParams::default()
     };
-    // Without a Lease there is no version to begin at: an empty one means the present.
-    let from = if from == 0 { String::new() } else { from.to_string() };
-    let opened = leases.call(async |api| api.watch(&parameters, &from).await.map(StreamExt::boxed));
+    let from = match start {
+        Start::Behind(version) => version.to_string(),
+        Start::Present => String::new(),
+    };
+    let opened = leases.call(leases.requests.watch(&parameters, &from));
     match tokio::time::timeout(leases.call_timeout, opened).await {
         Ok(opened) => {
-            let events = opened?.map_err(|error| leases.place.watch_refused(error))?;
-            Ok(Stream { events, opened_at: Clock.now() })
+            let answer = opened?.map_err(|error| leases.place.watch_refused(error))?;
+            Ok(Stream { lines: Lines::of(answer), opened_at: Clock.now() })
         }
         Err(late) => Err(CallError::Transport(kube::Error::Service(Box::new(late)))),
     }

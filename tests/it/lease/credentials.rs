@@ -184,6 +184,24 @@ fn a_token_that_ends_and_that_nobody_replaces_costs_the_leader_its_term_and_lets
     assert_eq!(new.identity, follower.identity);
 }
 
+/// A program that asks a cloud, which is away at first.
+#[test]
+fn program_that_fails_at_the_start_is_run_again() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let account = &rig.store.account;
+    let access = account.access.identified_by("failing", printed(rig.folder()));
+    let candidate = rig.candidate("waiting").by(&access).start();
+    eventually(PATIENCE, "it says what is missing", || !candidate.events("store_unreachable").is_empty());
+    let told = candidate.events("store_unreachable")[0]["message"].to_string();
+    assert!(told.contains("cat ended with") && told.contains("No such file"), "{told}");
+    throughout(2 * rig.timing.lease_duration, "it waits", || {
+        candidate.is_healthy() && candidate.probe("/readyz") == 503
+    });
+    print(rig.folder(), &account.token);
+    assert_eq!(rig.leader().identity, candidate.identity);
+    rig.hear_enough();
+}
+
 /// When a token has to say that it ends, for a test to see it: the API server takes it for a minute longer.
 fn soon() -> SystemTime {
     SystemTime::now() - Duration::from_mins(1) + TERM

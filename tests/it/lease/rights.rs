@@ -111,6 +111,34 @@ fn whoever_was_never_let_in_ends_with_77_after_a_lease_duration() {
     assert!(leader.is_alive());
 }
 
+/// A follower writes nothing, so that it may not shows when it has to.
+#[test]
+fn candidate_that_may_only_read_is_unready_once_it_has_to_write() {
+    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+    let leader = rig.start_leader("leader");
+    let powerless = rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
+    let reader = rig.candidate("reader").by(&powerless.access).start();
+    eventually(PATIENCE, "it follows", || rig.stands(&reader, "following") && reader.probe("/readyz") == 200);
+    let [follower] = rig.start_followers(["follower"]);
+    follower.pause();
+    leader.kill();
+    eventually(PATIENCE, "it is refused", || !reader.events("store_refuses").is_empty());
+    let refused = rig.now();
+    eventually(Leases::NOISE, "it is not ready any more", || reader.probe("/readyz") == 503);
+    throughout(rig.timing.lease_duration / 2, "it stays so, and is healthy", || {
+        reader.is_healthy() && reader.probe("/readyz") == 503
+    });
+    follower.resume();
+    eventually(PATIENCE, "it ends", || !reader.is_alive());
+    assert_eq!(reader.exit_code(), 77);
+    assert!(rig.now().since(refused) + Leases::NOISE >= rig.timing.lease_duration);
+    assert_eq!(rig.leader().identity, follower.identity);
+    assert_eq!(follower.probe("/readyz"), 200);
+    let told = reader.events("store_refuses");
+    assert!(told[0]["message"].to_string().contains("cannot update resource"), "{told:?}");
+    assert!(reader.events("store_back").is_empty(), "reads do not say that it may write");
+}
+
 #[test]
 fn a_namespace_that_is_not_there_is_named_and_refused_from_the_start() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);

@@ -36,6 +36,7 @@ pub(crate) struct Gateway {
 #[derive(Default)]
 struct Orders {
     page: Option<(Option<Method>, Page)>,
+    watches: Option<Page>,
     answered: usize,
 }
 
@@ -88,9 +89,15 @@ impl Gateway {
         lock(&self.orders).page = Some((method, page));
     }
 
+    /// From now on watches are answered by this page.
+    pub(crate) fn answer_watches(&self, page: Page) {
+        lock(&self.orders).watches = Some(page);
+    }
+
     /// From now on requests are passed on.
     pub(crate) fn pass(&self) {
-        lock(&self.orders).page = None;
+        let mut orders = lock(&self.orders);
+        (orders.page, orders.watches) = (None, None);
     }
 
     /// How many requests were answered by a page.
@@ -111,10 +118,12 @@ async fn answer(State(desk): State<Desk>, request: Request) -> Response {
     let page = {
         let mut orders = lock(&desk.orders);
         let page = orders.page.clone().filter(|(method, _)| method.as_ref().is_none_or(|one| one == request.method()));
+        let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+        let page = page.map(|(_, page)| page).or_else(|| orders.watches.filter(|_| is_watch));
         orders.answered += usize::from(page.is_some());
         page
     };
-    if let Some((_, Page { code, body, is_cut })) = page {
+    if let Some(Page { code, body, is_cut }) = page {
         let cut = is_cut.then(|| Err(io::ErrorKind::BrokenPipe.into()));
         let parts: Vec<io::Result<&str>> = [Ok(body)].into_iter().chain(cut).collect();
         return Response::builder().status(code).body(Body::from_stream(stream::iter(parts))).expect("it is an answer");

@@ -33,6 +33,8 @@ pub(crate) struct Account {
     admin: Access,
     name: String,
     leases: Vec<String>,
+    /// One that its Role allows.
+    verb: Option<String>,
 }
 
 /// A token of an account.
@@ -58,7 +60,7 @@ impl Namespace {
         self.account_that_may(&VERBS, name, leases)
     }
 
-    /// The same with other verbs, of which `update` has to be one.
+    /// The same with other verbs.
     pub(crate) fn account_that_may(&self, verbs: &[&str], name: &str, leases: &[&str]) -> Account {
         let token = self.admin.call(async |client| {
             let account = ServiceAccount { metadata: named(name), ..ServiceAccount::default() };
@@ -75,6 +77,7 @@ impl Namespace {
             namespace: self.name.clone(),
             name: name.to_owned(),
             leases: leases.iter().map(|&lease| lease.to_owned()).collect(),
+            verb: verbs.first().map(|&verb| verb.to_owned()),
         };
         account.grant();
         account
@@ -139,10 +142,10 @@ impl Account {
     }
 
     fn may_elect(&self) -> bool {
-        let update = ResourceAttributes {
+        let attributes = ResourceAttributes {
             group: Some("coordination.k8s.io".to_owned()),
             resource: Some("leases".to_owned()),
-            verb: Some("update".to_owned()),
+            verb: self.verb.clone(),
             namespace: Some(self.namespace.clone()),
             name: self.leases.first().cloned(),
             ..ResourceAttributes::default()
@@ -150,7 +153,7 @@ impl Account {
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: Some(format!("system:serviceaccount:{}:{}", self.namespace, self.name)),
-                resource_attributes: Some(update),
+                resource_attributes: Some(attributes),
                 ..SubjectAccessReviewSpec::default()
             },
             ..SubjectAccessReview::default()
