@@ -129,7 +129,7 @@ pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat)
             }
         }
         let wake = driver.election.poll_timeout().map(|(due, _)| due);
-        driver.seat.vitals.will_turn_by(wake.unwrap_or(now), now + call_timeout);
+        driver.seat.vitals.will_turn_by(wake, reply.is_some().then(|| now + call_timeout));
         tokio::select! {
             called = wait_for(&mut reply) => {
                 reply = None;

@@ -17,6 +17,7 @@ pub struct Vitals {
 
 #[derive(Debug)]
 struct Signs {
+    /// When the driver comes round at the latest, if anything is due.
     turn_due: Option<Instant>,
     last_contact: Option<SystemTime>,
     is_admitted: bool,
@@ -34,9 +35,10 @@ impl Vitals {
     /// How long a driver may be late before it counts as stuck: longer than a starved machine delays a timer.
     const GRACE: Duration = Duration::from_secs(10);
 
-    /// The driver sleeps until `wake`, or until a call in flight is over at `call_ends`.
-    pub(super) fn will_turn_by(&self, wake: Instant, call_ends: Instant) {
-        self.signs().turn_due = Some(wake.max(call_ends));
+    /// The driver sleeps until `wake`, or until a call in flight is over at `call_ends`. Without
+    /// either nothing is due: a candidate that released waits for an order, however long that takes.
+    pub(super) fn will_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
+        self.signs().turn_due = wake.max(call_ends);
     }
 
     /// The store answered.
@@ -83,5 +85,32 @@ impl Vitals {
 
     fn signs(&self) -> MutexGuard<'_, Signs> {
         self.signs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(seconds: u64) -> Instant {
+        Instant::since_boot(Duration::from_secs(seconds))
+    }
+
+    #[test]
+    fn driver_without_a_timer_is_never_late() {
+        let vitals = Vitals::default();
+        vitals.will_turn_by(Some(at(1)), None);
+        assert!(vitals.is_turning(at(10)) && !vitals.is_turning(at(11)), "a timer was due at 1 s");
+        vitals.will_turn_by(None, None);
+        assert!(vitals.is_turning(at(1_000_000)));
+    }
+
+    #[test]
+    fn driver_with_a_call_in_flight_is_late_after_its_timeout() {
+        let vitals = Vitals::default();
+        for wake in [None, Some(at(1))] {
+            vitals.will_turn_by(wake, Some(at(3)));
+            assert!(vitals.is_turning(at(12)) && !vitals.is_turning(at(13)), "woken at {wake:?}");
+        }
     }
 }

@@ -7,6 +7,7 @@ mod contender;
 mod crowd;
 mod cut_off;
 mod faults;
+mod health;
 mod local_sessions;
 mod lost_replies;
 mod old_servers;
