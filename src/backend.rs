@@ -26,7 +26,7 @@ pub mod zookeeper;
 pub use control::{Control, Orders, Over, Released, orders};
 pub use vitals::Vitals;
 
-use crate::claim::Publisher;
+use crate::claim::{Publisher, Standing};
 use crate::clock::{Clock, Instant};
 use crate::config::OnLost;
 use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb};
@@ -288,8 +288,13 @@ impl<E: Election> Driver<E> {
         match command {
             Command::Withdraw { how, for_good, done } => {
                 self.is_ending |= for_good;
+                let before = self.election.standing();
                 self.election.withdraw(how);
-                self.seat.publisher.publish(self.election.standing(), now);
+                let after = self.election.standing();
+                self.seat.publisher.publish(after.clone(), now);
+                if let (Standing::Leading(claim), Standing::Resigning(_)) = (before, after) {
+                    self.seat.reporter.withdrawn(claim.token(), how);
+                }
                 done.send(self.seat.publisher.promised_until().unwrap_or(now)).ok();
             }
             Command::Release(reason, done) => {

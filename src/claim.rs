@@ -101,6 +101,21 @@ pub enum Told {
     Resigning,
 }
 
+impl Told {
+    /// Every word that [`Self::standing`] can say.
+    pub const STANDINGS: [&'static str; 4] = ["unknown", "following", "leading", "resigning"];
+
+    /// The standing as JSON and metrics spell it.
+    pub const fn standing(&self) -> &'static str {
+        match self {
+            Self::Unknown => "unknown",
+            Self::Following { .. } => "following",
+            Self::Leading(_) => "leading",
+            Self::Resigning => "resigning",
+        }
+    }
+}
+
 /// "Leading, and for at least `valid_for` from now."
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Promise {

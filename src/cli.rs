@@ -39,7 +39,9 @@ pub enum Command {
         #[command(flatten)]
         sidecar: Sidecar,
     },
-    /// Tell the sidecar that its Pod begins to end, and return when its last promise has run out
+    /// Stop promising leadership and wait until the last promise expires (for preStop)
+    ///
+    /// The sidecar then holds the election, and nobody leads, until it receives SIGTERM.
     Stopping(Sidecar),
     /// Print the Role and the `RoleBinding` that an election on Kubernetes needs
     Rbac(Rbac),

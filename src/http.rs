@@ -125,16 +125,15 @@ async fn leader(State(Desk(desk)): State<Desk>, RawQuery(query): RawQuery) -> Re
 
 impl<'a> LeaderBody<'a> {
     fn new(desk: &'a Parts, answer: &'a Answer) -> Self {
-        let (standing, leader, promise) = match &answer.told {
-            Told::Unknown => ("unknown", None, None),
-            Told::Following { leader } => ("following", leader.as_ref(), None),
-            Told::Leading(promise) => ("leading", Some(&desk.identity), Some(promise)),
-            Told::Resigning => ("resigning", None, None),
+        let (leader, promise) = match &answer.told {
+            Told::Following { leader } => (leader.as_ref(), None),
+            Told::Leading(promise) => (Some(&desk.identity), Some(promise)),
+            Told::Unknown | Told::Resigning => (None, None),
         };
         Self {
             election: desk.election.as_str(),
             identity: desk.identity.as_str(),
-            standing,
+            standing: answer.told.standing(),
             is_leader: promise.is_some(),
             leader: leader.map(Identity::as_str),
             leader_name: leader.map(Identity::name),

@@ -33,6 +33,7 @@ struct Series {
     is_leader: IntGauge,
     master_status: IntGauge,
     has_leader: IntGauge,
+    standing: IntGaugeVec,
     claim_remaining: Gauge,
     last_contact: Gauge,
     acquisitions: IntCounter,
@@ -116,6 +117,7 @@ impl Series {
         let durations = HistogramOpts::new("baton_renew_duration_seconds", "Time from a renewal to its outcome")
             .const_label("election", election)
             .buckets(RENEW_BUCKETS.to_vec());
+        let standings = opts("baton_standing", "1 for the standing that this process answers with");
         let ends = opts("baton_last_end_info", "1 for the reason for which the last run of this sidecar ended");
         let info = opts("baton_build_info", "1, with what was built")
             .const_label("version", build::VERSION)
@@ -124,9 +126,10 @@ impl Series {
         let process = prometheus::process_collector::ProcessCollector::for_self();
         registry.register(Box::new(process)).expect("process_* is registered once");
         Self {
-            is_leader: flag("baton_is_leader", "1 while this process holds a current claim"),
+            is_leader: flag("baton_is_leader", "1 while this process leads; 0 while it resigns"),
             master_status: register(&registry, IntGauge::with_opts(status.const_label("name", election))),
-            has_leader: flag("baton_has_leader", "1 while this process knows of a leader, itself or another"),
+            has_leader: flag("baton_has_leader", "1 while this process knows of a leader; 0 while it resigns"),
+            standing: register(&registry, IntGaugeVec::new(standings, &["standing"])),
             claim_remaining: gauge("baton_claim_remaining_seconds", "Time until our claim ends; 0 without one"),
             last_contact: gauge("baton_store_last_contact_timestamp_seconds", "When the store last answered; 0 before"),
             acquisitions: count("baton_acquisitions_total", "Terms of this process that began"),
@@ -143,11 +146,16 @@ impl Series {
 
     fn refresh(&self, reader: &Reader, vitals: &Vitals, now: Instant) {
         let remaining = reader.claim(now).map(|claim| claim.remaining(now));
-        let leads = remaining.is_some();
-        let follows = matches!(reader.glance(now).told, Told::Following { leader: Some(_) });
+        let told = reader.glance(now).told;
+        let leads = matches!(told, Told::Leading(_));
+        let knows_another = matches!(told, Told::Following { leader: Some(_) });
         self.is_leader.set(leads.into());
         self.master_status.set(leads.into());
-        self.has_leader.set((leads || follows).into());
+        // A candidate that holds the election and promises nothing knows that nobody leads.
+        self.has_leader.set((leads || knows_another).into());
+        for standing in Told::STANDINGS {
+            self.standing.with_label_values(&[standing]).set((standing == told.standing()).into());
+        }
         self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
         self.last_contact.set(vitals.last_contact().map_or(0.0, unix_seconds));
     }

@@ -4,9 +4,10 @@
 //! stories. The same trouble again is counted, not repeated.
 
 use crate::backend::{Call, StoreError};
+use crate::claim::FencingToken;
 use crate::config::{ElectionName, Flags};
 use crate::election::notice::Notice;
-use crate::election::{Outcome, Transition};
+use crate::election::{Outcome, Transition, Withdrawal};
 use crate::identity::Identity;
 use crate::metrics::Metrics;
 use std::error::Error;
@@ -81,6 +82,16 @@ impl Reporter {
                 tracing::info!(event = "resigned", election, identity, token, reason, "leadership is given back");
             }
         }
+    }
+
+    /// Tells that a leader stopped promising leadership, and what ends that.
+    pub fn withdrawn(&self, token: FencingToken, how: Withdrawal) {
+        let (election, identity, token) = (self.election.as_str(), self.identity.as_str(), token.to_string());
+        let next = match how {
+            Withdrawal::Renewing => "it holds the election, and nobody leads, until it receives SIGTERM",
+            Withdrawal::Releasing => "the release follows when the last promise expires",
+        };
+        tracing::info!(event = "withdrawn", election, identity, token, "stopped promising leadership: {next}");
     }
 
     /// Tells of a request and how it went.

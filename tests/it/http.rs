@@ -198,6 +198,15 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
         let names = answer.body.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
         let told: BTreeSet<_> = names.filter(|name| !name.starts_with("process_")).map(str::to_owned).collect();
         assert_eq!(told, listed_metrics());
+        for (standing, candidate_has_it) in [
+            ("unknown", false),
+            ("following", candidate.identity == follower.identity),
+            ("leading", candidate.identity == leader.identity),
+            ("resigning", false),
+        ] {
+            let series = format!("baton_standing{{election=\"orders\",standing=\"{standing}\"}}");
+            assert_eq!(candidate.metric(&series), Some(f64::from(u8::from(candidate_has_it))), "{series}");
+        }
         for reason in baton::election::Reason::ALL {
             let series = format!("baton_losses_total{{election=\"orders\",reason=\"{reason}\"}}");
             assert_eq!(candidate.metric(&series), Some(0.0), "{series}");

@@ -14,3 +14,4 @@ mod polling;
 mod records;
 mod stuck;
 mod surroundings;
+mod withdrawal;
