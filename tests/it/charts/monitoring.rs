@@ -4,7 +4,7 @@
 //! tests/prometheus/alerts.yaml.
 
 use super::server::{create, judged};
-use super::tools::{find, in_repository, objects_in, rendered};
+use super::tools::{chart, find, in_repository, objects_in, refused, rendered};
 use crate::rig::{ApiServer, eventually};
 use crate::tidy::listed_metrics;
 use regex::Regex;
@@ -16,8 +16,14 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-const ALERTS: [&str; 5] =
-    ["BatonFlapping", "BatonLeaseStale", "BatonNoLeader", "BatonRenewalsSlow", "BatonSeveralLeaders"];
+const ALERTS: [&str; 6] = [
+    "BatonFlapping",
+    "BatonHandoverStuck",
+    "BatonLeaseStale",
+    "BatonNoLeader",
+    "BatonRenewalsSlow",
+    "BatonSeveralLeaders",
+];
 
 /// What kube-state-metrics tells of a Lease.
 const OF_OTHERS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
@@ -25,7 +31,9 @@ const OF_OTHERS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
 #[test]
 fn every_alert_fires_and_clears() {
     let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("rules.yaml"), rule()["spec"].to_string()).unwrap();
+    let objects = rendered(&["--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://runbooks.test"]);
+    let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"].to_string();
+    fs::write(folder.path().join("rules.yaml"), rules).unwrap();
     fs::copy(in_repository("tests/prometheus/alerts.yaml"), folder.path().join("alerts.yaml")).unwrap();
     promtool(folder.path(), &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"]);
     promtool(folder.path(), &["test", "rules", "alerts.yaml"]);
@@ -40,13 +48,25 @@ fn every_alert_fires_and_clears() {
 }
 
 #[test]
-fn every_alert_has_its_page() {
+fn every_alert_carries_its_page() {
+    let folder = TempDir::new().unwrap();
+    fs::write(folder.path().join("rules.yaml"), rule()["spec"].to_string()).unwrap();
+    // Prometheus expands annotations as templates.
+    promtool(folder.path(), &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"]);
+    let link = Regex::new(r"\[([^]]*)\]\([^)]*\)").unwrap();
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let rules = rule()["spec"]["groups"][0]["rules"].clone();
     let names: BTreeSet<_> = rules.as_array().unwrap().iter().map(|rule| rule["alert"].as_str().unwrap()).collect();
     assert_eq!(names, BTreeSet::from(ALERTS));
     for rule in rules.as_array().unwrap() {
-        let page = fs::read_to_string(in_repository(rule["annotations"]["runbook_url"].as_str().unwrap())).unwrap();
         let [name, severity] = [&rule["alert"], &rule["labels"]["severity"]].map(|word| word.as_str().unwrap());
+        let page = rule["annotations"]["runbook"].as_str().expect("an alert without a URL carries its page");
+        assert_eq!(rule["annotations"]["runbook_url"], Value::Null, "{name} links to nowhere");
+        assert!(!link.is_match(page) && !page.contains("{{"), "{page}");
+        let source = fs::read_to_string(in_repository(&format!("docs/runbooks/{name}.md"))).unwrap();
+        let left = page.replace(" (docs/operations.md)", "").replace(" (docs/operations.md#alerts)", "");
+        let left = left.replace(" (docs/operations.md#tuning)", "").replace(" (docs/safety.md)", "");
+        assert_eq!(words(&left), words(&link.replace_all(&source, "$1")), "{name}");
         assert!(page.starts_with(&format!("# {name}\n")), "{page}");
         assert!(page.to_lowercase().contains(&format!("\n{severity}. ")), "{page}");
     }
@@ -62,7 +82,10 @@ fn alerts_name_their_pages_wherever_these_are() {
     for rule in rules {
         let page = format!("{wiki}/{}.md", rule["alert"].as_str().unwrap());
         assert_eq!(rule["annotations"]["runbook_url"], page);
+        assert_eq!(rule["annotations"]["runbook"], Value::Null);
     }
+    let relative = "--set=prometheusRule.runbookUrl=docs/runbooks";
+    refused(&chart("baton"), relative, &["/prometheusRule/runbookUrl", "docs/runbooks"]);
 }
 
 /// A threshold is a number in every version of Prometheus, and a duration in the values.
