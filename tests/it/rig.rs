@@ -43,6 +43,7 @@ pub(crate) use keys::Authority;
 pub(crate) use names::Names;
 pub(crate) use peer::{InZooKeeper, Peer};
 pub(crate) use pod::Pod;
+pub(crate) use process::processor_time;
 pub(crate) use proxy::{Flow, Proxy, Way};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;

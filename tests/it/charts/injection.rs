@@ -5,6 +5,9 @@
 //! release, and with it a policy and a prefix, of its own; Pods are created for the answer only (`dryRun=All`), which admission
 //! cannot tell from others.
 
+/// What Pods with very many annotations cost.
+mod annotations;
+
 use super::server::{OF_THE_CLUSTER, create, judged, pod, resource};
 use super::tools::{Helm, chart, find, inject, refused, rendered};
 use crate::rig::{ApiServer, Namespace, eventually, succeeds};
@@ -184,7 +187,11 @@ struct Injection {
 
 impl Injection {
     fn installed(settings: &str) -> Self {
-        let namespace = ApiServer::shared().namespace();
+        Self::installed_on(ApiServer::shared(), settings)
+    }
+
+    fn installed_on(server: &ApiServer, settings: &str) -> Self {
+        let namespace = server.namespace();
         let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         create(&namespace.admin, &namespace.name, &account).unwrap();
         let injection = Self { namespace };

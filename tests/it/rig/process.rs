@@ -150,10 +150,7 @@ impl Process {
 
     /// The processor time that it has used.
     pub(crate) fn processor_time(&self) -> Duration {
-        let fields = self.proc_fields("stat");
-        // In user and in kernel mode, in hundredths of a second (on every Linux: USER_HZ).
-        let ticks = |field: &String| field.parse::<u64>().expect("a count");
-        Duration::from_millis(10 * fields[11..13].iter().map(ticks).sum::<u64>())
+        processor_time(self.pid())
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -174,17 +171,25 @@ impl Process {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it is alive");
         let mut states = tasks.flatten().map(|task| {
             let id = task.file_name().into_string().expect("a number");
-            self.proc_fields(&format!("task/{id}/stat")).swap_remove(0)
+            proc_fields(self.pid(), &format!("task/{id}/stat")).swap_remove(0)
         });
         states.all(|state| state == "T")
     }
+}
 
-    /// The fields of a stat file from the state on: what stands before may contain blanks.
-    fn proc_fields(&self, file: &str) -> Vec<String> {
-        let stat = std::fs::read_to_string(format!("/proc/{}/{file}", self.pid())).expect("it is alive");
-        let (_, fields) = stat.rsplit_once(") ").expect("the form of proc(5)");
-        fields.split(' ').map(str::to_owned).collect()
-    }
+/// The processor time that a living process has used.
+pub(crate) fn processor_time(pid: u32) -> Duration {
+    let fields = proc_fields(pid, "stat");
+    // In user and in kernel mode, in hundredths of a second (on every Linux: USER_HZ).
+    let ticks = |field: &String| field.parse::<u64>().expect("a count");
+    Duration::from_millis(10 * fields[11..13].iter().map(ticks).sum::<u64>())
+}
+
+/// The fields of a stat file from the state on: what stands before may contain blanks.
+fn proc_fields(pid: u32, file: &str) -> Vec<String> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is alive");
+    let (_, fields) = stat.rsplit_once(") ").expect("the form of proc(5)");
+    fields.split(' ').map(str::to_owned).collect()
 }
 
 impl Drop for Process {

@@ -26,6 +26,14 @@ Whether a Pod has a sidecar, as an expression of CEL.
 {{- end }}
 
 {{/*
+How many annotations a labelled Pod may have. CEL's loops over a map take time that grows with the
+square of its size, and 52,000 annotations fit into a Pod.
+*/}}
+{{- define "baton.injection.maxAnnotations" -}}
+1000
+{{- end }}
+
+{{/*
 The flags that an annotation can set, as the annotation spells them: those of `config`, which the schema lists.
 */}}
 {{- define "baton.injection.flags" -}}
