@@ -25,6 +25,9 @@ mod injection;
 /// Alerts, dashboard, and what Prometheus is told to scrape.
 mod monitoring;
 
+/// What a real Prometheus takes from targets that the chart has it scrape.
+mod scraping;
+
 /// A release on a real API server: installed, upgraded, and gone without a trace.
 mod release;
 

@@ -35,6 +35,7 @@ mod zookeeper;
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
 pub(crate) use contender::{Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side};
+pub(crate) use daemon::Daemon;
 pub(crate) use disk::Disk;
 pub(crate) use gateway::{Gateway, Page};
 use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};

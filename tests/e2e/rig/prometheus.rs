@@ -193,9 +193,16 @@ fn configuration(monitor: &Value, namespace: &str, states: u16) -> Value {
     let found = json!({
         "role": "pod", "kubeconfig_file": "/etc/kubernetes/admin.conf", "namespaces": { "names": [namespace] },
     });
+    let limits = &monitor["spec"];
     let job = json!({
         "job_name": format!("{namespace}/sidecars"),
         "metrics_path": endpoint["path"],
+        "follow_redirects": endpoint["followRedirects"],
+        "sample_limit": limits["sampleLimit"],
+        "label_limit": limits["labelLimit"],
+        "label_name_length_limit": limits["labelNameLengthLimit"],
+        "label_value_length_limit": limits["labelValueLengthLimit"],
+        "body_size_limit": limits["bodySizeLimit"],
         "kubernetes_sd_configs": [found],
         "relabel_configs": relabelings,
     });

@@ -211,7 +211,7 @@ fn promtool(folder: &Path, arguments: &[&str]) {
 }
 
 /// What tests/prometheus/build.sh has built or fetched.
-fn built(name: &str) -> PathBuf {
+pub(super) fn built(name: &str) -> PathBuf {
     let path = in_repository(".cache/prometheus").join(name);
     assert!(path.is_file(), "{} is missing: run `make test`, or tests/prometheus/build.sh once", path.display());
     path
