@@ -3,7 +3,8 @@
 //! Keys, types and patterns are the schema's; how durations go together is the template's, which has to agree with
 //! the program.
 
-use super::tools::{Helm, chart, refused, rendered};
+use super::tools::{Helm, chart, in_repository, refused, rendered};
+use std::fs;
 use std::process::Command;
 
 /// Durations and a drift, as `leaseDuration=…,…` and as flags.
@@ -115,6 +116,16 @@ fn explicit_values_decide_and_auto_goes_by_the_version() {
     assert!(rules(&["--kube-version=v1.35.9", "--set=restartApplication=always"]));
     assert!(!rules(&["--kube-version=v1.36.0", "--set=restartApplication=never"]));
     refused(&chart("baton"), "--kube-version=v1.28.9", &[">=1.29.0-0"]);
+}
+
+#[test]
+fn guides_name_helms_own_flag_for_the_version() {
+    for file in
+        ["README.md", "charts/baton-sidecar/README.md", "charts/baton/values.yaml", "charts/baton-sidecar/values.yaml"]
+    {
+        let text = fs::read_to_string(in_repository(file)).unwrap();
+        assert!(text.contains("kubeVersionOverride") && text.contains("--kube-version"), "{file}");
+    }
 }
 
 /// What the chart says against `a=1s,b=2s` of `config`.
