@@ -20,6 +20,7 @@ mod kubernetes;
 pub mod lease;
 mod lease_object;
 mod record_file;
+mod record_json;
 mod vitals;
 pub mod zookeeper;
 

@@ -52,6 +52,8 @@ pub mod logging;
 #[cfg(feature = "sidecar")]
 pub mod metrics;
 #[cfg(feature = "sidecar")]
+pub mod private_folder;
+#[cfg(feature = "sidecar")]
 pub mod rbac;
 #[cfg(feature = "sidecar")]
 pub mod report;

@@ -1,7 +1,7 @@
 //! How the last run ended, and what that asks of this one.
 //!
 //! Touches one small file in the state directory, which outlives a restart of the process but not its Pod (an
-//! emptyDir). Start with [`Lifecycle::begin`]. The file says "running" until an end is written over it, so a process
+//! emptyDir). Start with [`Lifecycle::open`]. The file says "running" until an end is written over it, so a process
 //! that was killed is remembered too.
 //!
 //! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease duration: kubelet
@@ -14,12 +14,18 @@ use crate::config::{ElectionName, OnLost};
 use crate::election::Reason;
 use crate::election::timing::Timing;
 use crate::exit::Exit;
+use crate::private_folder::{FolderError, PrivateFolder};
 use crate::report::Chain;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File};
-use std::io;
+use std::fs::{self, DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+const LAST_RUN: &str = "last-run";
+const DRAFT: &str = "last-run.tmp";
+const LOCK: &str = "lock";
 
 /// How long a bad end is held against the ones after it.
 const MEMORY: Duration = Duration::from_mins(10);
@@ -36,11 +42,17 @@ pub const LEFT_BEHIND: &str =
 /// The memory of this sidecar's runs.
 #[derive(Debug)]
 pub struct Lifecycle {
-    path: Option<PathBuf>,
-    /// Held while the process lives.
-    _lock: Option<File>,
+    place: Option<Place>,
     boot_id: String,
     bad_ends: Vec<Duration>,
+}
+
+/// A folder that no other process uses.
+#[derive(Debug)]
+struct Place {
+    folder: PrivateFolder,
+    /// Held while the process lives.
+    _lock: File,
 }
 
 /// How the run before this one ended.
@@ -62,20 +74,15 @@ pub struct LastEnd {
 #[error("cannot use {}: --state-directory must name a directory of this one sidecar's own, in which its user may write", path.display())]
 pub struct LifecycleError {
     path: PathBuf,
-    source: io::Error,
+    source: FolderError,
 }
 
 /// What a damaged file costs: the memory, and nothing else.
 #[derive(Debug, thiserror::Error)]
 pub enum Forgotten {
     /// It cannot be read.
-    #[error("cannot read {}, so how the last run ended is forgotten", path.display())]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        source: io::Error,
-    },
+    #[error("how the last run ended is forgotten")]
+    Unreadable(#[source] FolderError),
     /// It is not what we wrote.
     #[error("{} is damaged, so how the last run ended is forgotten", path.display())]
     Damaged {
@@ -105,20 +112,23 @@ struct End {
 }
 
 impl Lifecycle {
-    /// Opens the memory in `directory`, if there is one, and notes that a run has begun.
-    pub fn begin(
+    /// Opens the memory in `directory`, if there is one, and reads how the last run ended. It writes
+    /// nothing: an application that was left behind is remembered until its move is noted.
+    pub fn open(
         directory: Option<&Path>,
         election: &ElectionName,
     ) -> Result<(Self, Result<Option<LastEnd>, Forgotten>), LifecycleError> {
-        let folder = directory.map(|directory| directory.join(election.as_str()));
-        let lock = folder.as_deref().map(lock).transpose()?;
-        let path = folder.map(|folder| folder.join("last-run"));
+        let place = directory.map(|directory| Place::open(directory, election)).transpose()?;
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
-        let page = path.as_deref().map_or(Ok(None), read);
-        let mut this = Self { path, _lock: lock, boot_id, bad_ends: Vec::new() };
+        let page = place.as_ref().map_or(Ok(None), |place| read(&place.folder));
+        let mut this = Self { place, boot_id, bad_ends: Vec::new() };
         let last = page.map(|page| page.map(|page| this.remember(page)));
-        this.write(None)?;
         Ok((this, last))
+    }
+
+    /// Notes that this run has begun.
+    pub fn begin(&self) -> Result<(), LifecycleError> {
+        self.write(None)
     }
 
     /// How long to wait before trying to lead.
@@ -131,7 +141,7 @@ impl Lifecycle {
     /// The exit code of a run that cannot begin: the application that its predecessor left behind is moved all the same.
     pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
         // A memory that cannot be used remembers no application.
-        let Ok((this, last)) = Self::begin(directory, election) else { return Exit::Usage };
+        let Ok((this, last)) = Self::open(directory, election) else { return Exit::Usage };
         let left_behind = last.ok().flatten().is_some_and(|last| last.left_application_behind(on_lost));
         let (exit, noted) = if left_behind {
             tracing::warn!(event = "previous_end", "{LEFT_BEHIND}");
@@ -153,9 +163,13 @@ impl Lifecycle {
         self.write(Some(End { reason: reason.as_str().to_owned(), code: exit.code(), led }))
     }
 
-    /// Notes that this run ends at once, to have the application moved: no fault, and not to be repeated.
+    /// Notes that this run ends at once, to have the application moved: no fault, and not to be
+    /// repeated. Where a full disk has no room for the note, the memory is removed.
     pub fn end_to_move(self) -> Result<(), LifecycleError> {
-        self.write(Some(End { reason: Reason::Shutdown.as_str().to_owned(), code: Exit::Lost.code(), led: false }))
+        let end = End { reason: Reason::Shutdown.as_str().to_owned(), code: Exit::Lost.code(), led: false };
+        let Err(error) = self.write(Some(end)) else { return Ok(()) };
+        let Some(place) = &self.place else { return Err(error) };
+        place.folder.remove(LAST_RUN).map_err(|source| LifecycleError { source, ..error })
     }
 
     fn remember(&mut self, page: Page) -> LastEnd {
@@ -194,12 +208,29 @@ impl Lifecycle {
     }
 
     fn write(&self, end: Option<End>) -> Result<(), LifecycleError> {
-        let Some(path) = &self.path else {
+        let Some(place) = &self.place else {
             return Ok(());
         };
         let page = Page { boot_id: self.boot_id.clone(), bad_ends: self.bad_ends.clone(), wall: Clock.wall(), end };
         let text = serde_json::to_vec(&page).expect("a page of texts and numbers is JSON");
-        replace(path, &text).map_err(|source| LifecycleError { path: path.clone(), source })
+        let path = || place.folder.path().join(LAST_RUN);
+        replace(&place.folder, &text).map_err(|source| LifecycleError { path: path(), source })
+    }
+}
+
+impl Place {
+    /// Makes the folder, and locks it against a second sidecar: each would take the other's ends for its own.
+    fn open(directory: &Path, election: &ElectionName) -> Result<Self, LifecycleError> {
+        let path = directory.join(election.as_str());
+        let opened = || {
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            made.map_err(FolderError::io("make the directory", directory))?;
+            let folder = PrivateFolder::make(directory, election.as_str(), |_, _| Ok(()))?;
+            let lock = folder.lock_file(LOCK)?;
+            lock.try_lock().map_err(io::Error::from).map_err(FolderError::io("lock", &path.join(LOCK)))?;
+            Ok(Self { folder, _lock: lock })
+        };
+        opened().map_err(|source| LifecycleError { path: path.clone(), source })
     }
 }
 
@@ -214,15 +245,11 @@ impl LastEnd {
     }
 }
 
-fn read(path: &Path) -> Result<Option<Page>, Forgotten> {
-    let text = match fs::read(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(source) => {
-            return Err(Forgotten::Unreadable { path: path.to_owned(), source });
-        }
+fn read(folder: &PrivateFolder) -> Result<Option<Page>, Forgotten> {
+    let Some(text) = folder.read(LAST_RUN).map_err(Forgotten::Unreadable)? else {
+        return Ok(None);
     };
-    let damaged = |source| Forgotten::Damaged { path: path.to_owned(), source };
+    let damaged = |source| Forgotten::Damaged { path: folder.path().join(LAST_RUN), source };
     let page: Page = serde_json::from_slice(&text).map_err(damaged)?;
     if page.wall > UNIX_EPOCH + LAST_SECOND {
         return Err(damaged(serde::de::Error::custom("its time is beyond the year 9999")));
@@ -230,21 +257,15 @@ fn read(path: &Path) -> Result<Option<Page>, Forgotten> {
     Ok(Some(page))
 }
 
-/// Makes the folder, and locks it against a second sidecar: each would take the other's ends for its own.
-fn lock(folder: &Path) -> Result<File, LifecycleError> {
-    let path = folder.join("lock");
-    let locked = || {
-        fs::create_dir_all(folder)?;
-        let file = File::create(&path)?;
-        file.try_lock()?;
-        Ok(file)
-    };
-    locked().map_err(|source: io::Error| LifecycleError { path: path.clone(), source })
-}
-
 /// Replaces the file by a rename, so that a kill in between leaves the old page or the new one.
-fn replace(path: &Path, text: &[u8]) -> io::Result<()> {
-    let draft = path.with_extension("tmp");
-    fs::write(&draft, text)?;
-    fs::rename(&draft, path)
+fn replace(folder: &PrivateFolder, text: &[u8]) -> Result<(), FolderError> {
+    // One that a killed process left, since nobody else writes here.
+    folder.remove(DRAFT)?;
+    let written = folder.create_new(DRAFT)?.write_all(text);
+    if let Err(error) = written {
+        // A full disk needs its room.
+        folder.remove(DRAFT).ok();
+        return Err(FolderError::io("write", &folder.path().join(DRAFT))(error));
+    }
+    folder.rename(DRAFT, LAST_RUN)
 }

@@ -155,7 +155,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let listeners = bind(config.listen, "listen")?;
         let probe_listeners = config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
-        let (lifecycle, last) = Lifecycle::begin(config.state_directory.as_deref(), &config.election)?;
+        let (lifecycle, last) = Lifecycle::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
         let last = last.unwrap_or_else(|forgotten| {
             tracing::warn!(event = "previous_end", "{}", Chain(&forgotten));
@@ -170,6 +170,7 @@ impl<'a, M: Election> Candidate<'a, M> {
                 return Ok(Prepared::Exit(Exit::Lost));
             }
         }
+        lifecycle.begin()?;
         watchdog::start(reader.clone())?;
 
         let (control, orders) = orders();

@@ -9,9 +9,10 @@ use baton::config::ElectionName;
 use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
 use baton::election::timing::{Drift, Durations, Timing};
 use baton::identity::Identity;
-use baton::lifecycle::Lifecycle;
+use baton::lifecycle::{Forgotten, LastEnd, Lifecycle};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::thread;
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
@@ -100,11 +101,23 @@ fn says(seen: &Snapshot, content: &[u8]) {
     assert_eq!(version, Some(seen.version.number));
 }
 
+/// Opens the memory. A process that another test forks holds our lock as well, until it executes.
+fn open(disk: &Disk) -> (Lifecycle, Result<Option<LastEnd>, Forgotten>) {
+    let mut tries = 0;
+    loop {
+        match Lifecycle::open(Some(disk.directory.path()), &disk.election) {
+            Ok(opened) => return opened,
+            Err(error) if tries == 1000 => panic!("the directory is usable: {error:?}"),
+            Err(_) => thread::sleep(Duration::from_millis(1)),
+        }
+        tries += 1;
+    }
+}
+
 /// A process may begin whatever it remembers, waits for no longer than one lease, and remembers itself.
 fn last_run(disk: &Disk, content: &[u8]) {
-    let directory = Some(disk.directory.path());
     fs::write(disk.file("last-run"), content).expect("it is ours");
-    let (first, remembered) = Lifecycle::begin(directory, &disk.election).expect("the directory is usable");
+    let (first, remembered) = open(disk);
     let is_page = super::json(content).is_some();
     if let Ok(Some(end)) = &remembered {
         assert!(is_page, "remembered is {end:?}");
@@ -121,8 +134,9 @@ fn last_run(disk: &Disk, content: &[u8]) {
     let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
     let damping = first.damping(&timing);
     assert!(damping <= seconds(15), "it waits for {damping:?}");
+    first.begin().expect("the directory is usable");
     drop(first);
-    let (second, killed) = Lifecycle::begin(directory, &disk.election).expect("the directory is usable");
+    let (second, killed) = open(disk);
     let killed = killed.expect("what we wrote can be read").expect("and is there");
     assert_eq!(killed.code, None, "the first one ended without a word");
     assert!(second.damping(&timing) > Duration::ZERO, "which is a bad end");

@@ -199,19 +199,14 @@ impl Store<Lease> for FileStore {
 impl From<FileError> for StoreError {
     fn from(error: FileError) -> Self {
         match &error {
-            FileError::Io { source, .. } if is_refusal(source) => Self::Refused(Box::new(error)),
-            FileError::Io { .. }
+            FileError::Folder(source) if source.is_refusal() => Self::Refused(Box::new(error)),
+            FileError::Folder(_)
             | FileError::Foreign { .. }
             | FileError::Locked { .. }
             | FileError::OutOfTime { .. }
-            | FileError::Remote { .. } => Self::Unreachable(Box::new(error)),
+            | FileError::Moved { .. } => Self::Unreachable(Box::new(error)),
         }
     }
-}
-
-fn is_refusal(error: &io::Error) -> bool {
-    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
-    [PermissionDenied, ReadOnlyFilesystem].contains(&error.kind())
 }
 
 impl Watch {
@@ -219,7 +214,7 @@ impl Watch {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let folder = Folder::at(path)?;
         let flags = WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
-        inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR)?;
+        inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW)?;
         #[expect(
             deprecated,
             reason = "what replaces it is unsafe; an OwnedFd that stays where it is upholds its terms"
@@ -245,7 +240,7 @@ impl Watch {
 
 impl Folder {
     fn at(path: &Path) -> io::Result<Self> {
-        let there = rustix::fs::stat(path)?;
+        let there = rustix::fs::lstat(path)?;
         Ok(Self { device: there.st_dev, inode: there.st_ino })
     }
 }

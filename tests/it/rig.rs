@@ -12,6 +12,7 @@ mod candidate;
 mod contender;
 mod daemon;
 mod disk;
+mod fuse;
 mod gateway;
 #[path = "../judge/mod.rs"]
 mod judge;
@@ -30,6 +31,7 @@ mod start;
 mod starter;
 mod store;
 mod strace;
+mod stranger;
 mod zookeeper;
 
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
@@ -37,6 +39,7 @@ pub(crate) use candidate::Candidate;
 pub(crate) use contender::{Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side};
 pub(crate) use daemon::Daemon;
 pub(crate) use disk::Disk;
+pub(crate) use fuse::Fuse;
 pub(crate) use gateway::{Gateway, Page};
 use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
 pub(crate) use judge::{Moment, Timing, eventually, succeeds, throughout, wait_for};
@@ -56,6 +59,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 pub(crate) use store::{Files, Leases, Store, Znodes, over_every_record, over_every_store};
 pub(crate) use strace::Delay;
+pub(crate) use stranger::{Stranger, set_mode};
 use tempfile::TempDir;
 pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, forgetful};
 

@@ -1,6 +1,6 @@
 //! The memory of the last end: a state directory that survives the restart of a container.
 
-use crate::rig::{Candidate, ELECTION, Moment, Rig, Store, eventually, over_every_store, throughout};
+use crate::rig::{Candidate, Disk, ELECTION, Moment, Rig, Store, Timing, eventually, over_every_store, throughout};
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -82,6 +82,30 @@ fn an_application_that_was_left_behind_is_moved_also_by_a_sidecar_that_cannot_be
             assert_eq!(output.contains("previous_end"), expected == 75, "{output}");
         }
     }
+}
+
+#[test]
+fn a_full_disk_forgets_no_application_left_behind() {
+    let rig = Rig::new(Timing::FAST);
+    let folder = rig.folder().join("disk");
+    fs::create_dir(&folder).expect("the folder is new");
+    let disk = Disk::mount(&folder, "size=64k");
+    let leader = rig.candidate("a").state_directory(&disk.path).start();
+    leads(&rig, &leader);
+    rig.hear_enough();
+    leader.terminate();
+    assert_eq!(leader.exit_code(), 0);
+
+    // Once only, although there is no room to note it.
+    for expected in [75, 2] {
+        disk.fill();
+        let (code, output) = rig.candidate("a").state_directory(&disk.path).ends();
+        assert_eq!(code, expected, "{output}");
+    }
+    disk.free();
+    let next = rig.candidate("a").state_directory(&disk.path).start();
+    leads(&rig, &next);
+    rig.hear_enough();
 }
 
 fn a_follower_that_was_asked_to_stop_leaves_nothing_behind_that_matters<S: Store>() {

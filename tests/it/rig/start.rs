@@ -4,7 +4,7 @@ use super::candidate::Candidate;
 use super::judge::wait_for;
 use super::process::Process;
 use super::starter::mortal;
-use super::{Access, ELECTION, Files, Names, Pod, Rig, Store};
+use super::{Access, ELECTION, Files, Names, Pod, Rig, Store, Stranger};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,6 +28,7 @@ enum Around<'a> {
     Machine,
     Names(&'a Names),
     Pod(&'a Pod),
+    User(&'a Stranger),
 }
 
 impl<'a, S: Store> Start<'a, S> {
@@ -74,6 +75,12 @@ impl<'a, S: Store> Start<'a, S> {
     /// Where these names of hosts are known, and no others.
     pub(crate) fn knowing(mut self, names: &'a Names) -> Self {
         self.around = Around::Names(names);
+        self
+    }
+
+    /// As another user of this machine.
+    pub(crate) fn run_by(mut self, user: &'a Stranger) -> Self {
+        self.around = Around::User(user);
         self
     }
 
@@ -129,6 +136,7 @@ impl<'a, S: Store> Start<'a, S> {
             }
             Around::Names(names) => names.command(program),
             Around::Pod(pod) => pod.command(&self.name, program),
+            Around::User(user) => user.command(Stranger::baton()),
         };
         command.arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
         Process::spawn(&self.name, command, &self.rig.journal)

@@ -1,0 +1,232 @@
+//! Other users of the machine: what they can reach, hold or plant in the directories of a sidecar.
+
+use crate::rig::{Candidate, ELECTION, Files, NOISE, Rig, Stranger, Timing, set_mode, throughout};
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// What makes a folder unfit, plants something at a path, or plants it so that it leads to a second one.
+type Spoil = fn(&Stranger, &Path);
+type Plant = fn(&Path);
+type PlantLink = fn(&Path, &Path);
+
+/// What Debian calls nobody, and what the sidecar's containers run as.
+const NOBODY: u32 = 65534;
+const NONROOT: u32 = 65532;
+
+/// A sidecar needs a third of it, also as tests build it.
+const MOST_MEMORY: u64 = 64 << 20;
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("the paths of the tests are UTF-8")
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::symlink_metadata(path).expect("it is there").mode() & 0o7777
+}
+
+#[test]
+fn another_user_cannot_hold_the_lock() {
+    let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
+    let new = stranger.directory("new", 0, 0o755);
+    // As versions made it that let everybody read.
+    let readable = stranger.directory("readable", 0, 0o755);
+    let folder = stranger.directory("readable/orders", 0, 0o755);
+    fs::write(folder.join("lock"), "").expect("it is ours");
+    set_mode(&folder.join("lock"), 0o644);
+
+    for directory in [new, readable] {
+        let rig = Rig::over(Files::at(&directory), Timing::FAST);
+        let leader = rig.start_leader("a");
+        let lock = directory.join(ELECTION).join("lock");
+        let mut attack = stranger.command("flock");
+        attack.arg("--shared").arg(&lock).args(["-c", "echo held; exec sleep 600"]);
+        let mut attack = attack.stdout(Stdio::piped()).spawn().expect("util-linux is installed");
+        let mut told = String::new();
+        BufReader::new(attack.stdout.take().expect("it is piped")).read_line(&mut told).expect("it writes text");
+        throughout(rig.timing.renew_deadline + NOISE, "the leader leads on", || rig.stands(&leader, "leading"));
+        assert_eq!(told, "", "a stranger holds {}", lock.display());
+        attack.wait().expect("it is our child");
+        assert_eq!((mode(&directory.join(ELECTION)), mode(&lock)), (0o700, 0o600));
+        let was_told = leader.output().contains("had mode 0755");
+        assert_eq!(was_told, directory.ends_with("readable"), "{}", leader.output());
+    }
+}
+
+/// The command that an error ends with.
+fn advice(output: &str) -> &str {
+    let (_, rest) = output.rsplit_once("run: ").unwrap_or_else(|| panic!("no command in {output}"));
+    rest.split('"').next().expect("there is a first part")
+}
+
+#[test]
+fn a_folder_that_others_can_change_is_refused_with_a_command() {
+    let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
+    let cases: [(&str, Spoil); 5] = [
+        ("group", |_, folder| set_mode(folder, 0o770)),
+        ("world", |_, folder| set_mode(folder, 0o777)),
+        ("owner", |stranger, folder| chown(folder, Some(stranger.uid), None).expect("this is root")),
+        ("around", |stranger, folder| {
+            let directory = folder.parent().expect("it lies in a directory");
+            chown(directory, Some(stranger.uid), None).expect("this is root");
+        }),
+        ("link", |_, folder| {
+            fs::rename(folder, folder.with_extension("away")).expect("it is ours");
+            symlink(folder.with_extension("away"), folder).expect("it is ours");
+        }),
+    ];
+    let directory = stranger.directory("store", 0, 0o755);
+    let rig = Rig::over(Files::at(&directory), Timing::FAST);
+    for flag in ["--directory", "--state-directory"] {
+        for (case, spoil) in cases {
+            let directory = stranger.directory(&format!("{case}{flag}"), 0, 0o755);
+            let folder = directory.join(ELECTION);
+            fs::create_dir(&folder).expect("it is ours");
+            set_mode(&folder, 0o700);
+            spoil(&stranger, &folder);
+
+            let candidate = || rig.candidate(case).flag(flag, text(&directory));
+            let (code, output) = candidate().ends();
+            assert_eq!(code, 2, "{flag}, {case}: {output}");
+            let named = if case == "around" { &directory } else { &folder };
+            assert!(output.contains(flag) && output.contains(text(named)), "{flag}, {case}: {output}");
+
+            let command = advice(&output);
+            let fixed = Command::new("sh").args(["-c", command]).status().expect("there is a shell");
+            assert!(fixed.success(), "{command}");
+            let started = candidate().start();
+            started.terminate();
+            assert_eq!(started.exit_code(), 0, "after {command}: {}", started.output());
+        }
+    }
+    rig.start_leader("last");
+    rig.hear_enough();
+}
+
+/// The most memory that it ever held.
+fn peak(candidate: &Candidate) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", candidate.pid())).expect("it is alive");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
+    let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
+    kilobytes << 10
+}
+
+fn pipe(path: &Path) {
+    assert!(Command::new("mkfifo").arg(path).status().expect("coreutils are installed").success());
+}
+
+#[test]
+fn only_a_regular_file_of_64_kib_is_read_as_a_record() {
+    let rig = Rig::new(Timing::FAST);
+    let cases: [(&str, Plant); 5] = [
+        ("zeros", |record| symlink("/dev/zero", record).expect("it is ours")),
+        ("pipe", pipe),
+        ("large", |record| fs::write(record, vec![b' '; (64 << 10) + 1]).expect("it is ours")),
+        ("folder", |record| fs::create_dir(record).expect("it is ours")),
+        ("socket", |record| drop(UnixListener::bind(record).expect("it is ours"))),
+    ];
+    let candidates = cases.map(|(election, plant)| {
+        let record = rig.store.record_path(election);
+        fs::create_dir(record.parent().expect("it lies in a folder")).expect("the store is empty");
+        plant(&record);
+        (rig.candidate(election).election(election).start(), record)
+    });
+    throughout(rig.timing.takeover() + NOISE, "all are well, and none reads it all", || {
+        candidates.iter().all(|(candidate, _)| candidate.is_healthy() && peak(candidate) < MOST_MEMORY)
+    });
+    for (candidate, record) in &candidates {
+        let output = candidate.output();
+        let named = output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(record)));
+        assert!(named, "{} is not named: {output}", record.display());
+        assert_eq!(candidate.probe("/readyz"), 503, "{}", record.display());
+        let removed = if record.is_dir() { fs::remove_dir(record) } else { fs::remove_file(record) };
+        removed.expect("it is still there");
+        rig.leader_of(&candidate.election);
+    }
+}
+
+#[test]
+fn no_link_in_a_state_directory_is_followed() {
+    let rig = Rig::new(Timing::FAST);
+    let victim = rig.folder().join("victim");
+    let cases: [(&str, PlantLink, i32); 4] = [
+        ("lock", |path, victim| symlink(victim, path).expect("it is ours"), 2),
+        ("lock", |path, _| pipe(path), 2),
+        ("last-run.tmp", |path, victim| symlink(victim, path).expect("it is ours"), 0),
+        ("last-run", |path, _| pipe(path), 0),
+    ];
+    for (number, (name, plant, code)) in cases.into_iter().enumerate() {
+        fs::write(&victim, "a stranger's").expect("it is ours");
+        let state = rig.folder().join(format!("state-{number}"));
+        let planted = state.join(ELECTION).join(name);
+        fs::create_dir_all(state.join(ELECTION)).expect("the folder is new");
+        set_mode(&state.join(ELECTION), 0o700);
+        plant(&planted, &victim);
+        let candidate = rig.candidate("a").state_directory(&state);
+        if code == 2 {
+            let (ended, output) = candidate.ends();
+            assert_eq!(ended, code, "{name}: {output}");
+            assert!(output.contains(text(&planted)), "{name}: {output}");
+        } else {
+            let candidate = candidate.start();
+            candidate.terminate();
+            assert_eq!(candidate.exit_code(), code, "{name}: {}", candidate.output());
+            let memory = fs::symlink_metadata(state.join(ELECTION).join("last-run")).expect("it remembers");
+            assert!(memory.is_file(), "{name}: {}", candidate.output());
+        }
+        assert_eq!(fs::read_to_string(&victim).expect("it is ours"), "a stranger's", "{name} was followed");
+    }
+    rig.start_leader("last");
+    rig.hear_enough();
+}
+
+/// kubelet makes an emptyDir root's, of mode 0777, and with an fsGroup setgid too.
+#[test]
+fn a_state_directory_in_an_empty_dir_works() {
+    let Some(user) = Stranger::with_uid(NONROOT) else { return };
+    let volumes: [PathBuf; 3] = [
+        user.directory("volume", 0, 0o777),
+        {
+            let volume = user.directory("fs-group", 0, 0o755);
+            chown(&volume, None, Some(NONROOT)).expect("this is root");
+            set_mode(&volume, 0o2777);
+            volume
+        },
+        user.directory("sticky", 0, 0o1777),
+    ];
+    for (number, volume) in volumes.iter().enumerate() {
+        let directory = user.directory(&format!("store-{number}"), NONROOT, 0o700);
+        let rig = Rig::over(Files::at(&directory), Timing::FAST);
+        let start = || rig.candidate("a").run_by(&user).state_directory(volume);
+        let leader = start().start();
+        assert_eq!(rig.leader().identity, leader.identity);
+        rig.hear_enough();
+        leader.terminate();
+        assert_eq!(leader.exit_code(), 0);
+        assert!(!leader.output().contains("\"WARN\""), "{}", leader.output());
+        assert_eq!(mode(&volume.join(ELECTION)) & 0o777, 0o700);
+        let (code, output) = start().ends();
+        assert_eq!(code, 75, "it forgot how it ended: {output}");
+    }
+}
+
+#[test]
+fn a_directory_open_to_others_is_a_warning() {
+    let rig = Rig::new(Timing::FAST);
+    for (mode, warned) in [(0o777, true), (0o1777, false), (0o755, false)] {
+        let directory = rig.folder().join(format!("{mode:o}"));
+        fs::create_dir(&directory).expect("the folder is new");
+        set_mode(&directory, mode);
+        let candidate = rig.candidate("a").directory(&directory).start();
+        candidate.terminate();
+        assert_eq!(candidate.exit_code(), 0);
+        let output = candidate.output();
+        let told = output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(&directory)));
+        assert_eq!(told, warned, "{mode:o}: {output}");
+    }
+    rig.start_leader("last");
+    rig.hear_enough();
+}
