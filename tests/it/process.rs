@@ -7,6 +7,7 @@
 //! the rig is dropped.
 
 mod crowd;
+mod dying;
 mod leaving;
 mod memory;
 mod pausing;

@@ -1,4 +1,4 @@
-//! A strace that makes a process wait longer in some of its system calls, for as long as it lives.
+//! A strace that makes some system calls of a process take longer, or fail, for as long as it lives.
 
 use super::eventually;
 use super::starter::{mortal, start};
@@ -23,10 +23,15 @@ impl Delay {
         Self::begin(pid, calls, &format!("delay_enter={}", by.as_micros()), &["--follow-forks"])
     }
 
-    fn begin(pid: u32, calls: &str, delay: &str, further: &[&str]) -> Self {
+    /// Of every thread, which each of these calls fails for with this error.
+    pub(crate) fn failure_of_all_threads(pid: u32, calls: &str, error: &str) -> Self {
+        Self::begin(pid, calls, &format!("error={error}"), &["--follow-forks"])
+    }
+
+    fn begin(pid: u32, calls: &str, fault: &str, further: &[&str]) -> Self {
         let mut strace = mortal("strace");
         strace.args(["--quiet=all", "--output=/dev/null"]).args(further);
-        strace.args([format!("--trace={calls}"), format!("--inject={calls}:{delay}"), format!("--attach={pid}")]);
+        strace.args([format!("--trace={calls}"), format!("--inject={calls}:{fault}"), format!("--attach={pid}")]);
         let begun = Self(start(strace));
         eventually(STARTUP, "strace has every thread that it is to delay", || {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it is alive").flatten();
