@@ -31,6 +31,7 @@ WORKDIR /source
 COPY Cargo.toml Cargo.lock build.rs README.md ./
 COPY src src
 COPY tests/ledger tests/ledger
+COPY tests/noise/attribute tests/noise/attribute
 ARG REVISION=unknown
 RUN --mount=type=cache,target=/source/target \
     BATON_REVISION="${REVISION}" \

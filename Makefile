@@ -6,8 +6,8 @@ CARGO_MUTANTS_VERSION := 27.1.0
 # Tools that the checks need are installed here, not into the user's home.
 TOOLS := $(CURDIR)/.cache/tools
 
-# Most tests wait for real clocks: more at once than there are processors.
-TEST_THREADS ?= 6
+# Most tests wait for real clocks: three at once on each processor, as far as this machine has room for them now.
+TEST_THREADS ?= $$($(CARGO) run --locked --quiet --example room -- 3)
 # Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
 # each other.
 CROWDS := process::crowd lease::peers zookeeper::crowd zookeeper::peers
@@ -45,6 +45,7 @@ test: setup check ## Everything that must hold: checks, unit tests, simulated wo
 check: setup ## Format, lints, docs, dependencies
 	$(CARGO) fmt --check
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --check --manifest-path tests/noise/attribute/Cargo.toml
 	$(CARGO) clippy --locked --all-targets --test e2e -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
 	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove --example model -- --deny warnings

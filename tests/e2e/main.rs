@@ -5,6 +5,14 @@
 //! other; `nodes` takes nodes and the API server away, one case after another. `figures` measures, when it is asked for.
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
+// Its `#[test]` takes the place of the prelude's: every case runs beneath `noise::case`.
+#[macro_use]
+extern crate test_attribute;
+
+/// Tells a machine that stood still from a program that is broken.
+#[path = "../noise/mod.rs"]
+mod noise;
+
 /// The harness of everything below: the cluster, a witness on each node, one clock.
 mod rig;
 

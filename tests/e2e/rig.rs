@@ -22,17 +22,21 @@ mod release;
 mod shop;
 mod typing;
 
+use crate::noise::Assumption;
 pub(crate) use case::Case;
 pub(crate) use command::{run, variable};
 pub(crate) use ensemble::Ensemble;
 pub(crate) use hearing::Led;
 pub(crate) use judge::{Moment, eventually, succeeds, throughout, wait_for};
-use judge::{Reply, Timing};
+use judge::{Reply, Timing, lock};
 pub(crate) use node::Outage;
 pub(crate) use pod::Pod;
 pub(crate) use prometheus::Prometheus;
 pub(crate) use release::{CHART, Release};
 pub(crate) use shop::{merge, parts};
+use std::collections::BTreeMap;
+use std::process;
+use std::sync::Mutex;
 use std::time::Duration;
 pub(crate) use typing::SHOP;
 
@@ -44,5 +48,24 @@ pub(crate) const TIMING: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);
 /// that a handoff without a release is told from one with it. Exclusion is judged without any allowance.
 pub(crate) const NOISE: Duration = Duration::from_secs(8);
 
+/// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it. Containers have processor shares
+/// of their own, which a thread beside them does not feel: so it is the tasks that count above all.
+pub(crate) const ASSUMED: &[Assumption] =
+    &[Assumption::LosesAtMost(Duration::from_millis(500)), Assumption::TasksPerProcessor(8.0)];
+
 /// How long Pods may take to come and to go.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+
+/// A name that nothing else on the cluster has: of this process, and counted where a case runs again. The cluster
+/// may still be deleting what the run before had.
+pub(crate) fn unique(name: &str) -> String {
+    static TAKEN: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
+
+    let mut taken = lock(&TAKEN);
+    let times = taken.entry(name.to_owned()).or_default();
+    *times += 1;
+    match times {
+        1 => format!("{name}-{}", process::id()),
+        _ => format!("{name}-{}-{times}", process::id()),
+    }
+}

@@ -2,6 +2,14 @@
 #![expect(clippy::unwrap_used, reason = "in a test a panic is the failure that it has to show")]
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
+// Its `#[test]` takes the place of the prelude's: every case runs beneath `noise::case`.
+#[macro_use]
+extern crate test_attribute;
+
+/// Tells a machine that stood still from a program that is broken.
+#[path = "../noise/mod.rs"]
+mod noise;
+
 /// What no compiler holds: purity, owners, sizes, README's lists.
 mod tidy;
 

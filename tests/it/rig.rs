@@ -27,6 +27,7 @@ mod proxy;
 #[path = "../witness/question.rs"]
 mod question;
 mod scratch;
+mod standstill;
 mod start;
 mod starter;
 mod store;
@@ -34,6 +35,7 @@ mod strace;
 mod stranger;
 mod zookeeper;
 
+use crate::noise::{Assumption, never_excuse};
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
 pub(crate) use contender::{Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side};
@@ -72,6 +74,10 @@ pub(crate) const ELECTIONS: [&str; 4] = [ELECTION, "orders.v2", "bills", "a"];
 /// What upper bounds allow beyond the promised time: two cores run other tests (and compilers) beside
 /// this one, and a process may have to wait for them. Exclusion is judged without any allowance.
 pub(crate) const NOISE: Duration = Duration::from_millis(700);
+
+/// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it.
+pub(crate) const ASSUMED: &[Assumption] =
+    &[Assumption::LosesAtMost(Duration::from_millis(250)), Assumption::StoresStartWithin(Duration::from_secs(6))];
 
 /// How much of a long story is told: its end.
 const LONGEST_STORY: usize = 400;
@@ -306,7 +312,11 @@ impl<S: Store> Rig<S> {
             faults.extend(prober.join().err().map(|_| "a prober panicked".to_owned()));
         }
         faults.extend(self.journal.panics());
-        faults.extend(judge(&self.history()).iter().map(ToString::to_string));
+        let broken = judge(&self.history());
+        if broken.iter().any(|fault| fault.rule.is_timeless()) {
+            never_excuse();
+        }
+        faults.extend(broken.iter().map(ToString::to_string));
         faults
     }
 }

@@ -98,6 +98,16 @@ pub(crate) enum Rule {
     Void,
 }
 
+impl Rule {
+    /// Whether this has to hold however slow the machine is.
+    pub(crate) fn is_timeless(self) -> bool {
+        match self {
+            Self::Shape | Self::Exclusion | Self::Token | Self::Silence => true,
+            Self::Void => false,
+        }
+    }
+}
+
 impl Answer {
     /// Whether this says that the one who was asked leads the election.
     pub(crate) fn leads_in(&self, election: &str) -> bool {

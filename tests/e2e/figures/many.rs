@@ -4,10 +4,9 @@
 //! Nothing else looks at these Pods meanwhile: who watched 150 of them would be measured too.
 
 use super::cost::Cost;
-use crate::rig::{PATIENCE, eventually, run, variable};
+use crate::rig::{PATIENCE, eventually, run, unique, variable};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
-use std::process;
 use std::time::Duration;
 
 const ELECTIONS: u32 = 50;
@@ -69,7 +68,7 @@ struct Crowd {
 impl Crowd {
     /// Returns once each election has its leader and all its followers.
     fn start(name: &str, environment: &Value) -> Self {
-        let this = Self { namespace: format!("figures-many-{name}-{}", process::id()) };
+        let this = Self { namespace: unique(&format!("figures-many-{name}")) };
         this.kubectl(&["create", "namespace", &this.namespace], "");
         let of = json!({ "serviceAccountName": "crowd" });
         let elections: BTreeMap<String, Value> = names().map(|name| (name, of.clone())).collect();

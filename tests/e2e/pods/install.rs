@@ -1,9 +1,8 @@
 //! What a person types who tries Baton: the demo, by the commands that its notes give.
 
-use crate::rig::{CHART, Case, NOISE, PATIENCE, Release, SHOP, TIMING, merge, parts, variable};
+use crate::rig::{CHART, Case, NOISE, PATIENCE, Release, SHOP, TIMING, merge, parts, unique, variable};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::process;
 use std::time::Duration;
 
 /// How long after the first of the demo's copies has started somebody leads. Nobody has led before, so nobody's lease is waited for.
@@ -22,7 +21,7 @@ const APPLICATION: (&str, &str) = ("app.kubernetes.io/component", "application")
 
 #[test]
 fn the_demo_shows_one_leader_a_handoff_and_a_ledger_and_leaves_nothing() {
-    let release = format!("baton-{}", process::id());
+    let release = unique("baton");
     let case = Case::of_election(release.clone(), format!("{release}-demo"));
     let notes = install_the_demo(&case, &release, json!({}));
     try_the_demo_and_remove_it(&case, &release, &notes);
@@ -91,7 +90,7 @@ fn helm_3_installs_upgrades_tests_and_removes_the_whole_chart_too() {
 
 /// Installs the demo from a chart, turns on all that the clone's chart can do beside it, and removes it.
 fn upgrade_to_all(from: &str, helm: &'static str) {
-    let name = format!("baton-by-{helm}-{}", process::id());
+    let name = unique(&format!("baton-by-{helm}"));
     let mut case = Case::of_election(name.clone(), format!("{name}-demo"));
     case.helm_program = helm;
     let shop = json!({ "elections": { "orders": { "serviceAccountName": "shop" } } });

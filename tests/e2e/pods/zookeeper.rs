@@ -2,9 +2,8 @@
 
 use super::handoff::{delete_the_leader, restart_the_deployment, scale};
 use super::install::{install_the_demo, try_the_demo_and_remove_it};
-use crate::rig::{Case, Ensemble, Prometheus, SHOP};
+use crate::rig::{Case, Ensemble, Prometheus, SHOP, unique};
 use serde_json::json;
-use std::process;
 
 /// Servers on two busy cores were seen to need ten seconds until they have a leader again, which is as long as a claim at the
 /// default durations lasts. These are the longest that servers grant by theirs, and hand over as soon.
@@ -12,7 +11,7 @@ const LONG: [(&str, &str); 3] = [("leaseDuration", "40s"), ("renewDeadline", "30
 
 #[test]
 fn the_demo_elects_over_servers_that_want_certificates_and_users() {
-    let release = format!("baton-zk-{}", process::id());
+    let release = unique("baton-zk");
     let case = Case::of_election(release.clone(), format!("{release}-demo"));
     let ensemble = Ensemble::secured(&case);
     let notes = install_the_demo(&case, &release, ensemble.values());

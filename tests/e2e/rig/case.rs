@@ -4,10 +4,11 @@ use super::cluster::Cluster;
 use super::command::run;
 use super::judge::{History, Journal, Moment, Silence, judge, lock};
 use super::onlooker::Onlooker;
+use super::unique;
+use crate::noise::never_excuse;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::process;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -27,8 +28,7 @@ pub(crate) struct Case {
 impl Case {
     /// A namespace of that name, in which an election is held that is called the same.
     pub(crate) fn new(name: &str) -> Self {
-        // A cluster that was kept may still be busy with deleting the one of the last run.
-        let namespace = format!("{name}-{}", process::id());
+        let namespace = unique(name);
         Self::of_election(namespace.clone(), namespace)
     }
 
@@ -65,7 +65,11 @@ impl Case {
         let elections: BTreeSet<String> = lock(&self.led).then(|| self.election.clone()).into_iter().collect();
         let (answers, silences) = (lock(&self.journal.answers).clone(), lock(&self.silences).clone());
         let mut faults = self.journal.panics();
-        faults.extend(judge(&History { elections, answers, silences }).iter().map(ToString::to_string));
+        let broken = judge(&History { elections, answers, silences });
+        if broken.iter().any(|fault| fault.rule.is_timeless()) {
+            never_excuse();
+        }
+        faults.extend(broken.iter().map(ToString::to_string));
         faults
     }
 }

@@ -14,6 +14,7 @@ use super::daemon::Daemon;
 use super::judge::eventually;
 use super::keys::{self, Authority};
 use super::scratch::Scratch;
+use crate::noise::while_starting;
 pub(crate) use access::Access;
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -77,7 +78,9 @@ impl ApiServer {
         let admin = Access::of_admin(path, port.address);
         let etcd = start_etcd(path, etcd_flags);
         // An API server that meets no etcd waits a second before it looks again.
-        eventually(STARTUP, "etcd is healthy", || etcd_answers(path).is_ok_and(|answer| answer.contains("true")));
+        while_starting("etcd", || {
+            eventually(STARTUP, "etcd is healthy", || etcd_answers(path).is_ok_and(|answer| answer.contains("true")));
+        });
         let server = start_server(path, port.address, RULES);
         let mut started = Self { server, etcd, port, admin, folder };
         started.await_ready();
@@ -87,10 +90,12 @@ impl ApiServer {
     /// Waits until it has everything that it needs. Its own word is not enough: it takes etcd's health from a
     /// moment ago, so something is read there.
     pub(crate) fn await_ready(&mut self) {
-        eventually(STARTUP, "the API server is ready", || {
-            self.etcd.assert_alive();
-            self.server.assert_alive();
-            self.admin.text("/readyz").is_ok() && self.admin.lease("any").is_ok()
+        while_starting("the API server", || {
+            eventually(STARTUP, "the API server is ready", || {
+                self.etcd.assert_alive();
+                self.server.assert_alive();
+                self.admin.text("/readyz").is_ok() && self.admin.lease("any").is_ok()
+            });
         });
     }
 

@@ -14,6 +14,7 @@ use super::daemon::Daemon;
 use super::judge::{eventually, wait_for};
 use super::proxy::{Flow, Proxy, Way};
 use super::scratch::Scratch;
+use crate::noise::while_starting;
 pub(crate) use admin::Admin;
 pub(crate) use amnesia::forgetful;
 pub(crate) use settings::Settings;
@@ -23,7 +24,7 @@ use std::path::{Path, PathBuf};
 use std::process;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a start, or an election among the servers, may take on a busy machine: on an idle one it takes a second.
 const STARTUP: Duration = Duration::from_mins(1);
@@ -86,18 +87,19 @@ impl Ensemble {
         started
     }
 
-    /// Kills every server, and starts it once more with other lines in its configuration.
-    pub(crate) fn restart_with(&mut self, lines: &[&str]) {
+    /// Kills every server, and starts it once more with other lines in its configuration: how long they were away.
+    pub(crate) fn restart_with(&mut self, lines: &[&str]) -> Duration {
         self.settings.lines = lines.iter().map(|line| (*line).to_owned()).collect();
         let ips: Vec<IpAddr> = self.members.iter().map(|member| member.ip).collect();
         for (at, member) in self.members.iter().enumerate() {
             self.settings.write(&self.folder.path().join(at.to_string()), &ips, at, &member.links);
         }
-        self.restart();
+        self.restart()
     }
 
-    /// Kills every server, and then starts each once more.
-    pub(crate) fn restart(&mut self) {
+    /// Kills every server, and then starts each once more: how long they were away.
+    pub(crate) fn restart(&mut self) -> Duration {
+        let begun = Instant::now();
         for member in &mut self.members {
             member.server.kill();
         }
@@ -105,6 +107,7 @@ impl Ensemble {
             member.server.start_again();
         }
         self.await_serving();
+        begun.elapsed()
     }
 
     /// Restarts a server that stands alone, with another number for the next child of `path`.
@@ -190,9 +193,11 @@ impl Ensemble {
 impl Member {
     /// Waits until it serves. That it is up is not enough: it has to be in a quorum.
     pub(crate) fn await_serving(&mut self) {
-        eventually(STARTUP, "the ZooKeeper server serves", || {
-            self.server.assert_alive();
-            self.mode().is_some()
+        while_starting("a ZooKeeper server", || {
+            eventually(STARTUP, "the ZooKeeper server serves", || {
+                self.server.assert_alive();
+                self.mode().is_some()
+            });
         });
     }
 

@@ -2,8 +2,14 @@
 //! another session altogether.
 
 use super::{PATIENCE, messages};
-use crate::rig::{ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Znodes, eventually, forgetful, throughout};
+use crate::noise::assume_within;
+use crate::rig::{
+    Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Timing, Znodes, eventually, forgetful, throughout,
+};
 use std::time::Duration;
+
+/// What is left of a renew deadline of six seconds where sessions last seven.
+const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(4700);
 
 #[test]
 fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_not_led_with() {
@@ -13,18 +19,19 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
     let [follower] = rig.start_followers(["b"]);
     assert!(messages(&leader, "session_granted").is_empty(), "it was granted what it asked for");
 
-    ensemble.restart_with(&["maxSessionTimeout=7000"]);
+    let away = ensemble.restart_with(&["maxSessionTimeout=7000"]);
+    let back_within = left_to_reconnect(rig.timing);
     for candidate in [&leader, &follower] {
-        eventually(PATIENCE, "it says what was cut", || {
-            let told = messages(candidate, "session_granted");
-            told.iter().any(|message| message.contains("of 7s, 9s were asked for; that cuts the renew deadline by 1.2"))
+        says_before_it_ends(candidate, "session_granted", (away, back_within), |message| {
+            message.contains("of 7s, 9s were asked for; that cuts the renew deadline by 1.2")
         });
     }
     throughout(rig.timing.lease_duration, "all goes on", || leader.is_healthy() && follower.is_healthy());
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 
-    ensemble.restart_with(&["maxSessionTimeout=2000"]);
-    eventually(PATIENCE, "it says that this is too short", || !messages(&leader, "session_too_short").is_empty());
+    let away = ensemble.restart_with(&["maxSessionTimeout=2000"]);
+    let back_within = left_to_reconnect(rig.timing.renewing_for(CUT_RENEW_DEADLINE));
+    says_before_it_ends(&leader, "session_too_short", (away, back_within), |_| true);
     let told = rig.now();
     let why = "the servers end such a session that long after its last sign";
     rig.must_be_silent(&leader, told + Duration::from_secs(2), why);
@@ -42,6 +49,32 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
     ensemble.restart_with(&[]);
     eventually(PATIENCE, "with the old limits it leads", || rig.stands(&follower, "leading"));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
+}
+
+/// How long servers may be away before a leader's claim may end for that alone: it counts from the heartbeat before
+/// the last one, and a try to connect that just failed costs one more retry period.
+fn left_to_reconnect(timing: Timing) -> Duration {
+    timing.renew_deadline.saturating_sub(3 * timing.retry_period)
+}
+
+/// Waits until a candidate that led or followed logs this, which it does once servers are back that were away for so
+/// long. After its end it logs nothing: then the servers were away for too long, or it is broken.
+#[track_caller]
+fn says_before_it_ends(
+    candidate: &Candidate,
+    event: &str,
+    (away, back_within): (Duration, Duration),
+    is_meant: impl Fn(&str) -> bool,
+) {
+    eventually(PATIENCE, event, || {
+        let has_ended = !candidate.is_alive();
+        let has_said = messages(candidate, event).iter().any(|message| is_meant(message));
+        if has_ended && !has_said {
+            assume_within("the servers are back before the leader's claim ends", away, back_within);
+            panic!("it ended before it logged {event}, and the servers were back after {away:?}");
+        }
+        has_said
+    });
 }
 
 #[test]

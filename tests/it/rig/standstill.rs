@@ -1,0 +1,59 @@
+//! That a pause of this process is measured, told with its figure, and counted at the end.
+
+use super::daemon::Daemon;
+use super::scratch::Scratch;
+use super::{eventually, throughout, wait_for};
+use std::env;
+use std::fs;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+/// How long the other process is paused, and how long a pause it takes for a failure.
+const PAUSE: Duration = Duration::from_millis(800);
+const LONG: Duration = Duration::from_millis(500);
+
+/// Tells this test that it is the process that is to be paused.
+const VICTIM: &str = "BATON_TEST_PAUSED";
+
+#[test]
+fn a_case_that_fails_over_a_pause_of_the_machine_runs_again() {
+    if env::var_os(VICTIM).is_some() {
+        return fail_over_a_pause();
+    }
+    let folder = Scratch::new();
+    let log = folder.path().join("log");
+    let program = env::current_exe().unwrap().to_str().unwrap().to_owned();
+    let name = thread::current().name().unwrap().to_owned();
+    let flags = [&format!("{VICTIM}=yes"), &program, "--exact", &name, "--nocapture"].map(str::to_owned);
+    let mut victim = Daemon::start("env".into(), flags.to_vec(), &log);
+    let told = || fs::read_to_string(&log).unwrap();
+    eventually(PATIENCE, "the other process runs its case", || told().contains("waits to be paused"));
+
+    victim.pause();
+    throughout(PAUSE, "nothing moves", || !told().contains("runs again"));
+    victim.resume();
+    let code = wait_for(PATIENCE, "the other process ends", || victim.exit_code());
+    assert_eq!(code, 0, "{}", told());
+    assert!(told().contains(&format!("noise: {name} runs again: a sleeping thread woke late by")), "{}", told());
+    eventually(PATIENCE, "the list comes at the end", || told().contains("noise: 1 of 1 cases ran again:"));
+}
+
+/// Waits for the pause, and fails over it as over a late answer: in its first run only.
+#[expect(clippy::print_stdout, reason = "the other process reads it")]
+fn fail_over_a_pause() {
+    static HAS_FAILED: AtomicBool = AtomicBool::new(false);
+    if HAS_FAILED.swap(true, Ordering::Relaxed) {
+        return;
+    }
+    println!("waits to be paused");
+    let begun = Instant::now();
+    let mut looked = begun;
+    while begun.elapsed() < PATIENCE {
+        let took = looked.elapsed();
+        assert!(took < LONG, "an answer took {took:?}");
+        looked = Instant::now();
+        thread::sleep(Duration::from_millis(5));
+    }
+}

@@ -1,0 +1,36 @@
+//! Replaces `#[test]`, so that every case runs beneath `crate::noise::case`.
+//!
+//! It touches tokens only. A crate that says `#[macro_use] extern crate test_attribute` shadows the
+//! `#[test]` of the standard prelude, so cases are written as everywhere. Start at [`test`].
+
+use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
+
+/// Declares a test of libtest, and hands its body to `crate::noise::case` together with its name.
+#[proc_macro_attribute]
+pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
+    let mut tokens: Vec<TokenTree> = item.into_iter().collect();
+    let is_keyword = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word.to_string() == "fn");
+    let name = tokens.iter().position(is_keyword).and_then(|keyword| tokens.get(keyword + 1)).map(ToString::to_string);
+    match (name, tokens.pop()) {
+        (Some(name), Some(TokenTree::Group(body))) if body.delimiter() == Delimiter::Brace => {
+            let mut test = parsed("#[::core::prelude::v1::test]");
+            test.extend(tokens);
+            test.extend([beneath_case(&name, body)]);
+            test
+        }
+        _ => parsed("compile_error!(\"#[test] belongs to a function\");"),
+    }
+}
+
+/// `{ crate::noise::case(NAME, || BODY) }`: the body's own tokens keep their places for messages and lints.
+fn beneath_case(name: &str, body: Group) -> TokenTree {
+    let mut arguments = parsed(&format!("concat!(module_path!(), \"::{name}\"), ||"));
+    arguments.extend([TokenTree::Group(body)]);
+    let mut call = parsed("crate::noise::case");
+    call.extend([TokenTree::Group(Group::new(Delimiter::Parenthesis, arguments))]);
+    TokenTree::Group(Group::new(Delimiter::Brace, call))
+}
+
+fn parsed(code: &str) -> TokenStream {
+    code.parse().expect("this is Rust")
+}

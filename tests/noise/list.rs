@@ -1,0 +1,34 @@
+//! Lists the cases that ran again when the test binary ends.
+//!
+//! libtest tells its cases nothing of its end. So a shell waits for the end of its standard input, which
+//! comes with the end of this process, and prints the list then. Start at [`tell`].
+
+use super::locked;
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
+
+/// Prints the lines of its standard input below their count, on standard error. `$0` counts all cases.
+const LIST: &str = r#"lines=$(cat)
+again=$(printf '%s\n' "$lines" | cut -d ' ' -f 1 | sort -u | wc -l)
+printf '\nnoise: %s of %s cases ran again:\n%s\n' "$again" "$0" "$lines" >&2"#;
+
+/// Says that a case runs again and why: now, past libtest's capture, and in the list at the end.
+pub(crate) fn tell(cases: usize, name: &str, why: &str) {
+    static LISTER: Mutex<Option<Child>> = Mutex::new(None);
+
+    // Where standard error is closed nobody reads it.
+    drop(writeln!(io::stderr(), "noise: {name} runs again: {why}"));
+    let mut lister = locked(&LISTER);
+    let lister = lister.get_or_insert_with(|| begin(cases));
+    let lines = lister.stdin.as_mut().expect("it is piped");
+    writeln!(lines, "{name} {why}").expect("the shell reads until this process ends");
+}
+
+fn begin(cases: usize) -> Child {
+    let mut shell = Command::new("sh");
+    // A group of its own: Ctrl-C ends the tests, and the list still comes.
+    shell.args(["-c", LIST, &cases.to_string()]).process_group(0);
+    shell.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("there is a shell")
+}

@@ -1,0 +1,166 @@
+//! Tells a machine that stood still from a program that is broken.
+//!
+//! A test crate takes it in with `#[path]`, and takes `#[test]` from `tests/noise/attribute`: every case then
+//! runs beneath [`case`]. Its `rig::ASSUMED` bounds the machine, never the program. A case that fails while
+//! those bounds held has failed. A case that fails while one of them was broken says which, with the figure,
+//! and runs again, alone, at most twice. Start at [`Suite::run`].
+//!
+//! Nothing excuses a broken safety rule: see [`never_excuse`].
+
+mod assumption;
+mod list;
+mod sampler;
+mod tally;
+mod tests;
+
+pub(crate) use assumption::Assumption;
+use assumption::{Seen, broken};
+use sampler::{Sampler, locked};
+use std::any::Any;
+use std::cell::Cell;
+use std::env;
+use std::panic::{catch_unwind, resume_unwind};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+use tally::Tally;
+
+/// How often a case runs: once, and again twice.
+const MOST_ATTEMPTS: u32 = 3;
+
+static MACHINE: LazyLock<Sampler> = LazyLock::new(Sampler::begin);
+/// What stores took to start, and when they had.
+static STARTS: Mutex<Vec<(Instant, &'static str, Duration)>> = Mutex::new(Vec::new());
+static SUITE: Suite = Suite::new(crate::rig::ASSUMED, seen_since, count_cases, list::tell);
+
+/// The payload of a panic that says that the machine was not as a case assumes.
+struct Unmet(String);
+
+thread_local! {
+    /// What the case of this thread assumes instead.
+    static INSTEAD: Cell<Option<&'static [Assumption]>> = const { Cell::new(None) };
+}
+
+/// Runs a case. The attribute `#[test]` calls it.
+pub(crate) fn case(path: &'static str, body: fn()) {
+    LazyLock::force(&MACHINE);
+    let name = path.split_once("::").map_or(path, |(_crate, name)| name);
+    SUITE.run(name, body);
+}
+
+/// From now on this case assumes this, and not [`crate::rig::ASSUMED`]: less where its own bounds are
+/// tighter, other things where it makes the machine busy itself.
+pub(crate) fn assume(assumptions: &'static [Assumption]) {
+    INSTEAD.set(Some(assumptions));
+}
+
+/// Ends this run of a case whose own bound on the machine was broken: nothing that follows would mean
+/// anything. Like [`crate::rig::ASSUMED`], the bound must not depend on the program under test.
+#[track_caller]
+pub(crate) fn assume_within(what: &str, took: Duration, limit: Duration) {
+    if took > limit {
+        let broken = format!("{took:.1?} passed, {limit:?} is assumed: {what}");
+        resume_unwind(Box::new(Unmet(broken)));
+    }
+}
+
+/// Measures how long a test waits for a store to serve, also where it waits in vain.
+pub(crate) fn while_starting<T>(store: &'static str, wait: impl FnOnce() -> T) -> T {
+    let _measured = Start { store, begun: Instant::now() };
+    wait()
+}
+
+/// From now on every failure counts, however noisy the machine is: a rule was broken that knows no time.
+pub(crate) fn never_excuse() {
+    SUITE.is_unsafe.store(true, Ordering::Relaxed);
+}
+
+struct Start {
+    store: &'static str,
+    begun: Instant,
+}
+
+impl Drop for Start {
+    fn drop(&mut self) {
+        locked(&STARTS).push((Instant::now(), self.store, self.begun.elapsed()));
+    }
+}
+
+/// Every case of a test binary, and what it may assume.
+struct Suite {
+    assumed: &'static [Assumption],
+    seen_since: fn(Instant) -> Seen,
+    tally: Tally,
+    tell: fn(usize, &str, &str),
+    /// Cases share the machine; one that runs again has it for itself.
+    machine: RwLock<()>,
+    is_unsafe: AtomicBool,
+}
+
+impl Suite {
+    const fn new(
+        assumed: &'static [Assumption],
+        seen_since: fn(Instant) -> Seen,
+        count_cases: fn() -> usize,
+        tell: fn(usize, &str, &str),
+    ) -> Self {
+        let (machine, is_unsafe) = (RwLock::new(()), AtomicBool::new(false));
+        Self { assumed, seen_since, tally: Tally::new(count_cases), tell, machine, is_unsafe }
+    }
+
+    #[expect(clippy::print_stderr, reason = "libtest shows it with the failure")]
+    fn run(&self, name: &'static str, body: fn()) {
+        for attempt in 1..=MOST_ATTEMPTS {
+            INSTEAD.set(None);
+            let (failure, seen) = match self.attempt(attempt, body) {
+                Ok(()) => return,
+                Err(failed) => failed,
+            };
+            let why = failure.downcast_ref::<Unmet>().map(|unmet| unmet.0.clone());
+            let assumed = INSTEAD.get().unwrap_or(self.assumed);
+            let Some(why) = why.or_else(|| broken(assumed, &seen)).filter(|_| !self.is_unsafe()) else {
+                eprintln!("noise: what the cases assume of the machine held: {seen}");
+                resume_unwind(failure);
+            };
+            eprintln!("noise: run {attempt} of {name} failed, and {why}");
+            if attempt == MOST_ATTEMPTS {
+                resume_unwind(failure);
+            }
+            if let Err(too_many) = self.tally.count(name) {
+                panic!("{too_many}; {why}");
+            }
+            (self.tell)(self.tally.cases(), name, &why);
+        }
+    }
+
+    /// One run: its failure, and what the machine did meanwhile.
+    fn attempt(&self, attempt: u32, body: fn()) -> Result<(), (Box<dyn Any + Send>, Seen)> {
+        let shared = (attempt == 1).then(|| self.machine.read().unwrap_or_else(PoisonError::into_inner));
+        let alone = (attempt > 1).then(|| self.machine.write().unwrap_or_else(PoisonError::into_inner));
+        let begun = Instant::now();
+        let outcome = catch_unwind(body).map_err(|failure| (failure, (self.seen_since)(begun)));
+        drop((shared, alone));
+        outcome
+    }
+
+    fn is_unsafe(&self) -> bool {
+        self.is_unsafe.load(Ordering::Relaxed)
+    }
+}
+
+fn seen_since(begun: Instant) -> Seen {
+    let starts = locked(&STARTS);
+    let slowest = starts.iter().filter(|(at, ..)| *at >= begun).max_by_key(|(.., took)| *took);
+    let slowest_start = slowest.map(|(_, store, took)| (*store, *took));
+    drop(starts);
+    Seen { lost: MACHINE.lost(begun), slowest_start, crowd: MACHINE.crowd(begun) }
+}
+
+/// How many cases libtest runs in this process: the test binary lists them by the same arguments.
+fn count_cases() -> usize {
+    let program = env::current_exe().expect("Linux knows the program of a process");
+    let listed = Command::new(program).arg("--list").args(env::args_os().skip(1)).output();
+    let listed = listed.expect("what runs can be run");
+    String::from_utf8_lossy(&listed.stdout).lines().filter(|line| line.ends_with(": test")).count()
+}

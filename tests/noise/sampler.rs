@@ -1,0 +1,105 @@
+//! Measures the machine while cases run: how late a sleeping thread wakes, and how many tasks want to run.
+//!
+//! It reads the monotonic clock and `/proc/loadavg`. Start at [`Sampler::begin`].
+
+use std::fs;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How long the thread sleeps at a time.
+const SLEEP: Duration = Duration::from_millis(5);
+/// The span that one slot sums up.
+const SLOT: Duration = Duration::from_millis(250);
+/// How many slots the bound on late wake-ups looks at together: one second.
+const LATE_SLOTS: usize = 4;
+/// How many slots the bound on runnable tasks looks at together: ten seconds, so that the start of a single
+/// server is no crowd.
+const CROWD_SLOTS: usize = 40;
+
+pub(crate) struct Sampler {
+    begun: Instant,
+    slots: Arc<Mutex<Vec<Slot>>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    late: Duration,
+    runnable: u32,
+    looks: u32,
+}
+
+impl Sampler {
+    /// Samples until the process ends.
+    pub(crate) fn begin() -> Self {
+        let this = Self { begun: Instant::now(), slots: Arc::default() };
+        let (begun, slots) = (this.begun, Arc::clone(&this.slots));
+        thread::spawn(move || {
+            loop {
+                let asleep = Instant::now();
+                thread::sleep(SLEEP);
+                let late = asleep.elapsed().saturating_sub(SLEEP);
+                let mut slots = locked(&slots);
+                let at = slot(begun.elapsed());
+                let is_new = at >= slots.len();
+                if is_new {
+                    slots.resize(at + 1, Slot::default());
+                }
+                slots[at].late += late;
+                if is_new && let Some(runnable) = runnable() {
+                    slots[at].runnable += runnable;
+                    slots[at].looks += 1;
+                }
+            }
+        });
+        this
+    }
+
+    /// The most that the thread lost to late wake-ups within a second since then.
+    pub(crate) fn lost(&self, since: Instant) -> Duration {
+        // A pause that is not over yet shows at its end, which the thread reaches soon.
+        thread::sleep(2 * SLEEP);
+        let slots = self.since(since);
+        let windows = slots.windows(LATE_SLOTS.min(slots.len()).max(1));
+        windows.map(|window| window.iter().map(|slot| slot.late).sum()).max().unwrap_or_default()
+    }
+
+    /// The most tasks that wanted to run since then, per processor, in the mean over ten seconds.
+    pub(crate) fn crowd(&self, since: Instant) -> f64 {
+        let slots = self.since(since);
+        let windows = slots.windows(CROWD_SLOTS.min(slots.len()).max(1));
+        let means = windows.map(|window| {
+            let [runnable, looks] =
+                [window.iter().map(|slot| slot.runnable).sum::<u32>(), window.iter().map(|slot| slot.looks).sum()];
+            f64::from(runnable) / f64::from(looks.max(1))
+        });
+        means.fold(0.0, f64::max) / processors()
+    }
+
+    fn since(&self, since: Instant) -> Vec<Slot> {
+        let first = slot(since.saturating_duration_since(self.begun));
+        locked(&self.slots).get(first..).unwrap_or_default().to_vec()
+    }
+}
+
+/// How many processors this process may use.
+pub(crate) fn processors() -> f64 {
+    let count = thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    f64::from(count)
+}
+
+/// How many tasks want to run now, apart from the one that asks: `0.52 0.63 0.41 3/412 4711`.
+fn runnable() -> Option<u32> {
+    let load = fs::read_to_string("/proc/loadavg").ok()?;
+    let (runnable, _) = load.split(' ').nth(3)?.split_once('/')?;
+    Some(runnable.parse::<u32>().ok()?.saturating_sub(1))
+}
+
+fn slot(since_begun: Duration) -> usize {
+    usize::try_from(since_begun.as_millis() / SLOT.as_millis()).expect("no run lasts so long")
+}
+
+/// Locks also what a failed case has left locked.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,154 @@
+//! Which failures count at once, which cases run again, and when the noise itself fails the run.
+
+#![cfg(test)]
+
+use super::{Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, while_starting};
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_millis(200);
+const ASSUMED: &[Assumption] = &[
+    Assumption::LosesAtMost(LIMIT),
+    Assumption::StoresStartWithin(Duration::from_secs(5)),
+    Assumption::TasksPerProcessor(8.0),
+];
+
+thread_local! {
+    static RUNS: Cell<u32> = const { Cell::new(0) };
+    static TOLD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A suite of so many cases on a machine that was seen to do this.
+fn suite(seen_since: fn(Instant) -> Seen, count_cases: fn() -> usize) -> Suite {
+    Suite::new(ASSUMED, seen_since, count_cases, |cases, name, why| {
+        TOLD.with_borrow_mut(|told| told.push(format!("{name} of {cases}: {why}")));
+    })
+}
+
+fn quiet(_: Instant) -> Seen {
+    Seen { lost: LIMIT, slowest_start: Some(("etcd", Duration::from_secs(5))), crowd: 8.0 }
+}
+
+fn stalled(_: Instant) -> Seen {
+    Seen { lost: Duration::from_millis(812), ..Seen::default() }
+}
+
+/// How often the case ran, and the message of its failure.
+fn outcome(suite: &Suite, name: &'static str, body: fn()) -> (u32, Option<String>) {
+    RUNS.set(0);
+    let failure = catch_unwind(AssertUnwindSafe(|| suite.run(name, body))).err();
+    let message = failure.map(|failure| match failure.downcast::<String>() {
+        Ok(message) => *message,
+        Err(other) => other.downcast_ref::<&str>().map_or_else(String::new, ToString::to_string),
+    });
+    (RUNS.get(), message)
+}
+
+fn told() -> Vec<String> {
+    TOLD.take()
+}
+
+/// Counts a run of the case in hand: which one it is.
+fn run() -> u32 {
+    RUNS.set(RUNS.get() + 1);
+    RUNS.get()
+}
+
+fn fails() {
+    run();
+    panic!("a wrong answer");
+}
+
+fn fails_once() {
+    assert_eq!(run(), 2, "a late answer");
+}
+
+#[test]
+fn a_failure_counts_at_once_if_all_assumptions_held() {
+    let suite = suite(quiet, || 100);
+    assert_eq!(outcome(&suite, "case", fails), (1, Some("a wrong answer".to_owned())));
+    assert_eq!(told(), [""; 0]);
+}
+
+#[test]
+fn a_failure_on_a_stalled_machine_runs_again_and_says_why() {
+    let suite = suite(stalled, || 100);
+    assert_eq!(outcome(&suite, "case", fails_once), (2, None));
+    assert_eq!(told(), ["case of 100: a sleeping thread woke late by 812ms within a second, 200ms is assumed"]);
+}
+
+#[test]
+fn each_broken_assumption_is_named_with_its_figure() {
+    let seen = |_| Seen { lost: LIMIT, slowest_start: Some(("etcd", Duration::from_secs(12))), crowd: 21.0 };
+    outcome(&suite(seen, || 100), "case", fails_once);
+    let slow = "etcd took 12.0s to start, 5s is assumed";
+    let crowd = "21.0 tasks per processor wanted to run, 8.0 is assumed";
+    assert_eq!(told(), [format!("case of 100: {slow}; {crowd}")]);
+}
+
+#[test]
+fn a_case_that_fails_each_time_fails_however_noisy_it_was() {
+    let suite = suite(stalled, || 100);
+    assert_eq!(outcome(&suite, "case", fails), (MOST_ATTEMPTS, Some("a wrong answer".to_owned())));
+}
+
+#[test]
+fn a_bound_of_the_case_itself_ends_the_run_and_repeats_it() {
+    fn restarts_slowly() {
+        let took = if run() == 1 { Duration::from_secs(9) } else { Duration::from_secs(1) };
+        assume_within("the server is back in time", took, Duration::from_secs(4));
+    }
+    let suite = suite(quiet, || 100);
+    assert_eq!(outcome(&suite, "case", restarts_slowly), (2, None));
+    assert_eq!(told(), ["case of 100: 9.0s passed, 4s is assumed: the server is back in time"]);
+}
+
+#[test]
+fn a_case_that_states_what_it_assumes_is_held_to_that() {
+    fn fails_on_a_busy_machine() {
+        assume(const { &[Assumption::LosesAtMost(Duration::from_secs(1))] });
+        fails();
+    }
+    fn fails_by_a_tight_bound() {
+        assume(const { &[Assumption::LosesAtMost(Duration::from_millis(50))] });
+        fails_once();
+    }
+    assert_eq!(outcome(&suite(stalled, || 100), "busy", fails_on_a_busy_machine).0, 1);
+    assert_eq!(outcome(&suite(quiet, || 100), "tight", fails_by_a_tight_bound), (2, None));
+}
+
+#[test]
+fn no_noise_excuses_two_leaders() {
+    let suite = suite(stalled, || 100);
+    suite.is_unsafe.store(true, Ordering::Relaxed);
+    assert_eq!(outcome(&suite, "case", fails_once).0, 1);
+}
+
+#[test]
+fn more_than_one_case_in_twenty_fails_the_run_and_names_the_noise() {
+    let suite = suite(stalled, || 59);
+    for name in ["first", "second"] {
+        assert_eq!(outcome(&suite, name, fails_once), (2, None));
+    }
+    let (runs, message) = outcome(&suite, "third", fails_once);
+    let message = message.expect("three of 59 are too many");
+    assert_eq!(runs, 1);
+    assert!(message.contains("3 of 59 cases ran again") && message.contains("812ms"), "{message}");
+}
+
+#[test]
+fn one_case_alone_may_run_again() {
+    let suite = suite(stalled, || 1);
+    assert_eq!(outcome(&suite, "only", fails_once), (2, None));
+}
+
+#[test]
+fn a_store_that_never_starts_is_measured_too() {
+    let begun = Instant::now();
+    let started = catch_unwind(|| while_starting("a store of this test", || panic!("it never serves")));
+    assert!(started.is_err());
+    let starts = super::locked(&super::STARTS);
+    assert!(starts.iter().any(|(at, store, _)| *at >= begun && *store == "a store of this test"));
+}
