@@ -8,22 +8,24 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// What is left of a renew deadline of six seconds where sessions last seven.
-const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(4700);
+/// Claims that outlast a restart of the server: at a load of 28 on two processors it took up to eight seconds.
+const OUTLASTING: Timing = Timing::of_ms(18_000, 12_000, 1000, 1000);
+/// What is left of the renew deadline of these where sessions last 14 seconds.
+const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(10_400);
 
 #[test]
 fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_not_led_with() {
     let mut ensemble = Ensemble::start(Settings::default());
-    let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::CALM);
+    let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), OUTLASTING);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
     assert!(messages(&leader, "session_granted").is_empty(), "it was granted what it asked for");
 
-    let away = ensemble.restart_with(&["maxSessionTimeout=7000"]);
+    let away = ensemble.restart_with(&["maxSessionTimeout=14000"]);
     let back_within = left_to_reconnect(rig.timing);
     for candidate in [&leader, &follower] {
         says_before_it_ends(candidate, "session_granted", (away, back_within), |message| {
-            message.contains("of 7s, 9s were asked for; that cuts the renew deadline by 1.2")
+            message.contains("of 14s, 18s were asked for; that cuts the renew deadline by 1.5")
         });
     }
     throughout(rig.timing.lease_duration, "all goes on", || leader.is_healthy() && follower.is_healthy());
