@@ -119,10 +119,14 @@ impl Suite {
             };
             let why = failure.downcast_ref::<Unmet>().map(|unmet| unmet.0.clone());
             let assumed = INSTEAD.get().unwrap_or(self.assumed);
-            let Some(why) = why.or_else(|| broken(assumed, &seen)).filter(|_| !self.is_unsafe()) else {
-                eprintln!("noise: what the cases assume of the machine held: {seen}");
+            let Some(why) = why.or_else(|| broken(assumed, &seen)) else {
+                eprintln!("noise: what {name} assumes of the machine held: {seen}");
                 resume_unwind(failure);
             };
+            if self.is_unsafe() {
+                eprintln!("noise: a rule was broken that no noise excuses, though {why}");
+                resume_unwind(failure);
+            }
             eprintln!("noise: run {attempt} of {name} failed, and {why}");
             if attempt == MOST_ATTEMPTS {
                 resume_unwind(failure);
