@@ -21,8 +21,12 @@ impl Drift {
 
     /// The least that can pass on our clock while `duration` passes on another's.
     pub fn least_of_ours(self, duration: Duration) -> Duration {
-        let nanos = self.shrunk(duration) / u128::from(Self::WHOLE + self.0);
-        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
+        from_nanos(self.shrunk(duration) / u128::from(Self::WHOLE + self.0))
+    }
+
+    /// The most that can pass on our clock while `duration` passes on another's.
+    pub fn most_of_ours(self, duration: Duration) -> Duration {
+        from_nanos(self.stretched(duration).div_ceil(u128::from(Self::WHOLE - self.0)))
     }
 
     /// `duration` times (1 + drift), in nanoseconds and parts per million.
@@ -223,6 +227,11 @@ pub(in crate::election) fn whole_milliseconds(duration: Duration) -> Duration {
     Duration::from_millis(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
 }
 
+/// So many nanoseconds, or the longest duration.
+pub(in crate::election) fn from_nanos(nanos: u128) -> Duration {
+    Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))
+}
+
 /// The handed-in chance that keeps a thousand candidates from acting in the same millisecond.
 ///
 /// `SplitMix64` (Steele, Lea, Flood 2014): a seed is all its state, so that a simulation repeats exactly.
@@ -352,5 +361,8 @@ mod tests {
         assert_eq!(Drift::parts_per_million(1_000_000), None);
         assert_eq!(Drift::parts_per_million(100_000), Some(Drift::default()));
         assert_eq!(Drift::default().least_of_ours(Duration::from_secs(11)), Duration::from_secs(9), "11 × 0.9 ÷ 1.1");
+        assert_eq!(Drift::default().most_of_ours(Duration::from_secs(9)), Duration::from_secs(11), "9 × 1.1 ÷ 0.9");
+        let fast = Drift::parts_per_million(999_999).unwrap();
+        assert_eq!(fast.most_of_ours(Duration::MAX), Duration::MAX, "no arithmetic overflows");
     }
 }

@@ -28,7 +28,9 @@ what they heard once each half tick, so a part of the renew deadline may be lost
 {{- $left := printf "%s" $renew -}}
 {{- if include "baton-sidecar.overZooKeeper" . -}}
 {{- $tick := .zookeeper.tickTime | default "2s" -}}
-{{- $lagMs = div (mul 3 (include "baton-sidecar.milliseconds" $tick | int64)) 4 -}}
+{{- /* ¾ tick on the servers' clock, as our clock may count it. */ -}}
+{{- $tickMs := include "baton-sidecar.milliseconds" $tick | int64 -}}
+{{- $lagMs = div (mul 3 $tickMs $faster) (mul 4 $slower) -}}
 {{- $gapMs := mul $retryMs (add 1 (div $lagMs (max 1 $retryMs))) -}}
 {{- $leftMs = min $renewMs (sub (div (mul $leaseMs $slower) $faster) $gapMs) -}}
 {{- if lt $leftMs $renewMs -}}

@@ -11,6 +11,10 @@
 //!   instant after j was sent. Any request can be a j, for each is noted by the server; so can the connect itself, with
 //!   no lag, for a session is opened and taken up again by the leader.
 //!
+//! Our clock measures the lag, which has to cover ¾ tick on the clock of the ensemble's leader: half
+//! a tick between two pings, and a quarter by which the second may take longer. So the lag is
+//! ¾ tick · (1+ρ)/(1−ρ).
+//!
 //! Hence nobody's session that we sent j in ends before `j + T` on the leader's clock, which is no sooner than
 //! `j + T (1−ρ)/(1+ρ)` on ours, and by then a claim has ended. A new leader of the ensemble changes nothing: it counts a
 //! whole T anew from its own start, the T with which the session began, and servers that follow it have dropped their
@@ -88,7 +92,8 @@ impl Answers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::election::timing::{Drift, Jitter};
+    use crate::election::timing::{Drift, Durations, Jitter, Timing};
+    use crate::election::zookeeper::timing::SessionTiming;
     use std::cmp::max;
 
     /// An arithmetic model of an ensemble, seen from a session whose server may be cut off after any of its requests.
@@ -96,6 +101,7 @@ mod tests {
     /// Times are microseconds of a time that nobody has; each clock counts them at a rate of its own.
     struct Model {
         chance: Jitter,
+        drift: Drift,
         /// Ours and that of the ensemble's leader, in parts per million.
         rates: [u64; 2],
         tick: u64,
@@ -114,21 +120,22 @@ mod tests {
         stream: u64,
     }
 
-    const DRIFT: u64 = 100_000;
-
     impl Model {
         fn new(seed: u64) -> Self {
             let mut chance = Jitter::new(seed);
             let mut below = |bound: u64| chance.number() % bound;
-            let rates = [0; 2]
-                .map(|_: u64| [1_000_000 - DRIFT, 1_000_000, 1_000_000 + DRIFT][usize::try_from(below(3)).unwrap()]);
+            let off = [10_000, 100_000][usize::try_from(below(2)).unwrap()];
+            let drift = Drift::parts_per_million(u32::try_from(off).unwrap()).unwrap();
+            let rates =
+                [0; 2].map(|_: u64| [1_000_000 - off, 1_000_000, 1_000_000 + off][usize::try_from(below(3)).unwrap()]);
             let tick = [500_000, 2_000_000, 3_000_000][usize::try_from(below(3)).unwrap()];
             let timeout = tick * (4 + below(12));
             let began = 1_000_000_000 + below(tick);
-            let lag = Duration::from_micros(tick / 2 + tick / 4);
+            let lag = drift.most_of_ours(Duration::from_micros(tick / 2 + tick / 4));
             let answers = Answers::connected(Instant::since_boot(Duration::ZERO), lag);
             let pings = began / (tick / 2) + 1;
-            Self { chance, rates, tick, timeout, began, lag, answers, untold: Vec::new(), told: 0, pings, stream: 0 }
+            let (untold, told, stream) = (Vec::new(), 0, 0);
+            Self { chance, drift, rates, tick, timeout, began, lag, answers, untold, told, pings, stream }
         }
 
         fn ours(&self, time: u64) -> Instant {
@@ -143,7 +150,7 @@ mod tests {
         fn ping_until(&mut self, time: u64) {
             loop {
                 let sent = (self.pings * (self.tick / 2) - self.began) * 1_000_000 / self.rates[1];
-                let answered = sent + self.below(self.tick / 10);
+                let answered = sent + self.below(self.tick / 4);
                 if answered >= time {
                     return;
                 }
@@ -179,7 +186,7 @@ mod tests {
         }
 
         fn life(&self) -> Duration {
-            Drift::default().least_of_ours(Duration::from_micros(self.timeout))
+            self.drift.least_of_ours(Duration::from_micros(self.timeout))
         }
     }
 
@@ -226,6 +233,34 @@ mod tests {
             }) < 0
         });
         assert!(broken.count() > 300, "the model is too kind to find the fault");
+    }
+
+    /// One slow ping, told by our clock, which is 0.7 % fast: a check is sent at 0 s and told at
+    /// 0.48 s, j comes in just after the ping at 2.48 s, and k just before the late ping at 4.00 s.
+    #[test]
+    fn late_ping_on_a_slower_clock_vouches_for_nothing() {
+        let at = |millis| Instant::since_boot(Duration::from_millis(millis));
+        let drift = Drift::parts_per_million(10_000).unwrap();
+        let session = Duration::from_secs(15);
+        let durations = Durations {
+            lease_duration: session,
+            renew_deadline: Duration::from_millis(12_600),
+            retry_period: Duration::from_secs(2),
+            answer_validity: Duration::from_secs(2),
+        };
+        let asked = Timing::new(durations, drift).unwrap();
+        let lag = SessionTiming::new(asked, Duration::from_secs(2)).unwrap().lag();
+        let deadline_with = |lag| {
+            let mut answers = Answers::connected(at(0), lag);
+            answers.answered(at(0), at(0));
+            answers.answered(at(2_000), at(2_490));
+            answers.deadline(at(4_000), asked.renew_deadline(), drift.least_of_ours(session))
+        };
+        // The leader counts 15 s on its clock from the sign that it was told of at 0.48 s.
+        let may_end = at(480) + session * 1_007 / 1_000;
+        assert!(deadline_with(lag) < may_end, "{:?} and {may_end:?}", deadline_with(lag));
+        let unstretched = Duration::from_millis(1_500);
+        assert_eq!(deadline_with(unstretched), at(16_600), "a second too late");
     }
 
     #[test]

@@ -200,8 +200,8 @@ mod tests {
 
     #[test]
     fn servers_that_grant_more_than_two_ticks_may_tick_slower_than_we_were_told() {
-        assert_eq!(suspected(3_000, 800, 200, 6_000), Some(Duration::from_secs(3)));
-        assert_eq!(suspected(3_000, 800, 200, 4_000), None, "two ticks are the least that they grant");
+        assert_eq!(suspected(3_500, 800, 200, 6_000), Some(Duration::from_secs(3)));
+        assert_eq!(suspected(3_500, 800, 200, 4_000), None, "two ticks are the least that they grant");
         assert_eq!(suspected(10_000, 8_000, 2_000, 10_000), None, "what is asked for says nothing about ticks");
     }
 }

@@ -3,7 +3,7 @@
 //! Pure. The servers grant a session time-out of their own liking, within limits of their own, at every connect. A
 //! [`Granted`] under which renewals could not be tried three times cannot be built.
 
-use crate::election::timing::{Drift, Durations, Timing, TimingError, whole_milliseconds};
+use crate::election::timing::{Drift, Durations, Timing, TimingError, from_nanos, whole_milliseconds};
 use std::time::Duration;
 
 /// What was asked for, and how fast the servers' clockwork ticks.
@@ -83,18 +83,21 @@ impl SessionTiming {
     pub fn expected(&self) -> (Timing, Duration) {
         let timing = self.grant(self.asked.lease_duration()).map_or(self.asked, |granted| granted.timing);
         let lives = timing.drift().least_of_ours(timing.lease_duration());
-        let led = gap(timing.retry_period(), self.tick) + timing.renew_deadline();
+        let led = gap(timing.retry_period(), self.lag()) + timing.renew_deadline();
         (timing, lives.saturating_sub(led))
     }
 
-    /// How long a sign of ours may take from the server that heard it to the one that ends sessions: servers pass them on
-    /// with the answers to their leader's pings, one each half tick. Half as much again is room for the pings themselves;
-    /// what is late beyond that has to fit into the clocks' drift.
+    /// How much older than a request an answer must be on our clock before a claim can rest on it.
     ///
-    /// Observers that are fed by followers (`observerMasterPort`) pass them on in two steps: where candidates connect to
-    /// such, the tick to be told is twice the real one.
+    /// Servers pass on what they heard with the answers to their leader's pings, one each half tick.
+    /// A ping may take a quarter of a tick longer than the one before it. So two of these answers
+    /// are up to ¾ tick apart on that leader's clock. Our clock counts most in that time where it
+    /// is fast and that leader's is slow.
+    ///
+    /// Observers that are fed by followers (`observerMasterPort`) pass them on in two steps. Where
+    /// candidates connect to such observers, the tick to be told is twice the real one.
     pub fn lag(&self) -> Duration {
-        lag(self.tick)
+        lag(self.tick, self.asked.drift())
     }
 
     /// Durations near a session time-out of `timeout` that pass, in client-go's proportions where they can be.
@@ -121,19 +124,19 @@ impl SessionTiming {
 /// Servers keep their tickTime in milliseconds, in 31 bits.
 const LONGEST_TICK: Duration = Duration::from_millis(i32::MAX as u64);
 
-fn lag(tick: Duration) -> Duration {
-    tick / 2 + tick / 4
+fn lag(tick: Duration, drift: Drift) -> Duration {
+    drift.most_of_ours(tick / 2 + tick / 4)
 }
 
 /// What is left of a renew deadline of `asked`.
 fn left(timeout: Duration, asked: Duration, retry_period: Duration, drift: Drift, tick: Duration) -> Duration {
-    asked.min(drift.least_of_ours(timeout).saturating_sub(gap(retry_period, tick)))
+    asked.min(drift.least_of_ours(timeout).saturating_sub(gap(retry_period, lag(tick, drift))))
 }
 
 /// From the heartbeat that a claim rests on to the one that was answered last, when all is calm.
-fn gap(retry_period: Duration, tick: Duration) -> Duration {
-    let heartbeats = lag(tick).as_nanos() / retry_period.as_nanos() + 1;
-    Duration::from_nanos(u64::try_from(retry_period.as_nanos() * heartbeats).unwrap_or(u64::MAX))
+fn gap(retry_period: Duration, lag: Duration) -> Duration {
+    let heartbeats = lag.as_nanos() / retry_period.as_nanos() + 1;
+    from_nanos(retry_period.as_nanos().saturating_mul(heartbeats))
 }
 
 #[cfg(test)]
@@ -178,6 +181,32 @@ mod tests {
         let remedied = Timing::new(remedy, Drift::default()).unwrap();
         assert_eq!(remedy.lease_duration, Duration::from_secs(4), "no other session is needed");
         assert!(SessionTiming::new(remedied, Duration::from_secs(2)).is_ok(), "{remedy:?}");
+    }
+
+    #[test]
+    fn lag_is_stretched_by_both_clocks_drifts() {
+        let lag = |parts, tick| {
+            let [lease_duration, renew_deadline, retry_period] = [15_000, 9_000, 2_000].map(Duration::from_millis);
+            let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+            let timing = Timing::new(durations, Drift::parts_per_million(parts).unwrap()).unwrap();
+            SessionTiming { asked: timing, tick: Duration::from_millis(tick) }.lag()
+        };
+        assert_eq!(lag(0, 2_000), Duration::from_millis(1_500));
+        // 1.5 s × 1.01 / 0.99, rounded up.
+        assert_eq!(lag(10_000, 2_000), Duration::from_nanos(1_530_303_031));
+        // 1.5 s × 1.1 / 0.9, rounded up.
+        assert_eq!(lag(100_000, 2_000), Duration::from_nanos(1_833_333_334));
+    }
+
+    #[test]
+    fn retry_period_within_the_stretched_lag_costs_a_heartbeat() {
+        let retry_period = Duration::from_millis(1_600);
+        let durations = Durations { retry_period, ..seconds(15, 10, 2).durations() };
+        let timing = Timing::new(durations, Drift::default()).unwrap();
+        let timing = SessionTiming::new(timing, Duration::from_secs(2)).unwrap();
+        // 15 s × 0.9 / 1.1 − 2 × 1.6 s: one heartbeat is 1.6 s old, and the lag is 1.83 s.
+        let left = timing.grant(Duration::from_secs(15)).unwrap().timing.renew_deadline();
+        assert_eq!(left, Duration::from_nanos(9_072_727_272));
     }
 
     #[test]

@@ -111,8 +111,11 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         }
     };
     let has_long_been_well = |number: &usize| {
-        let long = facts.candidates[*number].timing.retry_period() * 6;
         let known = &facts.candidates[*number];
+        let retry_period = known.timing.retry_period();
+        // Its answers since then must also be old enough for a claim to rest on.
+        let settles_in = facts.lag().map_or(Duration::ZERO, |lag| lag + retry_period * 3);
+        let long = settles_in.max(retry_period * 6);
         let well_since = facts.well_since(*number).filter(|_| known.deafening == 0);
         // In an ensemble none but the next in the line may, and not by a session that it was cut off from for so long that it
         // had to take it for over.

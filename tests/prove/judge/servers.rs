@@ -5,9 +5,11 @@ use baton::sim::clock::Moment;
 use std::time::Duration;
 
 impl Facts {
-    /// How old an answer of an ensemble must be to count for a claim.
+    /// How old an answer of an ensemble must be to count for a claim. All its candidates allow for
+    /// the same drift.
     pub(super) fn lag(&self) -> Option<Duration> {
-        Some(self.tick * 3 / 4).filter(|lag| !lag.is_zero())
+        let drift = self.candidates.first()?.timing.drift();
+        Some(drift.most_of_ours(self.tick * 3 / 4)).filter(|lag| !lag.is_zero())
     }
 
     /// Since when nobody has been able to hold up the line of an ensemble: who limps keeps a session that it does not use.
