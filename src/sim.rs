@@ -18,6 +18,7 @@ pub mod chance;
 pub mod clock;
 pub mod ensemble;
 pub mod happening;
+mod isolation;
 mod link;
 mod post;
 mod process;

@@ -275,6 +275,7 @@ impl Store for Ensemble {
                     self.look(own);
                     self.miss(own);
                 }
+                Mishap::SlowPings(takes) => server.slow_pings.push(takes),
             }
         }
         struck
@@ -288,6 +289,10 @@ impl Store for Ensemble {
                 Mishap::Cut => server.cut -= 1,
                 Mishap::Still => server.still -= 1,
                 Mishap::Down => server.down -= 1,
+                Mishap::SlowPings(takes) => {
+                    let ended = server.slow_pings.iter().position(|other| *other == takes);
+                    server.slow_pings.remove(ended.expect("a fault that began"));
+                }
             }
         }
         self.release();

@@ -199,6 +199,9 @@ pub enum Mishap {
     Still,
     /// It dies, and comes back after the fault.
     Down,
+    /// Pings between it and the ensemble's leader, and their answers, take this long. Within what
+    /// exclusion assumes up to a quarter of a tick.
+    SlowPings(Duration),
 }
 
 /// What a stranger can do to the record.

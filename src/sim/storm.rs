@@ -6,6 +6,7 @@
 
 use super::chance::{Chance, nanos};
 use super::clock::{Moment, Rate};
+use super::isolation::isolate;
 use super::setup::{
     Candidate, Deed, EnsembleKind, Fault, Harm, Mishap, Outage, RecordKind, Setup, StoreKind, Trouble, What, Which,
     Whom,
@@ -77,8 +78,13 @@ pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
         let what = What::Stranger(Deed::Litter { is_numbered: chance.in_thousand(500) });
         faults.push(Fault { at, lasts: Duration::ZERO, what });
     }
-    faults.sort_by_key(|fault| fault.at);
-    Setup { seed, candidates, store, tells_leaders, latency: (latency / 10, latency), faults, end }
+    let latency = (latency / 10, latency);
+    let mut setup = Setup { seed, candidates, store, tells_leaders, latency, faults, end };
+    if held == Held::InEnsemble && chance.in_thousand(200) {
+        isolate(&mut chance, &mut setup);
+    }
+    setup.faults.sort_by_key(|fault| fault.at);
+    setup
 }
 
 /// Durations around a lease of `lease` that are accepted under `drift`, often only just.

@@ -7,7 +7,9 @@
 //! L (1 − x) on: at x = (L − R) / (L + R), whatever drift was configured. Sooner it can not, for messages only take time.
 //!
 //! How slowly the servers of an ensemble may tick: `ticks.rs`.
+//! How long their pings may take: `pings.rs`.
 
+mod pings;
 mod ticks;
 
 use crate::hunt::judge;
@@ -43,7 +45,7 @@ pub(crate) fn hold() -> bool {
         );
         within == 0 && at == 0 && beyond > 0
     });
-    drift_ends_there && ticks::hold()
+    drift_ends_there && ticks::hold() && pings::hold()
 }
 
 /// What goes wrong, two who lead at once or anything else, with one clock slow and one fast by `off`.

@@ -240,11 +240,12 @@ fn spell_outage(outage: Outage) -> String {
     }
 }
 
-fn spell_mishap(mishap: Mishap) -> &'static str {
+fn spell_mishap(mishap: Mishap) -> String {
     match mishap {
-        Mishap::Cut => "is cut off from the others",
-        Mishap::Still => "stands still",
-        Mishap::Down => "is down",
+        Mishap::Cut => "is cut off from the others".to_owned(),
+        Mishap::Still => "stands still".to_owned(),
+        Mishap::Down => "is down".to_owned(),
+        Mishap::SlowPings(takes) => format!("has pings that take {takes:?}"),
     }
 }
 

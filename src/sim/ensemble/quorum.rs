@@ -33,10 +33,18 @@ pub(super) enum Message {
 impl Ensemble {
     /// Sends over the stream of that number.
     pub(super) fn tell(&mut self, from: usize, to: usize, stream: u64, message: Message) {
-        let arrives = self.now + self.chance.lasting(self.kind.latency.0, self.kind.latency.1);
+        let latency = self.chance.lasting(self.kind.latency.0, self.kind.latency.1);
+        let arrives = self.now + self.slow_ping(from, to, &message).unwrap_or_default().max(latency);
         let last = &mut self.streams[from][to];
         *last = arrives.max(*last);
         self.queue.put(*last, Happens::Message { from, to, stream, message });
+    }
+
+    /// How long this message takes at least, if it is a ping or its answer and a fault slows those.
+    fn slow_ping(&self, from: usize, to: usize, message: &Message) -> Option<Duration> {
+        let is_ping = matches!(message, Message::Ping | Message::Pong(_));
+        let slow = || self.servers[from].slow_pings.iter().chain(&self.servers[to].slow_pings);
+        if is_ping { slow().max().copied() } else { None }
     }
 
     pub(super) fn received(&mut self, from: usize, to: usize, stream: u64, message: Message) {

@@ -7,6 +7,7 @@ use super::tree::Tree;
 use crate::election::zookeeper::words::SessionId;
 use crate::sim::clock::{Clock, Moment};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 /// A server.
 #[derive(Debug)]
@@ -16,6 +17,8 @@ pub(super) struct Server {
     pub(super) down: u32,
     pub(super) cut: u32,
     pub(super) still: u32,
+    /// How long its pings take, for each fault that slows them down.
+    pub(super) slow_pings: Vec<Duration>,
     /// What it has on its disk, as places in the list of all transactions.
     pub(super) log: Vec<usize>,
     /// How many of them it has applied.
@@ -80,8 +83,8 @@ impl Server {
     pub(super) fn new(clock: Clock) -> Self {
         let (log, watches, tree) = (Vec::new(), Vec::new(), Tree::default());
         let (down, cut, still, applied) = (0, 0, 0, 0);
-        let (role, connections) = (Role::Looking, BTreeMap::new());
-        Self { clock, down, cut, still, log, applied, tree, role, connections, watches }
+        let (role, connections, slow_pings) = (Role::Looking, BTreeMap::new(), Vec::new());
+        Self { clock, down, cut, still, slow_pings, log, applied, tree, role, connections, watches }
     }
 
     /// Whether it can speak to the others.
