@@ -30,8 +30,10 @@ pub use vitals::Vitals;
 use crate::claim::{Publisher, Standing};
 use crate::clock::{Clock, Instant};
 use crate::config::OnLost;
-use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb};
-use crate::report::Reporter;
+use crate::duration::Rounded;
+use crate::election::{Election, Event, Outcome, Reason, Request, Transition, Verb, Withdrawal};
+use crate::exit::Exit;
+use crate::report::{Loss, Reporter};
 use admission::Admission;
 use control::Command;
 use std::error::Error;
@@ -39,6 +41,9 @@ use std::future::{Future, pending};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::oneshot;
+
+/// A loop that comes round this late was paused, or starved, and says so.
+const NOTEWORTHY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A store that an election is held in: it turns requests into calls, and decides nothing.
 pub trait Store<E: Election> {
@@ -72,7 +77,8 @@ pub enum StoreError {
 /// A call that took longer than its share of the renew deadline.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{place} did not answer within {timeout:?}, one call's share of the renew deadline: see whether it is there and not slow"
+    "{place} did not answer within {}, one call's share of the renew deadline: see whether it is there and not slow",
+    Rounded::nearest(*.timeout)
 )]
 struct TimedOut {
     place: String,
@@ -107,17 +113,40 @@ pub enum Ended {
     Unsuited,
 }
 
+impl Ended {
+    /// With which code the process ends then; `is_stopping` while it stops cleanly.
+    pub const fn exit(self, is_stopping: bool) -> Exit {
+        match self {
+            // By the deadline the last promise has expired too: nothing is left to release, and no
+            // reader to mislead.
+            Self::Lost(Reason::Deadline) | Self::Refused | Self::Unsuited if is_stopping => Exit::Clean,
+            Self::Lost(_) => Exit::Lost,
+            Self::Refused => Exit::Refused,
+            Self::Unsuited => Exit::Usage,
+        }
+    }
+}
+
 /// Runs `election` over `store` until leadership is lost (unless it may stay) or the store has refused us for good.
 ///
 /// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
 /// its deadline.
 pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat) -> Ended {
-    let admission = Admission::default();
-    let mut driver = Driver { election, seat, release: None, admission, is_ending: false };
+    let mut driver = Driver {
+        election,
+        seat,
+        release: None,
+        admission: Admission::default(),
+        is_ending: false,
+        is_stopping: false,
+        stood_still: Duration::ZERO,
+    };
     let mut reply = None;
+    let mut due = None;
     let mut news = pin!(store.next_event());
     loop {
         let now = Clock.now();
+        driver.came_round(due, now);
         if let Some(ended) = driver.turn(now) {
             return ended;
         }
@@ -130,7 +159,9 @@ pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat)
             }
         }
         let wake = driver.election.poll_timeout().map(|(due, _)| due);
-        driver.seat.vitals.will_turn_by(wake, reply.is_some().then(|| now + call_timeout));
+        let call_ends = reply.as_ref().map(|_| now + call_timeout);
+        driver.seat.vitals.will_turn_by(wake, call_ends);
+        due = wake.map(|wake| wake.max(now)).into_iter().chain(call_ends).min();
         tokio::select! {
             called = wait_for(&mut reply) => {
                 reply = None;
@@ -197,16 +228,37 @@ struct Driver<E: Election> {
     admission: Admission,
     /// Whether the process is about to end.
     is_ending: bool,
+    /// Whether it was asked to stop, and releases as soon as it may.
+    is_stopping: bool,
+    /// By how much the loop came round too late at the worst, since the last acknowledged renewal.
+    stood_still: Duration,
 }
 
 impl<E: Election> Driver<E> {
+    /// Takes in that the loop comes round at `now`, and was to come round at `due` at the latest.
+    fn came_round(&mut self, due: Option<Instant>, now: Instant) {
+        let late = due.map_or(Duration::ZERO, |due| now.since(due));
+        self.stood_still = self.stood_still.max(late);
+    }
+
+    /// What a loss of leadership leads to, and the pause that may have caused it.
+    fn loss(&self, reason: Reason) -> Loss {
+        let exit = match self.seat.on_lost {
+            OnLost::Exit => Some(Ended::Lost(reason).exit(self.is_stopping)),
+            OnLost::Stay => self.is_stopping.then_some(Exit::Clean),
+        };
+        Loss { exit, stood_still: Some(self.stood_still).filter(|late| *late >= NOTEWORTHY_PAUSE) }
+    }
+
     /// Takes in that it is `now`, tells what happened and publishes where the machine stands.
     fn turn(&mut self, now: Instant) -> Option<Ended> {
         self.election.handle_timeout(now);
         self.seat.publisher.publish(self.election.standing(), now);
         while let Some(transition) = self.election.poll_transition() {
             self.seat.vitals.changed();
-            self.seat.reporter.transition(&transition);
+            let loss =
+                if let Transition::Lost { reason, .. } = &transition { self.loss(*reason) } else { Loss::default() };
+            self.seat.reporter.transition(&transition, loss);
             if let Transition::Leading { .. } = transition {
                 self.admission.wrote();
             }
@@ -235,6 +287,9 @@ impl<E: Election> Driver<E> {
                 self.seat.vitals.heard();
                 if event.shows_admission() {
                     self.admit(called.request.verb.writes() && outcome == Outcome::Applied);
+                }
+                if called.request.is_renewal && outcome == Outcome::Applied {
+                    self.stood_still = Duration::ZERO;
                 }
                 event
             }
@@ -289,6 +344,7 @@ impl<E: Election> Driver<E> {
         match command {
             Command::Withdraw { how, for_good, done } => {
                 self.is_ending |= for_good;
+                self.is_stopping |= for_good && how == Withdrawal::Releasing;
                 let before = self.election.standing();
                 self.election.withdraw(how);
                 let after = self.election.standing();

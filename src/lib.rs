@@ -19,6 +19,7 @@
 
 pub mod claim;
 pub mod clock;
+pub mod duration;
 pub mod election;
 pub mod identity;
 #[cfg(feature = "sim")]

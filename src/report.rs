@@ -6,8 +6,10 @@
 use crate::backend::{Call, StoreError};
 use crate::claim::FencingToken;
 use crate::config::{ElectionName, Flags};
+use crate::duration::Rounded;
 use crate::election::notice::Notice;
 use crate::election::{Outcome, Transition, Withdrawal};
+use crate::exit::Exit;
 use crate::identity::Identity;
 use crate::metrics::Metrics;
 use std::error::Error;
@@ -23,6 +25,28 @@ pub struct Reporter {
     trouble: Option<Trouble>,
 }
 
+/// What a loss of leadership leads to, and what may have caused it.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct Loss {
+    /// How the process ends; `None` where it stays and follows.
+    pub exit: Option<Exit>,
+    /// How long the process stood still at least, if that was long.
+    pub stood_still: Option<Duration>,
+}
+
+impl fmt::Display for Loss {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.exit {
+            Some(exit) => write!(f, "lost leadership: exiting with {}", exit.code())?,
+            None => f.write_str("lost leadership: the process stays and follows")?,
+        }
+        match self.stood_still.map(Rounded::down) {
+            Some(pause) => write!(f, ", after the process stood still for at least {pause}"),
+            None => Ok(()),
+        }
+    }
+}
+
 /// A trouble that has been told, and how often it has come since.
 #[derive(Debug)]
 struct Trouble {
@@ -36,13 +60,20 @@ impl Reporter {
         Self { election, identity, metrics, trouble: None }
     }
 
-    /// Tells of a change of standing.
-    pub fn transition(&mut self, transition: &Transition) {
+    /// Tells of a change of standing; `loss` matters to the end of a term alone.
+    pub fn transition(&mut self, transition: &Transition, loss: Loss) {
         self.metrics.count_transition(transition);
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
         match transition {
             Transition::Following { leader: Some(leader) } => {
-                tracing::info!(event = "following", election, identity, leader = leader.as_str(), "following {leader}");
+                tracing::info!(
+                    event = "following",
+                    election,
+                    identity,
+                    leader = leader.as_str(),
+                    "following {}",
+                    leader.name()
+                );
             }
             Transition::Following { leader: None } => {
                 tracing::info!(event = "following", election, identity, "following, and nobody leads");
@@ -53,7 +84,8 @@ impl Reporter {
             }
             Transition::Lost { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
-                tracing::warn!(event = "lost", election, identity, token, reason, "leadership is lost");
+                let (code, paused_ms) = (loss.exit.map(Exit::code), loss.stood_still.map(milliseconds));
+                tracing::warn!(event = "lost", election, identity, token, reason, code, paused_ms, "{loss}");
             }
             Transition::StoreWentBack { token, version } => {
                 let (token, version) = (token.to_string(), version.to_string());
@@ -150,5 +182,5 @@ impl fmt::Display for Chain<'_> {
 }
 
 fn milliseconds(duration: Duration) -> f64 {
-    duration.as_secs_f64() * 1000.0
+    (duration.as_secs_f64() * 1_000_000.0).round() / 1000.0
 }

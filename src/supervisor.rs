@@ -23,7 +23,7 @@ use crate::listen::{Listeners, bind};
 use crate::metrics::Metrics;
 use crate::report::{Chain, Reporter};
 use crate::server::{self, ServerError};
-use crate::shutdown::Signals;
+use crate::shutdown::{Release, Signals};
 use crate::{logging, watchdog};
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -52,22 +52,34 @@ pub fn run(config: &Config) -> Exit {
     let (publisher, reader) = publish(config.timing.answer_validity());
     let supervised = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
+            // First of all: as PID 1 the kernel drops a signal that nobody catches.
+            let mut signals = match Signals::catch() {
+                Ok(signals) => signals,
+                Err(error) => return refuse(config, &error),
+            };
             let timing = &config.timing;
             let (call, retry) = (timing.call_timeout(), timing.retry_period());
             let lease = |who, chance, from| Lease::new(who, *timing, chance, from);
             match &config.backend {
                 Backend::File { directory } => {
                     let store = FileStore::open(directory, &config.election, call, retry);
-                    supervise(config, store, lease, publisher, reader.clone()).await
+                    supervise(config, store, lease, signals, publisher, reader.clone()).await
                 }
                 Backend::ZooKeeper(place) => {
                     let store = ZooKeeperStore::open(place, call);
                     let machine = |who, chance, from| ZooKeeper::new(who, place.timing, chance, from);
-                    supervise(config, store, machine, publisher, reader.clone()).await
+                    supervise(config, store, machine, signals, publisher, reader.clone()).await
                 }
                 Backend::Lease { cluster, namespace } => {
-                    let store = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry).await;
-                    supervise(config, store, lease, publisher, reader.clone()).await
+                    let connecting = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry);
+                    let store = tokio::select! {
+                        store = connecting => store,
+                        () = signals.next() => {
+                            Release::Needless.tell();
+                            return Exit::Clean;
+                        }
+                    };
+                    supervise(config, store, lease, signals, publisher, reader.clone()).await
                 }
             }
         })
@@ -90,6 +102,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
     store: Result<S, E>,
     machine: impl FnOnce(Identity, Jitter, Instant) -> M,
+    signals: Signals,
     publisher: Publisher,
     reader: Reader,
 ) -> Exit {
@@ -97,7 +110,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
         Ok(store) => store,
         Err(error) => return refuse(config, &error),
     };
-    match Candidate::prepare(config, &store.place(), machine, publisher, reader) {
+    match Candidate::prepare(config, &store.place(), machine, signals, publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
         Err(error) => refuse(config, &*error),
@@ -145,10 +158,10 @@ impl<'a, M: Election> Candidate<'a, M> {
         config: &'a Config,
         place: &str,
         machine: impl FnOnce(Identity, Jitter, Instant) -> M,
+        signals: Signals,
         publisher: Publisher,
         reader: Reader,
     ) -> Result<Prepared<'a, M>, Box<dyn Error>> {
-        let signals = Signals::catch()?;
         let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
         let identity = Identity::unique(&config.identity_prefix, unique)?;
         let timing = config.timing;
@@ -247,29 +260,32 @@ async fn stop(
         Clock.sleep_until(promised_until).await;
         match timeout(patience, control.release(Reason::Shutdown)).await {
             Ok(released) => match released? {
-                Released::Confirmed => {}
-                Released::Refused => {
-                    tracing::warn!("the store refuses the release: others wait for the lease to run out");
-                }
+                Released::Confirmed => Ok(Release::Confirmed),
+                Released::Refused => Ok(Release::Refused),
             },
-            Err(_elapsed) => {
-                tracing::warn!("the store did not confirm the release in time: others wait for the lease to run out");
-            }
+            Err(_elapsed) => Ok::<_, Over>(Release::Unconfirmed),
         }
-        Ok::<(), Over>(())
     };
     tokio::select! {
-        _ = release => clean,
-        ended = &mut driving => match ended {
-            // By the deadline the last promise has run out too: nothing is left to release, and nobody to be misled.
-            Ended::Lost(Reason::Deadline) | Ended::Refused | Ended::Unsuited => clean,
-            Ended::Lost(reason) => End { exit: Exit::Lost, reason, led },
-        },
+        released = release => {
+            released.unwrap_or(Release::Unconfirmed).tell();
+            clean
+        }
+        ended = &mut driving => {
+            match ended {
+                Ended::Lost(Reason::Deadline) => Release::Expired.tell(),
+                Ended::Lost(reason) => return End { exit: ended.exit(true), reason, led },
+                Ended::Refused | Ended::Unsuited => Release::Needless.tell(),
+            }
+            End { exit: ended.exit(true), ..clean }
+        }
         () = signals.next() => {
             tracing::warn!("asked to stop a second time: ending at once, and what is held runs out by itself");
-            match reader.published_claim() {
-                Some(_) => End { exit: Exit::Lost, ..clean },
-                None => clean,
+            if reader.published_claim().is_some() {
+                End { exit: Exit::Lost, ..clean }
+            } else {
+                Release::Unconfirmed.tell();
+                clean
             }
         }
     }
@@ -325,10 +341,10 @@ fn serve(servers: &mut Servers, listeners: Listeners, router: &axum::Router) {
 }
 
 fn after(ended: Ended) -> End {
+    let exit = ended.exit(false);
     match ended {
-        Ended::Lost(reason) => End { exit: Exit::Lost, reason, led: true },
-        Ended::Refused => End { exit: Exit::Refused, reason: Reason::Fault, led: false },
-        Ended::Unsuited => End { exit: Exit::Usage, reason: Reason::Fault, led: false },
+        Ended::Lost(reason) => End { exit, reason, led: true },
+        Ended::Refused | Ended::Unsuited => End { exit, reason: Reason::Fault, led: false },
     }
 }
 
@@ -368,7 +384,7 @@ fn tell_start(config: &Config, identity: &Identity, place: &str, listeners: &Lis
         listen,
         probe_listen,
         version = crate::build::VERSION,
-        "{identity} stands for election {}, held in {place}: ask http://{listen}/leader",
+        "{identity} is a candidate of election {}, held in {place}: ask http://{listen}/leader",
         config.election,
     );
 }

@@ -46,7 +46,13 @@ fn is_overdue(reader: &Reader, now: Instant) -> bool {
 fn end() -> ! {
     // What is stuck may be stuck in the log, whose lock it then holds: the line gets a thread and a moment of its own.
     let told = thread::Builder::new().spawn(|| {
-        tracing::error!(event = "lost", reason = "fault", "leadership ran out and the driver did not notice: ending");
+        let code = Exit::Lost.code();
+        tracing::error!(
+            event = "lost",
+            reason = "fault",
+            code,
+            "lost leadership, and the driver did not notice: exiting with {code}"
+        );
     });
     if told.is_ok() {
         thread::sleep(TIME_TO_TELL);

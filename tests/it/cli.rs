@@ -1,5 +1,7 @@
 //! The command line of the built program: flags, environment, errors, exit codes, subcommands.
 
+mod stopping;
+
 use crate::rig::{Rig, Timing};
 use std::fs;
 use std::process::{Command, Output};

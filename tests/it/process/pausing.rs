@@ -22,9 +22,19 @@ fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75<S: Store
     rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
     rig.takeover(&old, paused);
 
-    old.resume();
+    let resumed = old.resume();
     old.loses(S::NOISE, "deadline");
     assert_eq!(old.exit_code(), 75);
+    let lost = old.events("lost").pop().expect("it was heard");
+    assert_eq!(lost["code"], 75, "{lost}");
+    // A timer was due within a retry period of the pause, or a call's time-out.
+    let pause = resumed.since(paused);
+    let told = Duration::from_secs_f64(lost["paused_ms"].as_f64().expect("the pause is named") / 1000.0);
+    assert!(
+        told <= pause + S::NOISE && told + rig.timing.renew_deadline / 3 + rig.timing.retry_period >= pause,
+        "{lost}"
+    );
+    assert!(lost["message"].as_str().unwrap().contains("exiting with 75, after the process stood still"), "{lost}");
 }
 
 fn with_on_lost_stay_it_follows_instead_and_can_lead_again<S: Store>() {
@@ -39,6 +49,8 @@ fn with_on_lost_stay_it_follows_instead_and_can_lead_again<S: Store>() {
     old.resume();
     eventually(S::NOISE, "it follows", || rig.stands(&old, "following"));
     throughout(rig.timing.retry_period, "it lives on", || old.is_healthy());
+    let lost = old.events("lost").pop().expect("its term ended");
+    assert!(lost["code"].is_null() && lost["message"].as_str().unwrap().contains("the process stays"), "{lost}");
 
     let killed = new.kill();
     rig.takeover(&new, killed);

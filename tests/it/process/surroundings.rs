@@ -109,6 +109,9 @@ fn a_leader_that_is_asked_to_stop_while_the_directory_is_away_keeps_nobody_waiti
     let outage = Outage::begin(rig.store.directory());
     let asked = old.terminate();
     assert_eq!(old.exit_code(), 0, "its last promise had run out");
+    let stopped = old.events("stopped").pop().expect("it says how it stopped");
+    let release = stopped["release"].as_str();
+    assert!(matches!(release, Some("unconfirmed" | "expired")), "nothing was released: {stopped}");
     follower.terminate();
     assert_eq!(follower.exit_code(), 0, "it has nothing to give back");
     outage.end();

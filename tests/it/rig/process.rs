@@ -72,6 +72,11 @@ impl Process {
         self.signal(Signal::INT)
     }
 
+    /// SIGHUP, as a terminal sends it that goes away. Returns the moment before it.
+    pub(crate) fn hang_up(&self) -> Moment {
+        self.signal(Signal::HUP)
+    }
+
     /// SIGSTOP. Returns a moment at which nothing in the process moves any more.
     pub(crate) fn pause(&self) -> Moment {
         self.signal(Signal::STOP);
