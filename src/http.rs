@@ -167,12 +167,12 @@ async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
     desk.asked.notify_one();
     let (leader, is_leader) = match &answer.told {
         Told::Leading(_) => (Some(&desk.identity), true),
-        // A former self of the same name may still hold the record: its reader would take that for himself.
-        Told::Following { leader } => (leader.as_ref().filter(|leader| leader.name() != desk.identity.name()), false),
+        Told::Following { leader } => (leader.as_ref().filter(|leader| leader.as_str() != desk.identity.name()), false),
         Told::Unknown | Told::Resigning => (None, false),
     };
     let body = LegacyBody {
-        name: leader.map_or("", Identity::name),
+        name: leader
+            .map_or("", |leader| if is_leader { leader.name() } else { name_of_another(leader, &desk.identity) }),
         leader: leader.map_or("", Identity::as_str),
         is_leader,
         node: desk.identity.as_str(),
@@ -182,6 +182,12 @@ async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
     let mut response = json(StatusCode::OK, &body);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
+}
+
+/// How a follower names its leader. A client of an older sidecar acts on its own name, so a leader
+/// of the same name, as on one host or before a restart, is told by its whole identity.
+fn name_of_another<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
+    if leader.name() == own.name() { leader.as_str() } else { leader.name() }
 }
 
 /// Withdraws, and answers when the last promise has run out: what the preStop hook waits for.
@@ -271,6 +277,14 @@ fn json(status: StatusCode, body: &impl Serialize) -> Response {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_follower_never_names_its_leader_as_itself() {
+        let identity = |text| Identity::parse(text).unwrap();
+        let own = identity("host_1");
+        assert_eq!(name_of_another(&identity("other_2"), &own), "other");
+        assert_eq!(name_of_another(&identity("host_2"), &own), "host_2", "on one host");
+    }
 
     #[test]
     fn only_a_loopback_host_is_one() {

@@ -130,7 +130,7 @@ fn the_root_answers_as_older_sidecars_did() {
 }
 
 #[test]
-fn the_root_names_no_former_self_of_the_same_name() {
+fn a_follower_tells_a_leader_of_its_own_name_apart() {
     let rig = Rig::new(TIMING);
     rig.start("a");
     let former = rig.leader();
@@ -139,7 +139,9 @@ fn the_root_names_no_former_self_of_the_same_name() {
     let follower = rig.start("a");
     eventually(AT_ONCE, "it follows", || rig.stands(&follower, "following"));
     let body = get(&follower.listen, "/").json();
-    assert_eq!((body["name"].as_str(), body["leader"].as_str()), (Some(""), Some("")));
+    let identity = Some(&*former.identity);
+    assert_eq!((body["name"].as_str(), body["leader"].as_str()), (identity, identity));
+    assert_ne!(body["name"], "a", "its client would act on it");
     assert_eq!(get(&follower.listen, "/leader").json()["leader"].as_str(), Some(&*former.identity));
 }
 
