@@ -3,11 +3,15 @@
 //! Touches arguments and environment, and nothing else does. It does not judge: `config.rs` says what the words
 //! mean, so that every mistake is named at once and not only the first.
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+mod spelling;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::collections::BTreeSet;
 
 /// Leader election beside your program: one of several copies acts, and the handoff stays clean.
 #[derive(Debug, Parser)]
-#[command(name = "baton", version, args_conflicts_with_subcommands = true, disable_help_subcommand = true)]
+#[command(name = "baton", version, args_conflicts_with_subcommands = true)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -20,7 +24,32 @@ impl Cli {
     pub fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Run(self.run))
     }
+
+    /// What is to be done, or what is wrong with the arguments.
+    pub fn read() -> Result<Command, clap::Error> {
+        Self::try_parse().map(Self::into_command).map_err(without_far_suggestions)
+    }
 }
+
+/// Takes out what clap suggests for a subcommand that looks like none: it takes `resign` for
+/// `version`.
+fn without_far_suggestions(mut error: clap::Error) -> clap::Error {
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let commands = Cli::command();
+    let near = spelling::nearest(typed, commands.get_subcommands().map(clap::Command::get_name));
+    match near.map(str::to_owned) {
+        Some(near) => drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near))),
+        None => drop(error.remove(ContextKind::SuggestedSubcommand)),
+    }
+    error
+}
+
+const INJECT_EXAMPLES: &str = "Examples:
+  kustomize build . | baton inject --strict | kubectl apply --filename -
+  baton inject --restart-application never < deployment.yaml
+
+A Pod template gets the sidecar if it has the label baton/inject: enabled and the annotation
+baton/election: NAME. A summary goes to standard error.";
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
@@ -43,9 +72,10 @@ pub enum Command {
     ///
     /// The sidecar then holds the election, and nobody leads, until it receives SIGTERM.
     Stopping(Sidecar),
-    /// Print the Role and the `RoleBinding` that an election on Kubernetes needs
+    /// Print the Role and its binding for an election on Kubernetes
     Rbac(Rbac),
-    /// Give every Pod template on standard input that is labelled for it its sidecar, and print all to standard output
+    /// Add the sidecar to every labelled Pod template read from standard input
+    #[command(after_help = INJECT_EXAMPLES)]
     Inject(Inject),
     /// Print version, revision and compiler as JSON
     Version,
@@ -90,21 +120,24 @@ pub struct Inject {
     /// The sidecar's image
     #[arg(long, value_name = "IMAGE", default_value = concat!("localhost/baton:", env!("CARGO_PKG_VERSION")))]
     pub image: String,
-    /// What moves an application that lost leadership: all containers of its Pod are restarted, from Kubernetes 1.36 on; or
-    /// it stops because it asks
+    /// Whether to restart all containers of a Pod that lost leadership, from Kubernetes 1.36 on
     #[arg(long, value_enum, default_value_t = RestartApplication::Always)]
     pub restart_application: RestartApplication,
-    /// What the label PREFIX/inject and the annotations PREFIX/election and PREFIX/config.FLAG begin with
+    /// What label and annotations begin with: PREFIX/inject, PREFIX/election, PREFIX/config.FLAG
     #[arg(long, default_value = "baton")]
     pub prefix: String,
+    /// Print nothing and exit with 2 if a template looks as if it was meant to get a sidecar and
+    /// gets none
+    #[arg(long)]
+    pub strict: bool,
 }
 
 /// What moves an application that lost leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RestartApplication {
-    /// All containers of its Pod are restarted
+    /// Restart all containers of the Pod
     Always,
-    /// Nothing does: it stops because it asks
+    /// Restart nothing: the application stops because it asks
     Never,
 }
 
@@ -120,7 +153,8 @@ pub struct Settings {
     /// The directory of the file backend, on a local file system
     #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
-    /// The namespace of the Lease [default: the Pod's own, else the context's], and of the path in `ZooKeeper`
+    /// The namespace of the Lease, or in the path in ZooKeeper [default: the Pod's own, else the
+    /// context's]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME", help_heading = "Election")]
     pub namespace: Option<String>,
     /// How to reach the API server [default: in a Pod its service account, else as kubectl]
@@ -129,7 +163,7 @@ pub struct Settings {
     /// The context of the kubeconfig [default: its current one]
     #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", help_heading = "Election")]
     pub context: Option<String>,
-    /// What the identity begins with [default: the Pod's name (`POD_NAME`), else the host's]
+    /// What the identity begins with [default: the Pod's name, else the host's]
     #[arg(long, env = "BATON_IDENTITY_PREFIX", value_name = "PREFIX", help_heading = "Election")]
     pub identity_prefix: Option<String>,
     /// Exit with 75 when leadership is lost, or stay and follow: exit, stay [default: exit]
@@ -142,7 +176,7 @@ pub struct Settings {
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
 
-    /// The servers, as `ZooKeeper` writes them: host:port,host:port/chroot
+    /// The servers, as ZooKeeper writes them: host:port,host:port/chroot
     #[arg(long, env = "BATON_ZOOKEEPER_SERVERS", value_name = "SERVERS", help_heading = "ZooKeeper")]
     pub zookeeper_servers: Option<String>,
     /// The path of the election [default: /baton/NAMESPACE/ELECTION, outside a Pod /baton/ELECTION]
@@ -206,6 +240,18 @@ pub struct Surroundings {
     pub pod_namespace: Option<String>,
     /// The machine's name.
     pub host_name: String,
+    /// Whether colors are unwanted: `NO_COLOR` is set (no-color.org), or the terminal is a dumb
+    /// one.
+    pub wants_plain_text: bool,
+}
+
+/// A variable `BATON_…` that sets no flag.
+#[derive(Debug, PartialEq, Eq)]
+pub struct UnknownVariable {
+    /// Its name.
+    pub name: String,
+    /// The variable that may have been meant.
+    pub nearest: Option<String>,
 }
 
 impl Surroundings {
@@ -218,6 +264,64 @@ impl Surroundings {
             pod_name: variable("POD_NAME"),
             pod_namespace: variable("POD_NAMESPACE"),
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            wants_plain_text: variable("NO_COLOR").is_some() || variable("TERM").as_deref() == Some("dumb"),
         }
+    }
+}
+
+/// What the variables of flags begin with.
+const PREFIX: &str = "BATON_";
+
+/// The variables `BATON_…` of this process that set no flag of any subcommand.
+pub fn unknown_variables() -> Vec<UnknownVariable> {
+    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let ours = variables.filter(|(name, _)| name.starts_with(PREFIX));
+    unknown_among(ours.map(|(name, value)| (name, value.to_string_lossy().into_owned())))
+}
+
+fn unknown_among(variables: impl Iterator<Item = (String, String)>) -> Vec<UnknownVariable> {
+    let mut root = Cli::command();
+    root.build();
+    let all = std::iter::once(&root).chain(root.get_subcommands());
+    let variables_of_flags = all.flat_map(clap::Command::get_arguments).filter_map(|flag| flag.get_env()?.to_str());
+    let known: BTreeSet<&str> = variables_of_flags.collect();
+    let unknown = variables.filter(|(name, value)| !known.contains(name.as_str()) && !is_of_a_service(name, value));
+    let named = unknown.map(|(name, _)| {
+        let words = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
+        let nearest = spelling::nearest(name.strip_prefix(PREFIX).unwrap_or_default(), words);
+        UnknownVariable { nearest: nearest.map(|word| format!("{PREFIX}{word}")), name }
+    });
+    let mut named: Vec<_> = named.collect();
+    named.sort_by(|one, other| one.name.cmp(&other.name));
+    named
+}
+
+/// Whether kubelet set this variable, because a Service is named `baton` or `baton-…`.
+fn is_of_a_service(name: &str, value: &str) -> bool {
+    let is_port = name.split_once("_PORT_").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
+    name.ends_with("_SERVICE_HOST")
+        || name.contains("_SERVICE_PORT")
+        || is_port
+        || name.ends_with("_PORT") && value.contains("://")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_variables_are_named_with_the_nearest_flag() {
+        let variables = [
+            ("BATON_ELECTON", "orders"),
+            ("BATON_ELECTION", "orders"),
+            ("BATON_SERVICE_HOST", "10.0.0.1"),
+            ("BATON_METRICS_SERVICE_PORT_HTTP", "4041"),
+            ("BATON_PORT", "tcp://10.0.0.1:80"),
+            ("BATON_PORT_80_TCP_ADDR", "10.0.0.1"),
+            ("BATON_COLOR", "red"),
+        ];
+        let unknown = unknown_among(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        let told: Vec<_> = unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
+        assert_eq!(told, [("BATON_COLOR", None), ("BATON_ELECTON", Some("BATON_ELECTION"))]);
     }
 }

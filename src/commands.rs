@@ -2,18 +2,20 @@
 //!
 //! Touches standard output and standard error, and the network through `client.rs`.
 
-use crate::cli::{Inject, Probe, Rbac, Settings, Sidecar, Surroundings};
+use crate::cli::{Inject, Probe, Rbac, Settings, Sidecar, Surroundings, UnknownVariable};
 use crate::client::{self, NoAnswer, Question};
-use crate::config::{self, Backend, Config, ConfigError, ElectionName, Listen, OnLost};
+use crate::config::{self, Backend, Config, ConfigError, ElectionName, Kind, Listen, OnLost};
+use crate::duration::Rounded;
 use crate::exit::Exit;
 use crate::http::Version;
 use crate::inject;
+use crate::preflight;
 use crate::rbac::{Role, Subject};
 use crate::report::Chain;
 use hyper::{Method, StatusCode};
 use std::error::Error;
 use std::fmt::{self, Display};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, IsTerminal as _, Read as _, Write as _};
 use std::time::Duration;
 
 /// How long a question may take that is answered at once.
@@ -35,11 +37,33 @@ pub fn mistakes(mistakes: &[ConfigError]) -> Exit {
     Exit::Usage
 }
 
-/// Checks a configuration, and draws its timing.
-pub fn check_config(settings: &Settings, surroundings: &Surroundings) -> Exit {
-    match Config::new(settings, surroundings) {
-        Ok(config) => say(&Drawing(&config)),
-        Err(errors) => mistakes(&errors),
+/// Checks a configuration with what it needs, names every error, and draws the timing where there
+/// is none.
+pub fn check_config(settings: &Settings, surroundings: &Surroundings, unknown: &[UnknownVariable]) -> Exit {
+    for UnknownVariable { name, nearest } in unknown {
+        match nearest {
+            Some(nearest) => complain(&format_args!("warning: {name} sets no flag: {nearest} does")),
+            None => complain(&format_args!("warning: {name} sets no flag")),
+        }
+    }
+    let config = Config::new(settings, surroundings);
+    if let Err(errors) = &config {
+        mistakes(errors);
+    }
+    let chosen = Kind::chosen(settings, surroundings).ok();
+    let foreign = chosen.map(|chosen| config::foreign_flags(settings, chosen)).unwrap_or_default();
+    let missing = chosen.map(|chosen| preflight::missing(settings, chosen)).unwrap_or_default();
+    for error in &foreign {
+        complain(error);
+    }
+    for error in &missing {
+        complain(&Chain(error));
+    }
+    match config {
+        Ok(config) if foreign.is_empty() && missing.is_empty() => {
+            say(&Drawing { config: &config, in_kubernetes: surroundings.in_kubernetes })
+        }
+        Ok(_) | Err(_) => Exit::Usage,
     }
 }
 
@@ -81,26 +105,38 @@ pub fn stopping(sidecar: &Sidecar) -> Exit {
 
 /// Prints what an election on Kubernetes needs.
 pub fn rbac(rbac: &Rbac) -> Exit {
-    match rbac.election.parse::<ElectionName>() {
-        Ok(_) => {
-            let Rbac { election, service_account, namespace } = rbac.clone();
-            let subject = Subject::ServiceAccount { name: service_account, namespace: namespace.clone() };
-            say(&Role { election, namespace, subject })
-        }
-        Err(mistake) => mistakes(&[mistake]),
+    let namespace = rbac.namespace.clone().filter(|namespace| !namespace.is_empty());
+    let checked = [
+        rbac.election.parse::<ElectionName>().map(drop),
+        config::check_service_account(&rbac.service_account),
+        namespace.as_deref().map_or(Ok(()), config::check_namespace),
+    ];
+    let wrong: Vec<_> = checked.into_iter().filter_map(Result::err).collect();
+    if !wrong.is_empty() {
+        return mistakes(&wrong);
     }
+    let subject = Subject::ServiceAccount { name: rbac.service_account.clone(), namespace: namespace.clone() };
+    say(&Role { election: rbac.election.clone(), namespace, subject })
 }
 
 /// Prints standard input, with a sidecar in every Pod template that is labelled for it; nothing, where one cannot have its.
 pub fn inject(options: &Inject) -> Exit {
     let mut text = String::new();
+    if io::stdin().is_terminal() {
+        complain(&"waiting for YAML on standard input: end it with Ctrl-D, or pipe manifests in");
+    }
     if let Err(error) = io::stdin().read_to_string(&mut text) {
         complain(&format_args!("standard input cannot be read: {error}"));
         return Exit::Usage;
     }
     match inject::inject(&text, options) {
-        Ok(injected) if io::stdout().write_all(injected.as_bytes()).is_ok() => Exit::Clean,
-        Ok(_) => Exit::Fault,
+        Ok(injected) => {
+            for near_miss in &injected.near_misses {
+                complain(&format_args!("warning: {near_miss}"));
+            }
+            complain(&injected.summary);
+            if io::stdout().write_all(injected.text.as_bytes()).is_ok() { Exit::Clean } else { Exit::Fault }
+        }
         Err(mistakes) => {
             for mistake in &mistakes {
                 complain(&Chain(mistake));
@@ -153,35 +189,52 @@ fn complain(text: &impl Display) {
 }
 
 /// A configuration as one line of time.
-struct Drawing<'a>(&'a Config);
+struct Drawing<'a> {
+    config: &'a Config,
+    in_kubernetes: bool,
+}
 
 impl Display for Drawing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Config { election, backend, identity_prefix, timing, on_lost, .. } = self.0;
+        let Config { election, backend, identity_prefix, timing, on_lost, .. } = self.config;
         let (timing, margin) = match backend {
             Backend::Lease { .. } | Backend::File { .. } => (*timing, timing.margin()),
             Backend::ZooKeeper(place) => place.timing.expected(),
         };
-        let (lease, renew, retry) = (timing.lease_duration(), timing.renew_deadline(), timing.retry_period());
-        let validity = timing.answer_validity();
+        let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
+        let last_answer = Rounded::down(renew.saturating_sub(timing.answer_validity()));
+        let retry = Rounded::nearest(timing.retry_period());
+        let [margin_left, claim_ends, others] = [margin, renew, lease].map(Rounded::down);
         writeln!(f, "election {election} in {}, as {identity_prefix}_<uuid>\n", backend.as_str())?;
-        writeln!(f, "  0            {retry:<12?} {:<12?} {renew:<12?} {lease:?}", renew.saturating_sub(validity))?;
+        writeln!(f, "  0            {retry:<12} {last_answer:<12} {claim_ends:<12} {others}")?;
         writeln!(f, "  ├────────────┼────────────┼────────────┼────────────┼──►")?;
         writeln!(f, "  renewal      next         last answer  claim ends   others")?;
         writeln!(f, "  is sent      renewal      \"leading\"                 may lead\n")?;
-        writeln!(f, "a renewal that fails is tried again, three times in all, {:?} each", timing.call_timeout())?;
-        writeln!(f, "an answer \"leading\" is good for {validity:?}: ask at least that often")?;
+        let call = Rounded::nearest(timing.call_timeout());
+        writeln!(f, "a renewal that fails is tried again, three times in all, {call} each")?;
+        let validity = Rounded::down(timing.answer_validity());
+        writeln!(f, "an answer \"leading\" is good for {validity}: ask at least that often")?;
         writeln!(
             f,
-            "clocks may differ by {} in rate: {margin:?} are left at the worst between two leaders",
+            "clocks may differ by {} in rate: {margin_left} are left at the worst between two leaders",
             timing.drift()
         )?;
+        let moved_by_kubernetes = match backend {
+            Backend::Lease { .. } => true,
+            Backend::ZooKeeper(_) => self.in_kubernetes,
+            Backend::File { .. } => false,
+        };
         match on_lost {
+            OnLost::Exit if moved_by_kubernetes => write!(
+                f,
+                "an application that never asks must be gone within {margin_left} of the claim's end: Kubernetes 1.36 needs \
+                 up to 4 s for RestartAllContainers to end it{}",
+                if margin < Duration::from_secs(4) { ", which is more: let it ask" } else { "" }
+            ),
             OnLost::Exit => write!(
                 f,
-                "an application that never asks must be gone within {margin:?} of the claim's end: Kubernetes 1.36 needs up to \
-                 4 s for RestartAllContainers to end it{}",
-                if margin < Duration::from_secs(4) { ", which is more: let it ask" } else { "" }
+                "an application that never asks must be gone within {margin_left} of the claim's end: end it when the \
+                 sidecar exits with 75, or let it ask"
             ),
             OnLost::Stay => write!(f, "with --on-lost=stay nothing moves an application that never asks: let it ask"),
         }

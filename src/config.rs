@@ -4,18 +4,21 @@
 //! what to write instead.
 
 mod error;
+mod foreign;
+mod listen;
+mod names;
 mod zookeeper;
 
 pub use error::{ConfigError, Flags};
+pub use foreign::{Foreign, foreign_flags};
+pub use listen::{Listen, NoAddress};
+pub use names::{ElectionName, check_namespace, check_service_account};
 pub use zookeeper::ZooKeeperPlace;
 
 use crate::cli::{Settings, Surroundings};
 use crate::election::timing::{Drift, Durations, Timing};
 use crate::identity::Identity;
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::time::Duration;
 
 /// Everything that `run` needs to know.
@@ -43,6 +46,8 @@ pub struct Config {
     pub log_format: Option<LogFormat>,
     /// What to log.
     pub log_level: tracing::Level,
+    /// Whether lines on a terminal stay without colors.
+    pub plain_logs: bool,
 }
 
 /// Where a run keeps how it ended, as far as its settings say: they need not be fit to run with.
@@ -89,9 +94,9 @@ impl Backend {
     /// The backend as flags and JSON spell it.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Lease { .. } => "lease",
-            Self::ZooKeeper(_) => "zookeeper",
-            Self::File { .. } => "file",
+            Self::Lease { .. } => Kind::Lease.as_str(),
+            Self::ZooKeeper(_) => Kind::ZooKeeper.as_str(),
+            Self::File { .. } => Kind::File.as_str(),
         }
     }
 }
@@ -126,94 +131,6 @@ pub enum LogFormat {
     Text,
     /// Lines for machines.
     Json,
-}
-
-/// A DNS-1123 subdomain, which is what a Lease can be called.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ElectionName(String);
-
-impl ElectionName {
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Display for ElectionName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl FromStr for ElectionName {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-        let label = |label: &str| {
-            label.chars().all(|c| letter(c) || c == '-') && label.starts_with(letter) && label.ends_with(letter)
-        };
-        if text.len() <= 253 && text.split('.').all(label) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(ConfigError::Election(text.to_owned()))
-        }
-    }
-}
-
-/// Where to listen: one address or both loopbacks or every address.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listen {
-    /// `localhost:PORT`: 127.0.0.1 and, where there is one, `::1` (Node.js resolves localhost to it first).
-    Localhost(u16),
-    /// `:PORT`: every address of both families.
-    Everywhere(u16),
-    /// `IP:PORT`.
-    At(SocketAddr),
-}
-
-impl Listen {
-    /// Where to reach who listens here, from this machine, in the order to try.
-    pub fn reachable_at(self) -> Vec<SocketAddr> {
-        let loopbacks =
-            |port| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
-        match self {
-            Self::Localhost(port) | Self::Everywhere(port) => loopbacks(port),
-            Self::At(address) => match address.ip() {
-                IpAddr::V4(ip) if ip.is_unspecified() => loopbacks(address.port()),
-                IpAddr::V6(ip) if ip.is_unspecified() => loopbacks(address.port()),
-                IpAddr::V4(_) | IpAddr::V6(_) => vec![address],
-            },
-        }
-    }
-}
-
-impl FromStr for Listen {
-    type Err = ConfigError;
-
-    fn from_str(text: &str) -> Result<Self, ConfigError> {
-        let wrong = || ConfigError::Address(text.to_owned());
-        if let Ok(address) = text.parse() {
-            return Ok(Self::At(address));
-        }
-        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        let port = port.parse().map_err(|_| wrong())?;
-        match host {
-            "localhost" => Ok(Self::Localhost(port)),
-            "" => Ok(Self::Everywhere(port)),
-            _ => Err(wrong()),
-        }
-    }
-}
-
-impl fmt::Display for Listen {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Localhost(port) => write!(f, "localhost:{port}"),
-            Self::Everywhere(port) => write!(f, ":{port}"),
-            Self::At(address) => address.fmt(f),
-        }
-    }
 }
 
 /// Collects mistakes, so that all of them are named at once.
@@ -268,7 +185,7 @@ impl Config {
         let listen = mistakes.keep(listen(settings.listen.as_ref()));
         let probe_listen = match typed(settings.probe_listen.as_ref()).unwrap_or(":4041") {
             "none" => Some(None),
-            address => mistakes.keep(address.parse()).map(Some),
+            address => mistakes.keep(Listen::typed("probe-listen", address)).map(Some),
         };
         let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
         let log_format = typed(settings.log_format.as_ref());
@@ -293,6 +210,7 @@ impl Config {
                     probe_listen,
                     log_format,
                     log_level,
+                    plain_logs: surroundings.wants_plain_text,
                 })
             }
             _ => Err(mistakes.0),
@@ -313,12 +231,46 @@ const LEVELS: [(&str, tracing::Level); 5] = [
 
 /// Where the application asks: what `run` listens at, and the other subcommands ask.
 pub fn listen(flag: Option<&String>) -> Result<Listen, ConfigError> {
-    typed(flag).unwrap_or("localhost:4040").parse()
+    Listen::typed("listen", typed(flag).unwrap_or("localhost:4040"))
 }
 
 /// A flag's text; an empty variable is what a template leaves when it has nothing to say.
 fn typed(flag: Option<&String>) -> Option<&str> {
     flag.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+/// The store that `settings` name, or that a Pod has without being told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A Kubernetes Lease.
+    Lease,
+    /// ZooKeeper.
+    ZooKeeper,
+    /// Files.
+    File,
+}
+
+impl Kind {
+    /// The store that is chosen in these `surroundings`, or why there is none.
+    pub fn chosen(settings: &Settings, surroundings: &Surroundings) -> Result<Self, ConfigError> {
+        match typed(settings.backend.as_ref()) {
+            Some("file") => Ok(Self::File),
+            Some("lease") => Ok(Self::Lease),
+            Some("zookeeper") => Ok(Self::ZooKeeper),
+            Some(other) => Err(ConfigError::Backend(other.to_owned())),
+            None if surroundings.in_kubernetes => Ok(Self::Lease),
+            None => Err(ConfigError::NoBackend),
+        }
+    }
+
+    /// The store as flags and JSON spell it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Lease => "lease",
+            Self::ZooKeeper => "zookeeper",
+            Self::File => "file",
+        }
+    }
 }
 
 fn backend(
@@ -328,19 +280,16 @@ fn backend(
     timing: Option<&Timing>,
     mistakes: &mut Mistakes,
 ) -> Option<Backend> {
-    let backend = match typed(settings.backend.as_ref()) {
-        Some("file") => {
+    let backend = match mistakes.keep(Kind::chosen(settings, surroundings))? {
+        Kind::File => {
             let directory = typed(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory);
             directory.map(|directory| Backend::File { directory: PathBuf::from(directory) })
         }
-        Some("lease") => Ok(lease(settings, surroundings)),
-        Some("zookeeper") => {
+        Kind::Lease => Ok(lease(settings, surroundings)),
+        Kind::ZooKeeper => {
             let place = zookeeper::place(settings, surroundings, election, timing, mistakes)?;
             Ok(Backend::ZooKeeper(Box::new(place)))
         }
-        Some(other) => Err(ConfigError::Backend(other.to_owned())),
-        None if surroundings.in_kubernetes => Ok(lease(settings, surroundings)),
-        None => Err(ConfigError::NoBackend),
     };
     mistakes.keep(backend)
 }

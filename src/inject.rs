@@ -3,9 +3,14 @@
 //! Pure. It does to manifests what the chart's policy has an API server do to Pods. A document in which nothing is labelled
 //! goes out byte for byte; one that gets a sidecar is written anew, and loses the comments within it.
 
+mod outcome;
+
+pub use outcome::{NearMiss, Summary};
+
 use crate::cli::{Inject, Settings, Surroundings};
 use crate::config::{Config, ConfigError};
 use crate::sidecar::{self, FLAGS};
+use outcome::{is_refusal, near_miss};
 use serde_json::{Map, Value};
 
 /// Why a Pod template cannot have its sidecar.
@@ -46,25 +51,46 @@ pub enum Mistake {
         /// What is wrong.
         source: ConfigError,
     },
+    /// A near miss, where none is to be passed over.
+    #[error(transparent)]
+    NearMiss(NearMiss),
+}
+
+/// What goes out, and what to say of it.
+#[derive(Debug)]
+pub struct Injected {
+    /// The documents.
+    pub text: String,
+    /// How many templates there were, and how many got a sidecar.
+    pub summary: Summary,
+    /// What looks as if a template was meant to get one.
+    pub near_misses: Vec<NearMiss>,
 }
 
 /// The documents of `text`, with a sidecar in each Pod template that is labelled for one and has none; or all that keeps one
 /// from it.
-pub fn inject(text: &str, options: &Inject) -> Result<String, Vec<Mistake>> {
+pub fn inject(text: &str, options: &Inject) -> Result<Injected, Vec<Mistake>> {
     let mut injected = String::with_capacity(text.len());
-    let mut injector = Injector { options, mistakes: Vec::new() };
+    let (summary, mistakes, near_misses) = (Summary::default(), Vec::new(), Vec::new());
+    let mut injector = Injector { options, mistakes, near_misses, summary };
     for (index, document) in documents(text).into_iter().enumerate() {
         match injector.document(document) {
             Ok(document) => injected.push_str(&document),
             Err(source) => injector.mistakes.push(Mistake::NotYaml { number: index + 1, source: Box::new(source) }),
         }
     }
-    if injector.mistakes.is_empty() { Ok(injected) } else { Err(injector.mistakes) }
+    let Injector { mut mistakes, mut near_misses, summary, .. } = injector;
+    if options.strict {
+        mistakes.extend(near_misses.drain(..).map(Mistake::NearMiss));
+    }
+    if mistakes.is_empty() { Ok(Injected { text: injected, summary, near_misses }) } else { Err(mistakes) }
 }
 
 struct Injector<'a> {
     options: &'a Inject,
     mistakes: Vec<Mistake>,
+    near_misses: Vec<NearMiss>,
+    summary: Summary,
 }
 
 impl Injector<'_> {
@@ -88,9 +114,15 @@ impl Injector<'_> {
         match value {
             Value::Object(fields) => {
                 let whose = name(fields).unwrap_or_else(|| whose.to_owned());
-                let mut changed = self.is_for_us(fields) && self.inject(fields, &whose);
+                let mut changed = has_containers(fields) && self.template(fields, &whose);
+                let labelled_before = self.labelled();
+                let templates_before = self.summary.templates;
                 for field in fields.values_mut() {
                     changed |= self.visit(field, &whose);
+                }
+                let has_templates = self.summary.templates > templates_before;
+                if has_templates && self.labelled() == labelled_before {
+                    self.look_at_workload(fields, whose);
                 }
                 changed
             }
@@ -99,12 +131,38 @@ impl Injector<'_> {
         }
     }
 
-    /// Whether this is a Pod or the template of one, of whatever kind of workload, with the label and without a sidecar.
-    fn is_for_us(&self, fields: &Map<String, Value>) -> bool {
-        let label = at(fields, "metadata", "labels").and_then(|labels| labels.get(self.key("inject")));
+    /// Counts a Pod or the template of one, of whatever kind of workload, and injects it if it is
+    /// labelled; whether it was changed.
+    fn template(&mut self, fields: &mut Map<String, Value>, whose: &str) -> bool {
+        self.summary.templates += 1;
+        if self.label(fields) != Some(&"enabled".into()) {
+            self.near_misses.extend(near_miss(fields, whose, &self.options.prefix));
+            return false;
+        }
         let lists = ["initContainers", "containers"].map(|list| at(fields, "spec", list).and_then(Value::as_array));
-        let mut containers = lists.iter().flatten().copied().flatten();
-        label == Some(&"enabled".into()) && lists[1].is_some() && !containers.any(|one| one["name"] == sidecar::NAME)
+        if lists.into_iter().flatten().flatten().any(|one| one["name"] == sidecar::NAME) {
+            self.summary.had_one += 1;
+            return false;
+        }
+        let changed = self.inject(fields, whose);
+        self.summary.injected += usize::from(changed);
+        changed
+    }
+
+    /// Tells of a label that stands on a workload, none of whose templates has it.
+    fn look_at_workload(&mut self, fields: &Map<String, Value>, whose: String) {
+        if self.label(fields).is_some_and(|value| !is_refusal(value)) {
+            self.near_misses.push(NearMiss::OnWorkload { whose, label: self.key("inject") });
+        }
+    }
+
+    /// How many templates had the label so far, or will be told to lack it.
+    fn labelled(&self) -> usize {
+        self.summary.injected + self.summary.had_one + self.mistakes.len() + self.near_misses.len()
+    }
+
+    fn label<'a>(&self, fields: &'a Map<String, Value>) -> Option<&'a Value> {
+        at(fields, "metadata", "labels")?.get(self.key("inject"))
     }
 
     /// Puts a sidecar into a Pod, first among its init containers, or says why not.
@@ -209,6 +267,11 @@ fn at<'a>(fields: &'a Map<String, Value>, outer: &str, inner: &str) -> Option<&'
     fields.get(outer)?.get(inner)
 }
 
+/// Whether this is a Pod or the template of one.
+fn has_containers(fields: &Map<String, Value>) -> bool {
+    at(fields, "spec", "containers").is_some_and(Value::is_array)
+}
+
 /// A list of a Pod, which is made where it is missing.
 fn list<'a>(spec: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     let list = spec.entry(name).or_insert_with(|| Value::Array(Vec::new()));
@@ -225,8 +288,8 @@ mod tests {
 
     fn injected(text: &str) -> Result<String, String> {
         let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
-        let options = Inject { image, restart_application: RestartApplication::Always, prefix };
-        inject(text, &options).map_err(|mistakes| {
+        let options = Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
+        inject(text, &options).map(|injected| injected.text).map_err(|mistakes| {
             mistakes.iter().map(|mistake| crate::report::Chain(mistake).to_string()).collect::<Vec<_>>().join("\n")
         })
     }
@@ -326,5 +389,38 @@ mod tests {
         for (key, value) in expected.as_object().unwrap() {
             assert_eq!(&spec[key], value, "{written}");
         }
+    }
+    #[test]
+    fn near_misses_are_named_and_deliberate_refusals_are_not() {
+        let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
+        let options = Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
+        let told = |metadata: &str| {
+            let text =
+                format!("kind: Pod\nmetadata: {{name: shop, {metadata}}}\nspec: {{containers: [{{name: shop}}]}}\n");
+            let injected = inject(&text, &options).unwrap();
+            assert_eq!((injected.text, injected.summary.templates), (text, 1));
+            injected.near_misses.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
+        };
+        assert!(told("labels: {baton/inject: 'true'}").contains("Pod shop: the label baton/inject is \"true\""));
+        assert!(told("annotations: {baton/inject: enabled}").contains("move it to the labels"));
+        assert!(told("annotations: {baton/election: orders}").contains("the label baton/inject: enabled is missing"));
+        for silent in ["labels: {baton/inject: disabled}", "labels: {baton/inject: false}", "labels: {app: shop}"] {
+            assert_eq!(told(silent), "", "{silent}");
+        }
+    }
+
+    #[test]
+    fn a_label_on_the_workload_is_named_unless_its_template_has_one() {
+        let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
+        let options = Inject { image, restart_application: RestartApplication::Always, prefix, strict: true };
+        let workload = |template: &str| {
+            let template = format!("{{metadata: {{{template}}}, spec: {{containers: [{{name: shop}}]}}}}");
+            let metadata = "{name: shop, labels: {baton/inject: enabled}}";
+            inject(&format!("kind: Deployment\nmetadata: {metadata}\nspec: {{template: {template}}}\n"), &options)
+        };
+        let mistakes = workload("").unwrap_err();
+        assert!(mistakes[0].to_string().contains("Deployment shop: the label baton/inject is on the object"));
+        let labelled = "labels: {baton/inject: enabled}, annotations: {baton/election: orders}";
+        assert_eq!(workload(labelled).unwrap().summary.to_string(), "1 of 1 templates injected");
     }
 }

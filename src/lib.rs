@@ -53,6 +53,8 @@ pub mod logging;
 #[cfg(feature = "sidecar")]
 pub mod metrics;
 #[cfg(feature = "sidecar")]
+pub mod preflight;
+#[cfg(feature = "sidecar")]
 pub mod private_folder;
 #[cfg(feature = "sidecar")]
 pub mod rbac;

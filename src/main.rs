@@ -1,26 +1,30 @@
 //! The program: parses, calls, returns an exit code. No logic, and nothing may import it.
 
-use baton::cli::{Cli, Command, Surroundings};
+use baton::cli::{Cli, Command, Surroundings, unknown_variables};
 use baton::config::Config;
 use baton::exit::Exit;
 use baton::{commands, supervisor};
-use clap::Parser as _;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let command = match Cli::try_parse() {
-        Ok(cli) => cli.into_command(),
+    let command = match Cli::read() {
+        Ok(command) => command,
         Err(error) => return commands::usage(&error).into(),
     };
     let exit = match command {
-        Command::Run(settings) => match Config::new(&settings, &Surroundings::read()) {
-            Ok(config) => supervisor::run(&config),
-            Err(mistakes) => {
-                commands::mistakes(&mistakes);
-                supervisor::cannot_run(&settings)
+        Command::Run(settings) => {
+            let surroundings = Surroundings::read();
+            match Config::new(&settings, &surroundings) {
+                Ok(config) => supervisor::run(&config),
+                Err(mistakes) => {
+                    commands::mistakes(&mistakes);
+                    supervisor::cannot_run(&settings, &surroundings)
+                }
             }
-        },
-        Command::CheckConfig(settings) => commands::check_config(&settings, &Surroundings::read()),
+        }
+        Command::CheckConfig(settings) => {
+            commands::check_config(&settings, &Surroundings::read(), &unknown_variables())
+        }
         Command::Status(sidecar) => commands::status(&sidecar),
         Command::Probe { what, sidecar } => commands::probe(what, &sidecar),
         Command::Stopping(sidecar) => commands::stopping(&sidecar),

@@ -8,7 +8,7 @@ use crate::backend::lease::LeaseStore;
 use crate::backend::zookeeper::ZooKeeperStore;
 use crate::backend::{Control, Ended, Over, Released, Seat, Store, Vitals, drive, orders};
 use crate::claim::{Publisher, Reader, publish};
-use crate::cli::Settings;
+use crate::cli::{Settings, Surroundings};
 use crate::clock::{Clock, Instant};
 use crate::config::{Backend, Config, Memory};
 use crate::election::lease::Lease;
@@ -41,7 +41,7 @@ const TIME_TO_REMEMBER: Duration = Duration::from_millis(200);
 
 /// Takes part in the election until the process is to end.
 pub fn run(config: &Config) -> Exit {
-    logging::start(config.log_format, config.log_level);
+    logging::start(config.log_format, config.log_level, config.plain_logs);
     // One thread is enough for what we do, and costs a third of the memory.
     let mut builder = tokio::runtime::Builder::new_current_thread();
     // A disk that hangs holds one thread for each try: these are all that it gets.
@@ -90,8 +90,8 @@ pub fn run(config: &Config) -> Exit {
 }
 
 /// The end of a run whose settings are mistaken.
-pub fn cannot_run(settings: &Settings) -> Exit {
-    logging::start(None, Level::INFO);
+pub fn cannot_run(settings: &Settings, surroundings: &Surroundings) -> Exit {
+    logging::start(None, Level::INFO, surroundings.wants_plain_text);
     Memory::named_by(settings)
         .map_or(Exit::Usage, |memory| Lifecycle::refuse(Some(&memory.directory), &memory.election, memory.on_lost))
 }

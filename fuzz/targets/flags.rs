@@ -42,6 +42,7 @@ fn judge(settings: &Settings, in_kubernetes: bool) {
         pod_name: in_kubernetes.then(|| "orders-0".to_owned()),
         pod_namespace: in_kubernetes.then(|| "shop".to_owned()),
         host_name: "host".to_owned(),
+        wants_plain_text: false,
     };
     match Config::new(settings, &surroundings) {
         Ok(config) => holds(&config, settings),

@@ -2,6 +2,7 @@
 //!
 //! Pure. A refusal ends in something that can be pasted.
 
+use crate::duration::Rounded;
 use crate::election::timing::{Durations, TimingError};
 use crate::election::zookeeper::timing::SessionTooShort;
 use crate::identity::IdentityError;
@@ -75,14 +76,37 @@ pub enum ConfigError {
         text: String,
     },
     /// More seconds than a record can hold.
-    #[error("--lease-duration {0:?} is too long: a Lease object holds at most {longest:?}", longest = super::LONGEST_LEASE)]
+    #[error(
+        "--lease-duration {} is too long: a Lease object holds at most {}",
+        Rounded::up(*.0),
+        Rounded::down(super::LONGEST_LEASE)
+    )]
     LeaseTooLong(Duration),
     /// Not a percentage.
     #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
     Drift(String),
     /// Not an address to listen at.
-    #[error("{0:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or [::1]:4040")]
-    Address(String),
+    #[error(
+        "--{flag} {text:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or \
+         [::1]:4040"
+    )]
+    Address {
+        /// The flag.
+        flag: &'static str,
+        /// What was typed.
+        text: String,
+    },
+    /// No service account can be called so.
+    #[error(
+        "--service-account {0:?} is not a DNS-1123 subdomain: pass the name as the Pods' serviceAccountName has it, \
+         for example orders"
+    )]
+    ServiceAccount(String),
+    /// No namespace can be called so.
+    #[error(
+        "--namespace {0:?} is not a DNS-1123 label: use at most 63 lower-case letters, digits and '-', for example sales"
+    )]
+    Namespace(String),
     /// Not one of the words that a flag knows.
     #[error("--{flag} {text:?} is not known: it is one of {known}")]
     Word {
@@ -103,8 +127,10 @@ pub enum ConfigError {
     },
     /// An application could not ask often enough.
     #[error(
-        "--require-polling {asked:?} is too short: it must be at least the answer validity and the retry period together, \
-         {least:?}, or a leader gives up between two questions"
+        "--require-polling {} is too short: it must be at least the answer validity and the retry period together, {}, \
+         or a leader gives up between two questions",
+        Rounded::down(*.asked),
+        Rounded::up(*.least)
     )]
     Polling {
         /// What was asked for.
@@ -128,25 +154,16 @@ impl Flags {
     }
 }
 
+/// More of a lease duration is always safer; the others are suggested in whole milliseconds.
 impl fmt::Display for Flags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let written = humantime::format_duration;
         write!(
             f,
             "--lease-duration={} --renew-deadline={} --retry-period={} --answer-validity={}",
-            Compact(written(self.0.lease_duration)),
-            Compact(written(self.0.renew_deadline)),
-            Compact(written(self.0.retry_period)),
-            Compact(written(self.0.answer_validity))
+            Rounded::up(self.0.lease_duration),
+            Rounded::down(self.0.renew_deadline),
+            Rounded::nearest(self.0.retry_period),
+            Rounded::down(self.0.answer_validity)
         )
-    }
-}
-
-/// A duration without the spaces that would end a flag: `1m30s`.
-struct Compact(humantime::FormattedDuration);
-
-impl fmt::Display for Compact {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0.to_string().replace(' ', ""))
     }
 }

@@ -4,6 +4,7 @@
 
 use super::record::RecordAltered;
 use super::zookeeper::timing::SessionTooShort;
+use crate::duration::Rounded;
 use std::fmt;
 use std::time::Duration;
 
@@ -83,22 +84,24 @@ impl fmt::Display for Notice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Granted { asked, granted, cut, tick } => {
-                write!(f, "the servers granted a session time-out of {granted:?}, {asked:?} were asked for")?;
+                let [got, wanted] = [granted, asked].map(|timeout| Rounded::nearest(*timeout));
+                write!(f, "the servers granted a session time-out of {got}, {wanted} were asked for")?;
                 if granted > asked {
                     write!(f, "; a leader that dies is noticed that much later (see minSessionTimeout)")?;
                 }
-                if let Some(tick) = tick {
+                if let Some(tick) = tick.map(Rounded::up) {
                     write!(
                         f,
                         "; servers grant two ticks at the least unless minSessionTimeout says otherwise, so one may take \
-                         {tick:?}: look at their tickTime, and say it with --zookeeper-tick-time, because exclusion rests \
+                         {tick}: look at their tickTime, and say it with --zookeeper-tick-time, because exclusion rests \
                          on it"
                     )?;
                 }
                 if !cut.is_zero() {
+                    let cut = Rounded::up(*cut);
                     write!(
                         f,
-                        "; that cuts the renew deadline by {cut:?}: raise --lease-duration (and the servers' \
+                        "; that cuts the renew deadline by {cut}: raise --lease-duration (and the servers' \
                          maxSessionTimeout), or lower --renew-deadline by as much, to have what is asked for"
                     )?;
                 }

@@ -2,6 +2,7 @@
 //!
 //! Pure. A [`Timing`] that would let two candidates lead at once cannot be built.
 
+use crate::duration::Rounded;
 use std::fmt;
 use std::time::Duration;
 
@@ -77,8 +78,10 @@ pub struct Timing {
 pub enum TimingError {
     /// Another candidate could lead before we stop.
     #[error(
-        "renew deadline × (1 + drift) must be less than lease duration × (1 − drift), but {renew_deadline:?} × (1 + {drift}) \
-         is not less than {lease_duration:?} × (1 − {drift}): another candidate could lead before this one stops"
+        "renew deadline × (1 + drift) must be less than lease duration × (1 − drift), but {renew} × (1 + {drift}) \
+         is not less than {lease} × (1 − {drift}): another candidate could lead before this one stops",
+        renew = Rounded::nearest(*.renew_deadline),
+        lease = Rounded::nearest(*.lease_duration)
     )]
     Overlap {
         /// The lease duration asked for.
@@ -90,9 +93,11 @@ pub enum TimingError {
     },
     /// Three tries of a renewal do not fit before the deadline.
     #[error(
-        "(renew deadline − retry period) / 3 must be at least {:?}, the least time for one of three tries, but \
-         ({renew_deadline:?} − {retry_period:?}) / 3 is less",
-        Timing::SHORTEST_CALL
+        "(renew deadline − retry period) / 3 must be at least {}, the least time for one of three tries, but \
+         ({} − {}) / 3 is less",
+        Rounded::nearest(Timing::SHORTEST_CALL),
+        Rounded::down(*.renew_deadline),
+        Rounded::nearest(*.retry_period)
     )]
     TooFewTries {
         /// The renew deadline asked for.
@@ -102,9 +107,12 @@ pub enum TimingError {
     },
     /// A leader would deny that it leads whenever one renewal is slow.
     #[error(
-        "answer validity + retry period + one call ({call:?}) must fit into the renew deadline, but {answer_validity:?} + \
-         {retry_period:?} + {call:?} is more than {renew_deadline:?}: a leader would deny that it leads whenever one \
-         renewal is slow"
+        "answer validity + retry period + one call ({one}) must fit into the renew deadline, but {validity} + \
+         {retry} + {one} is more than {renew}: a leader would deny that it leads whenever one renewal is slow",
+        one = Rounded::nearest(*.call),
+        validity = Rounded::nearest(*.answer_validity),
+        retry = Rounded::nearest(*.retry_period),
+        renew = Rounded::nearest(*.renew_deadline)
     )]
     AnswerTooLong {
         /// The answer validity asked for.
@@ -118,12 +126,13 @@ pub enum TimingError {
     },
     /// Renewals without a pause between them.
     #[error(
-        "a retry period of {0:?} is too short: it must be at least {least:?}, or the store is written to without pause",
-        least = Timing::SHORTEST_RETRY
+        "a retry period of {} is too short: it must be at least {}, or the store is written to without pause",
+        Rounded::down(*.0),
+        Rounded::up(Timing::SHORTEST_RETRY)
     )]
     RetryTooShort(Duration),
     /// An answer that is good for no time at all.
-    #[error("an answer validity of {0:?} is too short: an application could not act on any answer")]
+    #[error("an answer validity of {} is too short: an application could not act on any answer", Rounded::down(*.0))]
     AnswerTooShort(Duration),
 }
 

@@ -10,6 +10,7 @@ use super::requests::Sasl;
 use super::servers::Host;
 use super::tls::Tls;
 use super::wire::{self, Code, Grant, Received, Request as _};
+use crate::duration::Rounded;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -72,7 +73,7 @@ pub enum DialError {
     )]
     Ungranted(Host, #[source] io::Error),
     /// The server took too long.
-    #[error("{0} did not grant a session within {1:?}")]
+    #[error("{0} did not grant a session within {after}", after = Rounded::nearest(*.1))]
     Slow(Host, Duration),
     /// The server is something else.
     #[error("{0} does not speak ZooKeeper's protocol")]

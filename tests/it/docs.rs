@@ -20,6 +20,7 @@ fn what_is_left_for_an_application_that_never_asks_is_what_the_program_draws() {
         program.env_clear().args(["check-config", "--election=orders"]);
         if row[0].starts_with("ZooKeeper") {
             program.args(["--backend=zookeeper", "--zookeeper-servers=zk:2181"]);
+            program.env("KUBERNETES_SERVICE_HOST", "10.0.0.1").env("POD_NAMESPACE", "sales");
         } else {
             program.arg("--backend=lease");
         }
@@ -118,4 +119,15 @@ fn root() -> &'static Path {
 fn read(path: impl AsRef<Path>) -> String {
     let path = root().join(path);
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// Without a watch a follower's own clock counts everything, and it may be slow.
+#[test]
+fn the_bound_without_a_watch_is_stretched_by_drift() {
+    let bound = format!("{:.1} s", (15.0 + 2.0 * 2.0) / (1.0 - 0.1));
+    for page in ["README.md", "docs/operations.md"] {
+        let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(page)).unwrap();
+        assert!(text.contains("(lease duration + 2 × retry period) / (1 − drift)`"), "{page}");
+        assert!(text.contains(&bound), "{page} does not say {bound}");
+    }
 }

@@ -3,6 +3,7 @@
 //! Pure. The servers grant a session time-out of their own liking, within limits of their own, at every connect. A
 //! [`Granted`] under which renewals could not be tried three times cannot be built.
 
+use crate::duration::Rounded;
 use crate::election::timing::{Drift, Durations, Timing, TimingError, from_nanos, whole_milliseconds};
 use std::time::Duration;
 
@@ -25,8 +26,11 @@ pub struct Granted {
 /// A session time-out under which leading would be unsafe or could not last.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error(
-    "a session time-out of {timeout:?} and servers that tick every {tick:?} leave {left:?} from a heartbeat to the end of the \
-     claim that hangs on it, since they may count from the one before: {cause}"
+    "a session time-out of {} and servers that tick every {} leave {} from a heartbeat to the end of the \
+     claim that hangs on it, since they may count from the one before: {cause}",
+    Rounded::nearest(*.timeout),
+    Rounded::nearest(*.tick),
+    Rounded::down(*.left)
 )]
 pub struct SessionTooShort {
     /// The session time-out granted, or to be asked for.

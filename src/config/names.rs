@@ -1,0 +1,51 @@
+//! Names of Kubernetes objects, as its API server takes them.
+//!
+//! Pure.
+
+use super::ConfigError;
+use std::fmt;
+use std::str::FromStr;
+
+/// A DNS-1123 subdomain, which is what a Lease can be called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ElectionName(String);
+
+impl ElectionName {
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for ElectionName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl FromStr for ElectionName {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Self, ConfigError> {
+        if is_subdomain(text) { Ok(Self(text.to_owned())) } else { Err(ConfigError::Election(text.to_owned())) }
+    }
+}
+
+/// Whether a service account can be called `text`: a DNS-1123 subdomain.
+pub fn check_service_account(text: &str) -> Result<(), ConfigError> {
+    if is_subdomain(text) { Ok(()) } else { Err(ConfigError::ServiceAccount(text.to_owned())) }
+}
+
+/// Whether a namespace can be called `text`: a DNS-1123 label.
+pub fn check_namespace(text: &str) -> Result<(), ConfigError> {
+    if text.len() <= 63 && is_label(text) { Ok(()) } else { Err(ConfigError::Namespace(text.to_owned())) }
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.len() <= 253 && text.split('.').all(is_label)
+}
+
+fn is_label(text: &str) -> bool {
+    let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    text.chars().all(|c| letter(c) || c == '-') && text.starts_with(letter) && text.ends_with(letter)
+}

@@ -1,0 +1,141 @@
+//! What is said before a run: by `check-config`, by refusals, by help.
+
+use super::{baton, run};
+use std::fs;
+use tempfile::TempDir;
+
+const FILE: [&str; 4] = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
+const ZOOKEEPER: [&str; 4] =
+    ["check-config", "--election=orders", "--backend=zookeeper", "--zookeeper-servers=zk:2181"];
+
+#[test]
+fn check_config_names_missing_files_and_all_else_at_once() {
+    let folder = TempDir::new().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (missing, file) = (path("missing"), path("file"));
+    fs::write(&file, "").unwrap();
+    for directory in [&missing, &file] {
+        let flags = [format!("--directory={directory}"), "--on-lost=weep".to_owned()];
+        let (code, drawing, errors) = run(baton(&["check-config", "--election=orders", "--backend=file"]).args(flags));
+        assert_eq!((code, drawing.as_str()), (2, ""), "{directory}");
+        assert!(errors.contains(&format!("--directory {directory:?} cannot be used")), "{errors}");
+        assert!(errors.contains("\"weep\""), "{errors}");
+        assert_eq!(errors.lines().count(), 2, "{errors}");
+    }
+    let secrets = ["zookeeper-auth-file", "zookeeper-ca-file", "zookeeper-cert-file", "zookeeper-key-file"];
+    let (code, _, errors) = run(baton(&ZOOKEEPER).args(secrets.map(|flag| format!("--{flag}={missing}"))));
+    assert_eq!((code, errors.lines().count()), (2, 4), "{errors}");
+    for flag in secrets {
+        assert!(errors.contains(&format!("--{flag} {missing:?} cannot be read")), "{errors}");
+    }
+    let lease = ["check-config", "--election=orders", "--backend=lease"];
+    let (code, _, errors) = run(baton(&lease).arg(format!("--kubeconfig={missing}")));
+    assert_eq!(code, 2);
+    assert!(errors.contains("--kubeconfig") && errors.contains("No such file"), "{errors}");
+    assert_eq!(run(baton(&lease).arg(format!("--kubeconfig={file}"))).0, 0);
+}
+
+#[test]
+fn check_config_refuses_flags_of_another_store() {
+    let lease = ["check-config", "--election=orders", "--backend=lease"];
+    let (code, _, errors) = run(baton(&lease).args(["--directory=/tmp", "--zookeeper-servers=zk"]));
+    assert_eq!((code, errors.lines().count()), (2, 2), "{errors}");
+    for named in ["--directory does nothing with --backend lease, only with file", "--zookeeper-servers"] {
+        assert!(errors.contains(named), "{named} is not named in:\n{errors}");
+    }
+    assert_eq!(run(baton(&FILE).args(["--context=kind", "--namespace=sales"])).0, 2);
+    assert_eq!(run(baton(&ZOOKEEPER).arg("--namespace=sales")).0, 0, "it is part of the path");
+    assert_eq!(run(baton(&FILE).env("BATON_KUBECONFIG", "")).0, 0, "an empty variable sets nothing");
+}
+
+#[test]
+fn check_config_names_unknown_variables_and_passes() {
+    let (code, drawing, errors) = run(baton(&FILE).env("BATON_ELECTON", "bills").env("BATON_COLOR", "red"));
+    assert_eq!(code, 0);
+    assert!(drawing.contains("election orders"), "{drawing}");
+    let told: Vec<_> = errors.lines().collect();
+    let expected =
+        ["baton: warning: BATON_COLOR sets no flag", "baton: warning: BATON_ELECTON sets no flag: BATON_ELECTION does"];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn durations_are_printed_with_at_most_three_digits() {
+    let (_, drawing, _) = run(&mut baton(&FILE));
+    assert!(drawing.contains("three times in all, 2.667s each"), "{drawing}");
+    let (_, drawing, _) = run(baton(&ZOOKEEPER).args(["--lease-duration=10s", "--renew-deadline=8s"]));
+    assert!(drawing.contains("6.181s ") && drawing.contains("0s are left"), "{drawing}");
+    let (_, _, errors) = run(baton(&FILE).arg("--lease-duration=10.000123456s"));
+    let suggested = errors.split("these would pass: ").nth(1).unwrap().trim();
+    assert!(suggested.starts_with("--lease-duration=10.001s "), "rounded up: {suggested}");
+    let (code, _, errors) = run(baton(&FILE).args(suggested.split(' ')));
+    assert_eq!((code, errors.as_str()), (0, ""), "{suggested}");
+}
+
+#[test]
+fn a_drawing_speaks_of_kubernetes_only_where_it_helps() {
+    let drawing = |arguments: &[&str], in_pod: bool| {
+        let mut command = baton(arguments);
+        if in_pod {
+            command.env("KUBERNETES_SERVICE_HOST", "10.0.0.1").env("POD_NAMESPACE", "sales");
+        }
+        let (code, drawing, errors) = run(&mut command);
+        assert_eq!(code, 0, "{errors}");
+        drawing.contains("RestartAllContainers")
+    };
+    assert!(!drawing(&FILE, false) && !drawing(&FILE, true));
+    assert!(!drawing(&ZOOKEEPER, false) && drawing(&ZOOKEEPER, true));
+    assert!(drawing(&["check-config", "--election=orders", "--backend=lease"], false));
+}
+
+#[test]
+fn an_address_that_is_none_is_named_with_its_flag() {
+    let (code, _, errors) = run(baton(&FILE).args(["--listen=foo", "--probe-listen=bar"]));
+    assert_eq!(code, 2);
+    for named in ["--listen \"foo\" is not an address", "--probe-listen \"bar\" is not an address"] {
+        assert!(errors.contains(named), "{named} is not named in:\n{errors}");
+    }
+    assert!(run(baton(&["status"]).env("BATON_LISTEN", "foo")).2.contains("--listen \"foo\""));
+}
+
+#[test]
+fn help_is_a_subcommand_too() {
+    let (code, help, errors) = run(&mut baton(&["help"]));
+    assert_eq!((code, errors.as_str()), (0, ""));
+    assert!(help.contains("check-config") && help.contains("--election"), "{help}");
+    let (code, help, _) = run(&mut baton(&["help", "inject"]));
+    assert_eq!(code, 0);
+    assert!(help.contains("--restart-application"), "{help}");
+    assert_eq!(run(&mut baton(&["help", "resign"])).0, 2);
+}
+
+#[test]
+fn help_has_no_backticks() {
+    let pages: [&[&str]; 8] =
+        [&[], &["run"], &["check-config"], &["status"], &["probe"], &["stopping"], &["rbac"], &["inject"]];
+    for page in pages {
+        for flag in ["-h", "--help"] {
+            let (code, help, _) = run(baton(page).arg(flag));
+            assert_eq!(code, 0);
+            assert!(!help.contains('`'), "{page:?} {flag}:\n{help}");
+        }
+    }
+}
+
+#[test]
+fn only_a_near_subcommand_is_suggested() {
+    let (code, _, errors) = run(&mut baton(&["resign"]));
+    assert_eq!(code, 2);
+    assert!(errors.contains("'resign'") && !errors.contains("version"), "{errors}");
+    assert!(run(&mut baton(&["statu"])).2.contains("'status'"));
+}
+
+#[test]
+fn rbac_refuses_names_that_no_object_can_have() {
+    let (code, yaml, errors) =
+        run(&mut baton(&["rbac", "--election=Orders", "--service-account=Bad Name", "--namespace=a.b"]));
+    assert_eq!((code, yaml.as_str(), errors.lines().count()), (2, "", 3), "{errors}");
+    for named in ["\"Orders\"", "--service-account \"Bad Name\"", "--namespace \"a.b\""] {
+        assert!(errors.contains(named), "{named} is not named in:\n{errors}");
+    }
+}
