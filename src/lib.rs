@@ -61,6 +61,8 @@ pub mod rbac;
 #[cfg(feature = "sidecar")]
 pub mod report;
 #[cfg(feature = "sidecar")]
+pub mod resolver;
+#[cfg(feature = "sidecar")]
 pub mod server;
 #[cfg(feature = "sidecar")]
 pub mod shutdown;

@@ -1,11 +1,11 @@
 //! A narrow client of ZooKeeper: what an election needs of the protocol, and what it needs to know of each outcome.
 //!
-//! Touches sockets and the resolver. Start with [`client`]. It stands by itself: nothing here knows of elections.
+//! Touches sockets and `resolver`. Start with [`client`]. It stands by itself: nothing here knows of elections.
 //! What other clients keep to themselves is told here: the session and the time-out in every answer to a connect (they
 //! can change at each), and whether a request was refused, not sent, or lost on the way.
 //!
 //! ```text
-//!  client ─► dial ─► credentials, digest_md5, tls     one attempt: look up, connect, introduce
+//!  client ─► dial ─► credentials, digest_md5, tls     one attempt: connect, introduce
 //!    └─────► frames ─► wire, requests ─► jute         pure: bytes to replies, whatever they are
 //! ```
 

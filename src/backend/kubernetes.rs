@@ -9,6 +9,7 @@ mod client;
 mod program;
 
 use crate::config::Cluster;
+use crate::resolver::Resolver;
 use client::client;
 use k8s_openapi::ByteString;
 use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -119,6 +120,8 @@ struct Origin {
     address: String,
     /// The namespace of the Pod, or of the kubeconfig's context.
     namespace: String,
+    /// It outlives the credentials of a client.
+    resolver: Resolver,
 }
 
 /// What a look is for.
@@ -235,7 +238,8 @@ impl Origin {
             }
         };
         let (config, _) = found(&cluster)?;
-        Ok(Self { cluster, address: config.cluster_url.to_string(), namespace: config.default_namespace })
+        let (address, namespace) = (config.cluster_url.to_string(), config.default_namespace);
+        Ok(Self { cluster, address, namespace, resolver: Resolver::default() })
     }
 }
 
@@ -245,7 +249,7 @@ impl Connection {
         let (mut config, files) = found(&origin.cluster)?;
         check(&config, origin)?;
         identify(&mut config.auth_info)?;
-        let client = client(&config).map_err(ConnectError::Client)?;
+        let client = client(&config, origin.resolver.clone()).map_err(ConnectError::Client)?;
         Ok(Self { client, files })
     }
 }

@@ -16,6 +16,7 @@ use super::servers::{Host, Servers};
 use super::wire::{self, Code, Grant, Received, Request};
 use crate::clock::Clock;
 use crate::report::Chain;
+use crate::resolver::Resolver;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::poll_fn;
@@ -31,6 +32,7 @@ use uuid::Uuid;
 /// A client of an ensemble.
 pub struct Client {
     dialer: RefCell<Arc<Dialer>>,
+    resolver: Resolver,
     /// In an order of our own, so that a thousand clients do not all go to the first.
     hosts: Vec<Host>,
     /// Whose turn it is.
@@ -119,6 +121,7 @@ impl Client {
         hosts.sort_by_cached_key(|_| Uuid::new_v4());
         Self {
             dialer: RefCell::new(Arc::new(dialer)),
+            resolver: Resolver::default(),
             hosts,
             next_host: Cell::new(0),
             grant: RefCell::default(),
@@ -222,12 +225,14 @@ impl Client {
             let turn = self.next_host.get();
             self.next_host.set((turn + 1) % self.hosts.len());
             let host = &self.hosts[turn];
-            let mut addresses = Dialer::addresses(host, share()).await.unwrap_or_else(|error| {
-                failures.push(error);
+            let found = self.resolver.look_up(&host.name, share()).await;
+            let mut addresses = found.unwrap_or_else(|error| {
+                failures.push(DialError::Resolve(host.clone(), error));
                 Vec::new()
             });
             addresses.sort_by_cached_key(|_| Uuid::new_v4());
-            for address in addresses {
+            for mut address in addresses {
+                address.set_port(host.port);
                 if share().is_zero() {
                     break;
                 }

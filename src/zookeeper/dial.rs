@@ -1,6 +1,6 @@
-//! From a connect string to a granted session: names looked up, TCP, TLS, the first words, credentials.
+//! From an address to a granted session: TCP, TLS, the first words, credentials.
 //!
-//! Touches the resolver and sockets. One attempt reaches one address; whoever calls decides how often. What is read
+//! Touches sockets. One attempt reaches one address; whoever calls decides how often. What is read
 //! here is read to the byte, so that the stream can be handed on.
 
 use super::credentials::Credential;
@@ -11,6 +11,7 @@ use super::servers::Host;
 use super::tls::Tls;
 use super::wire::{self, Code, Grant, Received, Request as _};
 use crate::duration::Rounded;
+use crate::resolver::LookupError;
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -55,7 +56,7 @@ pub struct Wish<'a> {
 pub enum DialError {
     /// The name has no address.
     #[error("{0} has no address: see whether the name is right and the resolver answers")]
-    Resolve(Host, #[source] Option<io::Error>),
+    Resolve(Host, #[source] LookupError),
     /// Nobody there.
     #[error("{0} cannot be connected to")]
     Connect(Host, #[source] io::Error),
@@ -109,14 +110,6 @@ enum Broken {
 }
 
 impl Dialer {
-    /// The addresses of `host` at this moment.
-    pub async fn addresses(host: &Host, within: Duration) -> Result<Vec<SocketAddr>, DialError> {
-        let found = timeout(within, tokio::net::lookup_host((host.name.as_str(), host.port))).await;
-        let found = found.unwrap_or_else(|_elapsed| Err(ErrorKind::TimedOut.into()));
-        let found: Vec<_> = found.map_err(|error| DialError::Resolve(host.clone(), Some(error)))?.collect();
-        if found.is_empty() { Err(DialError::Resolve(host.clone(), None)) } else { Ok(found) }
-    }
-
     /// Asks the server at `address`, which `host` stands for, for a session; `None` when the one asked for is over.
     pub async fn dial(
         &self,

@@ -13,6 +13,7 @@ mod gateways;
 mod handoff;
 mod kubeconfig;
 mod meter;
+mod names;
 mod outages;
 mod peers;
 mod poison;

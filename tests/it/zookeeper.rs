@@ -10,6 +10,7 @@ mod faults;
 mod health;
 mod local_sessions;
 mod lost_replies;
+mod names;
 mod old_servers;
 mod peers;
 mod servers;

@@ -3,6 +3,7 @@
 //!
 //! Touches certificates and keys that a kubeconfig names. Connecting is the first request's business.
 
+use crate::resolver::Resolver;
 use crate::text::one_line;
 use http_body_util::{BodyExt as _, Collected, Limited};
 use hyper::Response;
@@ -39,8 +40,8 @@ const LONGEST_BUFFER: usize = 64 * 1024;
 /// algorithm on: where a TLS session is resumed, the end of the handshake and the first request are two small writes, of
 /// which the second waits 40 ms for the server's delayed acknowledgement. A candidate that takes over makes just such a
 /// connection, since its watch keeps the one that it had.
-pub(super) fn client(config: &Config) -> kube::Result<Client> {
-    let mut tcp = HttpConnector::new();
+pub(super) fn client(config: &Config, resolver: Resolver) -> kube::Result<Client> {
+    let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(CONNECT));

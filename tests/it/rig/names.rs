@@ -1,6 +1,7 @@
 //! Names of hosts that only processes of a test know: a mount namespace of each shows them another `/etc/hosts`, which needs
 //! no root.
 
+use super::name_server::NameServer;
 use super::starter::mortal_within;
 use std::fmt::Write as _;
 use std::fs;
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 
 /// Shows the files in the folder `$0` in `/etc`, and becomes the program.
 const ENTER: &str = r#"set -e
-for file in hosts nsswitch.conf; do mount --bind "$0/$file" "/etc/$file"; done
+for file in hosts nsswitch.conf resolv.conf; do mount --bind "$0/$file" "/etc/$file"; done
 exec "$@""#;
 
 pub(crate) struct Names {
@@ -20,11 +21,23 @@ pub(crate) struct Names {
 impl Names {
     /// One name, which stands for these addresses; there is no other.
     pub(crate) fn of(name: &str, addresses: &[IpAddr]) -> Self {
-        let folder = TempDir::with_prefix("baton-names-").expect("temporary folders can be made");
-        fs::write(folder.path().join("nsswitch.conf"), "hosts: files\n").expect("the folder is ours");
-        let names = Self { folder };
+        let names = Self::looked_up("files", "");
         names.set(name, addresses);
         names
+    }
+
+    /// The names that this server knows, which is asked once for each and given half a minute.
+    pub(crate) fn told_by(server: &NameServer) -> Self {
+        let names = Self::looked_up("dns", &format!("nameserver {}\noptions timeout:30 attempts:1\n", server.ip));
+        fs::write(names.folder.path().join("hosts"), "").expect("the folder is ours");
+        names
+    }
+
+    fn looked_up(by: &str, resolver: &str) -> Self {
+        let folder = TempDir::with_prefix("baton-names-").expect("temporary folders can be made");
+        fs::write(folder.path().join("nsswitch.conf"), format!("hosts: {by}\n")).expect("the folder is ours");
+        fs::write(folder.path().join("resolv.conf"), resolver).expect("the folder is ours");
+        Self { folder }
     }
 
     /// Lets the name stand for these from now on. Whoever reads meanwhile may find nothing.

@@ -249,7 +249,7 @@ pub(crate) fn connect_string(addresses: impl Iterator<Item = SocketAddr>) -> Str
 }
 
 /// An address that nobody else uses: of the loopback net, by this process's number and a count.
-fn own_address() -> IpAddr {
+pub(super) fn own_address() -> IpAddr {
     static COUNT: AtomicU32 = AtomicU32::new(1);
     let [_, _, high, low] = process::id().to_be_bytes();
     let count = u8::try_from(COUNT.fetch_add(1, Ordering::Relaxed)).expect("no more than 255 servers in one run");

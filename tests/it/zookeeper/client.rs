@@ -207,7 +207,8 @@ fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
         let client = client("slow-name.invalid:1");
         let failed = timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
         let error = failed.expect("the whole of it is bounded").unwrap_err().to_string();
-        assert!(error.contains("slow-name.invalid:1 has no address") && error.contains("timed out"), "{error}");
+        assert!(error.contains("slow-name.invalid:1 has no address"), "{error}");
+        assert!(error.contains("no name server has answered yet"), "{error}");
         drop(over);
         busy.await.unwrap().unwrap_err();
     });

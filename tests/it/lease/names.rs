@@ -1,0 +1,32 @@
+//! An API server whose name is looked up behind a slow name server.
+
+use crate::rig::{ApiServer, ELECTION, Leases, NameServer, Names, Proxy, Rig, Store as _, eventually};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+/// What a lookup takes behind a dead name server, and more than any call has.
+const LATE: Duration = Duration::from_secs(6);
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A call has 1.7 s here, and each new connection needs a lookup.
+#[test]
+fn slow_name_server_delays_a_lease_candidate_once() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let proxy = Proxy::to(ApiServer::shared().address());
+    let server = NameServer::start(Ipv4Addr::LOCALHOST, Some(LATE));
+    let names = Names::told_by(&server);
+    let port = proxy.address().port();
+    let by_name = rig.store.account.access.at("by-name", &format!("https://localhost:{port}"));
+    let leader = rig.candidate("a").by(&by_name).knowing(&names).start();
+    eventually(PATIENCE, "a late answer serves a later attempt", || rig.stands(&leader, "leading"));
+    for _ in 0..3 {
+        let renewed = rig.store.written(ELECTION);
+        proxy.cut();
+        eventually(LATE / 2, "the last addresses serve until there are others", || {
+            rig.store.written(ELECTION) > renewed
+        });
+    }
+    rig.hear_enough();
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+}
