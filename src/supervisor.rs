@@ -66,7 +66,7 @@ pub fn run(config: &Config) -> Exit {
                     supervise(config, store, lease, signals, publisher, reader.clone()).await
                 }
                 Backend::ZooKeeper(place) => {
-                    let store = ZooKeeperStore::open(place, call);
+                    let store = ZooKeeperStore::open(place, call).await;
                     let machine = |who, chance, from| ZooKeeper::new(who, place.timing, chance, from);
                     supervise(config, store, machine, signals, publisher, reader.clone()).await
                 }

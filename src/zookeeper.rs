@@ -6,9 +6,10 @@
 //!
 //! ```text
 //!  client ─► dial ─► credentials, digest_md5, tls     one attempt: connect, introduce
-//!    └─────► frames ─► wire, requests ─► jute         pure: bytes to replies, whatever they are
+//!    └─────► frames ─► wire, requests, access ─► jute pure: bytes to replies, whatever they are
 //! ```
 
+pub mod access;
 pub mod client;
 pub mod credentials;
 pub mod dial;

@@ -1,6 +1,7 @@
 //! What ZooKeeper's servers send, as bytes: frames, first words, replies. Judged by a reader of our own, which shares nothing
 //! with the one that ships.
 
+use baton::zookeeper::access::ReadAccess;
 use baton::zookeeper::frames::{Frames, NoFrame};
 use baton::zookeeper::jute::Reader;
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Part, Read, Sasl, Together};
@@ -107,6 +108,19 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
 
     let own = decode(&create(), bytes);
     assert_eq!(own, Cut(bytes).buffer().map(lossy));
+    let mut told = Cut(bytes);
+    let access = (|| {
+        let count = told.length()?;
+        let mut entry = || Some((told.int()?, lossy(told.buffer()?), lossy(told.buffer()?)));
+        let entries = (0..count).map(|_| entry()).collect::<Option<Vec<_>>>()?;
+        let stat = told.take(44)?;
+        Some((entries, i32::from_be_bytes(stat[40..].try_into().expect("four bytes"))))
+    })();
+    let read = decode(&ReadAccess { path: path() }, bytes).map(|list| {
+        let entries = list.entries.into_iter().map(|entry| (entry.permissions, entry.scheme, entry.id));
+        (entries.collect(), list.version)
+    });
+    assert_eq!(read, access);
     assert_eq!(decode(&Sasl(Vec::new()), bytes), Cut(bytes).buffer().map(<[u8]>::to_vec));
 }
 

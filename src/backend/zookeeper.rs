@@ -1,36 +1,38 @@
 //! The store of candidates that stand in line in ZooKeeper: the machine's requests as calls of one session.
 //!
-//! Touches `zookeeper::client` and, before each connection, the files that the flags name: certificates and passwords
-//! are replaced while we live. It decides nothing: which answers are a refusal, and what the other answers are to the
-//! machine, stands in [`ZooKeeperStore::perform`].
+//! Touches `zookeeper::client` and, before each connection, the files that the flags name
+//! (`files.rs`): certificates and passwords are replaced while we live. It decides nothing: which
+//! answers are a refusal, and what the other answers are to the machine, stands in
+//! [`ZooKeeperStore::perform`].
+
+mod access;
+mod files;
+
+pub use files::OpenError;
 
 use super::{Store, StoreError};
+use crate::clock::Clock;
 use crate::config::ZooKeeperPlace;
 use crate::election::zookeeper::ZooKeeper;
 use crate::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest, leader_path};
 use crate::identity::Identity;
 use crate::report::Chain;
 use crate::zookeeper::client::{CallError, Client, News, Session};
-use crate::zookeeper::credentials::{Credential, CredentialError};
 use crate::zookeeper::dial::Dialer;
 use crate::zookeeper::requests::{
     Access, Children, Create, CreateContainer, Kind, Node, Part, Read, Refusal, Together,
 };
 use crate::zookeeper::servers::{Host, Servers};
-use crate::zookeeper::tls::{TlsError, TlsFiles};
 use crate::zookeeper::wire::{Code, Request};
-use std::cell::{Cell, RefCell};
-use std::path::PathBuf;
+use files::Files;
+use std::cell::Cell;
 use std::time::Duration;
-use std::{fs, io};
 
 /// An election's path in ZooKeeper.
 #[derive(Debug)]
 pub struct ZooKeeperStore {
     client: Client,
     files: Files,
-    /// What was last said of files that could not be read; empty since they could.
-    said: RefCell<String>,
     /// The servers, as a person would look for them.
     hosts: String,
     /// The part of the tree that has to be there; empty for the whole.
@@ -40,31 +42,10 @@ pub struct ZooKeeperStore {
     access: Cell<Access>,
     /// Whether the servers know containers, as far as they have said.
     knows_containers: Cell<bool>,
+    /// Whether it was said that strangers have rights on the path's parent.
+    warned_shared: Cell<bool>,
     /// How long an attempt to connect may take: less than a call, so that it says itself what it met.
     within: Duration,
-}
-
-/// What servers are shown stands in these.
-#[derive(Debug)]
-struct Files {
-    auth: Option<PathBuf>,
-    tls: Option<TlsFiles>,
-}
-
-/// Why the ZooKeeper backend cannot begin.
-#[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The credentials cannot be read.
-    #[error(
-        "the credentials in {0:?} cannot be read: --zookeeper-auth-file must name a text file that this user may read"
-    )]
-    Unreadable(PathBuf, #[source] io::Error),
-    /// The credentials are none.
-    #[error("{0:?} holds something else than credentials")]
-    Credentials(PathBuf, #[source] CredentialError),
-    /// A certificate or a key cannot be used.
-    #[error("TLS is not possible")]
-    Tls(#[from] TlsError),
 }
 
 /// What the servers would not let us do.
@@ -86,16 +67,15 @@ struct Failed {
 
 impl ZooKeeperStore {
     /// The election at `place`, where one call may take `call_timeout`.
-    pub fn open(place: &ZooKeeperPlace, call_timeout: Duration) -> Result<Self, OpenError> {
-        let files = Files { auth: place.auth_file.clone(), tls: place.tls.clone() };
-        let dialer = files.read()?;
+    pub async fn open(place: &ZooKeeperPlace, call_timeout: Duration) -> Result<Self, OpenError> {
+        let (files, dialer) = Files::open(place.auth_file.clone(), place.tls.clone()).await?;
         let Servers { hosts, chroot } = &place.servers;
         Ok(Self {
             access: Cell::new(access(&dialer)),
             knows_containers: Cell::new(true),
+            warned_shared: Cell::new(false),
             client: Client::new(&place.servers, dialer),
             files,
-            said: RefCell::default(),
             hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
             chroot: chroot.clone(),
             path: format!("{chroot}{}", place.path),
@@ -104,31 +84,19 @@ impl ZooKeeperStore {
     }
 
     async fn connect(&self, session: Session, timeout: Duration) -> Result<ZooKeeperEvent, StoreError> {
-        match self.files.read() {
-            Ok(dialer) => {
-                self.said.take();
-                self.access.set(access(&dialer));
-                self.client.dial_by(dialer);
-            }
-            // Somebody may be replacing them just now, and what was read last may still be good.
-            Err(error) => self.show_again(&error),
+        let begun = Clock.now();
+        if let Some(dialer) = self.files.look(self.within / 8).await {
+            self.access.set(access(&dialer));
+            self.client.dial_by(dialer);
         }
-        match self.client.connect(session, timeout, self.within).await {
+        let within = self.within.saturating_sub(Clock.now().since(begun));
+        match self.client.connect(session, timeout, within).await {
             Ok(Some(grant)) => {
                 Ok(ZooKeeperEvent::Connected { session: SessionId(grant.session), timeout: grant.timeout })
             }
             Ok(None) => Ok(ZooKeeperEvent::Expired),
             Err(error) if error.is_refusal() => Err(StoreError::Refused(Box::new(error))),
             Err(error) => Err(StoreError::Unreachable(Box::new(error))),
-        }
-    }
-
-    /// Says, once, that the servers are shown what was read before.
-    fn show_again(&self, error: &OpenError) {
-        let why = Chain(error).to_string();
-        if *self.said.borrow() != why {
-            tracing::warn!("what was read before is shown to the servers again: {why}");
-            self.said.replace(why);
         }
     }
 
@@ -158,7 +126,7 @@ impl ZooKeeperStore {
     /// Makes a znode that candidates come below, unless it is there.
     async fn make(&self, path: &str) -> Result<(), Failed> {
         let doing = "make the znode";
-        let access = self.access.get();
+        let access = self.access_of(path);
         let made = if self.knows_containers.get() {
             self.call(doing, path, &CreateContainer { path: path.to_owned(), access }).await
         } else {
@@ -285,7 +253,10 @@ impl Store<ZooKeeper> for ZooKeeperStore {
                 closed.map_err(|error| Failed { doing: "close the session of", path: self.path.clone(), error })
             }
             ZooKeeperRequest::MakePath => self.make_path().await,
-            ZooKeeperRequest::Join { prefix, identity } => self.join(&prefix, &identity).await,
+            ZooKeeperRequest::Join { prefix, identity } => match self.keep_strangers_out().await? {
+                Some(event) => return Ok(event),
+                None => self.join(&prefix, &identity).await,
+            },
             ZooKeeperRequest::List => self.list().await,
             ZooKeeperRequest::Look { name } => self.read(&self.child(&name), true).await.map(|node| match node {
                 Some(node) => ZooKeeperEvent::Found { owner: owner(&node) },
@@ -315,19 +286,6 @@ impl Store<ZooKeeper> for ZooKeeperStore {
 
     fn place(&self) -> String {
         format!("ZooKeeper {}{}", self.hosts, self.path)
-    }
-}
-
-impl Files {
-    fn read(&self) -> Result<Dialer, OpenError> {
-        let credentials = match &self.auth {
-            None => Vec::new(),
-            Some(file) => {
-                let text = fs::read_to_string(file).map_err(|error| OpenError::Unreadable(file.clone(), error))?;
-                Credential::parse_all(&text).map_err(|error| OpenError::Credentials(file.clone(), error))?
-            }
-        };
-        Ok(Dialer { tls: self.tls.as_ref().map(TlsFiles::load).transpose()?, credentials })
     }
 }
 

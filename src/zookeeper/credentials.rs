@@ -23,26 +23,32 @@ pub enum Credential {
     },
 }
 
-/// A line that is no credential; its number, and not what stands there.
+/// A text that holds no credentials. It never says what stands there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "line {0} is not scheme:credentials: write it like digest:user:password or sasl:user:password, sasl at most once"
-)]
-pub struct CredentialError(usize);
+pub enum CredentialError {
+    /// No line holds any. Without credentials everybody could change our znodes.
+    #[error("it is empty: write a line like digest:user:password or sasl:user:password, or leave the file out")]
+    Empty,
+    /// The line of this number is no credential.
+    #[error(
+        "line {0} is not scheme:credentials: write it like digest:user:password or sasl:user:password, sasl at most once"
+    )]
+    Line(usize),
+}
 
 impl Credential {
-    /// The credentials in a file, one a line.
+    /// The credentials in a file, one a line, and at least one.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, CredentialError> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let mut all = Vec::new();
         for (at, line) in lines {
-            let credential = Self::parse(line.trim()).ok_or(CredentialError(at + 1))?;
+            let credential = Self::parse(line.trim()).ok_or(CredentialError::Line(at + 1))?;
             if matches!(credential, Self::Sasl { .. }) && all.iter().any(|other| matches!(other, Self::Sasl { .. })) {
-                return Err(CredentialError(at + 1));
+                return Err(CredentialError::Line(at + 1));
             }
             all.push(credential);
         }
-        Ok(all)
+        if all.is_empty() { Err(CredentialError::Empty) } else { Ok(all) }
     }
 
     fn parse(line: &str) -> Option<Self> {
@@ -55,6 +61,14 @@ impl Credential {
             }
             "digest" if !secret.contains(':') => None,
             scheme => Some(Self::Plain { scheme: scheme.to_owned(), secret: secret.as_bytes().to_vec() }),
+        }
+    }
+
+    /// Whether a connection without TLS would carry the secret as it is. SASL sends a digest of it.
+    pub const fn is_sent_in_clear(&self) -> bool {
+        match self {
+            Self::Plain { .. } => true,
+            Self::Sasl { .. } => false,
         }
     }
 
@@ -86,8 +100,15 @@ mod tests {
         assert_eq!(all, [digest, sasl]);
         assert_eq!(format!("{all:?}"), "[digest:…, sasl:…]");
         for (wrong, line) in [("digest", 1), ("digest:user", 1), ("\nsasl:alice", 2), (":x", 1), ("ip:", 1)] {
-            assert_eq!(Credential::parse_all(wrong), Err(CredentialError(line)), "{wrong}");
+            assert_eq!(Credential::parse_all(wrong), Err(CredentialError::Line(line)), "{wrong}");
         }
-        assert_eq!(Credential::parse_all("sasl:a:b\nsasl:c:d"), Err(CredentialError(2)));
+        assert_eq!(Credential::parse_all("sasl:a:b\nsasl:c:d"), Err(CredentialError::Line(2)));
+    }
+
+    #[test]
+    fn a_file_without_credentials_is_refused() {
+        for empty in ["", "\n", " \n\t\n"] {
+            assert_eq!(Credential::parse_all(empty), Err(CredentialError::Empty), "{empty:?}");
+        }
     }
 }

@@ -12,6 +12,7 @@ mod local_sessions;
 mod lost_replies;
 mod names;
 mod old_servers;
+mod open_paths;
 mod peers;
 mod servers;
 mod sessions;

@@ -5,6 +5,7 @@ use super::{PATIENCE, messages};
 use crate::rig::{Authority, Candidate, ELECTION, Ensemble, Proxy, Rig, SECURE_PORT, Settings, Store as _, Znodes};
 use crate::rig::{eventually, wait_for};
 use baton::zookeeper::wire::Code;
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
@@ -20,6 +21,12 @@ fn credentials(rig: &Rig<Znodes>, name: &str, lines: &str) -> PathBuf {
     let file = rig.folder().join(name);
     fs::write(&file, lines).unwrap();
     file
+}
+
+/// How often it has connected.
+fn connects(candidate: &Candidate) -> f64 {
+    let labels = format!("election=\"{ELECTION}\",outcome=\"applied\",verb=\"connect\"");
+    candidate.metric(&format!("baton_store_requests_total{{{labels}}}")).expect("it is counted")
 }
 
 /// Has the leader stop, and its follower take over at once.
@@ -115,14 +122,10 @@ fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_o
     let leader = rig.candidate("a").flag("--zookeeper-auth-file", text(&file)).start();
     assert_eq!(rig.leader().identity, leader.identity);
     credentials(&rig, "shop", "what is half written\n");
-    let connects = || {
-        let labels = format!("election=\"{ELECTION}\",outcome=\"applied\",verb=\"connect\"");
-        leader.metric(&format!("baton_store_requests_total{{{labels}}}")).expect("it is counted")
-    };
     for _ in 0..3 {
-        let before = connects();
+        let before = connects(&leader);
         way.cut();
-        eventually(PATIENCE, "it comes back", || connects() > before);
+        eventually(PATIENCE, "it comes back", || connects(&leader) > before);
     }
     let output = leader.output();
     let told = output.lines().filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
@@ -155,4 +158,30 @@ fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
     let asked = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     rig.successor(&leader, asked, rig.timing.answer_validity + rig.timing.call_timeout() + Znodes::NOISE);
+}
+
+/// A FIFO that nobody writes to hangs its reader, as a dead network file system does.
+#[test]
+fn credentials_on_a_disk_that_hangs_delay_nothing() {
+    let ensemble = Ensemble::shared();
+    let way = Proxy::to(ensemble.address(0));
+    let rig = Rig::over(Znodes::on(ensemble, &way.address().to_string()), Znodes::CALM);
+    let file = credentials(&rig, "shop", "digest:shop:secret\n");
+    let leader = rig.candidate("a").flag("--zookeeper-auth-file", text(&file)).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let fifo = rig.folder().join("fifo");
+    mknodat(CWD, &fifo, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    fs::rename(&fifo, &file).unwrap();
+    for _ in 0..2 {
+        let before = connects(&leader);
+        way.cut();
+        eventually(rig.timing.call_timeout(), "it connects with what it has read before", || {
+            connects(&leader) > before
+        });
+    }
+    let output = leader.output();
+    let told = output.lines().filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
+    assert_eq!(told.count(), 1, "{output}");
+    rig.hear_enough();
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
 }

@@ -44,7 +44,7 @@ struct Member {
 impl Member {
     fn begin(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
         let timing = *place.timing.asked();
-        let store = ZooKeeperStore::open(place, timing.call_timeout()).unwrap();
+        let place = place.clone();
         let (publisher, reader) = publish(timing.answer_validity());
         let (control, orders) = orders();
         let identity = Identity::unique("one", Uuid::new_v4()).unwrap();
@@ -55,6 +55,7 @@ impl Member {
         let (vitals, on_lost, patience) = (Vitals::default(), OnLost::Stay, T);
         let seat = Seat { publisher, orders, reporter, vitals, on_lost, patience_with_refusals: patience };
         let drive = spawn_local(async move {
+            let store = ZooKeeperStore::open(&place, timing.call_timeout()).await.unwrap();
             drive(machine, &store, seat).await;
         });
         Self { reader, _control: control, drive }

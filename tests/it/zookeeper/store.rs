@@ -43,7 +43,7 @@ fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
         let (folder, path) = (TempDir::new().unwrap(), format!("/{}", Uuid::new_v4()));
         let file = folder.path().join("credentials");
         fs::write(&file, "digest:old:secret\n").unwrap();
-        let store = ZooKeeperStore::open(&place(&servers, &path, Some(file.clone())), CALL).unwrap();
+        let store = ZooKeeperStore::open(&place(&servers, &path, Some(file.clone())), CALL).await.unwrap();
         store.perform(ZooKeeperRequest::Begin { timeout: T }).await.unwrap();
         assert_eq!(store.perform(ZooKeeperRequest::MakePath).await.unwrap(), ZooKeeperEvent::Made);
 
@@ -86,7 +86,7 @@ fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connect
         let tls = Some(TlsFiles { authorities: at("ca.crt"), own: Some(own) });
         let servers = format!("localhost:{}", way.address().port());
         let place = ZooKeeperPlace { tls, ..place(&servers, "/orders", None) };
-        let store = ZooKeeperStore::open(&place, CALL).unwrap();
+        let store = ZooKeeperStore::open(&place, CALL).await.unwrap();
         let connect = async || store.perform(ZooKeeperRequest::Begin { timeout: T }).await;
         at_last(&connect).await;
 

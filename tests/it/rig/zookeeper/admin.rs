@@ -1,10 +1,10 @@
 //! Somebody who may look at everything in ZooKeeper servers, and spoil it.
 
 use super::super::judge::lock;
+use baton::zookeeper::access::{AccessList, Entry, ReadAccess, SetAccess};
 use baton::zookeeper::client::{CallError, Client, Session};
 use baton::zookeeper::credentials::Credential;
 use baton::zookeeper::dial::Dialer;
-use baton::zookeeper::jute::{Malformed, Reader, Writer};
 use baton::zookeeper::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
 use baton::zookeeper::servers::Servers;
 use baton::zookeeper::wire::{Code, Request};
@@ -29,7 +29,8 @@ pub(crate) struct Admin {
 impl Admin {
     pub(super) fn of(servers: &str, credentials: &str) -> Self {
         let servers: Servers = servers.parse().expect("the rig writes them well");
-        let credentials = Credential::parse_all(credentials).expect("the test writes them well");
+        let all = (!credentials.is_empty()).then(|| Credential::parse_all(credentials).expect("they are well written"));
+        let credentials = all.unwrap_or_default();
         let client = Client::new(&servers, Dialer { tls: None, credentials });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
         Self { runtime: Some(runtime), client: Mutex::new(client) }
@@ -62,7 +63,24 @@ impl Admin {
 
     /// Lets nobody read a znode any more.
     pub(crate) fn hide(&self, path: &str) -> Result<(), Code> {
-        self.call(&Hide(path.to_owned()))
+        const ALL_BUT_READ: i32 = 30;
+        self.set_access(path, &[(ALL_BUT_READ, "world", "anyone")])
+    }
+
+    /// Sets an access list: permissions, scheme and identity of each entry.
+    pub(crate) fn set_access(&self, path: &str, entries: &[(i32, &str, &str)]) -> Result<(), Code> {
+        const ANY_VERSION: i32 = -1;
+        let entry = |(permissions, scheme, id): &(i32, &str, &str)| {
+            let (scheme, id) = ((*scheme).to_owned(), (*id).to_owned());
+            Entry { permissions: *permissions, scheme, id }
+        };
+        let list = AccessList { entries: entries.iter().map(entry).collect(), version: ANY_VERSION };
+        self.call(&SetAccess { path: path.to_owned(), list })
+    }
+
+    /// A znode's access list, as zkCli writes it.
+    pub(crate) fn access(&self, path: &str) -> Result<String, Code> {
+        self.call(&ReadAccess { path: path.to_owned() }).map(|list| list.to_string())
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<(), Code> {
@@ -93,24 +111,6 @@ impl Admin {
             }
             panic!("the servers lose every connection");
         })
-    }
-}
-
-/// Sets an access list.
-struct Hide(String);
-
-impl Request for Hide {
-    type Reply = ();
-    const OP: i32 = 7;
-
-    fn encode(&self, frame: &mut Writer) {
-        const ALL_BUT_READ: i32 = 30;
-        const ANY_VERSION: i32 = -1;
-        frame.text(&self.0).int(1).int(ALL_BUT_READ).text("world").text("anyone").int(ANY_VERSION);
-    }
-
-    fn decode(&self, _stat: &mut Reader<'_>) -> Result<(), Malformed> {
-        Ok(())
     }
 }
 

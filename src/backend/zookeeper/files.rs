@@ -1,0 +1,133 @@
+//! The credentials and certificates that the flags name, read anew before each attempt to connect.
+//!
+//! Touches those files, on one blocking thread at a time: their disk may hang, and the runtime has
+//! one thread for everything else. Start with [`Files::look`].
+
+use crate::report::Chain;
+use crate::zookeeper::credentials::{Credential, CredentialError};
+use crate::zookeeper::dial::Dialer;
+use crate::zookeeper::tls::{TlsError, TlsFiles};
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::time::Duration;
+use std::{fs, io};
+use tokio::sync::Mutex;
+use tokio::task::{JoinError, JoinHandle, spawn_blocking};
+use tokio::time::timeout;
+
+/// How long the first look may take.
+const START: Duration = Duration::from_secs(20);
+
+/// Why the files cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The credentials cannot be read.
+    #[error(
+        "the credentials in {0:?} cannot be read: --zookeeper-auth-file must name a text file that this user may read"
+    )]
+    Unreadable(PathBuf, #[source] io::Error),
+    /// The file holds no credentials.
+    #[error("{0:?} does not hold credentials for --zookeeper-auth-file")]
+    Credentials(PathBuf, #[source] CredentialError),
+    /// A certificate or a key cannot be used.
+    #[error("TLS is not possible")]
+    Tls(#[from] TlsError),
+    /// A disk that hangs.
+    #[error("the credentials and certificates were not read within {0:?}: see whether their disk answers")]
+    Late(Duration),
+    /// A bug in Baton.
+    #[error("reading the credentials and certificates ended in a fault of Baton's own")]
+    Died(#[from] JoinError),
+}
+
+/// The files, and the look at them that is under way.
+#[derive(Debug)]
+pub(super) struct Files {
+    named: Named,
+    /// It outlives an attempt that has stopped waiting for it, and the next attempt takes its
+    /// result.
+    look: Mutex<Option<JoinHandle<Result<Dialer, OpenError>>>>,
+    /// The last complaint about files that could not be read; empty since they could.
+    said: RefCell<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Named {
+    auth: Option<PathBuf>,
+    tls: Option<TlsFiles>,
+}
+
+impl Files {
+    /// Reads the files for the first time.
+    pub(super) async fn open(auth: Option<PathBuf>, tls: Option<TlsFiles>) -> Result<(Self, Dialer), OpenError> {
+        let files = Self { named: Named { auth, tls }, look: Mutex::default(), said: RefCell::default() };
+        let dialer = timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))???;
+        warn_clear_text(&dialer);
+        Ok((files, dialer))
+    }
+
+    /// What the files hold now. `None` if they cannot be read, or not within `patience`: somebody
+    /// may be replacing them, and what was read before may still be good.
+    pub(super) async fn look(&self, patience: Duration) -> Option<Dialer> {
+        if self.named.auth.is_none() && self.named.tls.is_none() {
+            return None;
+        }
+        match self.glance(patience).await {
+            Ok(dialer) => {
+                self.said.take();
+                Some(dialer)
+            }
+            Err(error) => {
+                self.complain(&error);
+                None
+            }
+        }
+    }
+
+    async fn glance(&self, patience: Duration) -> Result<Dialer, OpenError> {
+        let mut look = self.look.lock().await;
+        let under_way = look.get_or_insert_with(|| self.begin());
+        let ended = timeout(patience, under_way).await.map_err(|_elapsed| OpenError::Late(patience))?;
+        *look = None;
+        ended?
+    }
+
+    fn begin(&self) -> JoinHandle<Result<Dialer, OpenError>> {
+        let named = self.named.clone();
+        spawn_blocking(move || named.read())
+    }
+
+    /// Says, once, that the servers are shown what was read before.
+    fn complain(&self, error: &OpenError) {
+        let why = Chain(error).to_string();
+        if *self.said.borrow() != why {
+            tracing::warn!("what was read before is shown to the servers again: {why}");
+            self.said.replace(why);
+        }
+    }
+}
+
+impl Named {
+    fn read(&self) -> Result<Dialer, OpenError> {
+        let credentials = match &self.auth {
+            None => Vec::new(),
+            Some(file) => {
+                let text = fs::read_to_string(file).map_err(|error| OpenError::Unreadable(file.clone(), error))?;
+                Credential::parse_all(&text).map_err(|error| OpenError::Credentials(file.clone(), error))?
+            }
+        };
+        Ok(Dialer { tls: self.tls.as_ref().map(TlsFiles::load).transpose()?, credentials })
+    }
+}
+
+fn warn_clear_text(dialer: &Dialer) {
+    let clear = dialer.credentials.iter().find(|credential| credential.is_sent_in_clear());
+    if let (None, Some(credential)) = (&dialer.tls, clear) {
+        tracing::warn!(
+            event = "password_in_clear",
+            "the {} password of --zookeeper-auth-file crosses the network in clear: turn TLS on with \
+             --zookeeper-ca-file, or use sasl credentials",
+            credential.scheme()
+        );
+    }
+}

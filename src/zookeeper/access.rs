@@ -1,0 +1,185 @@
+//! Access lists of znodes: how they are read and set, and what they let strangers do.
+//!
+//! Pure. Permissions are those of ZooKeeper's `ZooDefs.Perms`. The right to create or delete a
+//! child is one on its parent: a znode's own list protects its data only.
+
+use super::jute::{Malformed, Reader, Writer};
+use super::wire::Request;
+use std::fmt;
+
+/// To read a znode's data and list its children.
+const READ: i32 = 1;
+/// To create a child.
+const CREATE: i32 = 4;
+/// To delete a child.
+const DELETE: i32 = 8;
+/// To set the access list.
+const ADMIN: i32 = 16;
+/// Everything.
+const ALL: i32 = 31;
+
+/// How zkCli writes permissions, in its order.
+const LETTERS: [(i32, char); 5] = [(CREATE, 'c'), (DELETE, 'd'), (READ, 'r'), (2, 'w'), (ADMIN, 'a')];
+
+/// What an identity may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its permissions, as bits.
+    pub permissions: i32,
+    /// The scheme of the identity: `world`, `digest`, `sasl`, `x509`, `ip`, or `auth` for "our
+    /// own".
+    pub scheme: String,
+    /// The identity.
+    pub id: String,
+}
+
+/// A znode's access list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AccessList {
+    /// Its entries.
+    pub entries: Vec<Entry>,
+    /// How often it was set: [`SetAccess`] compares it.
+    pub version: i32,
+}
+
+/// Reads a znode's access list. Since ZooKeeper 3.4.14 this needs the right to read or to
+/// administer it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReadAccess {
+    /// The znode's path.
+    pub path: String,
+}
+
+/// Sets a znode's access list, if it still has this version.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetAccess {
+    /// The znode's path.
+    pub path: String,
+    /// The list to set, and the version to replace.
+    pub list: AccessList,
+}
+
+impl Entry {
+    fn new(permissions: i32, scheme: &str, id: &str) -> Self {
+        Self { permissions, scheme: scheme.to_owned(), id: id.to_owned() }
+    }
+
+    /// Whether servers hide who this is, because we may not administer the znode.
+    fn is_masked(&self) -> bool {
+        self.scheme == "digest" && self.id.ends_with(":x")
+    }
+}
+
+impl AccessList {
+    /// Whether anybody who reaches the servers may create or delete children, or grant itself the
+    /// right.
+    pub fn is_open(&self) -> bool {
+        let strangers = self.entries.iter().filter(|entry| entry.scheme == "world");
+        strangers.fold(0, |all, entry| all | entry.permissions) & (CREATE | DELETE | ADMIN) != 0
+    }
+
+    /// The same list with strangers limited to reading, and every right for us. Others keep theirs.
+    #[must_use]
+    pub fn closed(&self) -> Self {
+        let others = self.entries.iter().filter(|entry| entry.scheme != "world").cloned();
+        let entries = [Entry::new(ALL, "auth", "")].into_iter().chain(others);
+        let entries = entries.chain([Entry::new(READ, "world", "anyone")]).collect();
+        Self { entries, version: self.version }
+    }
+}
+
+/// As zkCli's `setAcl` takes it. Identities that servers hide from us are left out.
+impl fmt::Display for AccessList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let shown = self.entries.iter().filter(|entry| !entry.is_masked());
+        for (at, Entry { permissions, scheme, id }) in shown.enumerate() {
+            let letters = LETTERS.iter().filter(|(bit, _)| permissions & bit != 0).map(|(_, letter)| letter);
+            let letters: String = letters.collect();
+            write!(f, "{}{scheme}:{id}:{letters}", if at == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
+impl Request for ReadAccess {
+    type Reply = AccessList;
+    const OP: i32 = 6;
+
+    fn encode(&self, frame: &mut Writer) {
+        frame.text(&self.path);
+    }
+
+    fn decode(&self, reply: &mut Reader<'_>) -> Result<AccessList, Malformed> {
+        let entry =
+            |reply: &mut Reader<'_>| Ok(Entry { permissions: reply.int()?, scheme: reply.text()?, id: reply.text()? });
+        let entries = reply.list(entry)?;
+        let (_czxid, _mzxid, _ctime, _mtime) = (reply.long()?, reply.long()?, reply.long()?, reply.long()?);
+        let (_version, _cversion, aversion) = (reply.int()?, reply.int()?, reply.int()?);
+        Ok(AccessList { entries, version: aversion })
+    }
+}
+
+impl Request for SetAccess {
+    type Reply = ();
+    const OP: i32 = 7;
+
+    fn encode(&self, frame: &mut Writer) {
+        let AccessList { entries, version } = &self.list;
+        let count = i32::try_from(entries.len()).expect("a frame of at most 4 MiB held them");
+        frame.text(&self.path).int(count);
+        for Entry { permissions, scheme, id } in entries {
+            frame.int(*permissions).text(scheme).text(id);
+        }
+        frame.int(*version);
+    }
+
+    fn decode(&self, _stat: &mut Reader<'_>) -> Result<(), Malformed> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zookeeper::samples::bytes;
+    use crate::zookeeper::wire;
+
+    fn list(entries: &[(i32, &str, &str)]) -> AccessList {
+        let entries = entries.iter().map(|(permissions, scheme, id)| Entry::new(*permissions, scheme, id));
+        AccessList { entries: entries.collect(), version: 3 }
+    }
+
+    #[test]
+    fn strangers_meddle_by_create_delete_or_admin() {
+        for (permissions, is_open) in [(31, true), (READ, false), (READ | 2, false), (4, true), (8, true), (16, true)] {
+            assert_eq!(list(&[(permissions, "world", "anyone")]).is_open(), is_open, "{permissions}");
+            assert!(!list(&[(permissions, "digest", "shop:x")]).is_open(), "{permissions}");
+        }
+    }
+
+    #[test]
+    fn closing_leaves_strangers_reading_and_others_as_they_were() {
+        let open = list(&[(ALL, "world", "anyone"), (ALL, "sasl", "ops")]);
+        let closed = open.closed();
+        assert!(!closed.is_open());
+        assert_eq!(closed.version, 3);
+        assert_eq!(closed.to_string(), "auth::cdrwa,sasl:ops:cdrwa,world:anyone:r");
+        assert_eq!(list(&[(12, "world", "anyone"), (ALL, "digest", "ops:x")]).to_string(), "world:anyone:cd");
+    }
+
+    #[test]
+    fn access_lists_are_read_and_written() {
+        let frame = wire::ask(5, &ReadAccess { path: "/o".to_owned() });
+        assert_eq!(frame[4..], bytes("00000005 00000006 000000022f6f"));
+        let world = "00000001 0000001f 00000005776f726c64 00000006616e796f6e65";
+        let stat = "000000000000000c 000000000000000c 000001a1fec5fa4a 000001a1fec5fa4a 00000000 00000000 \
+                    00000003 8000000000000000 00000000 00000000 000000000000000c";
+        let read = ReadAccess { path: "/o".to_owned() };
+        let read = |hex: &str| read.decode(&mut Reader::new(&bytes(hex)));
+        let open = list(&[(ALL, "world", "anyone")]);
+        assert_eq!(read(&format!("{world}{stat}")), Ok(open.clone()));
+        assert_eq!(read(world), Err(Malformed::TooShort));
+        let frame = wire::ask(6, &SetAccess { path: "/o".to_owned(), list: open });
+        assert_eq!(frame[4..], bytes(&format!("00000006 00000007 000000022f6f {world} 00000003")));
+    }
+}
