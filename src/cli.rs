@@ -58,9 +58,9 @@ pub enum Command {
     Run(Settings),
     /// Name every error of the configuration, or draw its timing
     CheckConfig(Settings),
-    /// Ask the sidecar whether it leads: 0 leading, 1 not, 69 no answer
+    /// Ask the sidecar whether it leads: 0 leading, 1 not, 69 no answer or not Baton
     Status(Sidecar),
-    /// Ask the sidecar one of its probes, for images without a shell: 0 yes, 1 no, 69 no answer
+    /// Ask the sidecar one of its probes, for images without a shell: 0 yes, 1 no, 69 no answer or not Baton
     Probe {
         /// What to ask
         what: Probe,

@@ -11,6 +11,7 @@ use crate::http::Version;
 use crate::inject;
 use crate::preflight;
 use crate::rbac::{Role, Subject};
+use crate::reply::{self, Verdict};
 use crate::report::Chain;
 use hyper::{Method, StatusCode};
 use std::error::Error;
@@ -20,6 +21,8 @@ use std::time::Duration;
 
 /// How long a question may take that is answered at once.
 const AT_ONCE: Duration = Duration::from_secs(1);
+/// How many characters of a strange answer to show.
+const EXCERPT: usize = 100;
 /// How long `stopping` waits for the last promise to run out, which nobody makes longer.
 const PATIENCE: Duration = Duration::from_hours(1);
 
@@ -70,37 +73,27 @@ pub fn check_config(settings: &Settings, surroundings: &Surroundings, unknown: &
 /// Asks whether the sidecar leads.
 pub fn status(sidecar: &Sidecar) -> Exit {
     let question = Question { method: &Method::GET, path: "/leader?promise=none", timeout: AT_ONCE };
-    answered(sidecar, question, |status, body| {
-        let told = say(&body.trim_end());
-        if told == Exit::Clean { yes(status == StatusCode::OK) } else { told }
+    answered(sidecar, question, reply::about_leading, |verdict, body| {
+        let printed = say(&body.trim_end());
+        if printed == Exit::Clean { verdict } else { printed }
     })
 }
 
 /// Asks one of the probes.
 pub fn probe(what: Probe, sidecar: &Sidecar) -> Exit {
-    let path = match what {
-        Probe::Healthz => "/healthz",
-        Probe::Readyz => "/readyz",
-        Probe::Leader => "/leader?promise=none",
+    let (path, judge): (_, Judge) = match what {
+        Probe::Healthz => ("/healthz", reply::about_health),
+        Probe::Readyz => ("/readyz", reply::about_health),
+        Probe::Leader => ("/leader?promise=none", reply::about_leading),
     };
     let question = Question { method: &Method::GET, path, timeout: AT_ONCE };
-    answered(sidecar, question, |status, body| {
-        if status != StatusCode::OK {
-            complain(&body.trim_end());
-        }
-        yes(status == StatusCode::OK)
-    })
+    answered(sidecar, question, judge, explained)
 }
 
 /// Tells the sidecar that its Pod begins to end.
 pub fn stopping(sidecar: &Sidecar) -> Exit {
     let question = Question { method: &Method::POST, path: "/stopping", timeout: PATIENCE };
-    answered(sidecar, question, |status, body| {
-        if status != StatusCode::NO_CONTENT {
-            complain(&body.trim_end());
-        }
-        yes(status == StatusCode::NO_CONTENT)
-    })
+    answered(sidecar, question, reply::about_stopping, explained)
 }
 
 /// Prints what an election on Kubernetes needs.
@@ -151,13 +144,24 @@ pub fn version() -> Exit {
     say(&serde_json::to_string(&Version::default()).expect("three texts are JSON"))
 }
 
-fn answered(sidecar: &Sidecar, question: Question, judge: impl FnOnce(StatusCode, &str) -> Exit) -> Exit {
+/// What an answer means.
+type Judge = fn(StatusCode, &str) -> Verdict;
+
+/// Asks, and ends as `told` says, which gets the exit code of Baton's answer, and its body.
+fn answered(sidecar: &Sidecar, question: Question, judge: Judge, told: impl FnOnce(Exit, &str) -> Exit) -> Exit {
     let listen = match config::listen(sidecar.listen.as_ref()) {
         Ok(listen) => listen,
         Err(mistake) => return mistakes(&[mistake]),
     };
     match ask(listen, question) {
-        Ok(Ok((status, body))) => judge(status, &body),
+        Ok(Ok((status, body))) => match judge(status, &body) {
+            Verdict::Yes => told(Exit::Clean, &body),
+            Verdict::No => told(Exit::No, &body),
+            Verdict::NotBaton => {
+                complain(&NotBaton { listen, path: question.path, status, body });
+                Exit::NoAnswer
+            }
+        },
         Ok(Err(nobody)) => {
             complain(&Chain(&nobody));
             Exit::NoAnswer
@@ -174,8 +178,32 @@ fn ask(listen: Listen, question: Question) -> io::Result<Result<(StatusCode, Str
     Ok(runtime.block_on(client::ask(listen, question)))
 }
 
-const fn yes(yes: bool) -> Exit {
-    if yes { Exit::Clean } else { Exit::No }
+/// Prints why the answer is no.
+fn explained(verdict: Exit, body: &str) -> Exit {
+    if verdict != Exit::Clean {
+        complain(&body.trim_end());
+    }
+    verdict
+}
+
+/// An answer that another program gave, or a sidecar's other listener.
+struct NotBaton {
+    listen: Listen,
+    path: &'static str,
+    status: StatusCode,
+    body: String,
+}
+
+impl Display for NotBaton {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { listen, path, status, body } = self;
+        let start: String = body.chars().take(EXCERPT).collect();
+        write!(
+            f,
+            "this is not Baton: {listen} answered {path} with {status} and {start:?}; name the address where the sidecar \
+             listens for its application by --listen"
+        )
+    }
 }
 
 /// Prints to standard output; a reader that went away ends the command, and is no panic.

@@ -14,7 +14,7 @@ pub enum Exit {
     No,
     /// Flags, configuration or surroundings are wrong; an address in use and an unreadable file too.
     Usage,
-    /// Nobody answered a question.
+    /// No sidecar answered a question: there was no answer, or it was not Baton's.
     NoAnswer,
     /// A fault of our own while not leading.
     Fault,

@@ -59,6 +59,8 @@ pub mod private_folder;
 #[cfg(feature = "sidecar")]
 pub mod rbac;
 #[cfg(feature = "sidecar")]
+pub mod reply;
+#[cfg(feature = "sidecar")]
 pub mod report;
 #[cfg(feature = "sidecar")]
 pub mod resolver;

@@ -1,5 +1,7 @@
 //! The endpoints of a running sidecar, on both listeners, asked byte by byte.
 
+mod impostors;
+
 use crate::rig::{Candidate, Rig, Timing, eventually, throughout};
 use crate::tidy::{listed_metrics, listed_requests};
 use serde_json::Value;

@@ -84,8 +84,9 @@ fn works_only_while_its_sidecar_leads(program: &Program) {
 fn acts_on_the_good_answer_only(program: &Program) {
     let answers = stub::answers(program.language.reads_validity);
     let good = format!("work {}", answers.len());
+    let rounds = u32::try_from(answers.len()).expect("they are few");
     let stub = stub::start(answers);
     let the_loop = program.start(&stub);
-    let step = wait_for(PATIENCE, "the loop works", || the_loop.steps().pop());
+    let step = wait_for(PATIENCE + ROUND * rounds, "the loop works", || the_loop.steps().pop());
     assert_eq!(step, good, "the answer that it worked on");
 }

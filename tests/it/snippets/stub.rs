@@ -11,20 +11,40 @@ pub(crate) struct Answer {
     status: &'static str,
     /// How long the question stays unanswered.
     after: Duration,
-    valid_for_ms: u64,
+    content: Content,
+}
+
+/// What an answer consists of.
+#[derive(Clone, Copy)]
+enum Content {
+    /// Baton's answer "leading", with header and body.
+    Leading { valid_for_ms: u64 },
+    /// The body of another program, without the header.
+    Foreign(&'static str),
 }
 
 const fn answer(status: &'static str, after_ms: u64, valid_for_ms: u64) -> Answer {
-    Answer { status, after: Duration::from_millis(after_ms), valid_for_ms }
+    Answer { status, after: Duration::from_millis(after_ms), content: Content::Leading { valid_for_ms } }
+}
+
+const fn foreign(body: &'static str) -> Answer {
+    Answer { status: "200 OK", after: Duration::ZERO, content: Content::Foreign(body) }
 }
 
 /// What no loop may act on.
-const WORTHLESS: [Answer; 3] = [
+const WORTHLESS: [Answer; 9] = [
     // Not leading, whatever the body says.
     answer("503 Service Unavailable", 0, 2000),
     answer("500 Internal Server Error", 0, 2000),
     // After the loop's own time-out.
     answer("200 OK", 900, 2000),
+    // Something else has the port.
+    foreign("<html>welcome</html>"),
+    foreign(""),
+    foreign("{}"),
+    foreign(r#"{"valid_for_ms":2000}"#),
+    foreign(r#"{"standing":"following","is_leader":false,"token":"7","valid_for_ms":2000}"#),
+    foreign(r#"{"standing":"leading","is_leader":true,"token":null,"valid_for_ms":2000}"#),
 ];
 
 /// What a loop may not act on that knows how long an answer holds.
@@ -69,13 +89,16 @@ fn next_question(listener: &TcpListener) -> TcpStream {
 
 impl Answer {
     fn to_http(&self, token: u64) -> String {
-        let Self { status, valid_for_ms, .. } = self;
-        let body = format!(
-            "{{\"standing\":\"leading\",\"is_leader\":true,\"token\":\"{token}\",\"valid_for_ms\":{valid_for_ms}}}\n"
-        );
-        let length = body.len();
-        format!(
-            "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\nfencing-token: {token}\r\n\r\n{body}"
-        )
+        let (header, body) = match self.content {
+            Content::Leading { valid_for_ms } => (
+                format!("fencing-token: {token}\r\n"),
+                format!(
+                    "{{\"standing\":\"leading\",\"is_leader\":true,\"token\":\"{token}\",\"valid_for_ms\":{valid_for_ms}}}\n"
+                ),
+            ),
+            Content::Foreign(body) => (String::new(), body.to_owned()),
+        };
+        let (status, length) = (self.status, body.len());
+        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{header}\r\n{body}")
     }
 }
