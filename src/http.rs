@@ -14,16 +14,17 @@ use crate::identity::Identity;
 use crate::metrics::{self, Metrics};
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{RawQuery, State};
+use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use humantime::format_rfc3339_seconds;
 use serde::Serialize;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::yield_now;
 
 const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 const BATON_REQUEST: HeaderName = HeaderName::from_static("baton-request");
@@ -70,10 +71,11 @@ pub fn probes(desk: Desk) -> Router {
 }
 
 fn shared() -> Router<Desk> {
+    let scrapes = Arc::new(Semaphore::new(1));
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(scrape))
+        .route("/metrics", get(move |desk| scrape(desk, Arc::clone(&scrapes))))
         .route("/version", version())
 }
 
@@ -191,11 +193,22 @@ fn name_of_another<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
 }
 
 /// Withdraws, and answers when the last promise has run out: what the preStop hook waits for.
-async fn stopping(State(Desk(desk)): State<Desk>, headers: HeaderMap) -> Response {
+async fn stopping(
+    State(Desk(desk)): State<Desk>,
+    ConnectInfo(client): ConnectInfo<SocketAddr>,
+    headers: HeaderMap,
+) -> Response {
+    // A client can send any Host, so that check stops web pages only. The address stops other
+    // machines.
+    if !client.ip().to_canonical().is_loopback() {
+        return error(StatusCode::FORBIDDEN, "this needs a client on this machine that connects over loopback");
+    }
     if headers.get(BATON_REQUEST).is_none_or(|value| value != "1") || !is_loopback(headers.get(HOST)) {
         let message = "this needs the header Baton-Request: 1 and a loopback Host, so that no web page can send it";
         return error(StatusCode::FORBIDDEN, message);
     }
+    // The answer may take long, and headers are large.
+    drop(headers);
     match desk.control.withdraw_for_good(Withdrawal::Renewing).await {
         Ok(promised_until) => {
             Clock.sleep_until(promised_until).await;
@@ -240,7 +253,11 @@ async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
     }
 }
 
-async fn scrape(State(Desk(desk)): State<Desk>) -> Response {
+/// Answers one scrape a turn of the runtime: it costs as much as many other answers, which a crowd
+/// of scrapes must not hold up.
+async fn scrape(State(Desk(desk)): State<Desk>, scrapes: Arc<Semaphore>) -> Response {
+    let _scrape = scrapes.acquire().await.expect("nobody closes it");
+    yield_now().await;
     let text = desk.metrics.scrape(&desk.reader, &desk.vitals, Clock.now());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }

@@ -6,10 +6,17 @@ use crate::config::Listen;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
 use tokio::net::TcpListener;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
+/// What the kernel may hold of a connection in each direction, of which it takes twice: more than
+/// any request or answer of ours needs. It counts against the memory limit of the container.
+const KERNEL_BUFFER_BYTES: usize = 16 << 10;
+/// How long the kernel keeps what a client neither reads nor acknowledges, also after we closed the
+/// connection.
+const USER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An address that cannot be listened at.
 #[derive(Debug, thiserror::Error)]
@@ -72,6 +79,10 @@ fn socket(address: SocketAddr) -> io::Result<TcpListener> {
     // A restarted sidecar must not wait for the connections of the one before it to be forgotten.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
+    // Every connection inherits these.
+    socket.set_recv_buffer_size(KERNEL_BUFFER_BYTES)?;
+    socket.set_send_buffer_size(KERNEL_BUFFER_BYTES)?;
+    socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
     socket.bind(&address.into())?;
     socket.listen(BACKLOG)?;
     TcpListener::from_std(socket.into())

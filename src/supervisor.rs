@@ -387,4 +387,13 @@ fn tell_start(config: &Config, identity: &Identity, place: &str, listeners: &Lis
         "{identity} is a candidate of election {}, held in {place}: ask http://{listen}/leader",
         config.election,
     );
+    if !listeners.address.ip().to_canonical().is_loopback() {
+        tracing::warn!(
+            event = "exposed_listener",
+            "--listen {} is not loopback: anyone who reaches {listen} can ask as the application does and so delay a \
+             handover; write --listen localhost:{}, and let kubelet and Prometheus ask at --probe-listen",
+            config.listen,
+            listeners.address.port(),
+        );
+    }
 }

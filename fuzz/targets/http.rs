@@ -1,8 +1,9 @@
 //! What is asked of the endpoints, by anybody: method, path and headers, one a line, while we lead.
 //!
-//! The first byte says at which of the two listeners.
+//! The first byte says at which of the two listeners, and whether the client is on this machine.
 
 use axum::body::Body;
+use axum::extract::ConnectInfo;
 use baton::backend::{Vitals, orders};
 use baton::claim::{Publisher, publish};
 use baton::clock::{Clock, Instant};
@@ -16,7 +17,7 @@ use baton::metrics::Metrics;
 use http_body_util::BodyExt as _;
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode, Uri};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::runtime::Runtime;
@@ -86,8 +87,11 @@ fn leader() -> (Lease, Instant) {
 pub(super) fn read(bytes: &[u8]) {
     let Some((listener, bytes)) = bytes.split_first() else { return };
     let is_application = listener % 2 == 0;
-    let Some(request) = request(bytes) else { return };
-    SIDECAR.with(|sidecar| judge(sidecar, is_application, request));
+    let is_local = listener & 2 == 0;
+    let Some(mut request) = request(bytes) else { return };
+    let client = if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 7) };
+    request.extensions_mut().insert(ConnectInfo(SocketAddr::from((client, 40_000))));
+    SIDECAR.with(|sidecar| judge(sidecar, is_application, is_local, request));
 }
 
 /// `METHOD PATH`, and then headers: what hyper lets through.
@@ -105,7 +109,7 @@ fn request(bytes: &[u8]) -> Option<Request<Body>> {
     request.body(Body::empty()).ok()
 }
 
-fn judge(sidecar: &Sidecar, is_application: bool, request: Request<Body>) {
+fn judge(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Request<Body>) {
     let (method, uri, headers) = (request.method().to_string(), request.uri().clone(), request.headers().clone());
     let promised = sidecar.publisher.promised_until();
     let router = if is_application { application } else { probes }(sidecar.desk.clone());
@@ -125,8 +129,8 @@ fn judge(sidecar: &Sidecar, is_application: bool, request: Request<Body>) {
         },
         ("/stopping", true) if method == "POST" => {
             let is_ours = headers.get("baton-request").is_some_and(|value| value == "1");
-            let is_local = headers.get(HOST).is_some_and(is_loopback);
-            if is_ours && is_local { StatusCode::NO_CONTENT } else { StatusCode::FORBIDDEN }
+            let is_meant = headers.get(HOST).is_some_and(is_loopback);
+            if is_ours && is_local && is_meant { StatusCode::NO_CONTENT } else { StatusCode::FORBIDDEN }
         }
         ("/", true) | ("/healthz" | "/metrics" | "/version", _) if is_read => StatusCode::OK,
         // No store has been heard.

@@ -1,13 +1,14 @@
 //! The endpoints of a running sidecar, on both listeners, asked byte by byte.
 
 mod impostors;
+mod strangers;
 
 use crate::rig::{Candidate, Rig, Timing, eventually, throughout};
 use crate::tidy::{listed_metrics, listed_requests};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 const TIMING: Timing = Timing::CALM;
@@ -190,6 +191,61 @@ fn stopping_needs_its_header_and_a_loopback_host() {
     assert_eq!(get(&leader.listen, "/leader").status, 200, "it still leads");
     assert_eq!(stopping("Baton-Request: 1\r\n").status, 204);
     assert_eq!(get(&leader.listen, "/leader").json()["standing"], "resigning");
+}
+
+/// An address of this machine that is no loopback, as another machine would reach it.
+fn outer_address() -> IpAddr {
+    // Nothing is sent: the kernel only chooses the address to send from.
+    let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
+    socket.connect("192.0.2.1:9").expect("the machine has a route");
+    let ip = socket.local_addr().unwrap().ip();
+    assert!(!ip.is_loopback(), "this machine has no address but loopback");
+    ip
+}
+
+#[test]
+fn stopping_is_refused_to_strangers_whatever_host_they_name() {
+    let rig = Rig::new(TIMING);
+    let leader = rig.candidate("a").flag("--listen", "0.0.0.0:0").start();
+    rig.leader();
+    rig.hear_enough();
+    let port = leader.listen.rsplit_once(':').unwrap().1;
+    let stopping =
+        |address: &str| send(address, "POST /stopping", "Host: localhost\r\nBaton-Request: 1\r\nContent-Length: 0\r\n");
+    let refused = stopping(&format!("{}:{port}", outer_address()));
+    assert_eq!(refused.status, 403, "{}", refused.body);
+    assert!(refused.body.contains("loopback"), "{}", refused.body);
+    assert_eq!(get(&leader.listen, "/leader").json()["standing"], "leading");
+    assert_eq!(stopping(&format!("127.0.0.1:{port}")).status, 204);
+}
+
+#[test]
+fn a_mapped_loopback_client_may_stop() {
+    let rig = Rig::new(TIMING);
+    let leader = rig.candidate("a").flag("--listen", ":0").start();
+    rig.leader();
+    rig.hear_enough();
+    let port = leader.listen.rsplit_once(':').unwrap().1;
+    let headers = "Baton-Request: 1\r\nContent-Length: 0\r\n";
+    assert_eq!(send(&format!("127.0.0.1:{port}"), "POST /stopping", headers).status, 204);
+}
+
+#[test]
+fn an_application_listener_that_is_not_loopback_warns() {
+    for (listen, warns) in
+        [("127.0.0.1:0", false), ("[::1]:0", false), ("localhost:0", false), (":0", true), ("0.0.0.0:0", true)]
+    {
+        let rig = Rig::new(TIMING);
+        let candidate = rig.candidate("a").flag("--listen", listen).start();
+        rig.leader();
+        rig.hear_enough();
+        let warnings = candidate.events("exposed_listener");
+        assert_eq!(warnings.len(), usize::from(warns), "{listen}: {}", candidate.output());
+        for warning in warnings {
+            let message = warning["message"].as_str().unwrap();
+            assert!(message.contains("--listen") && message.contains("localhost:"), "{message}");
+        }
+    }
 }
 
 #[test]
