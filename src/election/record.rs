@@ -120,8 +120,10 @@ impl RecordAltered {
 
 impl fmt::Display for RecordAltered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name =
-            |holder: &Option<Identity>| holder.as_ref().map_or("nobody".to_owned(), |holder| format!("{holder}"));
+        let name = |holder: &Option<Identity>| match holder {
+            Some(holder) => holder.to_string(),
+            None => "nobody".to_owned(),
+        };
         let (holder, duration) = &self.written;
         write!(f, "the store changed our record: we wrote holder {} and duration {duration:?}", name(holder))?;
         let (holder, duration) = &self.returned;

@@ -24,7 +24,7 @@ impl<'a> Shortener<'a> {
         let this = Self { rig, name: format!("shorten-{namespace}") };
         this.create(
             "MutatingAdmissionPolicy",
-            json!({
+            &json!({
                 "failurePolicy": "Fail",
                 "reinvocationPolicy": "Never",
                 "matchConstraints": {
@@ -44,7 +44,7 @@ impl<'a> Shortener<'a> {
                 }],
             }),
         );
-        this.create("MutatingAdmissionPolicyBinding", json!({ "policyName": this.name }));
+        this.create("MutatingAdmissionPolicyBinding", &json!({ "policyName": this.name }));
         eventually(PATIENCE, "the policy is in force", || this.is_in_force());
         this
     }
@@ -61,7 +61,7 @@ impl<'a> Shortener<'a> {
         eventually(PATIENCE, "the policy is forgotten", || !self.is_in_force());
     }
 
-    fn create(&self, kind: &str, spec: Value) {
+    fn create(&self, kind: &str, spec: &Value) {
         let created = self.rig.store.namespace.admin.call(async |client| {
             let mut policy = DynamicObject::new(&self.name, &resource(kind));
             policy.data = json!({ "spec": spec });
