@@ -25,7 +25,7 @@ fn the_program_understands_where_the_ensemble_is_and_reads_what_is_mounted() {
     let objects = rendered(&[DEMO, ENSEMBLE]);
     let deployment = find(&objects, "Deployment", "test-baton-demo");
     let environment = environment(sidecar(deployment));
-    let (understood, drawing) = baton(&["check-config"], &environment);
+    let (understood, drawing) = checked(&environment);
     assert!(understood, "{drawing}");
     assert!(drawing.contains("election test-baton-demo in zookeeper"), "{drawing}");
     let told = ["SERVERS", "PATH", "TICK_TIME"].map(|flag| environment[&format!("BATON_ZOOKEEPER_{flag}")].as_str());
@@ -50,6 +50,18 @@ fn the_program_understands_where_the_ensemble_is_and_reads_what_is_mounted() {
     let named = |flag: &str| secrets[&environment[&format!("BATON_ZOOKEEPER_{flag}_FILE")]];
     assert_eq!(["AUTH", "CA", "CERT", "KEY"].map(named), ["shop-zookeeper", "zookeeper-ca", "shop-tls", "shop-tls"]);
     assert_eq!(secrets.len(), 4);
+}
+
+/// What `check-config` says in this environment, where each file that it names is mounted.
+fn checked(environment: &BTreeMap<String, String>) -> (bool, String) {
+    let folder = TempDir::new().unwrap();
+    let mut mounted = environment.clone();
+    for (name, path) in mounted.iter_mut().filter(|(name, _)| name.ends_with("_FILE")) {
+        let file = folder.path().join(name);
+        fs::write(&file, "mounted").unwrap();
+        *path = file.to_str().unwrap().to_owned();
+    }
+    baton(&["check-config"], &mounted)
 }
 
 #[test]
@@ -113,7 +125,7 @@ fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
         let volumes: Vec<_> = pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
         assert_eq!(volumes, ["baton-state-two", "baton-zookeeper-two"]);
         assert_eq!(pod["initContainers"][0]["volumeMounts"][1]["name"], "baton-zookeeper-two");
-        let (understood, told) = baton(&["check-config"], &environment(&pod["initContainers"][0]));
+        let (understood, told) = checked(&environment(&pod["initContainers"][0]));
         assert!(understood, "{told}");
     }
     refused(folder.path(), "--set=baton.backend=lease", &["zookeeper.", "is set, but a Lease holds the election"]);
