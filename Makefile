@@ -6,7 +6,7 @@ CARGO_MUTANTS_VERSION := 27.1.0
 # Tools that the checks need are installed here, not into the user's home.
 TOOLS := $(CURDIR)/.cache/tools
 
-# Most tests wait for real clocks: three at once on each processor, as far as this machine has room for them now.
+# Most tests wait for real clocks: run up to three per processor, as the present load allows.
 TEST_THREADS ?= $$($(CARGO) run --locked --quiet --example room -- 3)
 # Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
 # each other.

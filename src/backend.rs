@@ -42,7 +42,7 @@ use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// A loop that comes round this late was paused, or starved, and says so.
+/// A turn of the loop that is this late means that the process was paused or starved. It is logged.
 const NOTEWORTHY_PAUSE: Duration = Duration::from_millis(500);
 
 /// A store that an election is held in: it turns requests into calls, and decides nothing.
@@ -68,16 +68,15 @@ pub enum StoreError {
     /// The store answered that we may not: not a lost race, and not cured by trying sooner.
     #[error("the store refuses us")]
     Refused(#[source] Box<dyn Error + Send + Sync>),
-    /// The store holds something that we do not read. No right of ours is missing, so this ends no
-    /// candidate.
-    #[error("what the store holds cannot be used")]
+    /// The store holds data that we do not read. We lack no right, so this ends no candidate.
+    #[error("the record in the store cannot be used")]
     Unusable(#[source] Box<dyn Error + Send + Sync>),
 }
 
 /// A call that took longer than its share of the renew deadline.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{place} did not answer within {}, one call's share of the renew deadline: see whether it is there and not slow",
+    "{place} did not answer within {}, one call's share of the renew deadline: see whether it is up and not slow",
     Rounded::nearest(*.timeout)
 )]
 struct TimedOut {
@@ -114,11 +113,11 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// With which code the process ends then; `is_stopping` while it stops cleanly.
+    /// The exit code of the process then; `is_stopping` during a clean stop.
     pub const fn exit(self, is_stopping: bool) -> Exit {
         match self {
             // By the deadline the last promise has expired too: nothing is left to release, and no
-            // reader to mislead.
+            // reader can be misled.
             Self::Lost(Reason::Deadline) | Self::Refused | Self::Unsuited if is_stopping => Exit::Clean,
             Self::Lost(_) => Exit::Lost,
             Self::Refused => Exit::Refused,
@@ -132,11 +131,12 @@ impl Ended {
 /// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
 /// its deadline.
 pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, seat: Seat) -> Ended {
+    let admission = Admission::new(seat.patience_with_refusals);
     let mut driver = Driver {
         election,
         seat,
         release: None,
-        admission: Admission::default(),
+        admission,
         is_ending: false,
         is_stopping: false,
         stood_still: Duration::ZERO,
@@ -230,18 +230,18 @@ struct Driver<E: Election> {
     is_ending: bool,
     /// Whether it was asked to stop, and releases as soon as it may.
     is_stopping: bool,
-    /// By how much the loop came round too late at the worst, since the last acknowledged renewal.
+    /// The worst lateness of the loop since the last acknowledged renewal.
     stood_still: Duration,
 }
 
 impl<E: Election> Driver<E> {
-    /// Takes in that the loop comes round at `now`, and was to come round at `due` at the latest.
+    /// Notes that the loop turns at `now`, and should have turned at `due` at the latest.
     fn came_round(&mut self, due: Option<Instant>, now: Instant) {
         let late = due.map_or(Duration::ZERO, |due| now.since(due));
         self.stood_still = self.stood_still.max(late);
     }
 
-    /// What a loss of leadership leads to, and the pause that may have caused it.
+    /// The outcome of a loss of leadership, and the pause that may have caused it.
     fn loss(&self, reason: Reason) -> Loss {
         let exit = match self.seat.on_lost {
             OnLost::Exit => Some(Ended::Lost(reason).exit(self.is_stopping)),
@@ -265,7 +265,7 @@ impl<E: Election> Driver<E> {
             if let (Transition::Lost { reason, .. }, OnLost::Exit) = (&transition, self.seat.on_lost) {
                 return Some(Ended::Lost(*reason));
             }
-            if transition.unsuits() && !self.admission.is_admitted() {
+            if transition.unsuits() && !self.admission.is_admitted(now) {
                 return Some(Ended::Unsuited);
             }
         }
@@ -275,7 +275,8 @@ impl<E: Election> Driver<E> {
             // Who ordered the release may have stopped waiting for it.
             waiter.send(Released::Confirmed).ok();
         }
-        self.admission.is_refused_for(self.seat.patience_with_refusals, now).then_some(Ended::Refused)
+        self.seat.vitals.admit(self.admission.is_admitted(now));
+        self.admission.is_refused(now).then_some(Ended::Refused)
     }
 
     fn replied(&mut self, called: Called<E>) {
@@ -286,7 +287,7 @@ impl<E: Election> Driver<E> {
             Ok(event) => {
                 self.seat.vitals.heard();
                 if event.shows_admission() {
-                    self.admit(called.request.verb.writes() && outcome == Outcome::Applied);
+                    self.admit(called.request.verb.writes() && outcome == Outcome::Applied, now);
                 }
                 if called.request.is_renewal && outcome == Outcome::Applied {
                     self.stood_still = Duration::ZERO;
@@ -303,11 +304,10 @@ impl<E: Election> Driver<E> {
                 match error {
                     StoreError::Refused(_) => {
                         self.admission.refused(called.request.verb.writes(), now);
-                        self.seat.vitals.admit(self.admission.is_admitted());
                         E::Event::REFUSED
                     }
                     StoreError::Unusable(_) | StoreError::Unreachable(_) => {
-                        self.admission.missed(now);
+                        self.admission.missed();
                         E::Event::UNKNOWN
                     }
                 }
@@ -318,23 +318,23 @@ impl<E: Election> Driver<E> {
 
     /// News are a sign of the store too: a follower that hears them asks for nothing.
     fn noticed(&mut self, event: E::Event) {
+        let now = Clock.now();
         if event.shows_admission() {
             self.seat.vitals.heard();
-            self.admit(false);
+            self.admit(false, now);
         }
-        self.election.handle_event(event, Clock.now());
+        self.election.handle_event(event, now);
     }
 
     /// Takes in an answer that a stranger would not have had. The trouble of a refused write
     /// outlasts it, unless a write was applied.
-    fn admit(&mut self, has_written: bool) {
+    fn admit(&mut self, has_written: bool, now: Instant) {
         if has_written {
             self.admission.wrote();
         } else {
-            self.admission.answered();
+            self.admission.answered(now);
         }
-        if self.admission.is_admitted() {
-            self.seat.vitals.admit(true);
+        if self.admission.is_admitted(now) {
             self.seat.reporter.store_answers();
         }
     }

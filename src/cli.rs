@@ -25,14 +25,14 @@ impl Cli {
         self.command.unwrap_or(Command::Run(self.run))
     }
 
-    /// What is to be done, or what is wrong with the arguments.
+    /// Parses the arguments into a command, or says what is wrong with them.
     pub fn read() -> Result<Command, clap::Error> {
         Self::try_parse().map(Self::into_command).map_err(without_far_suggestions)
     }
 }
 
-/// Takes out what clap suggests for a subcommand that looks like none: it takes `resign` for
-/// `version`.
+/// Removes clap's suggestion if the typed subcommand resembles none: clap suggests `version` for
+/// `resign`.
 fn without_far_suggestions(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
     let commands = Cli::command();
@@ -60,7 +60,8 @@ pub enum Command {
     CheckConfig(Settings),
     /// Ask the sidecar whether it leads: 0 leading, 1 not, 69 no answer or not Baton
     Status(Sidecar),
-    /// Ask the sidecar one of its probes, for images without a shell: 0 yes, 1 no, 69 no answer or not Baton
+    /// Ask the sidecar one of its probes, for images without a shell: 0 yes, 1 no, 69 no answer or
+    /// not Baton
     Probe {
         /// What to ask
         what: Probe,
@@ -70,7 +71,7 @@ pub enum Command {
     },
     /// Stop promising leadership and wait until the last promise expires (for preStop)
     ///
-    /// The sidecar then holds the election, and nobody leads, until it receives SIGTERM.
+    /// The sidecar then holds the election until it receives SIGTERM, and no candidate leads.
     Stopping(Sidecar),
     /// Print the Role and its binding for an election on Kubernetes
     Rbac(Rbac),
@@ -123,7 +124,7 @@ pub struct Inject {
     /// Whether to restart all containers of a Pod that lost leadership, from Kubernetes 1.36 on
     #[arg(long, value_enum, default_value_t = RestartApplication::Always)]
     pub restart_application: RestartApplication,
-    /// What label and annotations begin with: PREFIX/inject, PREFIX/election, PREFIX/config.FLAG
+    /// Prefix of the label and annotations: PREFIX/inject, PREFIX/election, PREFIX/config.FLAG
     #[arg(long, default_value = "baton")]
     pub prefix: String,
     /// Print nothing and exit with 2 if a template looks as if it was meant to get a sidecar and
@@ -163,7 +164,7 @@ pub struct Settings {
     /// The context of the kubeconfig [default: its current one]
     #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", help_heading = "Election")]
     pub context: Option<String>,
-    /// What the identity begins with [default: the Pod's name, else the host's]
+    /// Prefix of the identity [default: the Pod's name, else the host's]
     #[arg(long, env = "BATON_IDENTITY_PREFIX", value_name = "PREFIX", help_heading = "Election")]
     pub identity_prefix: Option<String>,
     /// Exit with 75 when leadership is lost, or stay and follow: exit, stay [default: exit]
@@ -269,7 +270,7 @@ impl Surroundings {
     }
 }
 
-/// What the variables of flags begin with.
+/// The prefix of the variables that set flags.
 const PREFIX: &str = "BATON_";
 
 /// The variables `BATON_…` of this process that set no flag of any subcommand.

@@ -40,8 +40,8 @@ pub fn mistakes(mistakes: &[ConfigError]) -> Exit {
     Exit::Usage
 }
 
-/// Checks a configuration with what it needs, names every error, and draws the timing where there
-/// is none.
+/// Checks a configuration and the files that it needs, names every error, and draws the timing if
+/// there is none.
 pub fn check_config(settings: &Settings, surroundings: &Surroundings, unknown: &[UnknownVariable]) -> Exit {
     for UnknownVariable { name, nearest } in unknown {
         match nearest {
@@ -144,10 +144,10 @@ pub fn version() -> Exit {
     say(&serde_json::to_string(&Version::default()).expect("three texts are JSON"))
 }
 
-/// What an answer means.
+/// Tells what an answer means.
 type Judge = fn(StatusCode, &str) -> Verdict;
 
-/// Asks, and ends as `told` says, which gets the exit code of Baton's answer, and its body.
+/// Asks, and passes the exit code and the body of Baton's answer to `told`, which decides the exit.
 fn answered(sidecar: &Sidecar, question: Question, judge: Judge, told: impl FnOnce(Exit, &str) -> Exit) -> Exit {
     let listen = match config::listen(sidecar.listen.as_ref()) {
         Ok(listen) => listen,

@@ -239,7 +239,7 @@ fn typed(flag: Option<&String>) -> Option<&str> {
     flag.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-/// The store that `settings` name, or that a Pod has without being told.
+/// The store that `settings` name, or the default inside a Pod.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A Kubernetes Lease.

@@ -137,8 +137,8 @@ impl Verb {
         }
     }
 
-    /// Whether this changes what the candidates of an election see: a right of its own in every
-    /// store.
+    /// Whether this request changes what other candidates see. In every store this is a right of
+    /// its own.
     pub const fn writes(self) -> bool {
         match self {
             Self::Create | Self::Replace => true,

@@ -187,7 +187,7 @@ async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
 }
 
 /// How a follower names its leader. A client of an older sidecar acts on its own name, so a leader
-/// of the same name, as on one host or before a restart, is told by its whole identity.
+/// of the same name, as on one host or before a restart, is named by its whole identity.
 fn name_of_another<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
     if leader.name() == own.name() { leader.as_str() } else { leader.name() }
 }
@@ -253,8 +253,8 @@ async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
     }
 }
 
-/// Answers one scrape a turn of the runtime: it costs as much as many other answers, which a crowd
-/// of scrapes must not hold up.
+/// Answers one scrape a turn of the runtime: a scrape costs as much as many other answers, and a
+/// crowd of scrapes must not hold those up.
 async fn scrape(State(Desk(desk)): State<Desk>, scrapes: Arc<Semaphore>) -> Response {
     let _scrape = scrapes.acquire().await.expect("nobody closes it");
     yield_now().await;

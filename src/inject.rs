@@ -51,19 +51,19 @@ pub enum Mistake {
         /// What is wrong.
         source: ConfigError,
     },
-    /// A near miss, where none is to be passed over.
+    /// A near miss, which `--strict` refuses.
     #[error(transparent)]
     NearMiss(NearMiss),
 }
 
-/// What goes out, and what to say of it.
+/// The output, and the messages about it.
 #[derive(Debug)]
 pub struct Injected {
     /// The documents.
     pub text: String,
     /// How many templates there were, and how many got a sidecar.
     pub summary: Summary,
-    /// What looks as if a template was meant to get one.
+    /// Templates that look as if they should have got one.
     pub near_misses: Vec<NearMiss>,
 }
 
@@ -131,8 +131,8 @@ impl Injector<'_> {
         }
     }
 
-    /// Counts a Pod or the template of one, of whatever kind of workload, and injects it if it is
-    /// labelled; whether it was changed.
+    /// Counts a Pod, or the Pod template of any kind of workload, and injects it if it is labeled.
+    /// Returns whether it was changed.
     fn template(&mut self, fields: &mut Map<String, Value>, whose: &str) -> bool {
         self.summary.templates += 1;
         if self.label(fields) != Some(&"enabled".into()) {
@@ -149,14 +149,14 @@ impl Injector<'_> {
         changed
     }
 
-    /// Tells of a label that stands on a workload, none of whose templates has it.
+    /// Reports a label on a workload if none of its templates has it.
     fn look_at_workload(&mut self, fields: &Map<String, Value>, whose: String) {
         if self.label(fields).is_some_and(|value| !is_refusal(value)) {
             self.near_misses.push(NearMiss::OnWorkload { whose, label: self.key("inject") });
         }
     }
 
-    /// How many templates had the label so far, or will be told to lack it.
+    /// How many templates had the label so far, or will be reported as lacking it.
     fn labelled(&self) -> usize {
         self.summary.injected + self.summary.had_one + self.mistakes.len() + self.near_misses.len()
     }

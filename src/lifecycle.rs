@@ -81,7 +81,7 @@ pub struct LifecycleError {
 #[derive(Debug, thiserror::Error)]
 pub enum Forgotten {
     /// It cannot be read.
-    #[error("how the last run ended is forgotten")]
+    #[error("the end of the last run is forgotten")]
     Unreadable(#[source] FolderError),
     /// It is not what we wrote.
     #[error("{} is damaged, so how the last run ended is forgotten", path.display())]
@@ -112,8 +112,8 @@ struct End {
 }
 
 impl Lifecycle {
-    /// Opens the memory in `directory`, if there is one, and reads how the last run ended. It writes
-    /// nothing: an application that was left behind is remembered until its move is noted.
+    /// Opens the memory in `directory`, if there is one, and reads how the last run ended. It
+    /// writes nothing: an application that was left behind is remembered until its move is noted.
     pub fn open(
         directory: Option<&Path>,
         election: &ElectionName,
@@ -164,7 +164,7 @@ impl Lifecycle {
     }
 
     /// Notes that this run ends at once, to have the application moved: no fault, and not to be
-    /// repeated. Where a full disk has no room for the note, the memory is removed.
+    /// repeated. If a full disk has no room for the note, this removes the memory.
     pub fn end_to_move(self) -> Result<(), LifecycleError> {
         let end = End { reason: Reason::Shutdown.as_str().to_owned(), code: Exit::Lost.code(), led: false };
         let Err(error) = self.write(Some(end)) else { return Ok(()) };
@@ -219,7 +219,8 @@ impl Lifecycle {
 }
 
 impl Place {
-    /// Makes the folder, and locks it against a second sidecar: each would take the other's ends for its own.
+    /// Makes the folder, and locks it against a second sidecar: each would take the other's ends
+    /// for its own.
     fn open(directory: &Path, election: &ElectionName) -> Result<Self, LifecycleError> {
         let path = directory.join(election.as_str());
         let opened = || {
@@ -259,7 +260,7 @@ fn read(folder: &PrivateFolder) -> Result<Option<Page>, Forgotten> {
 
 /// Replaces the file by a rename, so that a kill in between leaves the old page or the new one.
 fn replace(folder: &PrivateFolder, text: &[u8]) -> Result<(), FolderError> {
-    // One that a killed process left, since nobody else writes here.
+    // A killed process may have left a draft: no other process writes here.
     folder.remove(DRAFT)?;
     let written = folder.create_new(DRAFT)?.write_all(text);
     if let Err(error) = written {

@@ -11,11 +11,11 @@ use tokio::net::TcpListener;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// What the kernel may hold of a connection in each direction, of which it takes twice: more than
+/// The kernel's buffer for a connection in each direction, of which it takes twice this: more than
 /// any request or answer of ours needs. It counts against the memory limit of the container.
 const KERNEL_BUFFER_BYTES: usize = 16 << 10;
-/// How long the kernel keeps what a client neither reads nor acknowledges, also after we closed the
-/// connection.
+/// How long the kernel keeps data that a client neither reads nor acknowledges, even after we close
+/// the connection.
 const USER_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An address that cannot be listened at.

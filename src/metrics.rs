@@ -151,7 +151,7 @@ impl Series {
         let knows_another = matches!(told, Told::Following { leader: Some(_) });
         self.is_leader.set(leads.into());
         self.master_status.set(leads.into());
-        // A candidate that holds the election and promises nothing knows that nobody leads.
+        // A candidate that holds the election and promises nothing knows that there is no leader.
         self.has_leader.set((leads || knows_another).into());
         for standing in Told::STANDINGS {
             self.standing.with_label_values(&[standing]).set((standing == told.standing()).into());

@@ -1,4 +1,4 @@
-//! What `check-config` finds out beyond the meaning of flags: files that `run` will need.
+//! Looks, for `check-config`, for the files that `run` will need.
 //!
 //! Touches files, and only to see whether they are there. Start with [`missing`].
 
@@ -19,14 +19,14 @@ pub enum Missing {
     File {
         /// The flag.
         flag: &'static str,
-        /// What it names.
+        /// The path that it names.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
 }
 
-/// Everything that `settings` name for the store `chosen` and that is not there.
+/// Every file and directory that `settings` name for the store `chosen` and that is missing.
 pub fn missing(settings: &Settings, chosen: Kind) -> Vec<Missing> {
     let files: &[(&str, &Option<String>)] = match chosen {
         Kind::Lease => &[("kubeconfig", &settings.kubeconfig)],
@@ -55,7 +55,7 @@ fn file(flag: &'static str, path: &str) -> Option<Missing> {
     if path.is_empty() {
         return None;
     }
-    // A pipe would keep us waiting for its other end; it is looked at, and not opened.
+    // A pipe would keep us waiting for its other end, so it is looked at and not opened.
     let source = match fs::metadata(path) {
         Ok(found) if found.is_dir() => io::ErrorKind::IsADirectory.into(),
         Ok(found) if found.is_file() => File::open(path).err()?,

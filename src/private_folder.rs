@@ -1,9 +1,9 @@
 //! A folder that one user alone can enter, and the small files in it.
 //!
-//! Touches the file system, and blocks. Other users may share the directory around the folder (`/tmp`,
-//! a volume), so nothing here follows a symbolic link, truncates a file, waits for a pipe or reads
-//! without a bound. Every call goes through the folder's descriptor: a folder that takes its place
-//! later is never touched. Start with [`PrivateFolder::make`].
+//! Touches the file system, and blocks. Other users may share the directory around the folder
+//! (`/tmp`, a volume), so nothing here follows a symbolic link, truncates a file, waits for a pipe
+//! or reads without a bound. Every call goes through the folder's descriptor: a folder that takes
+//! its place later is never touched. Start with [`PrivateFolder::make`].
 
 mod error;
 
@@ -21,15 +21,15 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// No file that we write comes near it: a longer one is not ours, and is not read.
+/// Our files are far smaller. A longer one is not ours, and is not read.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// What others may do by a mode: write, and anything at all.
+/// The mode bits that let others write, and that let others do anything at all.
 const WRITE_BY_OTHERS: u32 = 0o022;
 const ANY_BY_OTHERS: u32 = 0o077;
 /// A directory in which each user may rename and remove their own entries alone, as in `/tmp`.
 const STICKY: u32 = 0o1000;
-/// What a mode says besides its kind.
+/// The permission bits of a mode.
 const MODE_BITS: u32 = 0o7777;
 
 const ROOT: u32 = 0;
@@ -45,8 +45,8 @@ pub(crate) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// The folder `name` in `directory`, made if it is not there. `directory` has to be. `check` may
-    /// refuse the file system that the folder is on.
+    /// The folder `name` in `directory`, made if it is not there. `directory` must exist. `check`
+    /// may refuse the file system that the folder is on.
     pub(crate) fn make(directory: &Path, name: &str, check: Check) -> Result<Self, FolderError> {
         let (around, path) = (open_directory(directory)?, directory.join(name));
         match mkdirat(&around, name, Mode::RWXU) {
@@ -57,7 +57,7 @@ impl PrivateFolder {
             .ok_or_else(|| FolderError::io("open the folder", &path)(Errno::NOENT.into()))
     }
 
-    /// The folder `name` in `directory`; `None` where the directory has none.
+    /// The folder `name` in `directory`; `None` if there is none.
     pub(crate) fn find(directory: &Path, name: &str, check: Check) -> Result<Option<Self>, FolderError> {
         Self::open_in(&open_directory(directory)?, name, directory.join(name), check)
     }
@@ -75,7 +75,7 @@ impl PrivateFolder {
         }
     }
 
-    /// What stands in a file; `None` where there is none.
+    /// A file's content; `None` if there is no such file.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let Some(file) = self.open(name, OFlags::RDONLY)? else { return Ok(None) };
         let mut text = Vec::new();
@@ -94,11 +94,11 @@ impl PrivateFolder {
         self.open(name, flags)?.ok_or_else(|| FolderError::io("write", &self.path.join(name))(Errno::NOENT.into()))
     }
 
-    /// A file to hold a lock on, made if it is not there. What stands in it stays.
+    /// A file to hold a lock on, made if it is not there. Its content stays.
     ///
-    /// `flock` needs no right to write, so any user who can read a lock file can hold it for ever. OFD
-    /// locks are no better: their shared kind keeps an exclusive one out. Hence the mode 0600, which an
-    /// older file gets too.
+    /// `flock` needs no right to write, so any user who can read a lock file can hold it for ever.
+    /// OFD locks are no better: their shared kind keeps an exclusive one out. Hence the mode 0600,
+    /// which an older file gets too.
     pub(crate) fn lock_file(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::RDONLY;
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());
@@ -123,13 +123,13 @@ impl PrivateFolder {
         }
     }
 
-    /// Gives a file another name, over what has that name.
+    /// Renames a file, over any file of the new name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), FolderError> {
         let renamed = renameat(&self.file, from, &self.file, to);
         renamed.map_err(|error| FolderError::io("replace", &self.path.join(to))(error.into()))
     }
 
-    /// Removes a file, if it is there. A link is removed, and not what it leads to.
+    /// Removes a file, if it is there. It removes a link itself, not the link's target.
     pub(crate) fn remove(&self, name: &str) -> Result<(), FolderError> {
         match unlinkat(&self.file, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -137,12 +137,12 @@ impl PrivateFolder {
         }
     }
 
-    /// Makes what was renamed last through a loss of power.
+    /// Makes the last renames survive a loss of power.
     pub(crate) fn sync(&self) -> Result<(), FolderError> {
         self.file.sync_all().map_err(FolderError::io("sync", &self.path))
     }
 
-    /// The names in the folder; what is no UTF-8 is none of ours.
+    /// The names in the folder. A name that is not UTF-8 is none of ours.
     pub(crate) fn names(&self) -> Result<Vec<String>, FolderError> {
         let io = |error: Errno| FolderError::io("list", &self.path)(error.into());
         let entries = Dir::read_from(&self.file).map_err(io)?.collect::<Result<Vec<_>, _>>().map_err(io)?;
@@ -165,8 +165,8 @@ impl PrivateFolder {
         }
     }
 
-    /// Refuses a folder that another user owns or can write to. A folder that others can only read, as
-    /// earlier versions made it, is closed to them.
+    /// Refuses a folder that another user owns or can write to. A folder that others can only read,
+    /// as earlier versions made it, is closed to them.
     fn keep_others_out(&self) -> Result<(), FolderError> {
         let io = |error: Errno| FolderError::io("restrict", &self.path)(error.into());
         let there = fstat(&self.file).map_err(io)?;
@@ -189,7 +189,7 @@ impl PrivateFolder {
     /// Opens a regular file that no other user can change.
     fn open(&self, name: &str, flags: OFlags) -> Result<Option<File>, FolderError> {
         let path = self.path.join(name);
-        // A pipe without a writer opens at once, and is told from a file before anything is read.
+        // A pipe without a writer opens at once. Its kind is checked before anything is read.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.file, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => File::from(fd),
@@ -221,8 +221,8 @@ pub(crate) fn is_open_to_others(directory: &Path) -> Result<bool, FolderError> {
     Ok(mode & WRITE_BY_OTHERS != 0 && mode & STICKY == 0)
 }
 
-/// Opens the directory around a folder. Links on the way to it are followed, since the user named it.
-/// Its owner can put another folder in the place of ours, so only this user or root may own it.
+/// Opens the directory around a folder. Links on the way to it are followed, since the user named
+/// it. Its owner can put another folder in the place of ours, so only this user or root may own it.
 fn open_directory(path: &Path) -> Result<OwnedFd, FolderError> {
     let io = |error: Errno| FolderError::io("find the directory", path)(error.into());
     let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(io)?;

@@ -1,4 +1,4 @@
-//! What an answer to a subcommand's question means, and whether it is Baton's at all.
+//! Interprets the answer to a subcommand's question, and tells whether it is Baton's at all.
 //!
 //! Pure. Anything can listen at the address that a subcommand asks: only an answer that has Baton's
 //! form is taken for a yes or a no. Start at [`Verdict`].
@@ -6,7 +6,7 @@
 use hyper::StatusCode;
 use serde::Deserialize;
 
-/// What an answer says.
+/// The meaning of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// Baton says yes.

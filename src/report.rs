@@ -25,7 +25,7 @@ pub struct Reporter {
     trouble: Option<Trouble>,
 }
 
-/// What a loss of leadership leads to, and what may have caused it.
+/// The outcome of a loss of leadership, and its possible cause.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Loss {
     /// How the process ends; `None` where it stays and follows.
@@ -60,7 +60,7 @@ impl Reporter {
         Self { election, identity, metrics, trouble: None }
     }
 
-    /// Tells of a change of standing; `loss` matters to the end of a term alone.
+    /// Reports a change of standing. `loss` matters only to the end of a term.
     pub fn transition(&mut self, transition: &Transition, loss: Loss) {
         self.metrics.count_transition(transition);
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
@@ -116,11 +116,11 @@ impl Reporter {
         }
     }
 
-    /// Tells that a leader stopped promising leadership, and what ends that.
+    /// Reports that a leader stopped promising leadership, and how that ends.
     pub fn withdrawn(&self, token: FencingToken, how: Withdrawal) {
         let (election, identity, token) = (self.election.as_str(), self.identity.as_str(), token.to_string());
         let next = match how {
-            Withdrawal::Renewing => "it holds the election, and nobody leads, until it receives SIGTERM",
+            Withdrawal::Renewing => "it holds the election until it receives SIGTERM, and no candidate leads",
             Withdrawal::Releasing => "the release follows when the last promise expires",
         };
         tracing::info!(event = "withdrawn", election, identity, token, "stopped promising leadership: {next}");

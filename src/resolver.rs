@@ -69,7 +69,7 @@ struct Lookups {
     threads: usize,
 }
 
-/// What is known of a name.
+/// The state of one name.
 #[derive(Debug, Default)]
 struct Known {
     is_under_way: bool,
@@ -98,7 +98,7 @@ impl Resolver {
             }
         };
         let within = if is_known { GRACE.min(patience) } else { patience };
-        // Late or not, the best that is known serves.
+        // Use the best known addresses, even late ones.
         timeout(within, fresh).await.ok();
         self.with(name, |known| known.best())
     }
@@ -182,7 +182,7 @@ fn is_denial(error: &io::Error) -> bool {
     DENIALS.iter().any(|denial| told.ends_with(denial))
 }
 
-/// As hyper's connector asks. It sets the port itself.
+/// The interface for hyper's connector, which sets the port itself.
 impl Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;
     type Error = LookupError;

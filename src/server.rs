@@ -94,7 +94,8 @@ async fn converse(stream: TcpStream, client: SocketAddr, turn: Turn, router: Rou
         head.extensions.insert(ConnectInfo(client));
         let router = router.clone();
         async move {
-            // One request a turn: a client that sends many at once waits for all others between them.
+            // One request a turn: a client that sends many at once waits for all others between
+            // them.
             yield_now().await;
             router.oneshot(Request::from_parts(head, Body::empty())).await
         }

@@ -65,8 +65,8 @@ fn ignores_hang_up() -> bool {
     mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
 }
 
-/// What became of the release in a clean stop. The exit code is 0 for all of them; the log says
-/// which it was.
+/// The outcome of the release in a clean stop. The exit code is 0 for all of them; the log says
+/// which one it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Release {
     /// The store holds nothing of this candidate.

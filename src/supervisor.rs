@@ -52,8 +52,8 @@ pub fn run(config: &Config) -> Exit {
     let (publisher, reader) = publish(config.timing.answer_validity());
     let supervised = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            // First of all: as PID 1 the kernel drops a signal that nobody catches.
-            let mut signals = match Signals::catch() {
+            // First of all: the kernel drops a signal to PID 1 that has no handler.
+            let signals = match Signals::catch() {
                 Ok(signals) => signals,
                 Err(error) => return refuse(config, &error),
             };
@@ -62,24 +62,17 @@ pub fn run(config: &Config) -> Exit {
             let lease = |who, chance, from| Lease::new(who, *timing, chance, from);
             match &config.backend {
                 Backend::File { directory } => {
-                    let store = FileStore::open(directory, &config.election, call, retry);
-                    supervise(config, store, lease, signals, publisher, reader.clone()).await
+                    let opening = async { FileStore::open(directory, &config.election, call, retry) };
+                    supervise(config, opening, lease, signals, publisher, reader.clone()).await
                 }
                 Backend::ZooKeeper(place) => {
-                    let store = ZooKeeperStore::open(place, call).await;
+                    let opening = ZooKeeperStore::open(place, call);
                     let machine = |who, chance, from| ZooKeeper::new(who, place.timing, chance, from);
-                    supervise(config, store, machine, signals, publisher, reader.clone()).await
+                    supervise(config, opening, machine, signals, publisher, reader.clone()).await
                 }
                 Backend::Lease { cluster, namespace } => {
-                    let connecting = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry);
-                    let store = tokio::select! {
-                        store = connecting => store,
-                        () = signals.next() => {
-                            Release::Needless.tell();
-                            return Exit::Clean;
-                        }
-                    };
-                    supervise(config, store, lease, signals, publisher, reader.clone()).await
+                    let opening = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry);
+                    supervise(config, opening, lease, signals, publisher, reader.clone()).await
                 }
             }
         })
@@ -96,17 +89,24 @@ pub fn cannot_run(settings: &Settings, surroundings: &Surroundings) -> Exit {
         .map_or(Exit::Usage, |memory| Lifecycle::refuse(Some(&memory.directory), &memory.election, memory.on_lost))
 }
 
-/// Takes part over `store`, if it could be opened, with the machine that `machine` makes: of this candidate, with this
-/// chance, campaigning from that moment on.
+/// Takes part over the store that `opening` opens, with the machine that `machine` makes: of this candidate, with this
+/// chance, campaigning from that moment on. A signal while the store opens ends the process at once.
 async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
-    store: Result<S, E>,
+    opening: impl Future<Output = Result<S, E>>,
     machine: impl FnOnce(Identity, Jitter, Instant) -> M,
-    signals: Signals,
+    mut signals: Signals,
     publisher: Publisher,
     reader: Reader,
 ) -> Exit {
-    let store = match store {
+    let opened = tokio::select! {
+        opened = opening => opened,
+        () = signals.next() => {
+            Release::Needless.tell();
+            return Exit::Clean;
+        }
+    };
+    let store = match opened {
         Ok(store) => store,
         Err(error) => return refuse(config, &error),
     };
@@ -275,7 +275,8 @@ async fn stop(
             match ended {
                 Ended::Lost(Reason::Deadline) => Release::Expired.tell(),
                 Ended::Lost(reason) => return End { exit: ended.exit(true), reason, led },
-                Ended::Refused | Ended::Unsuited => Release::Needless.tell(),
+                Ended::Refused => Release::Refused.tell(),
+                Ended::Unsuited => Release::Needless.tell(),
             }
             End { exit: ended.exit(true), ..clean }
         }

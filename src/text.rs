@@ -9,8 +9,8 @@ pub fn one_line(text: &str) -> String {
 
 /// Whether this character can end a line, steer a terminal, reorder the text around it, or hide.
 ///
-/// Control characters, the two separators of Unicode, and its format characters for direction and
-/// for nothing visible (UTS #36, "Unicode Security Considerations").
+/// Control characters, the two separators of Unicode, and its format characters that set the
+/// direction of text or are invisible (UTS #36, "Unicode Security Considerations").
 pub fn spoils_a_line(c: char) -> bool {
     c.is_control()
         || matches!(

@@ -1,6 +1,7 @@
 //! A narrow client of ZooKeeper: what an election needs of the protocol, and what it needs to know of each outcome.
 //!
-//! Touches sockets and `resolver`. Start with [`client`]. It stands by itself: nothing here knows of elections.
+//! Touches sockets and `resolver`. Start with [`client`]. It stands by itself: nothing here knows
+//! of elections.
 //! What other clients keep to themselves is told here: the session and the time-out in every answer to a connect (they
 //! can change at each), and whether a request was refused, not sent, or lost on the way.
 //!

@@ -101,7 +101,7 @@ fn says(seen: &Snapshot, content: &[u8]) {
     assert_eq!(version, Some(seen.version.number));
 }
 
-/// Opens the memory. A process that another test forks holds our lock as well, until it executes.
+/// Opens the memory. A process that another test forks holds our lock as well, until it calls exec.
 fn open(disk: &Disk) -> (Lifecycle, Result<Option<LastEnd>, Forgotten>) {
     let mut tries = 0;
     loop {

@@ -1,6 +1,6 @@
 //! What is asked of the endpoints, by anybody: method, path and headers, one a line, while we lead.
 //!
-//! The first byte says at which of the two listeners, and whether the client is on this machine.
+//! The first byte chooses the listener, and whether the client is on this machine.
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;

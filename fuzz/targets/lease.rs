@@ -139,7 +139,7 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
         Some(LeaseEvent::Read(Some(seen))) => {
             assert!(status < 300, "{status} is no record");
             waits_for(&seen);
-            // What is another's is not understood: a number there may be larger than any that we
+            // Foreign fields are not interpreted: a number there may be larger than any that we
             // could hold.
             if let Some(json) = json {
                 says(&seen, &json);

@@ -8,76 +8,80 @@ use std::time::Duration;
 /// What the store has shown of our rights.
 ///
 /// Reading and writing are separate rights, and a follower writes nothing, perhaps for months. So
-/// answers to reads admit it until the store refuses it a write. From then on only an applied write
-/// admits it: a candidate that may read and not write looks like a follower, and can never lead. It
-/// ends when the store has applied no write for a lease duration after that. One that has written
-/// once stays admitted: servers that restart refuse what they will soon do.
-///
-/// Time without an answer does not count, since a store that is away takes no right from anybody.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// answers to reads admit it, unless the store refused it a write within the last lease duration: a
+/// candidate that may read and not write looks like a follower, and can never lead. Refusals that
+/// follow on one another for a lease duration end the process. A refusal that nothing follows is
+/// forgotten after that time, for another candidate leads meanwhile, or a server had just restarted.
+/// A candidate that has written once stays admitted, whatever is refused to it later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
-    rights: Rights,
-    /// Since when the store has refused us, without an answer that admits us.
-    refused_since: Option<Instant>,
+    /// One lease duration.
+    patience: Duration,
+    shown: Rights,
+    /// When the store last refused a write.
+    refused_write: Option<Instant>,
+    /// The first and the last of the refusals that follow on one another.
+    refusals: Option<(Instant, Instant)>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rights {
-    #[default]
     Unknown,
-    /// The store answers reads, and was asked for no write.
+    /// The store answers reads.
     Reads,
-    /// The store refused a write, and has applied none.
-    NoWrites,
     /// The store has applied a write.
     Writes,
 }
 
 impl Admission {
-    /// Whether the store lets us take part, as far as it has shown.
-    pub(super) const fn is_admitted(self) -> bool {
-        match self.rights {
-            Rights::Reads | Rights::Writes => true,
-            Rights::Unknown | Rights::NoWrites => false,
+    /// Nothing was asked yet; `patience` is how long a store may refuse us.
+    pub(super) const fn new(patience: Duration) -> Self {
+        Self { patience, shown: Rights::Unknown, refused_write: None, refusals: None }
+    }
+
+    /// Whether the store lets us take part, as far as it has shown until `now`.
+    pub(super) fn is_admitted(self, now: Instant) -> bool {
+        match self.shown {
+            Rights::Unknown => false,
+            Rights::Reads => self.refused_write.is_none_or(|refused| now.since(refused) >= self.patience),
+            Rights::Writes => true,
         }
     }
 
-    /// The store answered something that it tells only to those whom it lets take part.
-    pub(super) fn answered(&mut self) {
-        match self.rights {
-            Rights::Unknown | Rights::Reads => {
-                self.rights = Rights::Reads;
-                self.refused_since = None;
-            }
-            Rights::NoWrites | Rights::Writes => {}
+    /// The store answered something at `now` that it tells only to those whom it lets take part.
+    pub(super) fn answered(&mut self, now: Instant) {
+        if self.shown == Rights::Unknown {
+            self.shown = Rights::Reads;
+        }
+        if self.is_admitted(now) {
+            self.refusals = None;
         }
     }
 
     /// The store applied a write, or holds one by which we lead.
     pub(super) const fn wrote(&mut self) {
-        *self = Self { rights: Rights::Writes, refused_since: None };
+        (self.shown, self.refused_write, self.refusals) = (Rights::Writes, None, None);
     }
 
     /// The store refused a request: a write, or something else.
     pub(super) fn refused(&mut self, is_write: bool, now: Instant) {
-        match self.rights {
-            Rights::Unknown | Rights::Reads if is_write => self.rights = Rights::NoWrites,
-            Rights::Unknown | Rights::Reads | Rights::NoWrites | Rights::Writes => {}
+        if is_write {
+            self.refused_write = Some(now);
         }
-        self.refused_since = self.refused_since.or(Some(now));
-    }
-
-    /// The store did not answer.
-    pub(super) fn missed(&mut self, now: Instant) {
-        self.refused_since = match self.rights {
-            Rights::NoWrites => Some(now),
-            Rights::Unknown | Rights::Reads | Rights::Writes => None,
+        self.refusals = match self.refusals {
+            Some((first, last)) if now.since(last) < self.patience => Some((first, now)),
+            Some(_) | None => Some((now, now)),
         };
     }
 
-    /// Whether the store has refused a candidate for this long that it never let take part.
-    pub(super) fn is_refused_for(self, patience: Duration, now: Instant) -> bool {
-        !self.is_admitted() && self.refused_since.is_some_and(|since| now.since(since) >= patience)
+    /// The store did not answer, which shows nothing about our rights.
+    pub(super) const fn missed(&mut self) {
+        self.refusals = None;
+    }
+
+    /// Whether the store has refused us for a lease duration, and never let us take part.
+    pub(super) fn is_refused(self, now: Instant) -> bool {
+        !self.is_admitted(now) && self.refusals.is_some_and(|(first, last)| last.since(first) >= self.patience)
     }
 }
 
@@ -85,51 +89,73 @@ impl Admission {
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(15);
-
     fn at(seconds: u64) -> Instant {
         Instant::since_boot(Duration::from_secs(seconds))
     }
 
-    #[test]
-    fn follower_is_admitted_by_reads() {
-        let mut follower = Admission::default();
-        assert!(!follower.is_admitted(), "nothing was answered");
-        follower.answered();
-        assert!(follower.is_admitted());
-        follower.refused(false, at(1));
-        assert!(follower.is_admitted() && !follower.is_refused_for(PATIENCE, at(100)), "a restarted server refuses");
+    fn admission() -> Admission {
+        Admission::new(Duration::from_secs(15))
     }
 
     #[test]
-    fn refused_write_ends_admission_by_reads() {
-        let mut powerless = Admission::default();
-        powerless.answered();
-        powerless.refused(true, at(1));
-        powerless.answered();
-        assert!(!powerless.is_admitted());
-        assert!(!powerless.is_refused_for(PATIENCE, at(15)) && powerless.is_refused_for(PATIENCE, at(16)));
+    fn follower_is_admitted_by_reads() {
+        let mut follower = admission();
+        assert!(!follower.is_admitted(at(0)), "nothing was answered");
+        follower.answered(at(0));
+        assert!(follower.is_admitted(at(0)));
+        for second in 1..100 {
+            follower.refused(false, at(second));
+            assert!(follower.is_admitted(at(second)) && !follower.is_refused(at(second)), "a server restarts");
+        }
+    }
+
+    #[test]
+    fn refused_writes_end_admission_by_reads() {
+        let mut powerless = admission();
+        powerless.answered(at(0));
+        for second in [1, 3, 5, 7, 9, 11, 13, 15] {
+            powerless.refused(true, at(second));
+            powerless.answered(at(second));
+            assert!(!powerless.is_admitted(at(second)) && !powerless.is_refused(at(second)));
+        }
+        powerless.refused(true, at(17));
+        assert!(powerless.is_refused(at(17)));
         powerless.wrote();
-        assert!(powerless.is_admitted() && !powerless.is_refused_for(PATIENCE, at(16)));
+        assert!(powerless.is_admitted(at(17)) && !powerless.is_refused(at(17)));
+    }
+
+    /// Another candidate took the record meanwhile, so a follower had nothing to write.
+    #[test]
+    fn one_refused_write_is_forgotten() {
+        let mut follower = admission();
+        follower.answered(at(0));
+        follower.refused(true, at(1));
+        assert!(!follower.is_admitted(at(15)) && !follower.is_refused(at(15)));
+        assert!(follower.is_admitted(at(16)) && !follower.is_refused(at(16)));
+        follower.refused(true, at(600));
+        assert!(!follower.is_admitted(at(600)) && !follower.is_refused(at(600)), "it counts anew");
     }
 
     #[test]
     fn writer_stays_admitted() {
-        let mut leader = Admission::default();
+        let mut leader = admission();
         leader.wrote();
-        leader.refused(true, at(1));
-        assert!(leader.is_admitted() && !leader.is_refused_for(PATIENCE, at(100)));
+        for second in 1..100 {
+            leader.refused(true, at(second));
+            assert!(leader.is_admitted(at(second)) && !leader.is_refused(at(second)));
+        }
     }
 
     #[test]
     fn outage_is_no_time_of_refusals() {
-        let mut candidate = Admission::default();
+        let mut candidate = admission();
         candidate.refused(false, at(0));
-        candidate.missed(at(10));
-        candidate.refused(false, at(20));
-        assert!(!candidate.is_refused_for(PATIENCE, at(34)) && candidate.is_refused_for(PATIENCE, at(35)));
-        candidate.refused(true, at(36));
-        candidate.missed(at(40));
-        assert!(!candidate.is_refused_for(PATIENCE, at(54)) && candidate.is_refused_for(PATIENCE, at(55)));
+        candidate.missed();
+        for second in [12, 20, 26] {
+            candidate.refused(false, at(second));
+            assert!(!candidate.is_refused(at(second)));
+        }
+        candidate.refused(false, at(27));
+        assert!(candidate.is_refused(at(27)));
     }
 }

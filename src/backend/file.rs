@@ -92,7 +92,8 @@ impl FileStore {
         let record = Arc::clone(&self.record);
         match spawn_blocking(move || work(&record)).await {
             Ok(result) => result.map_err(StoreError::from),
-            // A fault of ours, and not of the store. Unwinding ends the process: with 75 if it leads, else with 70.
+            // A fault of ours, and not of the store. Unwinding ends the process: with 75 if it
+            // leads, else with 70.
             Err(died) => {
                 tracing::error!(event = "fault", "a call to {} panicked", self.record.path().display());
                 resume_unwind(died.into_panic())

@@ -170,9 +170,9 @@ impl Connections {
 
     /// The client with the credentials of this moment.
     ///
-    /// What hangs or makes no sense keeps nobody waiting, and is not told: the credentials that we
-    /// have may still be good, and where they are not, [`Self::renew`] says what is wrong. An error
-    /// says why there are none at all.
+    /// A look that hangs or gives no usable result delays nothing and is not reported: the present
+    /// credentials may still be good, and if not, [`Self::renew`] reports the cause. An error says
+    /// why there are no credentials at all.
     pub(super) async fn client(&self) -> Result<Client, ConnectError> {
         if self.at_hand().is_some() {
             timeout(GLANCE, self.take_in(Look::Files)).await.ok();
@@ -189,7 +189,7 @@ impl Connections {
         self.current.borrow().as_ref().map(|connection| connection.client.clone())
     }
 
-    /// Looks for other credentials, since the present ones were refused, or are not there.
+    /// Looks for other credentials, since the present ones were refused or are missing.
     pub(super) async fn renew(&self) -> Result<(), ConnectError> {
         self.take_in(Look::Anew).await
     }

@@ -1,9 +1,9 @@
 //! The store of candidates in a Kubernetes cluster: one Lease, conditional PUTs, and a watch for its news.
 //!
 //! Touches kube's client, below its buffers. It turns the Lease machine's requests into calls, and
-//! decides nothing: which replies are a lost race and which are a mistake of ours stands in
-//! `lease/refusal.rs`, and the watch in `lease/watch.rs`. One Role limited to the Lease's name
-//! suffices, since creation is by PUT, which is authorized with the name.
+//! decides nothing: `lease/refusal.rs` tells a lost race from a mistake of ours, and
+//! `lease/watch.rs` holds the watch. One Role limited to the Lease's name suffices, since creation
+//! is by PUT, which is authorized with the name.
 //!
 //! A call that takes too long is dropped by the driver, and with it its HTTP/1.1 connection, so that the next call
 //! never waits behind it. A call that is answered 401 was not applied: it is sent once more, with the credentials of
@@ -138,8 +138,7 @@ impl LeaseStore {
 }
 
 impl Leases {
-    /// Sends a request with the credentials of this moment, and once more with others where it is
-    /// answered 401.
+    /// Sends a request with the present credentials, and once more with new ones after a 401.
     async fn call(
         &self,
         request: Result<Request<Vec<u8>>, RequestError>,
@@ -159,7 +158,7 @@ impl Leases {
         Ok(client.send(request.map(Body::from)).await)
     }
 
-    /// The Lease that an answer has in it.
+    /// The Lease in an answer.
     async fn object(&self, answer: Response<Body>) -> Result<Rc<Object>, CallError> {
         let body = whole(answer).await?;
         Ok(Rc::new(Object::parse(&body, &self.place.name)?))

@@ -1,10 +1,9 @@
 //! A Lease as JSON: the election's fields are read and written, and the rest stays as it came.
 //!
-//! Pure but for the wall clock that it is handed. Start with [`Object`]. Only the fields of the
-//! election are touched: whatever else stands in the object, of this version of Kubernetes or a
-//! later one, stays the bytes that were read, so that a thousand labels cost their own length and
-//! no more. The fields are written exactly as client-go's resourcelock writes them, so that its
-//! candidates and ours share one Lease.
+//! Pure but for the wall clock that it is handed. Start with [`Object`]. A write changes only the
+//! election's fields. The rest of the object keeps the bytes that were read, whatever the version
+//! of Kubernetes, so a thousand labels cost their own length and no more. The fields are written
+//! exactly as client-go's resourcelock writes them, so its candidates and ours share one Lease.
 
 use crate::election::record::{Intent, Record, Snapshot, Stamp, Version, Write};
 use crate::identity::Identity;
@@ -38,7 +37,7 @@ pub(super) struct Object {
     fields: Fields,
 }
 
-/// What is read of an object's metadata.
+/// The fields that are read from an object's metadata.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -48,8 +47,7 @@ struct Metadata {
 }
 
 impl Object {
-    /// The Lease `name` in these bytes. A field of the election that makes no sense counts as
-    /// absent, and keeps nobody from reading on.
+    /// The Lease `name` in these bytes. A malformed field of the election counts as absent.
     pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Self, NoLease> {
         let fields: Fields = serde_json::from_slice(bytes).map_err(NoLease::Json)?;
         let metadata = fields.get("metadata").map(|raw| serde_json::from_str(raw.get())).transpose();
@@ -87,7 +85,7 @@ fn record(spec: &Fields) -> Record {
     }
 }
 
-/// What stands in a field, if it is of this kind.
+/// A field's value, if it is of this type.
 fn value<'a, T: Deserialize<'a>>(fields: &'a Fields, field: &str) -> Option<T> {
     serde_json::from_str(fields.get(field)?.get()).ok()
 }
@@ -210,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_anothers_is_written_back_byte_by_byte() {
+    fn foreign_fields_are_written_back_byte_by_byte() {
         let labels = r#"{ "big": 1e400, "escaped": "\u0041\/", "long": 0.10000000000000000555 }"#;
         let text = format!(
             r#"{{"metadata":{{"name":"orders","uid":"u","resourceVersion":"7","labels":{labels}}},"later":{labels}}}"#

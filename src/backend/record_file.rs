@@ -131,7 +131,7 @@ impl RecordFile {
         let folder = directory.join(election.as_str());
         let record = folder.join(RECORD);
         let this = Self { directory: directory.to_owned(), election: election.clone(), folder, record };
-        // Before anything is made there.
+        // Check before making anything there.
         let around = statfs(directory).map_err(|error| FolderError::io("look at", directory)(error.into()))?;
         refuse_remote(around.f_type, directory)?;
         if is_open_to_others(directory)? {
@@ -150,7 +150,8 @@ impl RecordFile {
 
     /// The record as it is now.
     pub(super) fn read(&self) -> Result<Option<Snapshot>, FileError> {
-        // A record that is gone, alone or with its folder, is news; a directory that is gone is a store that is away.
+        // A missing record or folder is a change to report; a missing directory is an unreachable
+        // store.
         let folder = PrivateFolder::find(&self.directory, self.election.as_str(), refuse_remote)?;
         let Some(folder) = folder else { return Ok(None) };
         Ok(self.stored(&folder)?.map(|(_, snapshot)| snapshot))
@@ -208,7 +209,7 @@ impl RecordFile {
         drop(lock);
         // The rename is durable before anybody counts on it; whoever replaces the record meanwhile syncs the same folder.
         folder.sync()?;
-        // Nobody else looks into a folder that was moved away.
+        // Other candidates never look into a folder that was moved away.
         if folder.is_in_place() { Ok(true) } else { Err(FileError::Moved { path: self.folder.clone() }) }
     }
 
@@ -233,7 +234,7 @@ fn hold_lock(folder: &PrivateFolder, until: Instant) -> Result<File, FileError> 
     loop {
         let file = folder.lock_file(LOCK)?;
         match file.try_lock() {
-            // Somebody may have removed the file between opening and locking, and another one taken its place.
+            // The file may have been removed and replaced between opening and locking.
             Ok(()) if folder.has(LOCK, &file) => return Ok(file),
             Ok(()) | Err(TryLockError::WouldBlock) if Clock.now() + wait >= until => {
                 return Err(FileError::Locked { path: folder.path().join(LOCK) });
@@ -258,7 +259,7 @@ fn sweep(folder: &PrivateFolder) {
     }
 }
 
-/// Whether a file is called as our drafts are; nothing else is ours to remove.
+/// Whether a file has the name of a draft. Other files are not ours to remove.
 fn is_draft(name: &str) -> bool {
     name.strip_suffix(".tmp").is_some_and(|stem| Uuid::parse_str(stem).is_ok())
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// What tells our records from other files.
+/// The marker that tells our records from other files.
 const FORMAT: &str = "baton.record/1";
 
 /// Why a file is not a record.
@@ -53,7 +53,7 @@ mod decimal {
 }
 
 impl Stored {
-    /// What stands in a file.
+    /// Parses the content of a file.
     pub(super) fn parse(text: &[u8]) -> Result<(Self, Snapshot), ForeignError> {
         let stored: Self = serde_json::from_slice(text)?;
         let snapshot = stored.snapshot()?;
@@ -79,8 +79,9 @@ impl Stored {
             }
             None => (uid(), 0, None),
         };
-        // Larger than the one before, and after a deletion, of which nothing is left, by the wall clock. The time that is
-        // written is made from it, so that every renewal shows even while the wall clock stands still.
+        // Larger than the version before; after a deletion, which leaves no version, by the wall
+        // clock. The written time derives from it, so every renewal shows even while the wall clock
+        // stands still.
         let version = floor.max(microseconds_since_epoch(wall));
         let now = time_of(version);
         let acquire_time = match write.intent {
@@ -99,7 +100,7 @@ impl Stored {
         })
     }
 
-    /// What the machine is told of it.
+    /// The snapshot for the machine.
     pub(super) fn snapshot(&self) -> Result<Snapshot, ForeignError> {
         if self.format != FORMAT {
             return Err(ForeignError::Format(self.format.clone()));
@@ -122,7 +123,7 @@ fn milliseconds_rounded_up(duration: Duration) -> u64 {
 
 fn time_of(version: u128) -> String {
     let since_epoch = Duration::from_micros(u64::try_from(version).unwrap_or(u64::MAX));
-    // The last moment that RFC 3339 can write; whoever edits a version beyond it sees that.
+    // The last moment that RFC 3339 can write. A version that was edited beyond it shows this time.
     let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
     humantime::format_rfc3339_micros(UNIX_EPOCH.checked_add(since_epoch).map_or(last, |time| time.min(last)))
         .to_string()

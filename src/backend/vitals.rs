@@ -17,7 +17,7 @@ pub struct Vitals {
 
 #[derive(Debug)]
 struct Signs {
-    /// When the driver comes round at the latest, if anything is due.
+    /// When the driver turns at the latest, if anything is due.
     turn_due: Option<Instant>,
     last_contact: Option<SystemTime>,
     is_admitted: bool,
@@ -36,7 +36,8 @@ impl Vitals {
     const GRACE: Duration = Duration::from_secs(10);
 
     /// The driver sleeps until `wake`, or until a call in flight is over at `call_ends`. Without
-    /// either nothing is due: a candidate that released waits for an order, however long that takes.
+    /// either nothing is due: a candidate that released waits for an order, however long that
+    /// takes.
     pub(super) fn will_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
         self.signs().turn_due = wake.max(call_ends);
     }

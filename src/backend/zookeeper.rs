@@ -1,9 +1,9 @@
 //! The store of candidates that stand in line in ZooKeeper: the machine's requests as calls of one session.
 //!
 //! Touches `zookeeper::client` and, before each connection, the files that the flags name
-//! (`files.rs`): certificates and passwords are replaced while we live. It decides nothing: which
-//! answers are a refusal, and what the other answers are to the machine, stands in
-//! [`ZooKeeperStore::perform`].
+//! (`files.rs`): certificates and passwords may be replaced while the process runs. It decides
+//! nothing: [`ZooKeeperStore::perform`] says which answers are refusals, and what the others mean
+//! to the machine.
 
 mod access;
 mod files;
@@ -42,7 +42,7 @@ pub struct ZooKeeperStore {
     access: Cell<Access>,
     /// Whether the servers know containers, as far as they have said.
     knows_containers: Cell<bool>,
-    /// Whether it was said that strangers have rights on the path's parent.
+    /// Whether the warning about strangers' rights on the path's parent was logged.
     warned_shared: Cell<bool>,
     /// How long an attempt to connect may take: less than a call, so that it says itself what it met.
     within: Duration,

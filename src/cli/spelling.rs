@@ -1,4 +1,4 @@
-//! Which known word somebody may have meant.
+//! Suggests a known word for a misspelled one.
 //!
 //! Pure.
 

@@ -96,13 +96,13 @@ pub enum ConfigError {
         /// What was typed.
         text: String,
     },
-    /// No service account can be called so.
+    /// A text that no service account can have as its name.
     #[error(
         "--service-account {0:?} is not a DNS-1123 subdomain: pass the name as the Pods' serviceAccountName has it, \
          for example orders"
     )]
     ServiceAccount(String),
-    /// No namespace can be called so.
+    /// A text that no namespace can have as its name.
     #[error(
         "--namespace {0:?} is not a DNS-1123 label: use at most 63 lower-case letters, digits and '-', for example sales"
     )]

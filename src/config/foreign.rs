@@ -1,6 +1,6 @@
-//! Flags of one store beside another, where they do nothing.
+//! Flags of another store than the chosen one, which do nothing.
 //!
-//! Pure. `check-config` refuses them; `run` passes them over, as it always did.
+//! Pure. `check-config` refuses them; `run` ignores them, as it always did.
 
 use super::{Kind, typed};
 use crate::cli::Settings;

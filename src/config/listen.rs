@@ -29,7 +29,7 @@ impl Listen {
         text.parse().map_err(|NoAddress| ConfigError::Address { flag, text: text.to_owned() })
     }
 
-    /// Where to reach who listens here, from this machine, in the order to try.
+    /// The addresses that reach this listener from this machine, in the order to try.
     pub fn reachable_at(self) -> Vec<SocketAddr> {
         let loopbacks =
             |port| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];

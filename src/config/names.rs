@@ -6,7 +6,7 @@ use super::ConfigError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A DNS-1123 subdomain, which is what a Lease can be called.
+/// A DNS-1123 subdomain: the form of a Lease's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionName(String);
 

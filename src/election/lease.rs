@@ -25,7 +25,7 @@
 //! * Nobody takes over on a notice alone: patience, then a read, then the conditional write.
 //! * Who has nothing to release, by a record older than what it knows of or may have written, reads once more.
 //! * After a release is sent, the candidate claims nothing, whatever becomes of the release.
-//! * A withdrawn candidate begins no term: it releases a record that names it and that it holds no claim on.
+//! * A withdrawn candidate begins no term. It releases a record that names it if it holds no claim.
 
 mod replies;
 
@@ -56,7 +56,7 @@ pub struct Lease {
     settled_from: u128,
     /// A notice of this version, or of a lower one, has been looked into: a watch that lags may bring it again when it is long gone.
     looked_into: u128,
-    /// The version that our last write went over, where the store refused it and it lost no race.
+    /// The version that our last write was to replace, if the store refused it and it lost no race.
     refused_over: Option<u128>,
     /// The last write that was applied came back changed.
     is_altered: bool,
@@ -64,6 +64,8 @@ pub struct Lease {
     read_at: Instant,
     /// Paces requests after one that failed, and after conflicts that follow on one another.
     not_before: Instant,
+    /// Every promise of the last term that was lost has expired by then.
+    promises_end: Instant,
     transitions: VecDeque<Transition>,
 }
 
@@ -131,6 +133,7 @@ impl Lease {
             is_altered: false,
             read_at: start,
             not_before: start,
+            promises_end: start,
             transitions: VecDeque::new(),
         }
     }
@@ -152,10 +155,13 @@ impl Lease {
                     }
                 }
             }
-            // Only a record that is still ours is released, so a write of unknown outcome is followed by a read.
+            // Only a record that is still ours is released, so a write of unknown outcome is followed by a read. An order to
+            // release comes when the last promise has expired; a withdrawn candidate that lost its term waits for that here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
                 Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => (at_once, Step::Write(Intent::Release)),
+                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => {
+                    (self.may_release_at(), Step::Write(Intent::Release))
+                }
                 Knowledge::Noted | Knowledge::Fresh => read,
             },
             (Role::Unknown, Candidacy::Campaigning { .. }) => read,
@@ -188,6 +194,14 @@ impl Lease {
     /// The newest record that we know.
     fn held(&self) -> Option<&Snapshot> {
         self.seen.as_ref()?.snapshot()
+    }
+
+    /// From when on the record may be released, if it is ours.
+    fn may_release_at(&self) -> Instant {
+        match self.candidacy {
+            Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) => max(self.not_before, self.promises_end),
+            Candidacy::Releasing(_) => self.not_before,
+        }
     }
 
     /// From when on the record may be taken: at once when it is ours without a claim.

@@ -95,7 +95,8 @@ impl Write {
         Self { over: held.map(|held| held.version.clone()), intent, holder, duration, transitions }
     }
 
-    /// Whether `record` says what this write says to other candidates: the same holder, protected for at least as long.
+    /// Whether `record` tells other candidates the same as this write: this holder, protected for
+    /// at least as long.
     pub fn is_kept_in(&self, record: &Record) -> bool {
         record.holder == self.holder && (self.holder.is_none() || record.duration >= Some(self.duration))
     }
@@ -109,7 +110,7 @@ pub struct RecordAltered {
 }
 
 impl RecordAltered {
-    /// What `returned` makes of `written`.
+    /// The change from `written` to `returned`.
     pub fn new(written: &Write, returned: &Record) -> Self {
         Self {
             written: (written.holder.clone(), written.duration),

@@ -1,4 +1,4 @@
-//! What came of an injection: how many templates got a sidecar, and which look as if they should
+//! The outcome of an injection: how many templates got a sidecar, and which look as if they should
 //! have.
 //!
 //! Pure.
@@ -74,8 +74,7 @@ pub enum NearMiss {
     },
 }
 
-/// What keeps a template from its sidecar that looks as if it was meant to have one. `prefix`
-/// begins its label.
+/// Why a template that looks as if it should have a sidecar gets none. `prefix` begins its label.
 pub(super) fn near_miss(template: &Map<String, Value>, whose: &str, prefix: &str) -> Option<NearMiss> {
     let (label, annotation) = (format!("{prefix}/inject"), format!("{prefix}/election"));
     let metadata = |list: &str, key: &str| template.get("metadata")?.get(list)?.get(key).cloned();

@@ -6,6 +6,7 @@
 //! nothing can pass for a line of ours.
 
 use crate::identity::Identity;
+use crate::text::one_line;
 use std::fmt::{self, Write as _};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Level, Subscriber};
@@ -16,7 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// No line on a terminal is longer.
 const COLUMNS: usize = 249;
-/// What the second and further lines of an event begin with.
+/// The indentation of the second and further lines of an event.
 const INDENT: &str = "    ";
 
 /// Writes events as lines.
@@ -49,7 +50,7 @@ impl Lines {
     fn body(&self, text: &str, head: usize) -> String {
         let mut lines = Vec::new();
         for line in text.split('\n') {
-            let clean: String = line.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
+            let clean = one_line(line);
             if self.folds {
                 fold(&clean, head, &mut lines);
             } else {
@@ -163,7 +164,7 @@ mod tests {
     fn no_text_can_pass_for_a_line_of_ours() {
         let forged = "refused\n2026-11-23T04:10:26Z  INFO leading\r\u{1b}[2K";
         let lines = Lines { colors: false, folds: false }.body(forged, 34);
-        assert_eq!(lines, "refused\n    2026-11-23T04:10:26Z  INFO leading\u{fffd}\u{fffd}[2K");
+        assert_eq!(lines, "refused\n    2026-11-23T04:10:26Z  INFO leading??[2K");
     }
 
     #[test]

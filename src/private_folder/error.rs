@@ -13,11 +13,11 @@ pub enum FolderError {
     /// The file system said no.
     #[error("cannot {doing} {}", path.display())]
     Io {
-        /// What was tried.
+        /// The action that failed.
         doing: &'static str,
-        /// With which file or folder.
+        /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// It is not on a local file system.
@@ -44,7 +44,7 @@ pub enum FolderError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this process.
         user: u32,
     },
     /// Another user owns it.
@@ -59,7 +59,7 @@ pub enum FolderError {
         path: PathBuf,
         /// Its owner.
         owner: u32,
-        /// Who we are.
+        /// The user of this process.
         user: u32,
     },
     /// Its mode lets others change what is in it.
@@ -85,7 +85,7 @@ pub enum FolderError {
     NotAFolder {
         /// The folder.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing that it is.
         kind: &'static str,
     },
     /// Something else stands in a file's place.
@@ -97,7 +97,7 @@ pub enum FolderError {
     NotAFile {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The kind of thing that it is.
         kind: &'static str,
     },
     /// A file that is too large to be ours.
@@ -113,12 +113,12 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    /// What the file system said while `doing` something with `path`.
+    /// The file system's error while `doing` something with `path`.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Whether the system says that we may not.
+    /// Whether the system denied us the right.
     pub(crate) fn is_refusal(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match self {
@@ -149,7 +149,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// What kind of thing this is, for people.
+/// The kind of a file, for people.
 pub(super) fn kind_of(there: &Stat) -> &'static str {
     match FileType::from_raw_mode(there.st_mode) {
         FileType::RegularFile => "a file",

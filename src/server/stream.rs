@@ -84,8 +84,8 @@ impl AsyncWrite for Stream {
 }
 
 impl Drop for Stream {
-    /// A connection that is cut short leaves nothing behind: otherwise the kernel would keep what
-    /// nobody reads.
+    /// A connection that is cut short leaves nothing behind: otherwise the kernel would keep unread
+    /// data.
     fn drop(&mut self) {
         if !self.is_shut_down {
             self.tcp.set_zero_linger().ok();

@@ -34,7 +34,7 @@ pub(super) fn isolate(chance: &mut Chance, setup: &mut Setup) {
     setup.latency = LATENCY;
     // No clock is bent beyond the drift that is allowed for now.
     setup.faults.retain(|fault| !matches!(fault.what, What::Candidate(_, Harm::Bend(_))));
-    // Calm follows, as it follows every storm.
+    // A calm follows, as after all faults.
     let session = timing.lease_duration();
     let isolation = faults(chance, tick, session, setup.end);
     setup.end = isolation[1].end() + session * 4;

@@ -170,8 +170,8 @@ pub enum Outage {
     Stale,
     /// Writes are answered with the record as it was, and not done.
     Idle,
-    /// Something in front of the store, such as a mutating webhook, shortens the lease of each write that acquires the
-    /// record.
+    /// Something in front of the store, such as a mutating webhook, shortens the lease of each
+    /// write that acquires the record.
     Shortens,
     /// It comes back from a backup that is so many changes old. Beyond what exclusion assumes.
     Restored(usize),

@@ -222,11 +222,11 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
     over + scale * calm
 }
 
-/// A stranger edits the record again and again in some calm, with gaps in which two round trips fit: nobody may lose
-/// leadership by that. Returns when it is over, and all has settled.
+/// A stranger edits the record again and again during a calm, with gaps in which two round trips
+/// fit. No leader may lose its term by that. Returns when it is over, and all has settled.
 fn edits(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, timing: Timing, latency: Duration) -> Moment {
     let round_trip = latency * 2;
-    // A thousand edits are as many as a world is worth.
+    // More than a thousand edits would cost time and show nothing new.
     let gap = chance.lasting(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
     let over = begins + timing.lease_duration();
     let mut at = begins;

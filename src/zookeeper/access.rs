@@ -1,7 +1,7 @@
 //! Access lists of znodes: how they are read and set, and what they let strangers do.
 //!
 //! Pure. Permissions are those of ZooKeeper's `ZooDefs.Perms`. The right to create or delete a
-//! child is one on its parent: a znode's own list protects its data only.
+//! child is a right on its parent: a znode's own list protects its data only.
 
 use super::jute::{Malformed, Reader, Writer};
 use super::wire::Request;
@@ -21,7 +21,7 @@ const ALL: i32 = 31;
 /// How zkCli writes permissions, in its order.
 const LETTERS: [(i32, char); 5] = [(CREATE, 'c'), (DELETE, 'd'), (READ, 'r'), (2, 'w'), (ADMIN, 'a')];
 
-/// What an identity may do.
+/// The rights of one identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// Its permissions, as bits.
@@ -64,7 +64,7 @@ impl Entry {
         Self { permissions, scheme: scheme.to_owned(), id: id.to_owned() }
     }
 
-    /// Whether servers hide who this is, because we may not administer the znode.
+    /// Whether servers hide this identity, because we may not administer the znode.
     fn is_masked(&self) -> bool {
         self.scheme == "digest" && self.id.ends_with(":x")
     }

@@ -23,7 +23,7 @@ pub enum Credential {
     },
 }
 
-/// A text that holds no credentials. It never says what stands there.
+/// A text that holds no credentials. The error never repeats the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
     /// No line holds any. Without credentials everybody could change our znodes.

@@ -1,6 +1,6 @@
 //! From an address to a granted session: TCP, TLS, the first words, credentials.
 //!
-//! Touches sockets. One attempt reaches one address; whoever calls decides how often. What is read
+//! Touches sockets. One attempt reaches one address; the caller decides how often. What is read
 //! here is read to the byte, so that the stream can be handed on.
 
 use super::credentials::Credential;

@@ -18,7 +18,8 @@ mod size;
 mod table;
 mod zookeeper;
 
-/// The rig measures how long stores take to start. A benchmark excuses nothing, so it has no use for that.
+/// The rig measures how long stores take to start. A benchmark excuses nothing, so it has no use
+/// for that.
 mod noise {
     pub(crate) fn while_starting<T>(_store: &'static str, wait: impl FnOnce() -> T) -> T {
         wait()

@@ -48,16 +48,17 @@ pub(crate) const TIMING: Timing = Timing::of_ms(15_000, 10_000, 2000, 2000);
 /// that a handoff without a release is told from one with it. Exclusion is judged without any allowance.
 pub(crate) const NOISE: Duration = Duration::from_secs(8);
 
-/// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it. Containers have processor shares
-/// of their own, which a thread beside them does not feel: so it is the tasks that count above all.
+/// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it. Containers have
+/// processor shares of their own, which a thread beside them does not feel, so the bound on tasks
+/// matters most.
 pub(crate) const ASSUMED: &[Assumption] =
     &[Assumption::LosesAtMost(Duration::from_millis(500)), Assumption::TasksPerProcessor(8.0)];
 
 /// How long Pods may take to come and to go.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A name that nothing else on the cluster has: of this process, and counted where a case runs again. The cluster
-/// may still be deleting what the run before had.
+/// A name that is unique on the cluster: by this process, and by a count if a case runs again. The
+/// cluster may still be deleting objects of the previous run.
 pub(crate) fn unique(name: &str) -> String {
     static TAKEN: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
 

@@ -87,7 +87,7 @@ main() {
     cases 1 "$@"
   else
     # Cases that leave the nodes alone run beside each other, the others one after another, also where some have failed.
-    # The cluster is up by now, so what it takes by itself is measured too.
+    # The cluster is up by now, so its own load is measured too.
     local room
     room=$(cargo run --locked --quiet --example room -- "$per_processor")
     cases "$room" --skip figures:: --skip nodes::

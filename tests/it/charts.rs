@@ -25,7 +25,7 @@ mod injection;
 /// Alerts, dashboard, and what Prometheus is told to scrape.
 mod monitoring;
 
-/// What a real Prometheus takes from targets that the chart has it scrape.
+/// A real Prometheus, with targets that the chart selects.
 mod scraping;
 
 /// A release on a real API server: installed, upgraded, and gone without a trace.

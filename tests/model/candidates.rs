@@ -135,7 +135,8 @@ where
         }
     }
 
-    /// Whether it can be told to give leadership up: while it leads, or while what it asked for may make it the leader.
+    /// Whether it can be told to give up leadership: while it leads, or while a request of its own
+    /// may make it the leader.
     pub(crate) fn may_withdraw(&self, is_racing: bool) -> bool {
         self.errand == Errand::None && (is_racing || self.claim().is_some())
     }

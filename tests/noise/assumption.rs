@@ -1,4 +1,4 @@
-//! What cases assume of the machine, and what the machine was seen to do instead.
+//! Assumptions of test cases about the machine, and what was measured instead.
 //!
 //! Pure. Start at [`broken`].
 
@@ -16,7 +16,7 @@ pub(crate) enum Assumption {
     TasksPerProcessor(f64),
 }
 
-/// What the machine did in some span of time.
+/// Measurements of the machine over a span of time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Seen {
     /// The most that the sampling thread lost to late wake-ups within a second.

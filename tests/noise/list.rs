@@ -1,7 +1,7 @@
 //! Lists the cases that ran again when the test binary ends.
 //!
-//! libtest tells its cases nothing of its end. So a shell waits for the end of its standard input, which
-//! comes with the end of this process, and prints the list then. Start at [`tell`].
+//! libtest does not tell its cases when it ends. So a shell waits for the end of its standard
+//! input, which comes with the end of this process, and prints the list then. Start at [`tell`].
 
 use super::locked;
 use std::io::{self, Write as _};
@@ -9,7 +9,8 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-/// Prints the lines of its standard input below their count, on standard error. `$0` counts all cases.
+/// Prints the lines of its standard input below their count, on standard error. `$0` counts all
+/// cases.
 const LIST: &str = r#"lines=$(cat)
 again=$(printf '%s\n' "$lines" | cut -d ' ' -f 1 | sort -u | wc -l)
 printf '\nnoise: %s of %s cases ran again:\n%s\n' "$again" "$0" "$lines" >&2"#;
@@ -18,7 +19,7 @@ printf '\nnoise: %s of %s cases ran again:\n%s\n' "$again" "$0" "$lines" >&2"#;
 pub(crate) fn tell(cases: usize, name: &str, why: &str) {
     static LISTER: Mutex<Option<Child>> = Mutex::new(None);
 
-    // Where standard error is closed nobody reads it.
+    // A closed standard error has no reader.
     drop(writeln!(io::stderr(), "noise: {name} runs again: {why}"));
     let mut lister = locked(&LISTER);
     let lister = lister.get_or_insert_with(|| begin(cases));

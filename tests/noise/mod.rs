@@ -1,9 +1,10 @@
 //! Tells a machine that stood still from a program that is broken.
 //!
-//! A test crate takes it in with `#[path]`, and takes `#[test]` from `tests/noise/attribute`: every case then
-//! runs beneath [`case`]. Its `rig::ASSUMED` bounds the machine, never the program. A case that fails while
-//! those bounds held has failed. A case that fails while one of them was broken says which, with the figure,
-//! and runs again, alone, at most twice. Start at [`Suite::run`].
+//! A test crate takes it in with `#[path]`, and takes `#[test]` from `tests/noise/attribute`: every
+//! case then runs beneath [`case`]. Its `rig::ASSUMED` bounds the machine, never the program. A
+//! case that fails while those bounds held has failed. A case that fails while one of them was
+//! broken says which, with the figure, and runs again, alone, at most twice. Start at
+//! [`Suite::run`].
 //!
 //! Nothing excuses a broken safety rule: see [`never_excuse`].
 
@@ -30,15 +31,15 @@ use tally::Tally;
 const MOST_ATTEMPTS: u32 = 3;
 
 static MACHINE: LazyLock<Sampler> = LazyLock::new(Sampler::begin);
-/// What stores took to start, and when they had.
+/// When each store started, and how long it took.
 static STARTS: Mutex<Vec<(Instant, &'static str, Duration)>> = Mutex::new(Vec::new());
 static SUITE: Suite = Suite::new(crate::rig::ASSUMED, seen_since, count_cases, list::tell);
 
-/// The payload of a panic that says that the machine was not as a case assumes.
+/// The payload of a panic about an assumption that did not hold.
 struct Unmet(String);
 
 thread_local! {
-    /// What the case of this thread assumes instead.
+    /// The assumptions of this thread's case, in place of the suite's.
     static INSTEAD: Cell<Option<&'static [Assumption]>> = const { Cell::new(None) };
 }
 
@@ -49,14 +50,15 @@ pub(crate) fn case(path: &'static str, body: fn()) {
     SUITE.run(name, body);
 }
 
-/// From now on this case assumes this, and not [`crate::rig::ASSUMED`]: less where its own bounds are
-/// tighter, other things where it makes the machine busy itself.
+/// From now on this case assumes this in place of [`crate::rig::ASSUMED`]: less if its own bounds
+/// are tighter, something else if it keeps the machine busy itself.
 pub(crate) fn assume(assumptions: &'static [Assumption]) {
     INSTEAD.set(Some(assumptions));
 }
 
-/// Ends this run of a case whose own bound on the machine was broken: nothing that follows would mean
-/// anything. Like [`crate::rig::ASSUMED`], the bound must not depend on the program under test.
+/// Ends this run of a case whose own bound on the machine was broken: nothing that follows would
+/// mean anything. Like [`crate::rig::ASSUMED`], the bound must not depend on the program under
+/// test.
 #[track_caller]
 pub(crate) fn assume_within(what: &str, took: Duration, limit: Duration) {
     if took > limit {
@@ -65,13 +67,13 @@ pub(crate) fn assume_within(what: &str, took: Duration, limit: Duration) {
     }
 }
 
-/// Measures how long a test waits for a store to serve, also where it waits in vain.
+/// Measures how long a test waits for a store to serve, even if it waits in vain.
 pub(crate) fn while_starting<T>(store: &'static str, wait: impl FnOnce() -> T) -> T {
     let _measured = Start { store, begun: Instant::now() };
     wait()
 }
 
-/// From now on every failure counts, however noisy the machine is: a rule was broken that knows no time.
+/// From now on every failure counts, however noisy the machine is: a safety rule was broken.
 pub(crate) fn never_excuse() {
     SUITE.is_unsafe.store(true, Ordering::Relaxed);
 }

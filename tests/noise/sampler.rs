@@ -1,4 +1,5 @@
-//! Measures the machine while cases run: how late a sleeping thread wakes, and how many tasks want to run.
+//! Measures the machine while cases run: how late a sleeping thread wakes, and how many tasks want
+//! to run.
 //!
 //! It reads the monotonic clock and `/proc/loadavg`. Start at [`Sampler::begin`].
 
@@ -13,8 +14,8 @@ const SLEEP: Duration = Duration::from_millis(5);
 const SLOT: Duration = Duration::from_millis(250);
 /// How many slots the bound on late wake-ups looks at together: one second.
 const LATE_SLOTS: usize = 4;
-/// How many slots the bound on runnable tasks looks at together: ten seconds, so that the start of a single
-/// server is no crowd.
+/// How many slots the bound on runnable tasks looks at together: ten seconds, so that the start of
+/// a single server is no crowd.
 const CROWD_SLOTS: usize = 40;
 
 pub(crate) struct Sampler {

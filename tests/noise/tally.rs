@@ -26,8 +26,8 @@ impl Tally {
         *self.cases.get_or_init(self.count_cases)
     }
 
-    /// Counts a case that is about to run again, once however often it does: how many there are now, or
-    /// an error when they are too many.
+    /// Counts a case that is about to run again, once however often it does. Returns how many such
+    /// cases there are now, or an error if they are too many.
     pub(crate) fn count(&self, name: &'static str) -> Result<usize, String> {
         let cases = self.cases();
         let mut again = locked(&self.again);

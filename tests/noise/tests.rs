@@ -50,7 +50,7 @@ fn told() -> Vec<String> {
     TOLD.take()
 }
 
-/// Counts a run of the case in hand: which one it is.
+/// Counts a run of the current case, and returns its number.
 fn run() -> u32 {
     RUNS.set(RUNS.get() + 1);
     RUNS.get()
@@ -127,7 +127,7 @@ fn no_noise_excuses_two_leaders() {
 }
 
 #[test]
-fn more_than_one_case_in_twenty_fails_the_run_and_names_the_noise() {
+fn more_than_one_case_in_twenty_fails_the_run() {
     let suite = suite(stalled, || 59);
     for name in ["first", "second"] {
         assert_eq!(outcome(&suite, name, fails_once), (2, None));

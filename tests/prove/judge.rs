@@ -68,7 +68,7 @@ fn first_broken<E: Legible>(
         "terms begin when they may", terms::begin_when_they_may;
         "there is a leader in time", progress::in_time;
         "nobody waits for himself", progress::on_own_record;
-        "who has withdrawn holds nothing back", progress::after_withdrawal;
+        "a withdrawn candidate holds nothing back", progress::after_withdrawal;
         "a release is taken up at once", progress::after_release;
         "a clean stop releases", progress::stops_release;
         "who leaves looks what became of its write", progress::looks_before_it_leaves;

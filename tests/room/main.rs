@@ -1,4 +1,4 @@
-//! `room`: how many cases at once this machine holds, by what it does now.
+//! `room`: how many test cases this machine can run at once under its present load.
 //!
 //! `make test` and `tests/e2e/run.sh` pass the result to libtest. It measures for two seconds.
 
@@ -16,11 +16,11 @@ use std::time::{Duration, Instant};
 /// How long to look.
 const SPAN: Duration = Duration::from_secs(2);
 
-/// Print how many cases at once this machine holds
+/// Print how many test cases this machine can run at once
 #[derive(Parser)]
 #[command(name = "room")]
 struct Flags {
-    /// Cases per processor that nothing else wants
+    /// Cases per processor that is free
     per_processor: f64,
 }
 
@@ -37,7 +37,8 @@ fn main() {
     println!("{room}");
 }
 
-/// The share of the processors that is left beside `crowd` tasks on each, less what late wake-ups take of it.
+/// The share of the processors that is left beside `crowd` tasks on each, less what late wake-ups
+/// take of it.
 fn cases(per_processor: f64, processors: f64, crowd: f64, lost: Duration) -> f64 {
     let share = processors / (1.0 + crowd);
     let kept = (1.0 - lost.as_secs_f64()).max(0.0);

@@ -27,11 +27,11 @@ const LONGEST_REFUSAL: usize = 64 * 1024;
 /// The most that is told of a refusal that is no Status, in characters.
 const LONGEST_EXCERPT: usize = 200;
 
-/// The most that is told of a Status, in characters: one of missing rights names user, verb, and
-/// Lease.
+/// The longest message of a Status that is reported, in characters. One about missing rights names
+/// user, verb, and Lease.
 const LONGEST_MESSAGE: usize = 4000;
 
-/// The most that a connection holds of an answer that nobody has taken from it yet, in bytes.
+/// The most that a connection buffers of an unread answer, in bytes.
 const LONGEST_BUFFER: usize = 64 * 1024;
 
 /// The client that `config` describes.
@@ -55,9 +55,9 @@ pub(super) fn client(config: &Config, resolver: Resolver) -> kube::Result<Client
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-/// Makes an error of a refusal, with the code of its HTTP status: kube would take the one that is
-/// in the body, and many that answer in an API server's stead write none there. Its message is
-/// another's text, and ends in logs: it is made one line here, for all of them.
+/// Turns a refusal into an error with the code of its HTTP status. kube would take the code in the
+/// body, which many proxies in front of an API server leave out. The message is foreign text and
+/// ends in logs, so it becomes one line here, for all callers.
 async fn with_its_code(response: Response<Incoming>) -> Result<Response<Incoming>, BoxError> {
     let code = response.status();
     if !code.is_client_error() && !code.is_server_error() {

@@ -76,7 +76,8 @@ pub enum ProgramError {
 }
 
 impl ProgramError {
-    /// Whether the same kubeconfig may give credentials later: what the program asks may be away.
+    /// Whether the same kubeconfig may give credentials later: a service that the program asks may
+    /// be down.
     pub(super) fn may_pass(&self) -> bool {
         use io::ErrorKind::{NotFound, PermissionDenied};
         match self {

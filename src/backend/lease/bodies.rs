@@ -1,8 +1,8 @@
 //! The bodies of an API server's replies: a whole one, or one line after another, none above a
 //! bound.
 //!
-//! Touches kube's client. Whoever may write a Lease decides how large it is, so nothing is read
-//! beyond [`LARGEST`], and a line of a watch is dropped as soon as the next one is asked for.
+//! Touches kube's client. Any writer of a Lease decides how large it is, so nothing is read beyond
+//! [`LARGEST`], and a line of a watch is dropped as soon as the next one is asked for.
 
 use super::refusal::CallError;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -26,7 +26,7 @@ pub(super) async fn whole(response: Response<Body>) -> Result<Bytes, CallError> 
 /// The lines of a reply, as they come.
 pub(super) struct Lines {
     body: Body,
-    /// What has come of the next lines.
+    /// The bytes received of the next lines.
     held: Vec<u8>,
 }
 

@@ -6,8 +6,7 @@
 //!
 //! A server keeps no history from before its start, so it may refuse the version of a quiet Lease
 //! for good (410). Then the watch begins at the present, and a read follows, since the Lease may
-//! have changed in between. Whatever a server answers, a watch that fails is opened at most once a
-//! retry period.
+//! have changed in between. A failing watch is opened at most once a retry period.
 
 use super::Leases;
 use super::bodies::Lines;
@@ -34,7 +33,7 @@ const WATCH_SECONDS: u32 = 60;
 #[derive(Default)]
 pub(super) struct Watch {
     stream: RefCell<Option<Stream>>,
-    /// The version that the watch has come to; absent until the first read.
+    /// The version that the watch has reached; absent until the first read.
     position: Cell<Option<u128>>,
     /// The newest position that the server refused to watch from.
     refused_position: Cell<Option<u128>>,
@@ -62,7 +61,7 @@ pub(super) enum News {
 /// Where a watch begins.
 #[derive(Clone, Copy)]
 enum Start {
-    /// Behind a version: with the next change after it.
+    /// After a version: with the next change.
     Behind(u128),
     /// With the Lease as it is now, if there is one. A Lease that is gone by then is not mentioned.
     Present,
@@ -86,7 +85,7 @@ struct Line<'a> {
     object: &'a RawValue,
 }
 
-/// What is read of an event that brings no Lease.
+/// The fields that are read from an event without a Lease.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Bookmark {
@@ -151,11 +150,10 @@ impl Watch {
         }
     }
 
-    /// Opens a watch behind `position`, or at the present where the server has refused that
-    /// version.
+    /// Opens a watch after `position`, or at the present if the server has refused that version.
     async fn open(&self, leases: &Leases, position: u128) -> Option<News> {
         let is_refused = self.refused_position.get().is_some_and(|refused| position <= refused);
-        // Without a Lease there is no version to begin behind.
+        // Without a Lease there is no version to begin after.
         let start = if position == 0 || is_refused { Start::Present } else { Start::Behind(position) };
         let opening_at = Clock.now();
         match open(leases, start).await {
@@ -173,11 +171,11 @@ impl Watch {
         None
     }
 
-    /// The next line of a watch; no news where it says nothing new.
+    /// The next line of a watch; `None` if it brings nothing new.
     async fn next_of(&self, stream: &mut Stream, leases: &Leases) -> Result<Option<News>, Over> {
         let ends_at = stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + leases.call_timeout;
         let line = tokio::select! {
-            // What keeps a line from being read is told by the read that follows on silence.
+            // The read that follows on silence reports why a line could not be read.
             line = stream.lines.next() => line.ok().flatten().ok_or(Over::Ended)?,
             () = self.moved.notified() => return Err(Over::Overtaken),
             () = Clock.sleep_until(ends_at) => return Err(Over::Ended),
@@ -217,8 +215,8 @@ impl Watch {
         }
     }
 
-    /// Takes in that the server ended, or refused, a watch that was opened at this instant. No read
-    /// cuts the pause short: what the server refuses is no older for it.
+    /// Notes that the server ended or refused a watch that was opened at this instant. No read cuts
+    /// the pause short, because a read does not make the refused version any newer.
     async fn fail(&self, leases: &Leases, why: &str, opened_at: Instant) {
         self.refused_position.set(self.position.get());
         if !self.told_error.replace(true) {

@@ -5,11 +5,11 @@
 //! lists protect a leader: that of the election's path, below which candidates stand, and that of
 //! the path's parent, below which the leader is acknowledged.
 //!
-//! * An open path is closed: candidates without credentials that stand there already lead and
-//!   release as before, and only joining is over for them.
+//! * An open path is closed: candidates without credentials that are already in the queue lead and
+//!   release as before, but cannot join again.
 //! * An open parent is refused. Other elections may stand below it, and a candidate without
-//!   credentials at the head of a queue could no longer acknowledge itself, which would leave
-//!   nobody leading.
+//!   credentials at the head of a queue could no longer acknowledge itself, so the
+//!   election would have no leader.
 //! * The root and `/baton` belong to all teams, so they may be open.
 
 use super::{Failed, StoreError, ZooKeeperStore};
@@ -22,7 +22,7 @@ use crate::zookeeper::wire::Code;
 /// The znode that default paths share, below the chroot.
 const SHARED: &str = "/baton";
 
-/// How often a list is read again because somebody else has just set it.
+/// How often a list is read again because another client has just set it.
 const TRIES: usize = 3;
 
 /// A znode where strangers could take leadership away from us.
@@ -37,15 +37,15 @@ struct OpenToStrangers {
     advice: &'static str,
 }
 
-/// Why the check came to no end.
+/// Why the check did not finish.
 enum Unchecked {
     Call(Failed),
     Open(OpenToStrangers),
 }
 
 impl ZooKeeperStore {
-    /// Closes the election's path to strangers, or refuses to join. Without credentials there is
-    /// nobody to close it for. Returns what ended the check early, if something did.
+    /// Closes the election's path to strangers, or refuses to join. Without credentials it does
+    /// nothing. Returns the event that ended the check early, if one did.
     pub(super) async fn keep_strangers_out(&self) -> Result<Option<ZooKeeperEvent>, StoreError> {
         match self.access.get() {
             Access::Open => return Ok(None),
@@ -72,7 +72,7 @@ impl ZooKeeperStore {
         let parent = parent.unwrap_or("/");
         let is_shared = self.is_shared(parent);
         let list = match self.read_access(parent).await {
-            // Whoever keeps us from looking at it keeps strangers from it too.
+            // A list that we may not even read keeps strangers out too.
             Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) if is_shared => return Ok(()),
             list => list.map_err(Unchecked::Call)?,
         };
@@ -130,7 +130,7 @@ impl ZooKeeperStore {
         }
     }
 
-    /// Says, once, what strangers can do beside a path whose parent all teams share.
+    /// Warns once about what strangers can do beside a path whose parent all teams share.
     fn warn_shared(&self, parent: &str) {
         if !self.warned_shared.replace(true) {
             tracing::warn!(

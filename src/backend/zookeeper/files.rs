@@ -47,7 +47,7 @@ pub(super) struct Files {
     /// It outlives an attempt that has stopped waiting for it, and the next attempt takes its
     /// result.
     look: Mutex<Option<JoinHandle<Result<Dialer, OpenError>>>>,
-    /// The last complaint about files that could not be read; empty since they could.
+    /// The last complaint about unreadable files; empty once they were read again.
     said: RefCell<String>,
 }
 
@@ -66,8 +66,8 @@ impl Files {
         Ok((files, dialer))
     }
 
-    /// What the files hold now. `None` if they cannot be read, or not within `patience`: somebody
-    /// may be replacing them, and what was read before may still be good.
+    /// The present content of the files. `None` if they cannot be read, or not within `patience`:
+    /// they may be about to be replaced, and the previous content may still be good.
     pub(super) async fn look(&self, patience: Duration) -> Option<Dialer> {
         if self.named.auth.is_none() && self.named.tls.is_none() {
             return None;
@@ -97,11 +97,11 @@ impl Files {
         spawn_blocking(move || named.read())
     }
 
-    /// Says, once, that the servers are shown what was read before.
+    /// Warns once that the servers are shown the previous credentials and certificates.
     fn complain(&self, error: &OpenError) {
         let why = Chain(error).to_string();
         if *self.said.borrow() != why {
-            tracing::warn!("what was read before is shown to the servers again: {why}");
+            tracing::warn!("the previous credentials and certificates are shown to the servers again: {why}");
             self.said.replace(why);
         }
     }

@@ -15,7 +15,7 @@ use std::cmp::max;
 use std::mem::replace;
 use std::time::Duration;
 
-/// How often a leader tries in one pace at the most, while its record is edited again and again.
+/// The most tries of a leader in one pace, while its record is edited again and again.
 const EDITS_PER_PACE: u32 = 16;
 
 impl Lease {
@@ -92,9 +92,9 @@ impl Lease {
         }
     }
 
-    /// A write was applied, and the record is not what was written: something between us and the store changes records,
-    /// such as a mutating webhook. Others go by the record, so the claim that was to rest on it ends, and so does an
-    /// earlier one.
+    /// A write was applied, but the store holds another record: something on the way changes
+    /// records, such as a mutating webhook. Others go by the record, so the write begins no claim,
+    /// and an earlier claim ends.
     fn altered(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
         if !replace(&mut self.is_altered, true) {
             let notice = RecordAltered::new(write, &snapshot.record);
@@ -147,17 +147,19 @@ impl Lease {
 
     /// Until when a candidate rests whose write was refused, and looks for the reason then.
     ///
-    /// The first conflict is looked into at once. Where the read after it led to another conflict, one of three things
-    /// is the case: reads show the past, something between sends our writes twice, or the record is edited again and
-    /// again. A leader that sees its record move keeps trying by round trips: a read and a write fit between two edits
-    /// that are two round trips apart. Everything else is paced like a failure.
+    /// The first conflict is looked into at once. If the read after it leads to another conflict,
+    /// there are three possible causes: reads show the past, our writes are sent twice on the way,
+    /// or the record is edited again and again. A leader that sees its record move keeps trying by
+    /// round trips: a read and a write fit between two edits that are two round trips apart.
+    /// Everything else is paced like a failure.
     fn rests_after_conflict(&mut self, write: &Write, sent: Instant, now: Instant) -> Instant {
         let over = write.over.as_ref().map_or(0, |over| over.number);
         match (self.refused_over.replace(over), &self.role) {
             (None, _) => now,
-            (Some(before), Role::Leading { .. }) if before < over => {
-                let round_trip = now.since(sent);
-                now + round_trip.clamp(self.pace() / EDITS_PER_PACE, self.pace())
+            (Some(before), Role::Leading { .. } | Role::Releasing { .. }) if before < over => {
+                let round_trip = now.since(sent).clamp(self.pace() / EDITS_PER_PACE, self.pace());
+                // Edits may come at regular intervals: two tries in a row must not meet them in the same phase.
+                now + round_trip + self.jitter.below(round_trip)
             }
             (Some(_), Role::Unknown | Role::Following { .. } | Role::Leading { .. } | Role::Releasing { .. }) => {
                 max(now, sent + self.pace())
@@ -252,6 +254,7 @@ impl Lease {
         }
         self.transitions.push_back(Transition::Lost { token, reason });
         (self.role, self.refused_over) = (Role::Unknown, None);
+        self.promises_end = now + self.timing.answer_validity();
         self.follow_unless_held(now);
     }
 

@@ -11,8 +11,8 @@
 //!   instant after j was sent. Any request can be a j, for each is noted by the server; so can the connect itself, with
 //!   no lag, for a session is opened and taken up again by the leader.
 //!
-//! Our clock measures the lag, which has to cover ¾ tick on the clock of the ensemble's leader: half
-//! a tick between two pings, and a quarter by which the second may take longer. So the lag is
+//! Our clock measures the lag, which has to cover ¾ tick on the clock of the ensemble's leader:
+//! half a tick between two pings, and a quarter by which the second may take longer. So the lag is
 //! ¾ tick · (1+ρ)/(1−ρ).
 //!
 //! Hence nobody's session that we sent j in ends before `j + T` on the leader's clock, which is no sooner than

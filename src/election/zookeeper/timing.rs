@@ -93,10 +93,10 @@ impl SessionTiming {
 
     /// How much older than a request an answer must be on our clock before a claim can rest on it.
     ///
-    /// Servers pass on what they heard with the answers to their leader's pings, one each half tick.
-    /// A ping may take a quarter of a tick longer than the one before it. So two of these answers
-    /// are up to ¾ tick apart on that leader's clock. Our clock counts most in that time where it
-    /// is fast and that leader's is slow.
+    /// Servers pass on what they heard with the answers to their leader's pings, one each half
+    /// tick. A ping may take a quarter of a tick longer than the one before it. So two of these
+    /// answers are up to ¾ tick apart on that leader's clock. Our clock counts most in that time
+    /// where it is fast and that leader's is slow.
     ///
     /// Observers that are fed by followers (`observerMasterPort`) pass them on in two steps. Where
     /// candidates connect to such observers, the tick to be told is twice the real one.

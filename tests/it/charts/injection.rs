@@ -5,7 +5,7 @@
 //! release, and with it a policy and a prefix, of its own; Pods are created for the answer only (`dryRun=All`), which admission
 //! cannot tell from others.
 
-/// What Pods with very many annotations cost.
+/// The cost of Pods with very many annotations.
 mod annotations;
 
 use super::server::{OF_THE_CLUSTER, create, judged, pod, resource};

@@ -1,7 +1,8 @@
-//! What a real Prometheus takes from targets that the chart has it scrape.
+//! A real Prometheus, with targets that the chart selects: what it keeps, and what it refuses.
 //!
 //! Any tenant can name a container of a Pod as a sidecar's, so some targets here are hostile. The
-//! Prometheus operator does not run: [`configuration`] is what it makes of the chart's `PodMonitor`.
+//! Prometheus operator does not run: [`configuration`] translates the chart's `PodMonitor` as it
+//! would.
 
 use super::monitoring::built;
 use super::tools::{find, rendered};
@@ -56,7 +57,7 @@ fn prometheus_scrapes_sidecars_and_refuses_hostile_targets() {
     assert_eq!(prometheus.value("baton_is_leader"), Some(1.0));
 }
 
-/// What the operator makes of a `PodMonitor`, of these targets in place of Pods.
+/// The operator's translation of a `PodMonitor`, with these targets in place of Pods.
 fn configuration(monitor: &Value, targets: &[String]) -> Value {
     let (spec, endpoint) = (&monitor["spec"], &monitor["spec"]["podMetricsEndpoints"][0]);
     let mut job = json!({
@@ -64,7 +65,7 @@ fn configuration(monitor: &Value, targets: &[String]) -> Value {
         "metrics_path": endpoint["path"],
         "static_configs": [{ "targets": targets }],
     });
-    // What the monitor leaves out is as Prometheus has it.
+    // Fields that the monitor leaves out keep Prometheus's defaults.
     for (field, value) in [
         ("follow_redirects", &endpoint["followRedirects"]),
         ("sample_limit", &spec["sampleLimit"]),
@@ -109,7 +110,7 @@ impl Prometheus {
         this
     }
 
-    /// Whether it has this verdict over a target, and says why.
+    /// Whether Prometheus reports this health of a target, for this reason.
     fn state_of(&self, target: &str, health: &str, why: &str) -> Result<(), String> {
         let targets = self.get("targets?state=active")?;
         let targets = targets["data"]["activeTargets"].as_array().cloned().unwrap_or_default();

@@ -59,7 +59,7 @@ fn checked(environment: &BTreeMap<String, String>) -> (bool, String) {
     for (name, path) in mounted.iter_mut().filter(|(name, _)| name.ends_with("_FILE")) {
         let file = folder.path().join(name);
         fs::write(&file, "mounted").unwrap();
-        *path = file.to_str().unwrap().to_owned();
+        *path = file.display().to_string();
     }
     baton(&["check-config"], &mounted)
 }

@@ -1,4 +1,4 @@
-//! What is said before a run: by `check-config`, by refusals, by help.
+//! Messages before a run: by `check-config`, by refusals, by help.
 
 use super::{baton, run};
 use std::fs;

@@ -1,4 +1,4 @@
-//! What `baton inject` says beside the YAML that it prints.
+//! Messages of `baton inject` beside the YAML that it prints.
 
 use super::baton;
 use std::io::Write as _;

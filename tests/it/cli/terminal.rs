@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// A longest time for what takes a moment.
+/// A generous bound on work that takes a moment.
 const BOUND: &str = "timeout 30";
 
 /// `baton` with these arguments on a terminal of its own, within this environment.
@@ -21,7 +21,7 @@ fn on_a_terminal(arguments: &str, environment: &[(&str, &str)]) -> Command {
     script
 }
 
-/// What a candidate of an election in files logs until it leads.
+/// The log of a candidate in a file election, until it leads.
 fn until_it_leads(environment: &[(&str, &str)]) -> String {
     let folder = TempDir::with_prefix("baton-a-rather-long-name-of-a-folder-").unwrap();
     let directory = folder.path().display();

@@ -1,4 +1,4 @@
-//! The subcommands that ask a sidecar, beside a stub that answers what other programs answer.
+//! The subcommands that ask a sidecar, against a stub that answers as other programs do.
 
 use crate::rig::{Rig, Timing};
 use std::io::{BufRead as _, BufReader, Write as _};

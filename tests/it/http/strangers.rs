@@ -1,5 +1,5 @@
-//! A thousand hostile connections at each listener, beside an application and a kubelet that have
-//! to be served.
+//! A thousand hostile connections at each listener, while the sidecar has to serve an application
+//! and a kubelet.
 //!
 //! A stranger sends a head that never ends, a body that never comes, or many questions whose
 //! answers it never reads. It connects anew as soon as it is closed.
@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 
 /// The strangers of each listener.
 const STRANGERS: usize = 1000;
-/// How many of them look after their connections before they all take a breath: the machine has
-/// other tests to run.
+/// How many of them act before they all pause: the machine has other tests to run.
 const CROWD: usize = 10;
 const BREATH: Duration = Duration::from_millis(15);
 /// For how long they go on after each of them has connected.
@@ -31,7 +30,7 @@ const MOST_RESIDENT: u64 = 16 << 20;
 /// The kernel's and our own bounds on an answer that is not read, and more.
 const UNREAD: Duration = Duration::from_secs(8);
 
-/// The ways to do harm.
+/// The kinds of attack.
 #[derive(Clone, Copy, Debug)]
 enum Stranger {
     /// Sends all but the end of a head of 8 KiB, and then a byte now and then.
@@ -56,7 +55,7 @@ impl Stranger {
 
     fn connect(self, address: SocketAddr) -> Option<TcpStream> {
         let mut stream = TcpStream::connect(address).ok()?;
-        // What is not read stays with the sidecar.
+        // Unread answers stay in the sidecar's buffers.
         set_socket_recv_buffer_size(&stream, 4096).ok()?;
         stream.set_nonblocking(true).ok()?;
         match stream.write_all(&self.opening()) {
@@ -68,7 +67,7 @@ impl Stranger {
     }
 }
 
-/// What the strangers of all listeners have done.
+/// The progress of all attacks.
 #[derive(Default)]
 struct Deeds {
     is_over: AtomicBool,
@@ -182,7 +181,7 @@ fn a_thousand_hostile_connections_take_little() {
     rig.hear_enough();
 }
 
-/// Ends the siege also where the test panics under it.
+/// Ends the attacks, even if the test panics.
 struct Over<'a>(&'a AtomicBool);
 
 impl Drop for Over<'_> {

@@ -89,7 +89,8 @@ fn resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, "v1", kind))
 }
 
-/// Others wait for one second and not for the lease duration that was asked for, so a claim would be worth nothing.
+/// Others wait for one second and not for the requested lease duration, so a claim would be worth
+/// nothing.
 #[test]
 fn shortened_lease_is_no_claim_and_is_told_once() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
@@ -109,7 +110,7 @@ fn shortened_lease_is_no_claim_and_is_told_once() {
     assert_eq!(rig.leader().identity, candidate.identity);
 }
 
-/// A policy that comes while somebody leads ends the term with the next renewal: others may already lead.
+/// A policy that appears during a term ends it with the next renewal: others may already lead.
 #[test]
 fn shortened_renewal_ends_the_term() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);

@@ -184,7 +184,7 @@ fn a_token_that_ends_and_that_nobody_replaces_costs_the_leader_its_term_and_lets
     assert_eq!(new.identity, follower.identity);
 }
 
-/// A program that asks a cloud, which is away at first.
+/// A program that asks a cloud, which is unavailable at first.
 #[test]
 fn program_that_fails_at_the_start_is_run_again() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);

@@ -4,7 +4,7 @@ use crate::rig::{ApiServer, ELECTION, Leases, NameServer, Names, Proxy, Rig, Sto
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// What a lookup takes behind a dead name server, and more than any call has.
+/// The duration of a lookup behind a dead name server: longer than any call.
 const LATE: Duration = Duration::from_secs(6);
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! Leases that somebody fills or forges: nobody dies of one, and everybody says what is wrong.
+//! Leases that a stranger fills or forges: no candidate dies of one, and each reports the cause.
 
 use crate::rig::{Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, succeeds, throughout};
 use serde_json::{Map, Value, json};
@@ -94,7 +94,7 @@ fn message_of_a_server_forges_no_line() {
     const FORGED: &str = r#"{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403,
         "message": "no\n2026-01-01T00:00:00Z  INFO leading\u202e\u2028\u001b[2J"}"#;
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
-    // Somebody for the judge to hear, whom it does not touch.
+    // A candidate that the gateway does not touch, so that the judge observes at least one.
     rig.start_leader("leader");
     let gateway = Gateway::before(&rig.store.namespace.admin);
     gateway.answer(None, Page::new(403, FORGED));

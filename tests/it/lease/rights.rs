@@ -128,15 +128,35 @@ fn candidate_that_may_only_read_is_unready_once_it_has_to_write() {
     throughout(rig.timing.lease_duration / 2, "it stays so, and is healthy", || {
         reader.is_healthy() && reader.probe("/readyz") == 503
     });
-    follower.resume();
     eventually(PATIENCE, "it ends", || !reader.is_alive());
     assert_eq!(reader.exit_code(), 77);
     assert!(rig.now().since(refused) + Leases::NOISE >= rig.timing.lease_duration);
+    follower.resume();
     assert_eq!(rig.leader().identity, follower.identity);
     assert_eq!(follower.probe("/readyz"), 200);
     let told = reader.events("store_refuses");
     assert!(told[0]["message"].to_string().contains("cannot update resource"), "{told:?}");
     assert!(reader.events("store_back").is_empty(), "reads do not say that it may write");
+}
+
+/// A write that is refused while another candidate takes the record shows too little to end a follower by.
+#[test]
+fn one_refused_write_ends_no_follower() {
+    let rig = Rig::over(Leases::fresh(), Leases::FAST);
+    let leader = rig.start_leader("leader");
+    let powerless = rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
+    let reader = rig.candidate("reader").by(&powerless.access).start();
+    eventually(PATIENCE, "it follows", || rig.stands(&reader, "following") && reader.probe("/readyz") == 200);
+    let [follower] = rig.start_followers(["follower"]);
+    follower.pause();
+    leader.kill();
+    eventually(PATIENCE, "it is refused", || !reader.events("store_refuses").is_empty());
+    follower.resume();
+    assert_eq!(rig.leader().identity, follower.identity);
+    eventually(PATIENCE, "it is ready again as a follower", || reader.probe("/readyz") == 200);
+    throughout(2 * rig.timing.lease_duration, "it lives on, and is ready", || {
+        reader.is_healthy() && reader.probe("/readyz") == 200
+    });
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Watches that the API server ends: each is opened again at a pace, and heard again.
+//! Watches that the API server ends: each is reopened, no more often than once a retry period.
 
 use crate::rig::{ApiServer, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Somebody holds the Lease for long, and never renews it.
+/// Has another holder take the Lease for ten minutes, and never renew it.
 fn hold(rig: &Rig<Leases>) {
     let lease = Lease { metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() }, spec: None };
     let held = json!({ "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 600 } });
@@ -21,8 +21,8 @@ fn let_go(rig: &Rig<Leases>) {
     rig.store.namespace.admin.patch(ELECTION, &free).expect("the administrator may");
 }
 
-/// A started server keeps no history, so it refuses to watch from the version of a Lease that
-/// nobody has written since.
+/// A restarted server keeps no history, so it refuses to watch from the version of a Lease that was
+/// not written since.
 #[test]
 fn restart_over_a_quiet_lease_costs_a_few_requests() {
     let mut server = ApiServer::start();

@@ -14,7 +14,8 @@ over_every_store! {
     without_a_fault_there_is_no_transition_however_busy_the_machine,
 }
 
-/// Beside a load that a case makes itself, a thread may lose most of each second. This is a stop of the machine.
+/// Under a load that a case makes itself, a thread may lose most of each second. This bound means
+/// that the machine stopped.
 const STILL_AWAKE: &[Assumption] = &[Assumption::LosesAtMost(Duration::from_millis(1500))];
 
 fn fifty_candidates_have_one_leader_and_then_one_successor<S: Store>() {

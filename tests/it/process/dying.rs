@@ -1,4 +1,5 @@
-//! A task of the sidecar that panics: the fault is ours, so the process ends, and no store is blamed.
+//! A task of the sidecar that panics: the fault is ours, so the process ends, and no store is
+//! blamed.
 
 use crate::rig::{Delay, eventually, wait_for};
 use std::fs;
@@ -7,7 +8,8 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-/// A kernel gives randomness without a system call for up to a minute (the vDSO of newer libraries).
+/// A kernel gives randomness without a system call for up to a minute (the vDSO of newer
+/// libraries).
 const PANICS: Duration = Duration::from_secs(75);
 
 /// Every write draws a name at random, on a thread of its own.
@@ -46,7 +48,7 @@ impl Candidate {
     }
 }
 
-/// Whether somebody holds the election.
+/// Whether a candidate holds the election.
 fn is_held(directory: &Path) -> bool {
     let record = fs::read_to_string(directory.join("orders/record")).unwrap_or_default();
     !record.is_empty() && !record.contains(r#""holderIdentity":"""#)

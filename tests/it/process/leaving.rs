@@ -6,7 +6,7 @@ use std::time::Duration;
 /// A release is heard of at once: README, "What is promised".
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
-/// How far apart two signals are that have two causes: README, "Command line".
+/// The shortest time between signals that count as two requests: README, "Command line".
 const ANOTHER_CAUSE: Duration = Duration::from_millis(1100);
 
 over_every_store! {

@@ -8,12 +8,12 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// What makes a folder unfit, plants something at a path, or plants it so that it leads to a second one.
+/// Makes a folder unfit, plants something at a path, or plants a link there to a second path.
 type Spoil = fn(&Stranger, &Path);
 type Plant = fn(&Path);
 type PlantLink = fn(&Path, &Path);
 
-/// What Debian calls nobody, and what the sidecar's containers run as.
+/// Debian's user nobody, and the user of the sidecar's containers.
 const NOBODY: u32 = 65534;
 const NONROOT: u32 = 65532;
 
@@ -32,7 +32,7 @@ fn mode(path: &Path) -> u32 {
 fn another_user_cannot_hold_the_lock() {
     let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
     let new = stranger.directory("new", 0, 0o755);
-    // As versions made it that let everybody read.
+    // As earlier versions made it, readable by everybody.
     let readable = stranger.directory("readable", 0, 0o755);
     let folder = stranger.directory("readable/orders", 0, 0o755);
     fs::write(folder.join("lock"), "").expect("it is ours");

@@ -1,4 +1,4 @@
-//! What a withdrawal of a living leader shows: to Prometheus, and in the log.
+//! A withdrawal of a living leader, as metrics and the log show it.
 
 use crate::rig::{Candidate, Rig, Store, over_every_store, throughout};
 

@@ -1,10 +1,12 @@
-//! A FUSE file system with nothing in it, in a user and mount namespace: what holds sshfs, and looks local.
+//! An empty FUSE file system in a user and mount namespace. Like sshfs it may be remote, and it
+//! looks local.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Answers what the kernel asks (`linux/fuse.h`): the attributes of its root, that nothing else is there, and its size.
+/// Answers the kernel's requests (`linux/fuse.h`): the attributes of the root, that nothing else is
+/// there, and the size.
 const SERVER: &str = r#"
 import os, struct, subprocess, sys
 fuse = os.open("/dev/fuse", os.O_RDWR)
@@ -31,12 +33,13 @@ while request := os.read(fuse, 1 << 16):
 
 pub(crate) struct Fuse {
     server: Child,
-    /// Where everybody reaches what the namespace sees at the path that was mounted over.
+    /// Where every process reaches the mount that only the namespace sees at its own path.
     pub(crate) path: PathBuf,
 }
 
 impl Fuse {
-    /// Mounts over the folder `at`, which only the namespace sees; `None` where /dev/fuse cannot be opened.
+    /// Mounts over the folder `at`, which only the namespace sees; `None` if /dev/fuse cannot be
+    /// opened.
     #[expect(clippy::print_stderr, reason = "a test that shows nothing must not look as if it had")]
     pub(crate) fn mount(at: &Path) -> Option<Self> {
         if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
@@ -44,7 +47,7 @@ impl Fuse {
             return None;
         }
         let mut command = Command::new("unshare");
-        // Entering a namespace undoes what makes a process mortal.
+        // Entering a namespace clears the parent-death signal, so `setpriv` sets it inside.
         command.args(["-rm", "setpriv", "--pdeathsig", "KILL", "python3", "-c", SERVER]).arg(at);
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut server = command.spawn().expect("util-linux is installed");

@@ -89,7 +89,7 @@ impl Gateway {
         lock(&self.orders).page = Some((method, page));
     }
 
-    /// From now on watches are answered by this page.
+    /// From now on, answers watches with this page.
     pub(crate) fn answer_watches(&self, page: Page) {
         lock(&self.orders).watches = Some(page);
     }

@@ -26,7 +26,7 @@ impl Names {
         names
     }
 
-    /// The names that this server knows, which is asked once for each and given half a minute.
+    /// Names from this server, which gets one query for each and half a minute to answer.
     pub(crate) fn told_by(server: &NameServer) -> Self {
         let names = Self::looked_up("dns", &format!("nameserver {}\noptions timeout:30 attempts:1\n", server.ip));
         fs::write(names.folder.path().join("hosts"), "").expect("the folder is ours");

@@ -72,7 +72,7 @@ impl Process {
         self.signal(Signal::INT)
     }
 
-    /// SIGHUP, as a terminal sends it that goes away. Returns the moment before it.
+    /// Sends SIGHUP, as a terminal does that goes away. Returns the moment before it.
     pub(crate) fn hang_up(&self) -> Moment {
         self.signal(Signal::HUP)
     }

@@ -1,4 +1,4 @@
-//! That a pause of this process is measured, told with its figure, and counted at the end.
+//! A pause of this process is measured, reported with its figure, and counted at the end.
 
 use super::daemon::Daemon;
 use super::scratch::Scratch;

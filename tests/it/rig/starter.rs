@@ -13,7 +13,8 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 /// Runs a program if its parent is still who started it: that one may have ended before the kernel was asked.
-const IF_STARTED_BY: &str = r#"test "$PPID" = "$0" && exec "$@""#;
+/// The program hears SIGHUP, also where the tests run under `nohup`.
+const IF_STARTED_BY: &str = r#"test "$PPID" = "$0" && exec env --default-signal=HUP "$@""#;
 
 /// A command that becomes `program`, and ends with the test binary. Its arguments may follow.
 pub(super) fn mortal(program: impl AsRef<Path>) -> Command {

@@ -1,4 +1,5 @@
-//! A strace that makes some system calls of a process take longer, or fail, for as long as it lives.
+//! A strace that makes some system calls of a process take longer, or fail, for as long as it
+//! lives.
 
 use super::eventually;
 use super::starter::{mortal, start};
@@ -23,7 +24,7 @@ impl Delay {
         Self::begin(pid, calls, &format!("delay_enter={}", by.as_micros()), &["--follow-forks"])
     }
 
-    /// Of every thread, which each of these calls fails for with this error.
+    /// Makes each of these calls fail with this error, in every thread.
     pub(crate) fn failure_of_all_threads(pid: u32, calls: &str, error: &str) -> Self {
         Self::begin(pid, calls, &format!("error={error}"), &["--follow-forks"])
     }

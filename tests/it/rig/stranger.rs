@@ -1,4 +1,5 @@
-//! Another user of this machine, whom only root can become: their attacks, and candidates that run as them.
+//! Another user of this machine, which only root can become: attacks by that user, and candidates
+//! that run as that user.
 
 use super::scratch::Scratch;
 use super::starter::mortal;
@@ -41,7 +42,7 @@ impl Stranger {
         let mut command = Command::new("setpriv");
         let uid = self.uid;
         command.args([format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned()]);
-        // Another user's credentials undo what makes a process mortal.
+        // A change of user clears the parent-death signal, so `mortal` sets it again.
         let program = mortal(program);
         command.env_clear().arg(program.get_program()).args(program.get_args());
         command

@@ -87,7 +87,8 @@ impl Ensemble {
         started
     }
 
-    /// Kills every server, and starts it once more with other lines in its configuration: how long they were away.
+    /// Kills every server, and starts it again with other lines in its configuration. Returns how
+    /// long they were away.
     pub(crate) fn restart_with(&mut self, lines: &[&str]) -> Duration {
         self.settings.lines = lines.iter().map(|line| (*line).to_owned()).collect();
         let ips: Vec<IpAddr> = self.members.iter().map(|member| member.ip).collect();
@@ -97,7 +98,7 @@ impl Ensemble {
         self.restart()
     }
 
-    /// Kills every server, and then starts each once more: how long they were away.
+    /// Kills every server, and then starts each again. Returns how long they were away.
     pub(crate) fn restart(&mut self) -> Duration {
         let begun = Instant::now();
         for member in &mut self.members {

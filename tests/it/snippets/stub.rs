@@ -14,7 +14,7 @@ pub(crate) struct Answer {
     content: Content,
 }
 
-/// What an answer consists of.
+/// The parts of an answer.
 #[derive(Clone, Copy)]
 enum Content {
     /// Baton's answer "leading", with header and body.

@@ -1,4 +1,4 @@
-//! What `/healthz` says of a candidate that waits for nothing.
+//! `/healthz` of a candidate that waits for nothing.
 
 use super::PATIENCE;
 use crate::rig::{ELECTION, Rig, Store as _, Znodes, eventually, throughout};

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// What a lookup takes behind a dead name server, and more than any attempt to connect has.
+/// The duration of a lookup behind a dead name server: longer than any attempt to connect.
 const LATE: Duration = Duration::from_secs(6);
 
 /// How many attempts to connect have ended like this.

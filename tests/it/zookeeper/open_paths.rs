@@ -39,7 +39,7 @@ fn first(rig: &Rig<Znodes>, path: &str) -> String {
     format!("{path}/{}", names[0])
 }
 
-/// Waits until it is refused, and returns the command that would mend it: a path, and a list.
+/// Waits for the refusal, and returns the command that would help: a path, and a list.
 fn told_command(candidate: &Arc<Candidate>) -> (String, String) {
     eventually(PATIENCE, "it says what to do", || {
         messages(candidate, "store_refuses").iter().any(|message| message.contains("setAcl "))

@@ -8,9 +8,11 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// Claims that outlast a restart of the server: at a load of 28 on two processors it took up to eight seconds.
+/// Claims that outlast a restart of the server: at a load of 28 on two processors it took up to
+/// eight seconds.
 const OUTLASTING: Timing = Timing::of_ms(18_000, 12_000, 1000, 1000);
-/// The line of servers that grant them: by itself a server with a tick of half a second grants ten seconds.
+/// The configuration line that lets servers grant them: by default a server with a tick of half a
+/// second grants ten seconds.
 const AMPLE: &str = "maxSessionTimeout=20000";
 /// What is left of the renew deadline of these where sessions last 14 seconds.
 const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(10_400);
@@ -55,14 +57,16 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
-/// How long servers may be away before a leader's claim may end for that alone: it counts from the heartbeat before
-/// the last one, and a try to connect that just failed costs one more retry period.
+/// How long servers may be away before a leader's claim may end for that alone: it counts from the
+/// heartbeat before the last one, and a try to connect that just failed costs one more retry
+/// period.
 fn left_to_reconnect(timing: Timing) -> Duration {
     timing.renew_deadline.saturating_sub(3 * timing.retry_period)
 }
 
-/// Waits until a candidate that led or followed logs this, which it does once servers are back that were away for so
-/// long. After its end it logs nothing: then the servers were away for too long, or it is broken.
+/// Waits until a candidate that led or followed logs this, which it does once servers are back that
+/// were away for so long. After its end it logs nothing: then the servers were away for too long,
+/// or it is broken.
 #[track_caller]
 fn says_before_it_ends(
     candidate: &Candidate,

@@ -1,7 +1,7 @@
 //! Replaces `#[test]`, so that every case runs beneath `crate::noise::case`.
 //!
 //! It touches tokens only. A crate that says `#[macro_use] extern crate test_attribute` shadows the
-//! `#[test]` of the standard prelude, so cases are written as everywhere. Start at [`test`].
+//! `#[test]` of the standard prelude, so cases are written as usual. Start at [`test`].
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
@@ -22,7 +22,8 @@ pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     }
 }
 
-/// `{ crate::noise::case(NAME, || BODY) }`: the body's own tokens keep their places for messages and lints.
+/// `{ crate::noise::case(NAME, || BODY) }`: the body's own tokens keep their places for messages
+/// and lints.
 fn beneath_case(name: &str, body: Group) -> TokenTree {
     let mut arguments = parsed(&format!("concat!(module_path!(), \"::{name}\"), ||"));
     arguments.extend([TokenTree::Group(body)]);

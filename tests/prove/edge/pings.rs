@@ -1,11 +1,11 @@
 //! How long pings between servers may take: exclusion holds as far as theory says, and no farther.
 //!
-//! With each ping, one each half tick, a server tells the ensemble's leader whom it heard of. Say one
-//! ping takes no time, the next one takes q, and a candidate is heard just after the first. Then the
-//! leader hears of it half a tick and q later. A claim rests on an answer that is older by
-//! ¾ tick · (1 + ρ) / (1 − ρ) on the candidate's clock. With that clock fast by ρ and the servers' as
-//! slow, this is long enough up to q = ¼ tick / (1 − ρ): a quarter of a tick on the leader's clock.
-//! Start with [`hold`].
+//! With each ping, one each half tick, a server tells the ensemble's leader which sessions it heard
+//! from. Say one ping takes no time, the next one takes q, and a candidate is heard just after the
+//! first. Then the leader hears of it half a tick and q later. A claim rests on an answer that is
+//! older by ¾ tick · (1 + ρ) / (1 − ρ) on the candidate's clock. With that clock fast by ρ and the
+//! servers' as slow, this is long enough up to q = ¼ tick / (1 − ρ): a quarter of a tick on the
+//! leader's clock. Start with [`hold`].
 
 use crate::hunt::judge;
 use crate::judge::Violation;

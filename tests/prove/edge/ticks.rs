@@ -1,12 +1,12 @@
 //! How slowly the servers of an ensemble may tick: exclusion holds as far as theory says, and no farther.
 //!
-//! A server tells the ensemble's leader whom it heard of with the answer to a ping, one each half tick
-//! by that leader's clock. A claim rests on an answer that is older by a lag on the candidate's clock:
-//! ¾ of the tick that candidates were told, times (1 + ρ) / (1 − ρ) for a drift ρ. Where half a tick
-//! takes longer than a lag, the last ping may have come before that answer, and the session may end
-//! before the claim. A session ends earliest with the servers' clocks fast by x and the candidate's
-//! as slow. Then that is so from a tick of 3/2 (1 + ρ) / (1 − ρ) (1 + x) / (1 − x) of what was told on.
-//! Start with [`hold`]. The clocks are off the other way in `pings.rs`.
+//! A server tells the ensemble's leader which sessions it heard from with the answer to a ping, one
+//! each half tick by that leader's clock. A claim rests on an answer that is older by a lag on the
+//! candidate's clock: ¾ of the tick that candidates were told, times (1 + ρ) / (1 − ρ) for a drift
+//! ρ. If half a tick takes longer than a lag, the last ping may have come before that answer, and
+//! the session may end before the claim. A session ends earliest with the servers' clocks fast by x
+//! and the candidate's as slow. Then the edge is a tick of 3/2 (1 + ρ) / (1 − ρ) (1 + x) / (1 − x)
+//! of the told one. Start with [`hold`]. The clocks are off the other way in `pings.rs`.
 
 use crate::hunt::judge;
 use crate::judge::Violation;

@@ -87,8 +87,8 @@ pub(super) struct Known {
     pub(super) asking: (Instant, u32),
     /// How often strangers have done anything since it began to, or anybody was told to go or to come back.
     pub(super) deeds: u32,
-    /// How often since then a write of its own met a conflict though it went over a later version than the one refused before
-    /// it, and which version that was.
+    /// How often since then a write of its own met a conflict though it went over a later version
+    /// than the one refused before it, and which version that was.
     pub(super) overtaken: u32,
     refused_over: Option<u128>,
 }
@@ -303,11 +303,15 @@ impl Known {
             Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
             Outcome::Conflict => {
                 let before = replace(&mut self.refused_over, self.wrote_over);
-                self.overtaken += u32::from(before < self.wrote_over);
+                let holds = self.asked_as_leader || self.resigns.is_some();
+                self.overtaken += u32::from(holds && before < self.wrote_over);
                 (self.released, self.contradicted_at) = (false, Some(now));
                 self.race = if self.race == Race::Runs { Race::Lost(now) } else { Race::None };
             }
             Outcome::Applied | Outcome::Unknown => {}
+        }
+        if wrote && event.outcome() != Outcome::Conflict {
+            self.refused_over = None;
         }
     }
 

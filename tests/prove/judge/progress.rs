@@ -74,8 +74,8 @@ pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
     (waited > bound).then(|| format!("{} is in the record and has not led for {waited:?}", name(number)))
 }
 
-/// A candidate that has withdrawn holds no record without a claim: nobody leads until it is gone, and it may be told to stop
-/// much later. It has three calls' time to find out and to release.
+/// A withdrawn candidate holds no record without a claim: no candidate leads until it is gone, and
+/// its stop may come much later. It has three calls' time to find out and to release.
 pub(super) fn after_withdrawal<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
     let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
     let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
@@ -215,14 +215,16 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening:
         let calls = known.timing.retry_period().as_nanos() / known.call_within(Some(lag)).as_nanos().max(1) + 1;
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
     });
-    // A leader whose record is edited again and again looks and writes once for each conflict, if not too often.
+    // A leader whose record is edited again and again looks and writes once for each conflict, if
+    // not too often.
     let contested = known.overtaken.min(most_tries(known)) * 2;
     let in_storm = ((1 + candidates + known.deeds) * way + contested).saturating_add(breaks);
     let most = if facts.is_calm(scene.now) { MOST_IN_CALM } else { in_storm };
     (count >= most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
 }
 
-/// How often a leader tries in one retry period while its record is edited again and again: sixteen times in what paces failures.
+/// How often a leader tries in one retry period while its record is edited again and again: sixteen
+/// times in the pace of failures.
 fn most_tries(known: &Known) -> u32 {
     let (retry, call) = (known.timing.retry_period().as_nanos(), known.call().as_nanos().max(1));
     u32::try_from(retry.div_ceil(call)).unwrap_or(u32::MAX).saturating_mul(16)

@@ -51,7 +51,8 @@ pub(super) fn tokens_are_known<E: Election>(
         .then(|| format!("{} goes on with term {} over version {shown}", name(*number), claim.token()))
 }
 
-/// No candidate begins a term that was told to give up leadership, even if it had asked before that, or that was told to wait.
+/// No candidate begins a term after it was told to give up leadership, even by an earlier request,
+/// or while it was told to wait.
 pub(super) fn begin_when_they_may<E: Election>(
     facts: &Facts,
     _: &Scene<'_>,

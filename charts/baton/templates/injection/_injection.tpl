@@ -26,7 +26,7 @@ Whether a Pod has a sidecar, as an expression of CEL.
 {{- end }}
 
 {{/*
-How many annotations a labelled Pod may have. CEL's loops over a map take time that grows with the
+How many annotations a labeled Pod may have. CEL's loops over a map take time that grows with the
 square of its size, and 52,000 annotations fit into a Pod.
 */}}
 {{- define "baton.injection.maxAnnotations" -}}

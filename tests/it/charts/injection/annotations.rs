@@ -1,4 +1,4 @@
-//! What Pods with very many annotations cost an API server whose policies inject.
+//! The cost of Pods with very many annotations to an API server whose policies inject.
 //!
 //! A stranger may label a Pod and annotate it with whatever fits. The cost is the server's own
 //! processor time, compared with that of the same Pods without the label, in the same run.
@@ -50,7 +50,8 @@ fn annotations_cost_labelled_pods_hardly_more_than_others() {
             "{PODS} Pods with {count} annotations {begins_with}…: {judged:?} of processor time with the label, {peer:?} without"
         );
         println!("{figures}");
-        // One and a half times as much was measured; without the bound on annotations, four to six times.
+        // Measured: one and a half times as much. Without the bound on annotations: four to six
+        // times.
         assert!(2 * judged <= 5 * peer, "{figures}");
     }
 }
