@@ -21,8 +21,14 @@ mod zookeeper;
 /// The rig measures how long stores take to start. A benchmark excuses nothing, so it has no use
 /// for that.
 mod noise {
+    use std::sync::OnceLock;
+
     pub(crate) fn while_starting<T>(_store: &'static str, wait: impl FnOnce() -> T) -> T {
         wait()
+    }
+
+    pub(crate) fn start_once<T>(shared: &'static OnceLock<T>, start: impl FnOnce() -> T) -> &'static T {
+        shared.get_or_init(start)
     }
 }
 

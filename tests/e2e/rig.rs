@@ -54,6 +54,10 @@ pub(crate) const NOISE: Duration = Duration::from_secs(8);
 pub(crate) const ASSUMED: &[Assumption] =
     &[Assumption::LosesAtMost(Duration::from_millis(500)), Assumption::TasksPerProcessor(8.0)];
 
+/// How long before its failure noise still excuses a case: [`PATIENCE`], and 30 seconds in which the
+/// case collects the cluster's complaints.
+pub(crate) const LOOK_BACK: Duration = Duration::from_mins(2);
+
 /// How long Pods may take to come and to go.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 

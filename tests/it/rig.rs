@@ -14,6 +14,7 @@ mod daemon;
 mod disk;
 mod fuse;
 mod gateway;
+mod inexcusable;
 #[path = "../judge/mod.rs"]
 mod judge;
 mod keys;
@@ -80,6 +81,10 @@ pub(crate) const NOISE: Duration = Duration::from_millis(700);
 /// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it.
 pub(crate) const ASSUMED: &[Assumption] =
     &[Assumption::LosesAtMost(Duration::from_millis(250)), Assumption::StoresStartWithin(Duration::from_secs(6))];
+
+/// How long before its failure noise still excuses a case. A case misses a late leader or answer after
+/// at most 30 seconds of waiting, and then its rig may take 15 more to end the processes.
+pub(crate) const LOOK_BACK: Duration = Duration::from_secs(45);
 
 /// How much of a long story is told: its end.
 const LONGEST_STORY: usize = 400;
@@ -311,13 +316,17 @@ impl<S: Store> Rig<S> {
             candidate.put_down();
         }
         for prober in lock(&self.probers).drain(..) {
-            faults.extend(prober.join().err().map(|_| "a prober panicked".to_owned()));
+            if prober.join().is_err() {
+                never_excuse();
+                faults.push("a prober panicked".to_owned());
+            }
         }
-        faults.extend(self.journal.panics());
+        let panics = self.journal.panics();
         let broken = judge(&self.history());
-        if broken.iter().any(|fault| fault.rule.is_timeless()) {
+        if !panics.is_empty() || broken.iter().any(|fault| fault.rule.is_timeless()) {
             never_excuse();
         }
+        faults.extend(panics);
         faults.extend(broken.iter().map(ToString::to_string));
         faults
     }

@@ -11,19 +11,21 @@
 mod assumption;
 mod list;
 mod sampler;
+mod starts;
 mod tally;
 mod tests;
 
 pub(crate) use assumption::Assumption;
 use assumption::{Seen, broken};
 use sampler::{Sampler, locked};
+pub(crate) use starts::{start_once, this_case, while_starting, work_for};
 use std::any::Any;
 use std::cell::Cell;
 use std::env;
 use std::panic::{catch_unwind, resume_unwind};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{LazyLock, Mutex, PoisonError, RwLock};
+use std::sync::{LazyLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tally::Tally;
 
@@ -31,9 +33,7 @@ use tally::Tally;
 const MOST_ATTEMPTS: u32 = 3;
 
 static MACHINE: LazyLock<Sampler> = LazyLock::new(Sampler::begin);
-/// When each store started, and how long it took.
-static STARTS: Mutex<Vec<(Instant, &'static str, Duration)>> = Mutex::new(Vec::new());
-static SUITE: Suite = Suite::new(crate::rig::ASSUMED, seen_since, count_cases, list::tell);
+static SUITE: Suite = Suite::new(crate::rig::ASSUMED, crate::rig::LOOK_BACK, seen_since, count_cases, list::tell);
 
 /// The payload of a panic about an assumption that did not hold.
 struct Unmet(String);
@@ -67,31 +67,17 @@ pub(crate) fn assume_within(what: &str, took: Duration, limit: Duration) {
     }
 }
 
-/// Measures how long a test waits for a store to serve, even if it waits in vain.
-pub(crate) fn while_starting<T>(store: &'static str, wait: impl FnOnce() -> T) -> T {
-    let _measured = Start { store, begun: Instant::now() };
-    wait()
-}
-
-/// From now on every failure counts, however noisy the machine is: a safety rule was broken.
+/// From now on every failure counts, however noisy the machine is: a rule was broken that has to
+/// hold on any machine.
 pub(crate) fn never_excuse() {
     SUITE.is_unsafe.store(true, Ordering::Relaxed);
-}
-
-struct Start {
-    store: &'static str,
-    begun: Instant,
-}
-
-impl Drop for Start {
-    fn drop(&mut self) {
-        locked(&STARTS).push((Instant::now(), self.store, self.begun.elapsed()));
-    }
 }
 
 /// Every case of a test binary, and what it may assume.
 struct Suite {
     assumed: &'static [Assumption],
+    /// How long before a failure the machine's noise still excuses it.
+    look_back: Duration,
     seen_since: fn(Instant) -> Seen,
     tally: Tally,
     tell: fn(usize, &str, &str),
@@ -103,12 +89,13 @@ struct Suite {
 impl Suite {
     const fn new(
         assumed: &'static [Assumption],
+        look_back: Duration,
         seen_since: fn(Instant) -> Seen,
         count_cases: fn() -> usize,
         tell: fn(usize, &str, &str),
     ) -> Self {
         let (machine, is_unsafe) = (RwLock::new(()), AtomicBool::new(false));
-        Self { assumed, seen_since, tally: Tally::new(count_cases), tell, machine, is_unsafe }
+        Self { assumed, look_back, seen_since, tally: Tally::new(count_cases), tell, machine, is_unsafe }
     }
 
     #[expect(clippy::print_stderr, reason = "libtest shows it with the failure")]
@@ -140,12 +127,15 @@ impl Suite {
         }
     }
 
-    /// One run: its failure, and what the machine did meanwhile.
+    /// One run: its failure, and what the machine did in the last part of the run.
     fn attempt(&self, attempt: u32, body: fn()) -> Result<(), (Box<dyn Any + Send>, Seen)> {
         let shared = (attempt == 1).then(|| self.machine.read().unwrap_or_else(PoisonError::into_inner));
         let alone = (attempt > 1).then(|| self.machine.write().unwrap_or_else(PoisonError::into_inner));
         let begun = Instant::now();
-        let outcome = catch_unwind(body).map_err(|failure| (failure, (self.seen_since)(begun)));
+        let outcome = catch_unwind(body).map_err(|failure| {
+            let earliest = Instant::now().checked_sub(self.look_back);
+            (failure, (self.seen_since)(earliest.map_or(begun, |earliest| earliest.max(begun))))
+        });
         drop((shared, alone));
         outcome
     }
@@ -155,12 +145,8 @@ impl Suite {
     }
 }
 
-fn seen_since(begun: Instant) -> Seen {
-    let starts = locked(&STARTS);
-    let slowest = starts.iter().filter(|(at, ..)| *at >= begun).max_by_key(|(.., took)| *took);
-    let slowest_start = slowest.map(|(_, store, took)| (*store, *took));
-    drop(starts);
-    Seen { lost: MACHINE.lost(begun), slowest_start, crowd: MACHINE.crowd(begun) }
+fn seen_since(since: Instant) -> Seen {
+    Seen { lost: MACHINE.lost(since), slowest_start: starts::slowest(since), crowd: MACHINE.crowd(since) }
 }
 
 /// How many cases libtest runs in this process: the test binary lists them by the same arguments.

@@ -2,10 +2,19 @@
 
 #![cfg(test)]
 
-use super::{Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, while_starting};
+use super::{
+    Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, seen_since, start_once, this_case, while_starting,
+    work_for,
+};
+use crate::rig::eventually;
+use rustix::thread::gettid;
 use std::cell::{Cell, RefCell};
+use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
+use std::sync::mpsc;
+use std::thread;
 use std::time::{Duration, Instant};
 
 const LIMIT: Duration = Duration::from_millis(200);
@@ -22,7 +31,11 @@ thread_local! {
 
 /// A suite of so many cases on a machine that was seen to do this.
 fn suite(seen_since: fn(Instant) -> Seen, count_cases: fn() -> usize) -> Suite {
-    Suite::new(ASSUMED, seen_since, count_cases, |cases, name, why| {
+    suite_looking_back(Duration::from_mins(1), seen_since, count_cases)
+}
+
+fn suite_looking_back(look_back: Duration, seen_since: fn(Instant) -> Seen, count_cases: fn() -> usize) -> Suite {
+    Suite::new(ASSUMED, look_back, seen_since, count_cases, |cases, name, why| {
         TOLD.with_borrow_mut(|told| told.push(format!("{name} of {cases}: {why}")));
     })
 }
@@ -145,10 +158,83 @@ fn one_case_alone_may_run_again() {
 }
 
 #[test]
+fn a_hiccup_long_before_the_failure_excuses_nothing() {
+    thread_local! {
+        static HICCUP: Cell<Option<Instant>> = const { Cell::new(None) };
+    }
+    fn stalled_at_its_begin(since: Instant) -> Seen {
+        let is_weighed = HICCUP.get().is_some_and(|at| at >= since);
+        if is_weighed { stalled(since) } else { quiet(since) }
+    }
+    fn fails_later() {
+        HICCUP.set(Some(Instant::now()));
+        thread::sleep(Duration::from_millis(30));
+        fails_once();
+    }
+    let short = suite_looking_back(Duration::from_millis(20), stalled_at_its_begin, || 100);
+    assert_eq!(outcome(&short, "long before", fails_later).0, 1);
+    let long = suite_looking_back(Duration::from_mins(1), stalled_at_its_begin, || 100);
+    assert_eq!(outcome(&long, "just before", fails_later), (2, None));
+}
+
+/// The store of the longest wait of this case since then.
+fn awaited(since: Instant) -> Option<&'static str> {
+    seen_since(since).slowest_start.map(|(store, _)| store)
+}
+
+#[test]
 fn a_store_that_never_starts_is_measured_too() {
     let begun = Instant::now();
     let started = catch_unwind(|| while_starting("a store of this test", || panic!("it never serves")));
     assert!(started.is_err());
-    let starts = super::locked(&super::STARTS);
-    assert!(starts.iter().any(|(at, store, _)| *at >= begun && *store == "a store of this test"));
+    assert_eq!(awaited(begun), Some("a store of this test"));
+}
+
+#[test]
+fn the_start_of_another_case_excuses_nothing() {
+    let begun = Instant::now();
+    let other = thread::spawn(move || {
+        while_starting("a store of another case", || ());
+        awaited(begun)
+    });
+    assert_eq!(other.join().unwrap(), Some("a store of another case"));
+    assert_eq!(awaited(begun), None);
+}
+
+#[test]
+fn a_thread_of_a_case_waits_for_that_case() {
+    let (begun, case) = (Instant::now(), this_case());
+    let helper = thread::spawn(move || {
+        work_for(case);
+        while_starting("a store of this case", || ());
+    });
+    helper.join().unwrap();
+    assert_eq!(awaited(begun), Some("a store of this case"));
+}
+
+#[test]
+fn a_shared_start_counts_for_each_case_that_waits() {
+    static SHARED: OnceLock<u8> = OnceLock::new();
+    let begun = Instant::now();
+    let (tell, told) = mpsc::channel();
+    let mut waiter = None;
+    start_once(&SHARED, || {
+        waiter = Some(thread::spawn(move || {
+            tell.send(gettid()).unwrap();
+            start_once(&SHARED, || unreachable!("another case starts it"));
+            awaited(begun)
+        }));
+        let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+        let is_asleep = || fs::read_to_string(&stat).unwrap().contains(") S ");
+        while_starting("a shared server", || eventually(Duration::from_secs(10), "the other waits", is_asleep));
+        1
+    });
+    let waiter = waiter.expect("this case is the first");
+    assert_eq!(waiter.join().unwrap(), Some("a shared server"));
+    assert_eq!(awaited(begun), Some("a shared server"));
+    let late = thread::spawn(move || {
+        start_once(&SHARED, || unreachable!("it runs"));
+        awaited(begun)
+    });
+    assert_eq!(late.join().unwrap(), None, "a case that comes later does not wait");
 }

@@ -66,7 +66,7 @@ impl Case {
         let (answers, silences) = (lock(&self.journal.answers).clone(), lock(&self.silences).clone());
         let mut faults = self.journal.panics();
         let broken = judge(&History { elections, answers, silences });
-        if broken.iter().any(|fault| fault.rule.is_timeless()) {
+        if !faults.is_empty() || broken.iter().any(|fault| fault.rule.is_timeless()) {
             never_excuse();
         }
         faults.extend(broken.iter().map(ToString::to_string));

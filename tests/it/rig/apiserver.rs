@@ -14,7 +14,7 @@ use super::daemon::Daemon;
 use super::judge::eventually;
 use super::keys::{self, Authority};
 use super::scratch::Scratch;
-use crate::noise::while_starting;
+use crate::noise::{start_once, while_starting};
 pub(crate) use access::Access;
 use k8s_openapi::api::core::v1 as core;
 use kube::api::{Api, ObjectMeta, PostParams};
@@ -53,7 +53,7 @@ impl ApiServer {
     pub(crate) fn shared() -> &'static Self {
         // Not a LazyLock: where it cannot be started, each test says why.
         static SHARED: OnceLock<ApiServer> = OnceLock::new();
-        SHARED.get_or_init(Self::start)
+        start_once(&SHARED, Self::start)
     }
 
     /// A server for one test; it answers when this returns.

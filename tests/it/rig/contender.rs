@@ -2,6 +2,7 @@
 //! told of each. How they are started is up to the tests of each store.
 
 use super::{Candidate, Moment, Peer, Rig, Store, wait_for};
+use crate::noise::{this_case, work_for};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::thread;
@@ -40,8 +41,13 @@ pub(crate) struct Handoff {
 /// Tells a story of each, all at the same time, since most of a story is waiting: what came of each.
 pub(crate) fn side_by_side<P: Send, T: Send, const N: usize>(of: [P; N], story: impl Fn(P) -> T + Sync) -> [T; N] {
     thread::scope(|scope| {
-        let story = &story;
-        let told = of.map(|each| scope.spawn(move || story(each)));
+        let (story, case) = (&story, this_case());
+        let told = of.map(|each| {
+            scope.spawn(move || {
+                work_for(case);
+                story(each)
+            })
+        });
         told.map(|story| story.join().unwrap_or_else(|failure| resume_unwind(failure)))
     })
 }

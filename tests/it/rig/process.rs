@@ -2,6 +2,7 @@
 
 use super::judge::{Journal, Moment, eventually, wait_for};
 use super::{lock, starter};
+use crate::noise::never_excuse;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::os::unix::process::ExitStatusExt as _;
@@ -24,6 +25,8 @@ pub(crate) struct Process {
     running: Mutex<Running>,
     /// Whether the test has asked for the exit code, which no test may leave out.
     end_expected: AtomicBool,
+    /// Every signal that the test has sent.
+    signals: Mutex<Vec<Signal>>,
 }
 
 struct Running {
@@ -51,6 +54,7 @@ impl Process {
             running: Mutex::new(Running { child, output: Some(journal.follow(&label, errors)), end: None }),
             journal: Arc::clone(journal),
             end_expected: AtomicBool::new(false),
+            signals: Mutex::default(),
             label,
         }
     }
@@ -125,9 +129,12 @@ impl Process {
         self.ended().is_none()
     }
 
-    /// That it ended although no test expected it.
+    /// That it ended although no test expected it. No noise excuses an end that no delay explains.
     pub(crate) fn unexpected_end(&self) -> Option<String> {
         let end = self.ended().filter(|_| !self.end_expected.load(Ordering::Relaxed))?;
+        if !may_come_of_delay(end.code, &lock(&self.signals)) {
+            never_excuse();
+        }
         Some(format!("{} ended with {}, which no test expected", self.label, end.code))
     }
 
@@ -167,6 +174,7 @@ impl Process {
         let running = lock(&self.running);
         assert!(running.end.is_none(), "{} ended before it got {signal:?}", self.label);
         let before = self.journal.note(&self.label, format!("gets {signal:?}"));
+        lock(&self.signals).push(signal);
         kill_process(self.pid, signal).expect("it has not been waited for");
         before
     }
@@ -179,6 +187,16 @@ impl Process {
             proc_fields(self.pid(), &format!("task/{id}/stat")).swap_remove(0)
         });
         states.all(|state| state == "T")
+    }
+}
+
+/// Whether a slow machine, or a signal that the test sent, explains this end of a sidecar.
+fn may_come_of_delay(code: i32, sent: &[Signal]) -> bool {
+    match code {
+        // A claim ran out, or refusals lasted a lease duration.
+        75 | 77 => true,
+        0 => sent.iter().any(|signal| [Signal::TERM, Signal::INT, Signal::HUP].contains(signal)),
+        code => sent.iter().any(|signal| code == 128 + signal.as_raw()),
     }
 }
 
@@ -200,5 +218,20 @@ fn proc_fields(pid: u32, file: &str) -> Vec<String> {
 impl Drop for Process {
     fn drop(&mut self) {
         self.put_down();
+    }
+}
+
+mod tests {
+    use super::{Signal, may_come_of_delay};
+
+    #[test]
+    fn only_codes_of_a_slow_machine_and_own_signals_are_excused() {
+        let stops = [Signal::STOP, Signal::TERM];
+        for (code, sent) in [(75, &[][..]), (77, &[]), (0, &stops), (143, &stops), (137, &[Signal::KILL])] {
+            assert!(may_come_of_delay(code, sent), "{code} after {sent:?}");
+        }
+        for (code, sent) in [(70, &[][..]), (70, &stops), (2, &[]), (101, &[]), (0, &[]), (137, &stops), (139, &[])] {
+            assert!(!may_come_of_delay(code, sent), "{code} after {sent:?}");
+        }
     }
 }

@@ -105,7 +105,10 @@ impl<'a, S: Store> Start<'a, S> {
         let first_line = wait_for(STARTUP, "the sidecar says that it starts", || {
             let end = process.ended();
             let first_line = process.events("starting").pop();
-            assert!(first_line.is_some() || end.is_none(), "it ended at its start:\n{}", process.output());
+            if first_line.is_none() && end.is_some() {
+                let end = process.unexpected_end().expect("no test has asked for it");
+                panic!("{end}, and at its start:\n{}", process.output());
+            }
             first_line
         });
         let field = |name: &str| first_line[name].as_str().expect("the first line has it").to_owned();

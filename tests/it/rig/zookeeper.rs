@@ -14,7 +14,7 @@ use super::daemon::Daemon;
 use super::judge::{eventually, wait_for};
 use super::proxy::{Flow, Proxy, Way};
 use super::scratch::Scratch;
-use crate::noise::while_starting;
+use crate::noise::{start_once, while_starting};
 pub(crate) use admin::Admin;
 pub(crate) use amnesia::forgetful;
 pub(crate) use settings::Settings;
@@ -61,7 +61,7 @@ impl Ensemble {
     pub(crate) fn shared() -> &'static Self {
         // Not a LazyLock: where it cannot be started, each test says why.
         static SHARED: OnceLock<Ensemble> = OnceLock::new();
-        SHARED.get_or_init(|| Self::start(Settings::default()))
+        start_once(&SHARED, || Self::start(Settings::default()))
     }
 
     /// Servers for one test; they serve when this returns.

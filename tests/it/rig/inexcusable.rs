@@ -1,0 +1,53 @@
+//! Faults that no slow machine causes count at once, also on a machine that breaks its assumptions.
+
+use super::{Rig, Timing, lock, wait_for};
+use crate::noise::{Assumption, assume};
+use rustix::process::{Pid, Signal, kill_process};
+use std::env;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Tells this test that it is the process with the fault, and which fault.
+const FAULT: &str = "BATON_TEST_FAULT";
+
+/// Each gets a process of its own, because it makes every failure of a run count.
+const FAULTS: [&str; 3] = ["signal", "panic", "prober"];
+
+#[test]
+fn faults_that_no_delay_causes_count_at_once() {
+    if let Ok(fault) = env::var(FAULT) {
+        return have(&fault);
+    }
+    for fault in FAULTS {
+        let mut faulty = Command::new(env::current_exe().unwrap());
+        faulty.args(["--exact", thread::current().name().unwrap(), "--nocapture"]).env(FAULT, fault);
+        let output = faulty.output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{fault}: {told}");
+        assert!(told.contains("a rule was broken that no noise excuses, though"), "{fault}: {told}");
+        assert!(!told.contains("runs again"), "{fault}: {told}");
+    }
+}
+
+/// Has a fault on a machine that is never quiet enough.
+fn have(fault: &str) {
+    assume(const { &[Assumption::TasksPerProcessor(-1.0)] });
+    let rig = Rig::new(Timing::FAST);
+    let candidate = rig.start_leader("candidate");
+    rig.hear_enough();
+    match fault {
+        "signal" => {
+            let pid = Pid::from_raw(candidate.pid().cast_signed()).unwrap();
+            kill_process(pid, Signal::ABORT).unwrap();
+            wait_for(PATIENCE, "it ends", || candidate.ended());
+        }
+        "panic" => {
+            rig.journal.note(&candidate.label, "thread 'main' panicked at src/main.rs:1:1:");
+        }
+        "prober" => lock(&rig.probers).push(thread::spawn(|| panic!("a strange answer"))),
+        other => panic!("{FAULT} is {other}"),
+    }
+}
