@@ -12,13 +12,14 @@ use crate::config::ElectionName;
 use crate::election::Withdrawal;
 use crate::identity::Identity;
 use crate::metrics::{self, Metrics};
-use axum::Router;
+use crate::server::Turn;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
+use axum::{Extension, Router};
 use humantime::format_rfc3339_seconds;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
@@ -53,6 +54,12 @@ pub struct Parts {
     /// Told at each request of the application.
     pub asked: Arc<Notify>,
 }
+
+/// How many connections of the application may stay open after their first request: a hundred workers
+/// may keep one each.
+pub const APPLICATION_ASKERS: usize = 104;
+/// The same for the probes: more than a kubelet and a few scrapers need.
+pub const PROBE_ASKERS: usize = 16;
 
 /// Everything, for the application beside us.
 pub fn application(desk: Desk) -> Router {
@@ -196,6 +203,7 @@ fn name_of_another<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
 async fn stopping(
     State(Desk(desk)): State<Desk>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
+    Extension(turn): Extension<Turn>,
     headers: HeaderMap,
 ) -> Response {
     // A client can send any Host, so that check stops web pages only. The address stops other
@@ -209,6 +217,8 @@ async fn stopping(
     }
     // The answer may take long, and headers are large.
     drop(headers);
+    // The preStop hook fails if its connection ends without an answer.
+    turn.keep();
     match desk.control.withdraw_for_good(Withdrawal::Renewing).await {
         Ok(promised_until) => {
             Clock.sleep_until(promised_until).await;

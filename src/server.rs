@@ -1,4 +1,4 @@
-//! Serves a router at a bound listener, with bounds on what a stranger can take.
+//! Serves a router at bound listeners, with bounds on what a stranger can take.
 //!
 //! Touches sockets and hyper. `axum::serve` has no time-outs and no limits, and a sidecar that has
 //! run out of memory or of file descriptors cannot renew its claim. Start at [`serve`].
@@ -9,6 +9,8 @@
 mod slots;
 mod stream;
 
+pub use slots::Turn;
+
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -17,9 +19,11 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use slots::{Slots, Turn};
+use slots::Slots;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
+use std::task::Poll;
 use std::time::Duration;
 use stream::Stream;
 use tokio::net::{TcpListener, TcpStream};
@@ -47,16 +51,19 @@ pub enum ServerError {
 
 /// Serves `router` until a handler panics, which ends the process: what else is broken nobody knows.
 ///
-/// Handlers find the client's address as `ConnectInfo<SocketAddr>`, and no body: none of our
-/// requests has one.
-pub async fn serve(listener: TcpListener, router: Router) -> Result<(), ServerError> {
+/// The listeners share the slots, of which `askers` are for connections that have sent a request.
+/// Handlers find the client's address as `ConnectInfo<SocketAddr>`, their connection's [`Turn`] as
+/// an extension, and no body: none of our requests has one.
+pub async fn serve(mut listeners: Vec<TcpListener>, askers: usize, router: Router) -> Result<(), ServerError> {
     let mut connections = JoinSet::new();
-    let mut slots = Slots::new();
+    let mut slots = Slots::new(askers);
     let mut accepted_at_once = 0;
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
+            accepted = accept(&listeners) => match accepted {
                 Ok((stream, client)) => {
+                    // A crowd at one listener must not starve the others.
+                    listeners.rotate_left(1);
                     let turn = slots.turn();
                     let connection = connections.spawn(converse(stream, client, turn.clone(), router.clone()));
                     if let Some(evicted) = slots.admit(connection, turn) {
@@ -82,22 +89,34 @@ pub async fn serve(listener: TcpListener, router: Router) -> Result<(), ServerEr
     }
 }
 
+/// Accepts a connection from the first listener that has one.
+async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
+    poll_fn(|context| {
+        let accepted = listeners.iter().map(|listener| listener.poll_accept(context));
+        accepted.into_iter().find(Poll::is_ready).unwrap_or(Poll::Pending)
+    })
+    .await
+}
+
 /// Answers the requests of one connection, until it is closed from either side.
 async fn converse(stream: TcpStream, client: SocketAddr, turn: Turn, router: Router) {
     // An answer is one small segment, which must not wait for more to send.
     stream.set_nodelay(true).ok();
     let service = service_fn(|request: Request<Incoming>| {
-        turn.ask();
+        let busy = turn.ask();
         // Without a reader of the body, hyper closes the connection after the answer rather than
         // wait for the rest.
         let (mut head, _body) = request.into_parts();
         head.extensions.insert(ConnectInfo(client));
+        head.extensions.insert(turn.clone());
         let router = router.clone();
         async move {
             // One request a turn: a client that sends many at once waits for all others between
             // them.
             yield_now().await;
-            router.oneshot(Request::from_parts(head, Body::empty())).await
+            let answer = router.oneshot(Request::from_parts(head, Body::empty())).await;
+            drop(busy);
+            answer
         }
     });
     let connection = http1::Builder::new()

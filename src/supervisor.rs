@@ -199,9 +199,10 @@ impl<'a, M: Election> Candidate<'a, M> {
             asked: Arc::clone(&asked),
         }));
         let mut servers = JoinSet::new();
-        serve(&mut servers, listeners, &http::application(desk.clone()));
+        let application = http::application(desk.clone());
+        servers.spawn(server::serve(listeners.listeners, http::APPLICATION_ASKERS, application));
         if let Some(listeners) = probe_listeners {
-            serve(&mut servers, listeners, &http::probes(desk));
+            servers.spawn(server::serve(listeners.listeners, http::PROBE_ASKERS, http::probes(desk)));
         }
         let election = machine(identity.clone(), Jitter::new(seed), Clock.now() + delay);
         let seat = Seat {
@@ -333,12 +334,6 @@ async fn resign_until_asked(reader: &Reader, control: &Control, asked: &Notify) 
         asked.notified().await;
     }
     control.campaign(Clock.now()).await
-}
-
-fn serve(servers: &mut Servers, listeners: Listeners, router: &axum::Router) {
-    for listener in listeners.listeners {
-        servers.spawn(server::serve(listener, router.clone()));
-    }
 }
 
 fn after(ended: Ended) -> End {

@@ -1,13 +1,15 @@
 //! A thousand hostile connections at each listener, while the sidecar has to serve an application
 //! and a kubelet.
 //!
-//! A stranger sends a head that never ends, a body that never comes, or many questions whose
-//! answers it never reads. It connects anew as soon as it is closed.
+//! A stranger sends a head that never ends, a body that never comes, many questions whose answers
+//! it never reads, or one question over each of many connections. It connects anew as soon as it is
+//! closed.
 
-use crate::rig::{Candidate, NOISE, Rig, Timing, eventually, throughout};
+use crate::rig::{Candidate, Files, NOISE, Rig, Store as _, Timing, eventually, throughout};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use std::io::{ErrorKind, Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
+use std::io::{BufRead as _, BufReader, ErrorKind, Read as _, Write as _};
+use std::iter;
+use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -25,6 +27,8 @@ const PROBING: Duration = Duration::from_millis(100);
 /// How long either may wait for its answer, without the time in which the machine ran other
 /// processes.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
+/// More clients than the application's listener has room for.
+const ASKERS: usize = 400;
 /// What the process may occupy, of which the program's own pages are a part.
 const MOST_RESIDENT: u64 = 16 << 20;
 /// The kernel's and our own bounds on an answer that is not read, and more.
@@ -39,10 +43,12 @@ enum Stranger {
     Body,
     /// Asks for metrics again and again, and reads nothing.
     Pipeline,
+    /// Asks once, keeps the connection for a while, and asks over the next one.
+    Once,
 }
 
 impl Stranger {
-    const ALL: [Self; 3] = [Self::Head, Self::Body, Self::Pipeline];
+    const ALL: [Self; 4] = [Self::Head, Self::Body, Self::Pipeline, Self::Once];
 
     /// What it sends first.
     fn opening(self) -> Vec<u8> {
@@ -50,6 +56,18 @@ impl Stranger {
             Self::Head => format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(7900)).into_bytes(),
             Self::Body => b"POST /stopping HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".to_vec(),
             Self::Pipeline => b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(200),
+            Self::Once => b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
+        }
+    }
+
+    /// Does what it does now and then: whether its connection is still of use to it.
+    fn goes_on(self, stream: &mut TcpStream) -> bool {
+        match self {
+            Self::Once => false,
+            Self::Head | Self::Body | Self::Pipeline => match stream.write(b"x") {
+                Ok(_) => true,
+                Err(error) => error.kind() == ErrorKind::WouldBlock,
+            },
         }
     }
 
@@ -81,10 +99,7 @@ fn besiege(address: SocketAddr, deeds: &Deeds) {
     while !deeds.is_over.load(Ordering::Relaxed) {
         for crowd in strangers.chunks_mut(CROWD) {
             for (stranger, connection) in crowd {
-                let is_open = connection.as_mut().is_some_and(|stream| match stream.write(b"x") {
-                    Ok(_) => true,
-                    Err(error) => error.kind() == ErrorKind::WouldBlock,
-                });
+                let is_open = connection.as_mut().is_some_and(|stream| stranger.goes_on(stream));
                 if !is_open {
                     *connection = stranger.connect(address);
                     deeds.connections.fetch_add(1, Ordering::Relaxed);
@@ -103,22 +118,72 @@ fn starved(schedstat: &str) -> Duration {
     Duration::from_nanos(waited.unwrap_or_else(|| panic!("{schedstat} holds {text:?}")))
 }
 
-/// Asks again and again, each time over a new connection: the longest wait that is not the
-/// machine's fault, and how often it asked.
-fn ask_on(candidate: &Candidate, request: &str, pause: Duration, deeds: &Deeds) -> (Duration, usize) {
-    let (address, path) = request.split_once(' ').unwrap();
-    let ours = format!("/proc/{}/schedstat", candidate.pid());
-    let stolen = || starved(&ours) + starved("/proc/thread-self/schedstat");
+/// How a client uses its connections.
+#[derive(Clone, Copy, PartialEq)]
+enum Reuse {
+    /// One connection for each question.
+    Never,
+    /// The same connection, until the sidecar closes it.
+    Always,
+}
+
+/// A client of the sidecar that opens a connection when it has none.
+struct Client<'a> {
+    address: &'a str,
+    path: &'a str,
+    reuse: Reuse,
+    open: Option<BufReader<TcpStream>>,
+}
+
+impl Client<'_> {
+    /// Asks once. A connection that was kept may have been closed: then it asks over a new one.
+    fn ask(&mut self) -> std::io::Result<String> {
+        if let Some(kept) = self.open.take()
+            && let Ok(answer) = self.ask_over(kept)
+        {
+            return Ok(answer);
+        }
+        let stream = TcpStream::connect(self.address)?;
+        stream.set_read_timeout(Some(Duration::from_secs(5)))?;
+        self.ask_over(BufReader::new(stream))
+    }
+
+    /// The line and the headers of the answer, whose body it reads too.
+    fn ask_over(&mut self, mut stream: BufReader<TcpStream>) -> std::io::Result<String> {
+        let Self { address, path, reuse, .. } = self;
+        let close = if *reuse == Reuse::Never { "Connection: close\r\n" } else { "" };
+        write!(stream.get_mut(), "GET {path} HTTP/1.1\r\nHost: {address}\r\n{close}\r\n")?;
+        let mut head = String::new();
+        while !head.ends_with("\r\n\r\n") {
+            if stream.read_line(&mut head)? == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
+            }
+        }
+        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        stream.read_exact(&mut vec![0; length.expect("the answer has a length")])?;
+        self.open = (*reuse == Reuse::Always).then_some(stream);
+        Ok(head)
+    }
+}
+
+/// Asks again and again: the longest wait that is not the machine's fault, and how often it asked.
+fn ask_on(candidate: &Candidate, mut client: Client<'_>, pause: Duration, deeds: &Deeds) -> (Duration, usize) {
+    let theirs = format!("/proc/{}/schedstat", candidate.pid());
+    let starved = || [starved(&theirs), starved("/proc/thread-self/schedstat")];
     let (mut longest, mut times) = (Duration::ZERO, 0);
     while !deeds.is_over.load(Ordering::Relaxed) {
-        let (before, asked) = (stolen(), Instant::now());
-        let mut stream = TcpStream::connect(address).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
-        write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
-        let mut answer = String::new();
-        let read = stream.read_to_string(&mut answer);
-        let wait = asked.elapsed().saturating_sub(stolen().saturating_sub(before));
-        assert!(read.is_ok() && answer.starts_with("HTTP/1.1 200 "), "{path} after {wait:?}: {read:?} {answer}");
+        let (before, asked) = (starved(), Instant::now());
+        let answer = client.ask();
+        let (elapsed, after) = (asked.elapsed(), starved());
+        // The two may wait for a processor at the same time: only the longer wait is surely the
+        // machine's.
+        let stolen = (after[0].saturating_sub(before[0])).max(after[1].saturating_sub(before[1]));
+        let wait = elapsed.saturating_sub(stolen);
+        let path = client.path;
+        assert!(
+            answer.as_ref().is_ok_and(|head| head.starts_with("HTTP/1.1 200 ")),
+            "{path} after {wait:?}: {answer:?}"
+        );
         (longest, times) = (longest.max(wait), times + 1);
         thread::sleep(pause.saturating_sub(asked.elapsed()));
     }
@@ -148,21 +213,29 @@ fn most_memory(candidate: &Candidate, deeds: &Deeds) -> [u64; 2] {
 #[test]
 fn a_thousand_hostile_connections_take_little() {
     let rig = Rig::new(Timing::CALM);
-    let leader = rig.start_leader("a");
+    let leader = rig.candidate("a").flag("--listen", "localhost:0").start();
+    rig.leader();
+    let application: SocketAddr = leader.listen.parse().unwrap();
+    let listeners = [
+        application,
+        SocketAddr::from((Ipv6Addr::LOCALHOST, application.port())),
+        leader.probe_listen.parse().unwrap(),
+    ];
     let before = memory(&leader);
     let deeds = Deeds::default();
     let (application, kubelet, most) = thread::scope(|scope| {
-        for address in [&leader.listen, &leader.probe_listen] {
-            scope.spawn(|| besiege(address.parse().unwrap(), &deeds));
-        }
-        let (leads, lives) = (format!("{} /leader", leader.listen), format!("{} /healthz", leader.probe_listen));
         let (leader, deeds) = (&leader, &deeds);
-        let application = scope.spawn(move || ask_on(leader, &leads, ASKING, deeds));
-        let kubelet = scope.spawn(move || ask_on(leader, &lives, PROBING, deeds));
+        for address in listeners {
+            scope.spawn(move || besiege(address, deeds));
+        }
+        let application = Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
+        let kubelet = Client { address: &leader.probe_listen, path: "/healthz", reuse: Reuse::Never, open: None };
+        let application = scope.spawn(move || ask_on(leader, application, ASKING, deeds));
+        let kubelet = scope.spawn(move || ask_on(leader, kubelet, PROBING, deeds));
         let memory = scope.spawn(|| most_memory(leader, deeds));
         let _over = Over(&deeds.is_over);
         let begun = Instant::now();
-        while deeds.connections.load(Ordering::Relaxed) < 2 * STRANGERS {
+        while deeds.connections.load(Ordering::Relaxed) < listeners.len() * STRANGERS {
             assert!(begun.elapsed() < Duration::from_mins(1), "the strangers do not get through");
             thread::sleep(Duration::from_millis(50));
         }
@@ -188,6 +261,47 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
+}
+
+#[test]
+fn a_hundred_workers_keep_their_connections() {
+    let rig = Rig::new(Timing::CALM);
+    let leader = rig.start_leader("a");
+    let worker = || Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
+    let mut workers: Vec<_> = iter::repeat_with(worker).take(100).collect();
+    for worker in &mut workers {
+        worker.ask().unwrap();
+    }
+    for (number, worker) in workers.iter_mut().enumerate() {
+        let kept = worker.open.take().unwrap();
+        let answer = worker.ask_over(kept);
+        assert!(answer.is_ok(), "worker {number}: {answer:?}");
+    }
+    rig.hear_enough();
+}
+
+#[test]
+fn stopping_is_answered_while_many_clients_ask() {
+    // The last promise lasts until all of them have asked.
+    let rig = Rig::new(Files::SLOW.valid_for(Duration::from_millis(2500)));
+    let leader = rig.start_leader("a");
+    rig.hear_enough();
+    assert_eq!(leader.ask().status, 200, "there is a promise to wait for");
+    thread::scope(|scope| {
+        let stopping = scope.spawn(|| leader.baton("stopping"));
+        eventually(NOISE, "it withdraws", || leader.ask().status == 503);
+        let mut askers = Vec::new();
+        while askers.len() < ASKERS && !stopping.is_finished() {
+            let mut client = Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
+            let answer = client.ask().unwrap();
+            assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+            askers.push(client);
+        }
+        let asked = askers.len();
+        let ended = stopping.join().unwrap();
+        assert_eq!(ended.status.code(), Some(0), "after {asked} askers: {ended:?}");
+        assert_eq!(asked, ASKERS, "it ended before they came");
+    });
 }
 
 #[test]
