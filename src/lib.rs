@@ -29,6 +29,8 @@ pub mod text;
 #[cfg(feature = "sidecar")]
 pub mod backend;
 #[cfg(feature = "sidecar")]
+mod blocking;
+#[cfg(feature = "sidecar")]
 pub mod build;
 #[cfg(feature = "sidecar")]
 pub mod cli;

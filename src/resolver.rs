@@ -5,11 +5,13 @@
 //! five seconds, longer than an attempt to connect. So a lookup belongs to no attempt: it goes on
 //! after an attempt has given up, later attempts join it, and they use what it has found.
 
+use crate::blocking::fault;
 use hyper_util::client::legacy::connect::dns::Name;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
 use std::io;
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _};
+use std::panic::catch_unwind;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
@@ -67,6 +69,8 @@ struct Lookups {
     /// Names that wait for a thread.
     queue: VecDeque<String>,
     threads: usize,
+    /// A lookup panicked: each attempt that waits for an address unwinds.
+    has_panicked: bool,
 }
 
 /// The state of one name.
@@ -93,13 +97,16 @@ impl Resolver {
         let mut ended = self.0.ended.subscribe();
         let (before, is_known) = self.begin(name);
         let fresh = async {
-            while self.with(name, |known| known.ended) == before {
+            while !self.has_panicked() && self.with(name, |known| known.ended) == before {
                 ended.changed().await.ok();
             }
         };
         let within = if is_known { GRACE.min(patience) } else { patience };
         // Use the best known addresses, even late ones.
         timeout(within, fresh).await.ok();
+        if self.has_panicked() {
+            fault("a lookup of a host name", Box::new("its thread has said why"));
+        }
         self.with(name, |known| known.best())
     }
 
@@ -114,17 +121,20 @@ impl Resolver {
             if lookups.threads < THREADS {
                 lookups.threads += 1;
                 let this = self.clone();
-                drop(spawn_blocking(move || this.work()));
+                drop(spawn_blocking(move || this.work(ask_system)));
             }
         }
         state
     }
 
     /// Looks up queued names until there are none. Blocks.
-    fn work(&self) {
+    fn work(&self, ask: fn(&str) -> io::Result<Vec<SocketAddr>>) {
         while let Some(name) = self.next() {
-            let found = (name.as_str(), 0).to_socket_addrs().map(Iterator::collect);
-            self.with(&name, |known| known.take_in(found));
+            // The thread goes on: were it lost, no other would take its place.
+            match catch_unwind(|| ask(&name)) {
+                Ok(found) => self.with(&name, |known| known.take_in(found)),
+                Err(_told_by_the_panic_itself) => self.lock().has_panicked = true,
+            }
             self.0.ended.send_replace(());
         }
     }
@@ -140,6 +150,10 @@ impl Resolver {
 
     fn with<T>(&self, name: &str, use_it: impl FnOnce(&mut Known) -> T) -> T {
         use_it(self.lock().names.entry(name.to_owned()).or_default())
+    }
+
+    fn has_panicked(&self) -> bool {
+        self.lock().has_panicked
     }
 
     fn lock(&self) -> MutexGuard<'_, Lookups> {
@@ -175,6 +189,11 @@ impl Known {
     }
 }
 
+/// Blocks.
+fn ask_system(name: &str) -> io::Result<Vec<SocketAddr>> {
+    Ok((name, 0).to_socket_addrs()?.collect())
+}
+
 /// Whether a name server has answered that there is no address. The standard library tells this
 /// from "no answer" by the text only.
 fn is_denial(error: &io::Error) -> bool {
@@ -201,6 +220,7 @@ impl Service<Name> for Resolver {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::panic::AssertUnwindSafe;
 
     fn address(last: u8) -> SocketAddr {
         SocketAddr::from(([192, 0, 2, last], 0))
@@ -227,6 +247,24 @@ mod tests {
         let error = Resolver::default().look_up(&"a".repeat(64), HYPER_PATIENCE).await.unwrap_err();
         let LookupError::Failed(error) = error else { panic!("{error:?}") };
         assert!(is_denial(&error), "no label of a name is that long: {error}");
+    }
+
+    #[test]
+    fn panic_of_a_lookup_unwinds_all_that_wait_for_addresses() {
+        let resolver = Resolver::default();
+        {
+            let mut lookups = resolver.lock();
+            lookups.queue.extend(["a".to_owned(), "b".to_owned()]);
+            lookups.threads = 1;
+        }
+        catch_unwind(AssertUnwindSafe(|| resolver.work(|_| panic!("a fault of ours")))).ok();
+        assert_eq!(resolver.lock().threads, 0, "its thread is stuck");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        for name in ["a", "localhost"] {
+            let look = resolver.look_up(name, Duration::from_secs(1));
+            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(look)));
+            assert!(ended.is_err(), "{name}: {ended:?}");
+        }
     }
 
     #[tokio::test]

@@ -5,6 +5,7 @@
 
 use super::record_file::{FileError, RecordFile, Replaced};
 use super::{Store, StoreError};
+use crate::blocking::run_blocking;
 use crate::clock::Clock;
 use crate::config::ElectionName;
 use crate::election::lease::Lease;
@@ -15,7 +16,6 @@ use std::cell::{Cell, RefCell};
 use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::OwnedFd;
-use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -90,15 +90,7 @@ impl FileStore {
         work: impl FnOnce(&RecordFile) -> Result<T, FileError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let record = Arc::clone(&self.record);
-        match spawn_blocking(move || work(&record)).await {
-            Ok(result) => result.map_err(StoreError::from),
-            // A fault of ours, and not of the store. Unwinding ends the process: with 75 if it
-            // leads, else with 70.
-            Err(died) => {
-                tracing::error!(event = "fault", "a call to {} panicked", self.record.path().display());
-                resume_unwind(died.into_panic())
-            }
-        }
+        run_blocking("a call to the record file", move || work(&record)).await.map_err(StoreError::from)
     }
 
     /// Waits until the record has changed, or may have while nobody watched.

@@ -8,6 +8,7 @@
 mod client;
 mod program;
 
+use crate::blocking::{Blocking, run_blocking};
 use crate::config::Cluster;
 use crate::resolver::Resolver;
 use client::client;
@@ -26,7 +27,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::Mutex;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 /// How long the first look may take: longer than a program may run.
@@ -34,6 +34,9 @@ const START: Duration = Duration::from_secs(20);
 
 /// How long a request may wait for the look that goes before it.
 const GLANCE: Duration = Duration::from_millis(100);
+
+/// How the log names a look that panicked.
+const LOOK: &str = "the look for credentials";
 
 /// Where Kubernetes mounts a Pod's service account.
 const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
@@ -97,9 +100,6 @@ pub enum ConnectError {
         "what the kubeconfig or the service account names was not read within {0:?}: see whether their disk answers"
     )]
     Late(Duration),
-    /// A mistake of ours.
-    #[error("looking for credentials ended in a fault of our own")]
-    Died(#[from] JoinError),
 }
 
 /// The way to one API server, by the credentials of the moment.
@@ -108,7 +108,7 @@ pub(super) struct Connections {
     /// Absent until the program has given the first credentials.
     current: RefCell<Option<Connection>>,
     /// The look that is under way: it outlives whoever has stopped waiting for it, and the next one waits for the same.
-    look: Mutex<Option<(Look, JoinHandle<Looked>)>>,
+    look: Mutex<Option<(Look, Blocking<Looked>)>>,
 }
 
 type Looked = Result<Option<Connection>, ConnectError>;
@@ -151,7 +151,7 @@ impl Connections {
     /// give credentials later, so it is run again by the first request.
     pub(super) async fn open(cluster: &Cluster) -> Result<Self, ConnectError> {
         let cluster = cluster.clone();
-        let opening = spawn_blocking(move || {
+        let opening = run_blocking(LOOK, move || {
             let origin = Origin::of(cluster)?;
             match Connection::open(&origin) {
                 Ok(connection) => Ok((Some(connection), origin)),
@@ -159,7 +159,7 @@ impl Connections {
                 Err(error) => Err(error),
             }
         });
-        let (connection, origin) = timeout(START, opening).await.map_err(|_elapsed| ConnectError::Late(START))???;
+        let (connection, origin) = timeout(START, opening).await.map_err(|_elapsed| ConnectError::Late(START))??;
         Ok(Self { origin, current: RefCell::new(connection), look: Mutex::default() })
     }
 
@@ -200,7 +200,7 @@ impl Connections {
             let (begun, looked) = look.get_or_insert_with(|| (wanted, self.begin(wanted)));
             let (begun, looked) = (*begun, looked.await);
             *look = None;
-            let found = looked??;
+            let found = looked?;
             let is_enough = begun == wanted || found.is_some();
             if let Some(connection) = found {
                 self.current.replace(Some(connection));
@@ -211,13 +211,13 @@ impl Connections {
         }
     }
 
-    fn begin(&self, look: Look) -> JoinHandle<Looked> {
+    fn begin(&self, look: Look) -> Blocking<Looked> {
         let origin = self.origin.clone();
         let files = match look {
             Look::Files => self.current.borrow().as_ref().map(|connection| connection.files.clone()),
             Look::Anew => None,
         };
-        spawn_blocking(move || match files {
+        run_blocking(LOOK, move || match files {
             Some(files) if !files.iter().any(Copied::was_replaced) => Ok(None),
             Some(_) | None => Connection::open(&origin).map(Some),
         })

@@ -3,6 +3,7 @@
 //! Touches those files, on one blocking thread at a time: their disk may hang, and the runtime has
 //! one thread for everything else. Start with [`Files::look`].
 
+use crate::blocking::{Blocking, run_blocking};
 use crate::report::Chain;
 use crate::zookeeper::credentials::{Credential, CredentialError};
 use crate::zookeeper::dial::Dialer;
@@ -12,7 +13,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
 use tokio::sync::Mutex;
-use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 use tokio::time::timeout;
 
 /// How long the first look may take.
@@ -35,9 +35,6 @@ pub enum OpenError {
     /// A disk that hangs.
     #[error("the credentials and certificates were not read within {0:?}: see whether their disk answers")]
     Late(Duration),
-    /// A bug in Baton.
-    #[error("reading the credentials and certificates ended in a fault of Baton's own")]
-    Died(#[from] JoinError),
 }
 
 /// The files, and the look at them that is under way.
@@ -46,7 +43,7 @@ pub(super) struct Files {
     named: Named,
     /// It outlives an attempt that has stopped waiting for it, and the next attempt takes its
     /// result.
-    look: Mutex<Option<JoinHandle<Result<Dialer, OpenError>>>>,
+    look: Mutex<Option<Blocking<Result<Dialer, OpenError>>>>,
     /// The last complaint about unreadable files; empty once they were read again.
     said: RefCell<String>,
 }
@@ -61,7 +58,7 @@ impl Files {
     /// Reads the files for the first time.
     pub(super) async fn open(auth: Option<PathBuf>, tls: Option<TlsFiles>) -> Result<(Self, Dialer), OpenError> {
         let files = Self { named: Named { auth, tls }, look: Mutex::default(), said: RefCell::default() };
-        let dialer = timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))???;
+        let dialer = timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))??;
         warn_clear_text(&dialer);
         Ok((files, dialer))
     }
@@ -89,12 +86,12 @@ impl Files {
         let under_way = look.get_or_insert_with(|| self.begin());
         let ended = timeout(patience, under_way).await.map_err(|_elapsed| OpenError::Late(patience))?;
         *look = None;
-        ended?
+        ended
     }
 
-    fn begin(&self) -> JoinHandle<Result<Dialer, OpenError>> {
+    fn begin(&self) -> Blocking<Result<Dialer, OpenError>> {
         let named = self.named.clone();
-        spawn_blocking(move || named.read())
+        run_blocking("the look at credentials and certificates", move || named.read())
     }
 
     /// Warns once that the servers are shown the previous credentials and certificates.
@@ -129,5 +126,25 @@ fn warn_clear_text(dialer: &Dialer) {
              --zookeeper-ca-file, or use sasl credentials",
             credential.scheme()
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+    use tokio::runtime::Builder;
+
+    #[test]
+    fn panic_of_a_look_ends_the_attempt_that_waits_for_it() {
+        let runtime = Builder::new_current_thread().enable_all().build().unwrap();
+        let named = Named { auth: Some(PathBuf::from("auth")), tls: None };
+        let files = Files { named, look: Mutex::default(), said: RefCell::default() };
+        let look = async {
+            files.look.lock().await.replace(run_blocking("a test", || panic!("a fault of ours")));
+            files.look(START).await
+        };
+        let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(look)));
+        assert!(ended.is_err(), "the attempt goes on");
     }
 }
