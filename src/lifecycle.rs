@@ -14,7 +14,7 @@ use crate::config::{ElectionName, OnLost};
 use crate::election::Reason;
 use crate::election::timing::Timing;
 use crate::exit::Exit;
-use crate::private_folder::{FolderError, PrivateFolder};
+use crate::private_folder::{Exposure, FolderError, PrivateFolder};
 use crate::report::Chain;
 use serde::{Deserialize, Serialize};
 use std::fs::{self, DirBuilder, File};
@@ -226,6 +226,13 @@ impl Place {
         let opened = || {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
             made.map_err(FolderError::io("make the directory", directory))?;
+            match Exposure::of(directory)? {
+                Some(exposure @ (Exposure::Owner { .. } | Exposure::Unmapped { .. })) => {
+                    tracing::warn!("the memory of the last run can be replaced, since {exposure}");
+                }
+                // As an emptyDir of Kubernetes is.
+                Some(Exposure::Writable { .. }) | None => {}
+            }
             let folder = PrivateFolder::make(directory, election.as_str(), |_, _| Ok(()))?;
             let lock = folder.lock_file(LOCK)?;
             lock.try_lock().map_err(io::Error::from).map_err(FolderError::io("lock", &path.join(LOCK)))?;

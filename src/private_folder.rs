@@ -5,14 +5,17 @@
 //! or reads without a bound. Every call goes through the folder's descriptor: a folder that takes
 //! its place later is never touched. Start with [`PrivateFolder::make`].
 
+mod directory;
 mod error;
 
+pub(crate) use directory::Exposure;
 pub use error::FolderError;
 
-use error::kind_of;
+use directory::open_directory;
+use error::{Quoted, kind_of};
 use rustix::fs::{
-    AtFlags, Dir, FileType, FsWord, Mode, OFlags, Stat, fchmod, fstat, fstatfs, mkdirat, open, openat, renameat,
-    statat, unlinkat,
+    AtFlags, Dir, FileType, FsWord, Mode, OFlags, Stat, fchmod, fstat, fstatfs, mkdirat, openat, renameat, statat,
+    unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -24,15 +27,17 @@ use std::path::{Path, PathBuf};
 /// Our files are far smaller. A longer one is not ours, and is not read.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The mode bits that let others write, and that let others do anything at all.
-const WRITE_BY_OTHERS: u32 = 0o022;
-const ANY_BY_OTHERS: u32 = 0o077;
+/// The bits of a mode by which users besides the owner may write, or do anything at all.
+const WRITE_BY_OTHERS: u32 = 0o002;
+const WRITE_BY_GROUP_OR_OTHERS: u32 = 0o022;
+const ANY_BY_GROUP_OR_OTHERS: u32 = 0o077;
 /// A directory in which each user may rename and remove their own entries alone, as in `/tmp`.
 const STICKY: u32 = 0o1000;
 /// The permission bits of a mode.
 const MODE_BITS: u32 = 0o7777;
 
-const ROOT: u32 = 0;
+/// Root: it may change any file anyway.
+const TRUSTED_UID: u32 = 0;
 
 /// Refuses a file system, by what `statfs(2)` calls it.
 pub(crate) type Check = fn(FsWord, &Path) -> Result<(), FolderError>;
@@ -104,7 +109,7 @@ impl PrivateFolder {
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());
         let file = self.open(name, flags)?.ok_or_else(|| io(Errno::NOENT))?;
         let there = fstat(&file).map_err(io)?;
-        if there.st_uid == geteuid().as_raw() && there.st_mode & ANY_BY_OTHERS != 0 {
+        if there.st_uid == geteuid().as_raw() && there.st_mode & ANY_BY_GROUP_OR_OTHERS != 0 {
             fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(io)?;
         }
         Ok(file)
@@ -165,8 +170,10 @@ impl PrivateFolder {
         }
     }
 
-    /// Refuses a folder that another user owns or can write to. A folder that others can only read,
-    /// as earlier versions made it, is closed to them.
+    /// Refuses a folder that another user owns, or to which every user can write. A folder that others
+    /// can only read, or its group can write to, is closed to them: earlier versions made such folders,
+    /// and for an `fsGroup` kubelet makes them so at each start of a Pod. [`Self::open`] refuses the
+    /// files that the group could plant there.
     fn keep_others_out(&self) -> Result<(), FolderError> {
         let io = |error: Errno| FolderError::io("restrict", &self.path)(error.into());
         let there = fstat(&self.file).map_err(io)?;
@@ -178,15 +185,19 @@ impl PrivateFolder {
         if mode & WRITE_BY_OTHERS != 0 {
             return Err(FolderError::Writable { path: path(), mode });
         }
-        if mode & ANY_BY_OTHERS != 0 {
-            fchmod(&self.file, Mode::from_raw_mode(mode & !ANY_BY_OTHERS)).map_err(io)?;
-            let path = self.path.display();
-            tracing::warn!("{path} had mode {mode:04o}, by which other users could hold its lock: it has 0700 now");
+        if mode & ANY_BY_GROUP_OR_OTHERS != 0 {
+            fchmod(&self.file, Mode::RWXU).map_err(io)?;
+            let (path, could) = (
+                self.path.display(),
+                if mode & WRITE_BY_GROUP_OR_OTHERS != 0 { "replace its files" } else { "hold its lock" },
+            );
+            tracing::warn!("{path} had mode {mode:04o}, by which other users could {could}: it has 0700 now");
         }
         Ok(())
     }
 
-    /// Opens a regular file that no other user can change.
+    /// Opens a regular file that no other user can change. Its group may write to it by its mode, as
+    /// kubelet sets it, but cannot reach it: the folder is closed, and the file has no other name.
     fn open(&self, name: &str, flags: OFlags) -> Result<Option<File>, FolderError> {
         let path = self.path.join(name);
         // A pipe without a writer opens at once. Its kind is checked before anything is read.
@@ -206,31 +217,18 @@ impl PrivateFolder {
         if !is_regular(&there) {
             return Err(FolderError::NotAFile { path, kind: kind_of(&there) });
         }
-        // Root may change any file anyway, and may have put this one here.
-        if ![user, ROOT].contains(&there.st_uid) {
+        // Root may have put this one here.
+        if ![user, TRUSTED_UID].contains(&there.st_uid) {
             return Err(FolderError::Owner { path, owner: there.st_uid, user });
+        }
+        if there.st_nlink > 1 {
+            return Err(FolderError::Linked { path });
+        }
+        if there.st_mode & WRITE_BY_OTHERS != 0 {
+            return Err(FolderError::WritableFile { path, mode: there.st_mode & MODE_BITS });
         }
         Ok(Some(file))
     }
-}
-
-/// Whether users besides root and this one can rename the folders in `directory`.
-pub(crate) fn is_open_to_others(directory: &Path) -> Result<bool, FolderError> {
-    let there = fstat(open_directory(directory)?);
-    let mode = there.map_err(|error| FolderError::io("look at", directory)(error.into()))?.st_mode;
-    Ok(mode & WRITE_BY_OTHERS != 0 && mode & STICKY == 0)
-}
-
-/// Opens the directory around a folder. Links on the way to it are followed, since the user named
-/// it. Its owner can put another folder in the place of ours, so only this user or root may own it.
-fn open_directory(path: &Path) -> Result<OwnedFd, FolderError> {
-    let io = |error: Errno| FolderError::io("find the directory", path)(error.into());
-    let directory = open(path, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).map_err(io)?;
-    let (owner, user) = (fstat(&directory).map_err(io)?.st_uid, geteuid().as_raw());
-    if ![user, ROOT].contains(&owner) {
-        return Err(FolderError::DirectoryOwner { path: path.to_owned(), owner, user });
-    }
-    Ok(directory)
 }
 
 fn is_regular(there: &Stat) -> bool {

@@ -16,7 +16,7 @@ use super::record_json::{ForeignError, Stored};
 use crate::clock::{Clock, Instant};
 use crate::config::ElectionName;
 use crate::election::record::{Snapshot, Write};
-use crate::private_folder::{FolderError, PrivateFolder, is_open_to_others};
+use crate::private_folder::{Exposure, FolderError, PrivateFolder};
 use rustix::fs::{FsWord, statfs};
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
@@ -134,13 +134,8 @@ impl RecordFile {
         // Check before making anything there.
         let around = statfs(directory).map_err(|error| FolderError::io("look at", directory)(error.into()))?;
         refuse_remote(around.f_type, directory)?;
-        if is_open_to_others(directory)? {
-            let directory = directory.display();
-            tracing::warn!(
-                "other users can rename the folders in {directory}, and so make two leaders: \
-                 take the right to write from them (chmod go-w), or let each user rename only \
-                 their own (chmod +t)"
-            );
+        if let Some(exposure) = Exposure::of(directory)? {
+            tracing::warn!("there may be two leaders if the candidates' folder is renamed, and {exposure}");
         }
         let folder = this.make_folder()?;
         drop(Draft::write(&folder, b"")?);

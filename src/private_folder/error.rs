@@ -32,21 +32,6 @@ pub enum FolderError {
         /// The kind of the file system.
         kind: &'static str,
     },
-    /// Another user owns the directory around the folder.
-    #[error(
-        "{} belongs to uid {owner}, who could replace the folders in it: name a directory that \
-         uid {user} or root owns, or run: chown {user} {}",
-        path.display(),
-        Quoted(path)
-    )]
-    DirectoryOwner {
-        /// The directory.
-        path: PathBuf,
-        /// Its owner.
-        owner: u32,
-        /// The user of this process.
-        user: u32,
-    },
     /// Another user owns it.
     #[error(
         "{} belongs to uid {owner}, who could change it under uid {user}: run every process that \
@@ -62,9 +47,9 @@ pub enum FolderError {
         /// The user of this process.
         user: u32,
     },
-    /// Its mode lets others change what is in it.
+    /// Its mode lets every user change what is in it.
     #[error(
-        "{} has mode {mode:04o}, so other users can change what is in it: see that its files are \
+        "{} has mode {mode:04o}, so every user can change what is in it: see that its files are \
          yours, then run: chmod 700 {}",
         path.display(),
         Quoted(path)
@@ -74,6 +59,30 @@ pub enum FolderError {
         path: PathBuf,
         /// Its mode.
         mode: u32,
+    },
+    /// A file's mode lets every user change it.
+    #[error(
+        "{} has mode {mode:04o}, so every user can change it: see that its content is yours, then \
+         run: chmod 600 {}",
+        path.display(),
+        Quoted(path)
+    )]
+    WritableFile {
+        /// The file.
+        path: PathBuf,
+        /// Its mode.
+        mode: u32,
+    },
+    /// A file that has another name, perhaps where other users reach it.
+    #[error(
+        "{} has more than one link, so other users may reach it by another name: look who linked \
+         it, then run: rm {}",
+        path.display(),
+        Quoted(path)
+    )]
+    Linked {
+        /// The file.
+        path: PathBuf,
     },
     /// Something else stands in the folder's place.
     #[error(
@@ -124,18 +133,34 @@ impl FolderError {
         match self {
             Self::Io { source, .. } => [PermissionDenied, ReadOnlyFilesystem].contains(&source.kind()),
             Self::Remote { .. }
-            | Self::DirectoryOwner { .. }
             | Self::Owner { .. }
             | Self::Writable { .. }
+            | Self::WritableFile { .. }
+            | Self::Linked { .. }
             | Self::NotAFolder { .. }
             | Self::NotAFile { .. }
             | Self::TooLarge { .. } => false,
         }
     }
+
+    /// Whether it stays until a person changes what is there.
+    pub(crate) fn is_unfit(&self) -> bool {
+        match self {
+            Self::Io { .. } => false,
+            Self::Remote { .. }
+            | Self::Owner { .. }
+            | Self::Writable { .. }
+            | Self::WritableFile { .. }
+            | Self::Linked { .. }
+            | Self::NotAFolder { .. }
+            | Self::NotAFile { .. }
+            | Self::TooLarge { .. } => true,
+        }
+    }
 }
 
 /// A path as a shell reads it back.
-struct Quoted<'a>(&'a Path);
+pub(super) struct Quoted<'a>(pub(super) &'a Path);
 
 impl fmt::Display for Quoted<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

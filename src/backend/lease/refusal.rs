@@ -126,11 +126,10 @@ impl From<CallError> for StoreError {
             | CallError::NoNamespace(_)
             | CallError::Invalid(_)
             | CallError::Credentials(_) => Self::Refused(Box::new(error)),
-            CallError::TooLarge => Self::Unusable(Box::new(error)),
-            CallError::Status { .. }
-            | CallError::NoLease(_)
-            | CallError::Transport(_)
-            | CallError::NoCredentials(_) => Self::Unreachable(Box::new(error)),
+            CallError::TooLarge | CallError::NoLease(_) => Self::Unusable(Box::new(error)),
+            CallError::Status { .. } | CallError::Transport(_) | CallError::NoCredentials(_) => {
+                Self::Unreachable(Box::new(error))
+            }
         }
     }
 }
@@ -220,6 +219,12 @@ mod tests {
         {
             assert!(is_unknown(&status(code, reason, "leases", "orders")), "{code}");
         }
+    }
+
+    #[test]
+    fn answer_that_is_no_lease_is_unusable() {
+        let answer = CallError::from(NoLease::Missing("uid"));
+        assert!(matches!(answer.into(), StoreError::Unusable(_)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use crate::rig::{Candidate, ELECTION, Files, NOISE, Rig, Stranger, Timing, set_mode, throughout};
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::{MetadataExt as _, chown, symlink};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -65,14 +65,9 @@ fn advice(output: &str) -> &str {
 #[test]
 fn a_folder_that_others_can_change_is_refused_with_a_command() {
     let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
-    let cases: [(&str, Spoil); 5] = [
-        ("group", |_, folder| set_mode(folder, 0o770)),
+    let cases: [(&str, Spoil); 3] = [
         ("world", |_, folder| set_mode(folder, 0o777)),
         ("owner", |stranger, folder| chown(folder, Some(stranger.uid), None).expect("this is root")),
-        ("around", |stranger, folder| {
-            let directory = folder.parent().expect("it lies in a directory");
-            chown(directory, Some(stranger.uid), None).expect("this is root");
-        }),
         ("link", |_, folder| {
             fs::rename(folder, folder.with_extension("away")).expect("it is ours");
             symlink(folder.with_extension("away"), folder).expect("it is ours");
@@ -91,8 +86,7 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
             let candidate = || rig.candidate(case).flag(flag, text(&directory));
             let (code, output) = candidate().ends();
             assert_eq!(code, 2, "{flag}, {case}: {output}");
-            let named = if case == "around" { &directory } else { &folder };
-            assert!(output.contains(flag) && output.contains(text(named)), "{flag}, {case}: {output}");
+            assert!(output.contains(flag) && output.contains(text(&folder)), "{flag}, {case}: {output}");
 
             let command = advice(&output);
             let fixed = Command::new("sh").args(["-c", command]).status().expect("there is a shell");
@@ -104,6 +98,105 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
     }
     rig.start_leader("last");
     rig.hear_enough();
+}
+
+/// As kubelet does for an `fsGroup`: at each start of a Pod, unless `fsGroupChangePolicy` says otherwise.
+fn open_to_group(folder: &Path) {
+    for file in fs::read_dir(folder).expect("it is ours") {
+        let file = file.expect("it is ours").path();
+        // A draft may be gone by now.
+        if let Ok(there) = fs::symlink_metadata(&file) {
+            fs::set_permissions(&file, fs::Permissions::from_mode(there.mode() & 0o7777 | 0o060)).ok();
+        }
+    }
+    set_mode(folder, 0o2770);
+}
+
+#[test]
+fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
+    let rig = Rig::new(Timing::FAST);
+    let state = rig.folder().join("state");
+    let leader = rig.candidate("a").state_directory(&state).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let folder = rig.store.directory().join(ELECTION);
+    for _ in 0..2 {
+        open_to_group(&folder);
+        open_to_group(&state.join(ELECTION));
+        throughout(rig.timing.renew_deadline + NOISE, "it leads on", || rig.stands(&leader, "leading"));
+        assert_eq!(mode(&folder), 0o700);
+        assert!(leader.output().contains("had mode 2770"), "{}", leader.output());
+    }
+    leader.terminate();
+    assert_eq!(leader.exit_code(), 0, "{}", leader.output());
+    // As a Pod starts, and as an older version under umask 0002 left it.
+    for open in [open_to_group as Plant, |folder| set_mode(folder, 0o775)] {
+        open(&folder);
+        open(&state.join(ELECTION));
+        let (code, output) = rig.candidate("b").state_directory(&state).ends();
+        assert_eq!(code, 75, "it forgot how it ended, or could not begin: {output}");
+        let warnings = output.lines().filter(|line| line.contains("\"WARN\"") && line.contains("it has 0700 now"));
+        assert_eq!(warnings.count(), 2, "one for each directory: {output}");
+        assert_eq!(mode(&state.join(ELECTION)), 0o700);
+        let next = rig.candidate("c").state_directory(&state).start();
+        assert_eq!(rig.leader().identity, next.identity);
+        next.terminate();
+        assert_eq!(next.exit_code(), 0, "{}", next.output());
+        assert_eq!(mode(&folder), 0o700);
+    }
+    rig.hear_enough();
+}
+
+#[test]
+fn a_record_that_others_can_reach_is_not_used() {
+    let rig = Rig::new(Timing::FAST);
+    let cases: [(&str, Plant, Plant); 4] = [
+        ("linked", |record| fs::hard_link(record, other_name(record)).expect("it is ours"), unlink),
+        ("world", |record| set_mode(record, 0o666), |record| set_mode(record, 0o600)),
+        (
+            "lock-linked",
+            |record| {
+                let lock = record.with_file_name("lock");
+                fs::hard_link(&lock, other_name(&lock)).expect("it is ours");
+            },
+            |record| unlink(&record.with_file_name("lock")),
+        ),
+        (
+            "lock-world",
+            |record| set_mode(&record.with_file_name("lock"), 0o666),
+            |record| {
+                set_mode(&record.with_file_name("lock"), 0o600);
+            },
+        ),
+    ];
+    let candidates = cases.map(|(election, spoil, repair)| {
+        let first = rig.candidate("first").election(election).start();
+        rig.leader_of(election);
+        first.terminate();
+        assert_eq!(first.exit_code(), 0, "{election}: {}", first.output());
+        let record = rig.store.record_path(election);
+        spoil(&record);
+        (rig.candidate("second").election(election).start(), record, repair)
+    });
+    throughout(rig.timing.takeover() + NOISE, "all are well, and none leads", || {
+        candidates.iter().all(|(candidate, ..)| candidate.is_healthy() && !rig.stands(candidate, "leading"))
+    });
+    for (candidate, record, repair) in &candidates {
+        let output = candidate.output();
+        let spoilt =
+            if candidate.election.starts_with("lock") { record.with_file_name("lock") } else { record.clone() };
+        let is_told = output.lines().any(|line| line.contains("store_refuses") && line.contains(text(&spoilt)));
+        assert!(is_told, "{} is not named: {output}", spoilt.display());
+        repair(record);
+        assert_eq!(rig.leader_of(&candidate.election).identity, candidate.identity);
+    }
+}
+
+fn other_name(file: &Path) -> PathBuf {
+    file.with_extension("other-name")
+}
+
+fn unlink(file: &Path) {
+    fs::remove_file(other_name(file)).expect("it is ours");
 }
 
 /// The most memory that it ever held.
@@ -139,7 +232,7 @@ fn only_a_regular_file_of_64_kib_is_read_as_a_record() {
     });
     for (candidate, record) in &candidates {
         let output = candidate.output();
-        let named = output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(record)));
+        let named = output.lines().any(|line| line.contains("\"ERROR\"") && line.contains(text(record)));
         assert!(named, "{} is not named: {output}", record.display());
         assert_eq!(candidate.probe("/readyz"), 503, "{}", record.display());
         let removed = if record.is_dir() { fs::remove_dir(record) } else { fs::remove_file(record) };
@@ -152,11 +245,13 @@ fn only_a_regular_file_of_64_kib_is_read_as_a_record() {
 fn no_link_in_a_state_directory_is_followed() {
     let rig = Rig::new(Timing::FAST);
     let victim = rig.folder().join("victim");
-    let cases: [(&str, PlantLink, i32); 4] = [
+    let cases: [(&str, PlantLink, i32); 6] = [
         ("lock", |path, victim| symlink(victim, path).expect("it is ours"), 2),
         ("lock", |path, _| pipe(path), 2),
         ("last-run.tmp", |path, victim| symlink(victim, path).expect("it is ours"), 0),
         ("last-run", |path, _| pipe(path), 0),
+        ("lock", |path, victim| fs::hard_link(victim, path).expect("it is ours"), 2),
+        ("last-run", |path, victim| fs::hard_link(victim, path).expect("it is ours"), 0),
     ];
     for (number, (name, plant, code)) in cases.into_iter().enumerate() {
         fs::write(&victim, "a stranger's").expect("it is ours");
@@ -226,6 +321,29 @@ fn a_directory_open_to_others_is_a_warning() {
         let output = candidate.output();
         let told = output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(&directory)));
         assert_eq!(told, warned, "{mode:o}: {output}");
+    }
+    rig.start_leader("last");
+    rig.hear_enough();
+}
+
+/// Root may run over an application's directory, and a user namespace shows the host's root as NOBODY.
+#[test]
+fn a_directory_of_another_user_is_a_warning() {
+    let rig = Rig::new(Timing::FAST);
+    for uid in [NONROOT, NOBODY] {
+        let Some(owner) = Stranger::with_uid(uid) else { return };
+        for flag in ["--directory", "--state-directory"] {
+            let directory = owner.directory(flag, uid, 0o755);
+            let candidate = rig.candidate("a").flag(flag, text(&directory)).start();
+            candidate.terminate();
+            assert_eq!(candidate.exit_code(), 0, "{flag}: {}", candidate.output());
+            let output = candidate.output();
+            let belongs = format!("{} belongs to uid {uid}", directory.display());
+            let warnings: Vec<_> = output.lines().filter(|line| line.contains(&belongs)).collect();
+            let [warning] = warnings[..] else { panic!("{flag}, {uid}: {output}") };
+            assert!(warning.contains("\"WARN\""), "{warning}");
+            assert_eq!(warning.contains("user namespace"), uid == NOBODY, "{warning}");
+        }
     }
     rig.start_leader("last");
     rig.hear_enough();
