@@ -44,6 +44,8 @@ pub struct ZooKeeperStore {
     knows_containers: Cell<bool>,
     /// Whether the warning about strangers' rights on the path's parent was logged.
     warned_shared: Cell<bool>,
+    /// Whether the path's list was searched for identities beside ours.
+    searched_list: Cell<bool>,
     /// How long an attempt to connect may take: less than a call, so that it says itself what it met.
     within: Duration,
 }
@@ -74,6 +76,7 @@ impl ZooKeeperStore {
             access: Cell::new(access(&dialer)),
             knows_containers: Cell::new(true),
             warned_shared: Cell::new(false),
+            searched_list: Cell::new(false),
             client: Client::new(&place.servers, dialer),
             files,
             hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
@@ -151,6 +154,7 @@ impl ZooKeeperStore {
         };
         // The reply that would tell the transaction (create2) is one that servers before 3.5 do not know.
         let Some(node) = self.read(&path, false).await? else { return Ok(ZooKeeperEvent::Missing) };
+        self.warn_other_administrators(&path).await?;
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         Ok(ZooKeeperEvent::Joined { name, czxid: node.czxid })
     }

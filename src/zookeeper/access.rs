@@ -2,6 +2,10 @@
 //!
 //! Pure. Permissions are those of ZooKeeper's `ZooDefs.Perms`. The right to create or delete a
 //! child is a right on its parent: a znode's own list protects its data only.
+//!
+//! The rule for an election's path: strangers only read, and only our credentials can decide the
+//! election ([`DECISIVE`]). [`AccessList::is_open`] tests it, and [`AccessList::closed`]
+//! establishes it.
 
 use super::jute::{Malformed, Reader, Writer};
 use super::wire::Request;
@@ -17,6 +21,9 @@ const DELETE: i32 = 8;
 const ADMIN: i32 = 16;
 /// Everything.
 const ALL: i32 = 31;
+
+/// The rights that decide an election: to create or delete children, or to grant oneself both.
+const DECISIVE: i32 = CREATE | DELETE | ADMIN;
 
 /// How zkCli writes permissions, in its order.
 const LETTERS: [(i32, char); 5] = [(CREATE, 'c'), (DELETE, 'd'), (READ, 'r'), (2, 'w'), (ADMIN, 'a')];
@@ -68,27 +75,77 @@ impl Entry {
     fn is_masked(&self) -> bool {
         self.scheme == "digest" && self.id.ends_with(":x")
     }
+
+    /// Whether this identity needs no secret: an address is one that a host can take.
+    fn is_stranger(&self) -> bool {
+        matches!(&*self.scheme, "world" | "ip")
+    }
+
+    const fn is_decisive(&self) -> bool {
+        self.permissions & DECISIVE != 0
+    }
+
+    /// The identity without the hash of its password, for a log. A stranger may have chosen it.
+    fn name(&self) -> String {
+        let id = if self.scheme == "digest" { self.id.split(':').next().unwrap_or_default() } else { &self.id };
+        format!("{}:{id}", self.scheme).escape_debug().to_string()
+    }
+
+    /// Whether an entry of `ours` has the same identity. A masked identity may be ours if it lacks
+    /// ADMIN: the servers mask nothing for an administrator.
+    fn is_among(&self, ours: &[Self]) -> bool {
+        let may_be_ours = self.is_masked() && self.permissions & ADMIN == 0;
+        let mut ours = ours.iter().filter(|own| own.is_decisive() && own.scheme == self.scheme);
+        ours.any(|own| own.id == self.id || may_be_ours && own.name() == self.name())
+    }
 }
 
 impl AccessList {
-    /// Whether anybody who reaches the servers may create or delete children, or grant itself the
-    /// right.
+    /// Whether strangers may create or delete children, or grant themselves the right.
     pub fn is_open(&self) -> bool {
-        let strangers = self.entries.iter().filter(|entry| entry.scheme == "world");
-        strangers.fold(0, |all, entry| all | entry.permissions) & (CREATE | DELETE | ADMIN) != 0
+        self.entries.iter().any(|entry| entry.is_stranger() && entry.is_decisive())
     }
 
-    /// The same list with strangers limited to reading, and every right for us. Others keep theirs.
+    /// The same list with strangers limited to reading, and with nobody but us deciding elections.
+    /// No entry survives where strangers had ADMIN: any of them may have planted it.
     #[must_use]
     pub fn closed(&self) -> Self {
-        let others = self.entries.iter().filter(|entry| entry.scheme != "world").cloned();
+        let others = self.entries.iter().filter(|entry| entry.scheme != "world" && !self.is_untrusted());
+        let others = others.map(|entry| Entry { permissions: entry.permissions & !DECISIVE, ..entry.clone() });
+        let others = others.filter(|entry| entry.permissions != 0);
         let entries = [Entry::new(ALL, "auth", "")].into_iter().chain(others);
         let entries = entries.chain([Entry::new(READ, "world", "anyone")]).collect();
         Self { entries, version: self.version }
     }
+
+    /// The names of those from which [`AccessList::closed`] takes rights, beside `ours` and the
+    /// world.
+    pub fn deprived(&self, ours: &[Entry]) -> Vec<String> {
+        let is_untrusted = self.is_untrusted();
+        self.names(|entry| entry.scheme != "world" && (is_untrusted || entry.is_decisive()) && !entry.is_among(ours))
+    }
+
+    /// The names of those beside `ours` that can decide elections.
+    pub fn deciders(&self, ours: &[Entry]) -> Vec<String> {
+        self.names(|entry| entry.is_decisive() && !entry.is_among(ours))
+    }
+
+    /// The names of those whose identities the servers hide from us. [`fmt::Display`] omits them.
+    pub fn hidden(&self) -> Vec<String> {
+        self.names(Entry::is_masked)
+    }
+
+    /// Whether strangers had ADMIN, so that any entry may be theirs.
+    fn is_untrusted(&self) -> bool {
+        self.entries.iter().any(|entry| entry.is_stranger() && entry.permissions & ADMIN != 0)
+    }
+
+    fn names(&self, is_meant: impl Fn(&Entry) -> bool) -> Vec<String> {
+        self.entries.iter().filter(|entry| is_meant(entry)).map(Entry::name).collect()
+    }
 }
 
-/// As zkCli's `setAcl` takes it. Identities that servers hide from us are left out.
+/// As zkCli's `setAcl` takes it, without the entries that [`AccessList::hidden`] names.
 impl fmt::Display for AccessList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.entries.iter().filter(|entry| !entry.is_masked());
@@ -152,19 +209,42 @@ mod tests {
     #[test]
     fn strangers_meddle_by_create_delete_or_admin() {
         for (permissions, is_open) in [(31, true), (READ, false), (READ | 2, false), (4, true), (8, true), (16, true)] {
-            assert_eq!(list(&[(permissions, "world", "anyone")]).is_open(), is_open, "{permissions}");
+            for stranger in [(permissions, "world", "anyone"), (permissions, "ip", "10.0.0.0/8")] {
+                assert_eq!(list(&[stranger]).is_open(), is_open, "{stranger:?}");
+            }
             assert!(!list(&[(permissions, "digest", "shop:x")]).is_open(), "{permissions}");
         }
     }
 
     #[test]
-    fn closing_leaves_strangers_reading_and_others_as_they_were() {
-        let open = list(&[(ALL, "world", "anyone"), (ALL, "sasl", "ops")]);
-        let closed = open.closed();
-        assert!(!closed.is_open());
-        assert_eq!(closed.version, 3);
-        assert_eq!(closed.to_string(), "auth::cdrwa,sasl:ops:cdrwa,world:anyone:r");
-        assert_eq!(list(&[(12, "world", "anyone"), (ALL, "digest", "ops:x")]).to_string(), "world:anyone:cd");
+    fn no_entry_survives_where_strangers_had_admin() {
+        for open in [(ALL, "world", "anyone"), (ADMIN, "ip", "10.0.0.1")] {
+            let open = list(&[open, (ALL, "digest", "evil:hash"), (READ, "sasl", "ops")]);
+            let closed = open.closed();
+            assert_eq!(closed.to_string(), "auth::cdrwa,world:anyone:r");
+            assert!(!closed.is_open());
+            assert_eq!(closed.version, 3);
+        }
+    }
+
+    #[test]
+    fn others_keep_only_harmless_rights_in_a_closed_list() {
+        let open = [(CREATE | DELETE, "world", "anyone"), (ALL, "sasl", "ops"), (DELETE, "ip", "10.0.0.1")];
+        assert_eq!(list(&open).closed().to_string(), "auth::cdrwa,sasl:ops:rw,world:anyone:r");
+    }
+
+    #[test]
+    fn names_tell_who_loses_rights_who_decides_and_who_is_hidden() {
+        let ours = list(&[(ALL, "digest", "shop:hash"), (READ, "world", "anyone")]).entries;
+        let others = [(ALL, "digest", "shop:hash"), (ALL, "digest", "e\nvil:hash"), (READ, "sasl", "ops")];
+        assert_eq!(list(&others).deprived(&ours), ["digest:e\\nvil"]);
+        assert_eq!(list(&others).deciders(&ours), ["digest:e\\nvil"]);
+        let open = [&[(ALL, "world", "anyone")], &others[..]].concat();
+        assert_eq!(list(&open).deprived(&ours), ["digest:e\\nvil", "sasl:ops"]);
+        let masked = list(&[(ALL, "digest", "ops:x"), (CREATE, "digest", "shop:x")]);
+        assert_eq!(masked.hidden(), ["digest:ops", "digest:shop"]);
+        assert_eq!(masked.deciders(&ours), ["digest:ops"]);
+        assert_eq!(list(&[(ALL, "digest", "shop:x")]).deciders(&ours), ["digest:shop"], "we are no administrator");
     }
 
     #[test]

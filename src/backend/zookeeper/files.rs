@@ -8,7 +8,7 @@ use crate::report::Chain;
 use crate::zookeeper::credentials::{Credential, CredentialError};
 use crate::zookeeper::dial::Dialer;
 use crate::zookeeper::tls::{TlsError, TlsFiles};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::time::Duration;
 use std::{fs, io};
@@ -46,6 +46,8 @@ pub(super) struct Files {
     look: Mutex<Option<Blocking<Result<Dialer, OpenError>>>>,
     /// The last complaint about unreadable files; empty once they were read again.
     said: RefCell<String>,
+    /// Whether it was said that a password crosses the network in clear.
+    said_clear: Cell<bool>,
 }
 
 #[derive(Debug, Clone)]
@@ -57,9 +59,10 @@ struct Named {
 impl Files {
     /// Reads the files for the first time.
     pub(super) async fn open(auth: Option<PathBuf>, tls: Option<TlsFiles>) -> Result<(Self, Dialer), OpenError> {
-        let files = Self { named: Named { auth, tls }, look: Mutex::default(), said: RefCell::default() };
+        let named = Named { auth, tls };
+        let files = Self { named, look: Mutex::default(), said: RefCell::default(), said_clear: Cell::default() };
         let dialer = timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))??;
-        warn_clear_text(&dialer);
+        files.warn_clear_text(&dialer);
         Ok((files, dialer))
     }
 
@@ -72,6 +75,7 @@ impl Files {
         match self.glance(patience).await {
             Ok(dialer) => {
                 self.said.take();
+                self.warn_clear_text(&dialer);
                 Some(dialer)
             }
             Err(error) => {
@@ -102,6 +106,20 @@ impl Files {
             self.said.replace(why);
         }
     }
+
+    /// Says, once, that a password crosses the network in clear.
+    fn warn_clear_text(&self, dialer: &Dialer) {
+        let clear = dialer.credentials.iter().find(|credential| credential.is_sent_in_clear());
+        if let (None, Some(credential), false) = (&dialer.tls, clear, self.said_clear.get()) {
+            self.said_clear.set(true);
+            tracing::warn!(
+                event = "password_in_clear",
+                "the {} password of --zookeeper-auth-file crosses the network in clear: turn TLS on with \
+                 --zookeeper-ca-file, or use sasl credentials",
+                credential.scheme()
+            );
+        }
+    }
 }
 
 impl Named {
@@ -117,18 +135,6 @@ impl Named {
     }
 }
 
-fn warn_clear_text(dialer: &Dialer) {
-    let clear = dialer.credentials.iter().find(|credential| credential.is_sent_in_clear());
-    if let (None, Some(credential)) = (&dialer.tls, clear) {
-        tracing::warn!(
-            event = "password_in_clear",
-            "the {} password of --zookeeper-auth-file crosses the network in clear: turn TLS on with \
-             --zookeeper-ca-file, or use sasl credentials",
-            credential.scheme()
-        );
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,7 +145,7 @@ mod tests {
     fn panic_of_a_look_ends_the_attempt_that_waits_for_it() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let named = Named { auth: Some(PathBuf::from("auth")), tls: None };
-        let files = Files { named, look: Mutex::default(), said: RefCell::default() };
+        let files = Files { named, look: Mutex::default(), said: RefCell::default(), said_clear: Cell::default() };
         let look = async {
             files.look.lock().await.replace(run_blocking("a test", || panic!("a fault of ours")));
             files.look(START).await

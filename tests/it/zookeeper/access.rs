@@ -67,6 +67,8 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     let follower = ours("b");
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
 
+    let others = messages(&leader, "other_administrators");
+    assert_eq!(others, [""; 0], "the subject of its certificate is ours too");
     let path = rig.store.below("/deep/er/orders");
     let line = rig.store.admin.children(&path).unwrap();
     assert_eq!(line.len(), 2);
@@ -111,6 +113,28 @@ fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
     });
     assert_eq!(stranger.exit_code(), 77);
     hands_over(&rig, &leader, &follower);
+}
+
+#[test]
+fn password_that_turns_clear_later_is_warned_of_once() {
+    let folder = tempfile::TempDir::new().unwrap();
+    let ensemble = Ensemble::start(Settings::with_users(folder.path(), "alice", "open sesame"));
+    let way = Proxy::to(ensemble.address(0));
+    let rig = Rig::over(Znodes::for_users(&ensemble, "sasl:alice:open sesame"), Znodes::CALM);
+    let file = credentials(&rig, "shop", "sasl:alice:open sesame\n");
+    let start = rig.candidate("a").flag("--zookeeper-servers", rig.store.servers_at(way.address()));
+    let leader = start.flag("--zookeeper-auth-file", text(&file)).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    assert_eq!(messages(&leader, "password_in_clear"), [""; 0]);
+    for lines in ["digest:shop:secret\nsasl:alice:open sesame\n", "digest:bank:vault\nsasl:alice:open sesame\n"] {
+        credentials(&rig, "shop", lines);
+        let before = connects(&leader);
+        way.cut();
+        eventually(PATIENCE, "it comes back", || connects(&leader) > before);
+    }
+    let told = messages(&leader, "password_in_clear");
+    assert_eq!(told.len(), 1, "{told:?}");
+    rig.hear_enough();
 }
 
 #[test]

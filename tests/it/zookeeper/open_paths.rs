@@ -13,7 +13,9 @@ const SHOP: &str = "digest:shop:secret";
 /// A path with a parent that belongs to this election alone.
 const DEEP: &str = "/deep/er/orders";
 
+const ALL: i32 = 31;
 const READ: i32 = 1;
+const CREATE: i32 = 4;
 /// To read, to create and to delete, but not to set the access list.
 const USE: i32 = 1 + 4 + 8;
 
@@ -77,13 +79,83 @@ fn open_path_is_closed_before_a_team_stands_there() {
 }
 
 #[test]
+fn closing_a_path_drops_planted_entries_and_names_them() {
+    let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
+    let path = rig.store.make_path(ELECTION);
+    let open = [(ALL, "world", "anyone"), (ALL, "digest", "evil:hash")];
+    rig.store.admin.set_access(&path, &open).unwrap();
+    let leader = with(&rig, "a", SHOP).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let list = Ensemble::shared().admin_with(SHOP).access(&path).unwrap();
+    assert!(list.starts_with("digest:shop:") && list.ends_with(":cdrwa,world:anyone:r"), "{list}");
+    assert!(!list.contains("evil"), "{list}");
+    let told = messages(&leader, "access_list_closed").join("\n");
+    assert!(told.contains("digest:evil") && !told.contains("digest:shop"), "{told}");
+    assert_eq!(messages(&leader, "other_administrators"), [""; 0]);
+    rig.hear_enough();
+}
+
+#[test]
+fn other_identities_with_rights_are_named_once() {
+    let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
+    let path = rig.store.make_path(ELECTION);
+    let team = Ensemble::shared().admin_with(SHOP);
+    let prepared = [(ALL, "auth", ""), (CREATE, "digest", "ops:hash"), (READ, "world", "anyone")];
+    team.set_access(&path, &prepared).unwrap();
+    let leader = with(&rig, "a", SHOP).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    eventually(PATIENCE, "it names them", || !messages(&leader, "other_administrators").is_empty());
+    let told = messages(&leader, "other_administrators");
+    assert!(told[0].contains("digest:ops") && !told[0].contains("digest:shop"), "{told:?}");
+    assert_eq!(told.len(), 1, "{told:?}");
+    rig.hear_enough();
+}
+
+#[test]
+fn reopened_path_is_closed_again_around_our_own() {
+    let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
+    let leader = with(&rig, "a", SHOP).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let path = rig.store.below(&format!("/baton/{ELECTION}"));
+    let team = Ensemble::shared().admin_with(SHOP);
+    team.set_access(&path, &[(ALL, "world", "anyone")]).unwrap();
+    let follower = with(&rig, "b", SHOP).start();
+    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    assert_eq!(messages(&follower, "access_list_closed").len(), 1);
+    assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth));
+    rig.hear_enough();
+}
+
+#[test]
+fn open_path_of_contenders_with_other_credentials_is_refused() {
+    let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
+    let path = rig.store.make_path(ELECTION);
+    let curator = Ensemble::shared().admin_with("digest:curator:own");
+    let contender = curator.create(&format!("{path}/_c_0-latch-0000000000"), "").unwrap();
+    curator.set_access(&contender, &[(ALL, "auth", ""), (READ, "world", "anyone")]).unwrap();
+    let (told_path, list) = told_command(&with(&rig, "a", SHOP).start());
+    assert_eq!((told_path, &*list), (path.clone(), "auth::cdrwa,world:anyone:r"));
+    assert_eq!(rig.store.admin.access(&path).unwrap(), "world:anyone:cdrwa", "they can join again");
+    assert_eq!(rig.store.admin.children(&path).unwrap().len(), 1, "it has not joined");
+    rig.store.admin.delete(&contender).unwrap();
+    let leader = with(&rig, "b", SHOP).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    rig.hear_enough();
+}
+
+#[test]
 fn candidates_without_credentials_lead_on_in_a_closed_path() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let old = rig.start_leader("old");
     let [waiting] = rig.start_followers(["waiting"]);
+    let path = rig.store.below(&format!("/baton/{ELECTION}"));
+    let before = rig.store.admin.access(&path).unwrap();
+    let (told_path, list) = told_command(&with(&rig, "refused", SHOP).start());
+    assert_eq!(told_path, path);
+    assert_eq!(rig.store.admin.access(&path).unwrap(), before, "others stand there");
+    paste(&rig, Ensemble::shared(), &told_path, &list);
     let new = with(&rig, "new", SHOP).start();
     eventually(PATIENCE, "it follows", || rig.stands(&new, "following"));
-    assert_eq!(messages(&new, "access_list_closed").len(), 1);
     let handoff = Duration::from_millis(1100) + Znodes::NOISE;
     for (leaves, succeeds) in [(&old, &waiting), (&waiting, &new)] {
         let asked = leaves.terminate();
@@ -127,9 +199,13 @@ fn open_path_of_another_administrator_is_refused() {
     let owner = ensemble.admin_with("digest:owner:own");
     owner.set_access(&path, &[(31, "auth", ""), (USE, "world", "anyone")]).unwrap();
     let before = rig.store.admin.access(&path).unwrap();
-    let (told_path, list) = told_command(&with(&rig, "a", SHOP).start());
+    let refused = with(&rig, "a", SHOP).start();
+    let (told_path, list) = told_command(&refused);
     assert_eq!((told_path, &*list), (path.clone(), "auth::cdrwa,world:anyone:r"));
     assert_eq!(rig.store.admin.access(&path).unwrap(), before, "it is as the owner left it");
+    let told = messages(&refused, "store_refuses").join("\n");
+    assert!(told.contains("an administrator's credentials"), "{told}");
+    assert!(told.contains("hide these entries from us: digest:owner"), "{told}");
     let leader = with(&rig, "b", "digest:owner:own").start();
     assert_eq!(rig.leader().identity, leader.identity);
     assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth), "the owner may close it");
