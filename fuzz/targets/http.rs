@@ -14,6 +14,7 @@ use baton::election::{Election as _, Verb};
 use baton::http::{Desk, Parts, application, probes};
 use baton::identity::Identity;
 use baton::metrics::Metrics;
+use baton::server::Turn;
 use http_body_util::BodyExt as _;
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode, Uri};
@@ -91,6 +92,7 @@ pub(super) fn read(bytes: &[u8]) {
     let Some(mut request) = request(bytes) else { return };
     let client = if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 7) };
     request.extensions_mut().insert(ConnectInfo(SocketAddr::from((client, 40_000))));
+    request.extensions_mut().insert(Turn::without_slot());
     SIDECAR.with(|sidecar| judge(sidecar, is_application, is_local, request));
 }
 

@@ -42,6 +42,17 @@ enum Weight {
 }
 
 impl Turn {
+    /// The turn of a connection that holds no slot, such as one that a fuzzer makes up.
+    pub fn without_slot() -> Self {
+        Self::counted_in(Arc::default())
+    }
+
+    fn counted_in(requests: Arc<AtomicU64>) -> Self {
+        let state =
+            State { last: AtomicU64::new(NEVER), is_busy: AtomicBool::new(false), is_kept: AtomicBool::new(false) };
+        Self { state: Arc::new(state), requests }
+    }
+
     /// Notes that a whole request has come. The connection is busy until the result is dropped.
     pub(super) fn ask(&self) -> Busy {
         let request = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
@@ -98,9 +109,7 @@ impl<T> Slots<T> {
 
     /// The turn of a connection that is about to be admitted.
     pub(super) fn turn(&self) -> Turn {
-        let state =
-            State { last: AtomicU64::new(NEVER), is_busy: AtomicBool::new(false), is_kept: AtomicBool::new(false) };
-        Turn { state: Arc::new(state), requests: Arc::clone(&self.requests) }
+        Turn::counted_in(Arc::clone(&self.requests))
     }
 
     /// Gives a connection its slot, and returns the connection that has to go for it.
