@@ -39,7 +39,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// of the newcomers' slots.
 const ACCEPTS_A_TURN: usize = 8;
 /// How long to wait where the system has no descriptor left for another connection.
-const BREATH: Duration = Duration::from_millis(100);
+const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// Why a listener ended.
 #[derive(Debug, thiserror::Error)]
@@ -133,6 +133,6 @@ async fn converse(stream: TcpStream, client: SocketAddr, turn: Turn, router: Rou
 async fn breathe(error: &io::Error) {
     if error.kind() != io::ErrorKind::ConnectionAborted {
         tracing::warn!("cannot accept a connection: {error}");
-        tokio::time::sleep(BREATH).await;
+        tokio::time::sleep(ACCEPT_BACKOFF).await;
     }
 }

@@ -72,7 +72,7 @@ pub enum ConfigError {
     Duration {
         /// The flag.
         flag: &'static str,
-        /// What was typed.
+        /// The value.
         text: String,
     },
     /// More seconds than a record can hold.

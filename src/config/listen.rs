@@ -24,7 +24,7 @@ pub enum Listen {
 pub struct NoAddress;
 
 impl Listen {
-    /// What was typed for `flag`.
+    /// The value of `flag`.
     pub(super) fn typed(flag: &'static str, text: &str) -> Result<Self, ConfigError> {
         text.parse().map_err(|NoAddress| ConfigError::Address { flag, text: text.to_owned() })
     }

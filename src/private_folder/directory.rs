@@ -1,6 +1,6 @@
 //! The directory around a private folder, and whether other users can rename what is in it.
 //!
-//! Touches the file system. Start with [`Exposure::of`]. Whoever renames our folder can put another
+//! Touches the file system. Start with [`Exposure::of`]. A user that renames our folder can put another
 //! in its place, but only the user knows whom they trust: an exposed directory is a warning.
 
 use super::{FolderError, Quoted, STICKY, TRUSTED_UID, WRITE_BY_GROUP_OR_OTHERS};

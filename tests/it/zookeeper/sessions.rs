@@ -14,7 +14,7 @@ const OUTLASTING: Timing = Timing::of_ms(18_000, 12_000, 1000, 1000);
 /// The configuration line that lets servers grant them: by default a server with a tick of half a
 /// second grants ten seconds.
 const AMPLE: &str = "maxSessionTimeout=20000";
-/// What is left of the renew deadline of these where sessions last 14 seconds.
+/// The rest of the renew deadline of these where sessions last 14 seconds.
 const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(10_400);
 
 #[test]
