@@ -86,7 +86,7 @@ pub enum Standing {
 }
 
 /// What an answer says: a [`Standing`] as it is true at one instant.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Told {
     /// Nothing was heard from the store yet.
     Unknown,
@@ -117,7 +117,7 @@ impl Told {
 }
 
 /// "Leading, and for at least `valid_for` from now."
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Promise {
     /// The token of the term.
     pub token: FencingToken,
@@ -126,7 +126,7 @@ pub struct Promise {
 }
 
 /// One answer.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Answer {
     /// Where we stand.
     pub told: Told,

@@ -39,7 +39,7 @@ impl fmt::Debug for Moment {
 }
 
 /// How fast a clock runs, in parts per 2²⁰ (nearly a million) of true time.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(u32);
 
 impl Rate {

@@ -41,7 +41,7 @@ impl Scene<'_> {
 }
 
 /// Something that happens. Candidates are told by their number.
-#[derive(Debug)]
+#[derive(Hash, Debug)]
 pub enum Happening<'a, E: Election> {
     /// A fault begins, or happens at once, and hits the candidate or the server of that number.
     Begins(&'a Fault, Option<usize>),
@@ -82,7 +82,7 @@ pub enum Happening<'a, E: Election> {
 }
 
 /// Why whoever held the election does no more.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Departure {
     /// He gave it up.
     GivenUp,
@@ -91,7 +91,7 @@ pub enum Departure {
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum End {
     /// Asked to stop, and stopped cleanly.
     Stopped,

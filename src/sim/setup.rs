@@ -79,7 +79,7 @@ pub struct RecordKind {
 }
 
 /// Something that happens, from `at` on and for as long as it `lasts`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fault {
     /// When it begins.
     pub at: Moment,
@@ -90,7 +90,7 @@ pub struct Fault {
 }
 
 /// What happens, and to whom.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum What {
     /// To a candidate, its machine or its link to the store.
     Candidate(Whom, Harm),
@@ -103,7 +103,7 @@ pub enum What {
 }
 
 /// Whom a fault is meant for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Whom {
     /// The candidate of this number.
     Candidate(usize),
@@ -112,7 +112,7 @@ pub enum Whom {
 }
 
 /// What can happen to a candidate.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Harm {
     /// The process stands still (SIGSTOP, a frozen cgroup, a suspended machine). Its clock goes on.
     Pause,
@@ -139,7 +139,7 @@ pub enum Harm {
 }
 
 /// What becomes of messages, in cases of a thousand.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Trouble {
     /// A request never arrives.
     pub requests_lost: u16,
@@ -156,7 +156,7 @@ pub struct Trouble {
 }
 
 /// What can happen to the store.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Outage {
     /// It refuses every request at once.
     Refuses,
@@ -178,7 +178,7 @@ pub enum Outage {
 }
 
 /// Which server of an ensemble.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Which {
     /// The one of this number.
     Server(usize),
@@ -191,7 +191,7 @@ pub enum Which {
 }
 
 /// What can happen to a server.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Mishap {
     /// It is cut off from the other servers, and not from candidates.
     Cut,
@@ -205,7 +205,7 @@ pub enum Mishap {
 }
 
 /// What a stranger can do to the record.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Deed {
     /// Edits a label: another version of the same record.
     Label,

@@ -3,6 +3,7 @@
 use crate::judge::{Census, Judge, Legible, Violation};
 use crate::shrink::shrink;
 use crate::story::{Spelled, Story};
+use crate::trace::TraceHash;
 use baton::sim::World;
 use baton::sim::clock::Moment;
 use baton::sim::ensemble::Ensemble;
@@ -82,6 +83,24 @@ fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
 /// Tells the whole story of `seed`.
 pub(crate) fn replay(seed: u64) -> ExitCode {
     if tell(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+}
+
+/// Prints the hash of what happens in each of so many worlds, a line a seed.
+pub(crate) fn traces(from: u64, seeds: u64) -> ExitCode {
+    for seed in from..from.saturating_add(seeds) {
+        println!("{seed} {:016x}", trace(world_of(seed)));
+    }
+    ExitCode::SUCCESS
+}
+
+fn trace(setup: Setup) -> u64 {
+    match setup.store.clone() {
+        StoreKind::Record(kind) => World::new(setup, RecordStore::new(kind), TraceHash::new()).run().value(),
+        StoreKind::Ensemble(kind) => {
+            let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
+            World::new(setup, store, TraceHash::new()).run().value()
+        }
+    }
 }
 
 /// Lets the world of `setup` happen before a judge.

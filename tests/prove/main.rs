@@ -12,33 +12,41 @@ mod shrink;
 #[path = "../transcripts/spell.rs"]
 mod spell;
 mod story;
+mod trace;
 
 use hunt::Length;
 use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str = "prove [--seeds N | --minutes N] [--from SEED], or prove --replay SEED";
+const USAGE: &str = "prove [--seeds N | --minutes N | --traces N] [--from SEED], or prove --replay SEED";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    let Some((length, from, replay)) = parse(&arguments) else {
+    let Some(work) = parse(&arguments) else {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
     };
-    match replay {
-        Some(seed) => hunt::replay(seed),
-        None if edge::hold() => hunt::hunt(from, length),
-        None => {
+    match work {
+        Work::Replay(seed) => hunt::replay(seed),
+        Work::Traces { from, seeds } => hunt::traces(from, seeds),
+        Work::Hunt { from, length } if edge::hold() => hunt::hunt(from, length),
+        Work::Hunt { .. } => {
             eprintln!("prove: an assumption ends elsewhere than theory says");
             ExitCode::FAILURE
         }
     }
 }
 
-/// How long to hunt, from which seed on, or which seed to tell again.
-fn parse(arguments: &[String]) -> Option<(Length, u64, Option<u64>)> {
-    let (mut length, mut from, mut replay) = (Length::Seeds(100_000), 0, None);
+/// What the program is asked to do.
+enum Work {
+    Hunt { from: u64, length: Length },
+    Traces { from: u64, seeds: u64 },
+    Replay(u64),
+}
+
+fn parse(arguments: &[String]) -> Option<Work> {
+    let (mut length, mut from, mut traces, mut replay) = (Length::Seeds(100_000), 0, None, None);
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
         let number: u64 = value.parse().ok()?;
@@ -46,9 +54,14 @@ fn parse(arguments: &[String]) -> Option<(Length, u64, Option<u64>)> {
             "--seeds" => length = Length::Seeds(number),
             "--minutes" => length = Length::Time(Duration::from_mins(number)),
             "--from" => from = number,
+            "--traces" => traces = Some(number),
             "--replay" => replay = Some(number),
             _ => return None,
         }
     }
-    Some((length, from, replay))
+    Some(match (replay, traces) {
+        (Some(seed), _) => Work::Replay(seed),
+        (None, Some(seeds)) => Work::Traces { from, seeds },
+        (None, None) => Work::Hunt { from, length },
+    })
 }
