@@ -60,7 +60,8 @@ pub(super) fn three_tries<E: Election>(facts: &Facts, _: &Scene<'_>, happening: 
     let Happening::Tells(number, Transition::Lost { reason: Reason::Deadline, .. }) = happening else { return None };
     let known = &facts.candidates[*number];
     let (tries, renewed) = known.tried;
-    let stood_still = known.stalls > 0 || renewed <= known.stalled_at;
+    // In a session a pause also counts between the answer that the last claim rests on and the claim.
+    let stood_still = known.stalls > 0 || renewed.min(known.whole_since) <= known.stalled_at;
     let was_contradicted = known.contradicted_at.is_some_and(|at| renewed <= at + facts.latency * 8);
     let releases = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_excused = stood_still || releases || was_contradicted || known.rests_on(facts.set_back);

@@ -361,13 +361,22 @@ impl Known {
             self.holds_for = claim.deadline().since(since);
             // What cuts a claim lies before it, and may still be what ends it.
             if self.holds_for >= self.leads_for(lag) {
-                self.trouble = self.trouble.filter(|(_, to)| *to >= since).map(|(from, to)| (from.max(since), to));
-                self.whole_since = since;
+                let rests_on = lag.map_or(since, |_| self.rests_on_answer_of(claim));
+                self.trouble =
+                    self.trouble.filter(|(_, to)| *to >= rests_on).map(|(from, to)| (from.max(rests_on), to));
+                self.whole_since = rests_on;
             }
             self.released = false;
             self.tries = (0, since);
         }
         (self.term, self.claim) = (token, claim);
+    }
+
+    /// When the answer was asked for, at the earliest, on which `claim` rests in a session. A pause
+    /// after that leaves a gap between the answers, and the claim after this one may end in it.
+    fn rests_on_answer_of(&self, claim: Claim) -> Instant {
+        let life = self.timing.drift().least_of_ours(self.timing.lease_duration());
+        Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
     }
 
     /// Something is wrong when its clock shows `shown`.
