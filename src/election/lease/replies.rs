@@ -11,7 +11,7 @@ use crate::election::notice::Notice;
 use crate::election::record::{Intent, LeaseRequest, RecordAltered, Snapshot, Write};
 use crate::election::seen::Seen;
 use crate::election::{Reason, Transition};
-use std::cmp::max;
+use std::cmp::{max, min};
 use std::mem::replace;
 use std::time::Duration;
 
@@ -159,7 +159,9 @@ impl Lease {
             (Some(before), Role::Leading { .. } | Role::Releasing { .. }) if before < over => {
                 let round_trip = now.since(sent).clamp(self.pace() / EDITS_PER_PACE, self.pace());
                 // Edits may come at regular intervals: two tries in a row must not meet them in the same phase.
-                now + round_trip + self.jitter.below(round_trip)
+                let soon = now + round_trip + self.jitter.below(round_trip);
+                // A reply that took long is not followed by a rest as long.
+                min(soon, max(now, sent + self.pace()))
             }
             (Some(_), Role::Unknown | Role::Following { .. } | Role::Leading { .. } | Role::Releasing { .. }) => {
                 max(now, sent + self.pace())
