@@ -29,9 +29,10 @@ ENV RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-re
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 WORKDIR /source
 COPY Cargo.toml Cargo.lock build.rs README.md ./
+COPY crates crates
 COPY src src
-COPY tests/ledger tests/ledger
-COPY tests/noise/attribute tests/noise/attribute
+COPY examples/ledger examples/ledger
+COPY tests/support tests/support
 ARG REVISION=unknown
 RUN --mount=type=cache,target=/source/target \
     BATON_REVISION="${REVISION}" \

@@ -7,7 +7,7 @@ CARGO_MUTANTS_VERSION := 27.1.0
 TOOLS := $(CURDIR)/.cache/tools
 
 # Most tests wait for real clocks: run up to three per processor, as the present load allows.
-TEST_THREADS ?= $$($(CARGO) run --locked --quiet --example room -- 3)
+TEST_THREADS ?= $$($(CARGO) run --locked --quiet --package room -- 3)
 # Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
 # each other.
 CROWDS := process::crowd lease::peers zookeeper::crowd zookeeper::peers
@@ -31,35 +31,34 @@ help: ## List what can be made
 run: ## Three candidates of one election on this machine, live in the terminal; BACKEND=zookeeper
 	$(if $(filter file zookeeper,$(BACKEND)),,$(error BACKEND is file or zookeeper, and not '$(BACKEND)'))
 	$(if $(filter zookeeper,$(BACKEND)),$(call need,java mvn))
-	$(if $(filter zookeeper,$(BACKEND)),tests/zookeeper/fetch.sh)
+	$(if $(filter zookeeper,$(BACKEND)),tests/servers/zookeeper/fetch.sh)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
 test: setup check ## Everything that must hold: checks, unit tests, simulated worlds, real processes
-	$(CARGO) test --locked --no-default-features --features sim --lib --test transcripts
+	$(CARGO) test --locked --package baton-election --package baton-sim --package zookeeper-client
 	$(MAKE) --no-print-directory prove
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # which no test of the demo builds
-	$(CARGO) test --locked --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
+	$(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
 	$(CARGO) test --locked --test it -- --test-threads=1 $(CROWDS)
 
 check: setup ## Format, lints, docs, dependencies
-	$(CARGO) fmt --check
+	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) fmt --check --manifest-path tests/noise/attribute/Cargo.toml
-	$(CARGO) clippy --locked --all-targets --test e2e -- --deny warnings
-	$(CARGO) clippy --locked --no-default-features --lib -- --deny warnings
-	$(CARGO) clippy --locked --no-default-features --features sim --lib --bin prove --example model -- --deny warnings
-	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib
+	$(CARGO) clippy --locked --workspace --features baton-sim/model --all-targets --test e2e -- --deny warnings
+	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib --workspace
 	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
+
+MODEL_CHECKER = $(CARGO) run --locked --quiet --package baton-sim --features model --profile prove --bin model --
 
 prove: ## Attack the machines in simulated worlds: SEEDS=1000000, MINUTES=60, FROM=7, REPLAY=7; MODEL=lease; MUTANTS=1
 ifdef MUTANTS
-	MUTANTS='$(MUTANTS)' tests/prove/mutants.sh
+	MUTANTS='$(MUTANTS)' crates/baton-sim/mutants.sh
 else ifdef MODEL
-	$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --example model -- long $(MODEL)
+	$(MODEL_CHECKER) long $(MODEL)
 else
-	$(if $(REPLAY),,$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --example model -- short)
-	$(CARGO) run --locked --quiet --no-default-features --features sim --profile prove --bin prove -- \
+	$(if $(REPLAY),,$(MODEL_CHECKER) short)
+	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
 endif
 
@@ -99,11 +98,11 @@ e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE
 
 setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
 	$(call need,curl ip python3 go java mvn node setpriv strace unshare)
-	tests/kubernetes/build.sh
-	tests/charts/build.sh
-	tests/prometheus/build.sh
-	tests/zookeeper/fetch.sh
-	tests/peers/build.sh
+	tests/servers/kubernetes/build.sh
+	tests/servers/charts/build.sh
+	tests/servers/prometheus/build.sh
+	tests/servers/zookeeper/fetch.sh
+	tests/servers/peers/build.sh
 
 # $(1) the programs that have to be there.
 need = @for tool in $(1); do \

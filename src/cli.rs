@@ -3,6 +3,11 @@
 //! Touches arguments and environment, and nothing else does. It does not judge: `config.rs` says what the words
 //! mean, so that every mistake is named at once and not only the first.
 
+pub mod commands;
+pub mod inject;
+pub mod preflight;
+pub mod query;
+pub mod reply;
 mod spelling;
 
 use clap::error::{ContextKind, ContextValue};

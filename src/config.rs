@@ -16,8 +16,8 @@ pub use names::{ElectionName, check_namespace, check_service_account};
 pub use zookeeper::ZooKeeperPlace;
 
 use crate::cli::{Settings, Surroundings};
-use crate::election::timing::{Drift, Durations, Timing};
-use crate::identity::Identity;
+use baton_election::identity::Identity;
+use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -4,15 +4,18 @@
 //! Two routers over one state: [`application`] is everything and belongs on loopback, [`probes`] is read-only and names
 //! nobody. Who serves them is `supervisor.rs`.
 
-use crate::backend::{Control, Vitals};
-use crate::build;
-use crate::claim::{Answer, Promise, Reader, Told};
-use crate::clock::Clock;
+pub mod listen;
+pub mod server;
+
 use crate::config::ElectionName;
-use crate::election::Withdrawal;
-use crate::identity::Identity;
-use crate::metrics::{self, Metrics};
-use crate::server::Turn;
+use crate::driver::Control;
+use crate::driver::leadership::Reader;
+use crate::health::Health;
+use crate::http::server::Turn;
+use crate::process::clock::Clock;
+use crate::telemetry::build;
+use crate::telemetry::metrics;
+use crate::telemetry::metrics::Metrics;
 use axum::body::Body;
 use axum::extract::{ConnectInfo, RawQuery, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
@@ -20,6 +23,9 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get, post};
 use axum::{Extension, Router};
+use baton_election::identity::Identity;
+use baton_election::leadership::{Answer, Promise, Status};
+use baton_election::machine::Withdrawal;
 use humantime::format_rfc3339_seconds;
 use serde::Serialize;
 use std::net::{IpAddr, SocketAddr};
@@ -32,9 +38,9 @@ const BATON_REQUEST: HeaderName = HeaderName::from_static("baton-request");
 
 /// What the endpoints read.
 #[derive(Debug, Clone)]
-pub struct Desk(pub Arc<Parts>);
+pub struct AppState(pub Arc<Parts>);
 
-/// The parts of a [`Desk`].
+/// The parts of a [`AppState`].
 #[derive(Debug)]
 pub struct Parts {
     /// The election's name.
@@ -46,12 +52,12 @@ pub struct Parts {
     /// Where we stand.
     pub reader: Reader,
     /// How the driver is.
-    pub vitals: Vitals,
+    pub health: Health,
     /// What is counted.
     pub metrics: Metrics,
     /// How to withdraw.
     pub control: Control,
-    /// Told at each request of the application.
+    /// Status at each request of the application.
     pub asked: Arc<Notify>,
 }
 
@@ -62,35 +68,35 @@ pub const APPLICATION_ASKERS: usize = 104;
 pub const PROBE_ASKERS: usize = 16;
 
 /// Everything, for the application beside us.
-pub fn application(desk: Desk) -> Router {
+pub fn application(state: AppState) -> Router {
     finish(
         shared()
             .route("/leader", get(leader).options(leader))
             .route("/", get(legacy))
             .route("/stopping", post(stopping)),
-        desk,
+        state,
     )
 }
 
 /// What kubelet and Prometheus need: nothing that changes anything.
-pub fn probes(desk: Desk) -> Router {
-    finish(shared(), desk)
+pub fn probes(state: AppState) -> Router {
+    finish(shared(), state)
 }
 
-fn shared() -> Router<Desk> {
+fn shared() -> Router<AppState> {
     let scrapes = Arc::new(Semaphore::new(1));
     Router::new()
         .route("/healthz", get(healthz))
         .route("/readyz", get(readyz))
-        .route("/metrics", get(move |desk| scrape(desk, Arc::clone(&scrapes))))
+        .route("/metrics", get(move |state| scrape(state, Arc::clone(&scrapes))))
         .route("/version", version())
 }
 
-fn finish(router: Router<Desk>, desk: Desk) -> Router {
+fn finish(router: Router<AppState>, state: AppState) -> Router {
     router
         .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing at this path") })
         .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods") })
-        .with_state(desk)
+        .with_state(state)
 }
 
 /// The body of `/leader`. Fields are only ever added.
@@ -108,21 +114,21 @@ struct LeaderBody<'a> {
     backend: &'static str,
 }
 
-async fn leader(State(Desk(desk)): State<Desk>, RawQuery(query): RawQuery) -> Response {
+async fn leader(State(AppState(state)): State<AppState>, RawQuery(query): RawQuery) -> Response {
     let answer = match query.as_deref().unwrap_or_default() {
         "" => {
             // The clock is read first: whatever delays us from here on shortens what we promise.
             let now = Clock.now();
-            let answer = desk.reader.promise(now);
-            desk.asked.notify_one();
+            let answer = state.reader.promise(now);
+            state.asked.notify_one();
             answer
         }
-        "promise=none" => desk.reader.glance(Clock.now()),
+        "promise=none" => state.reader.glance(Clock.now()),
         other => {
             return error(StatusCode::BAD_REQUEST, &format!("the only parameter is promise=none, not {other:?}"));
         }
     };
-    let body = LeaderBody::new(&desk, &answer);
+    let body = LeaderBody::new(&state, &answer);
     let status = if body.is_leader { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let mut response = json(status, &body);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -133,23 +139,23 @@ async fn leader(State(Desk(desk)): State<Desk>, RawQuery(query): RawQuery) -> Re
 }
 
 impl<'a> LeaderBody<'a> {
-    fn new(desk: &'a Parts, answer: &'a Answer) -> Self {
-        let (leader, promise) = match &answer.told {
-            Told::Following { leader } => (leader.as_ref(), None),
-            Told::Leading(promise) => (Some(&desk.identity), Some(promise)),
-            Told::Unknown | Told::Resigning => (None, None),
+    fn new(state: &'a Parts, answer: &'a Answer) -> Self {
+        let (leader, promise) = match &answer.status {
+            Status::Following { leader } => (leader.as_ref(), None),
+            Status::Leading(promise) => (Some(&state.identity), Some(promise)),
+            Status::Unknown | Status::Resigning => (None, None),
         };
         Self {
-            election: desk.election.as_str(),
-            identity: desk.identity.as_str(),
-            standing: answer.told.standing(),
+            election: state.election.as_str(),
+            identity: state.identity.as_str(),
+            standing: answer.status.standing(),
             is_leader: promise.is_some(),
             leader: leader.map(Identity::as_str),
             leader_name: leader.map(Identity::name),
             token: promise.map(|promise| promise.token.to_string()),
             valid_for_ms: promise.map_or(0, whole_milliseconds),
             revision: answer.revision,
-            backend: desk.backend,
+            backend: state.backend,
         }
     }
 }
@@ -170,23 +176,25 @@ struct LegacyBody<'a> {
     last_update: String,
 }
 
-async fn legacy(State(Desk(desk)): State<Desk>) -> Response {
+async fn legacy(State(AppState(state)): State<AppState>) -> Response {
     // Whoever reads his own name here acts on it, so it is a promise like any other.
-    let answer = desk.reader.promise(Clock.now());
-    desk.asked.notify_one();
-    let (leader, is_leader) = match &answer.told {
-        Told::Leading(_) => (Some(&desk.identity), true),
-        Told::Following { leader } => (leader.as_ref().filter(|leader| leader.as_str() != desk.identity.name()), false),
-        Told::Unknown | Told::Resigning => (None, false),
+    let answer = state.reader.promise(Clock.now());
+    state.asked.notify_one();
+    let (leader, is_leader) = match &answer.status {
+        Status::Leading(_) => (Some(&state.identity), true),
+        Status::Following { leader } => {
+            (leader.as_ref().filter(|leader| leader.as_str() != state.identity.name()), false)
+        }
+        Status::Unknown | Status::Resigning => (None, false),
     };
     let body = LegacyBody {
         name: leader
-            .map_or("", |leader| if is_leader { leader.name() } else { name_of_another(leader, &desk.identity) }),
+            .map_or("", |leader| if is_leader { leader.name() } else { name_of_another(leader, &state.identity) }),
         leader: leader.map_or("", Identity::as_str),
         is_leader,
-        node: desk.identity.as_str(),
+        node: state.identity.as_str(),
         timestamp: format_rfc3339_seconds(Clock.wall()).to_string(),
-        last_update: format_rfc3339_seconds(desk.vitals.last_change()).to_string(),
+        last_update: format_rfc3339_seconds(state.health.last_change()).to_string(),
     };
     let mut response = json(StatusCode::OK, &body);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
@@ -201,7 +209,7 @@ fn name_of_another<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
 
 /// Withdraws, and answers when the last promise has run out: what the preStop hook waits for.
 async fn stopping(
-    State(Desk(desk)): State<Desk>,
+    State(AppState(state)): State<AppState>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
     Extension(turn): Extension<Turn>,
     headers: HeaderMap,
@@ -219,7 +227,7 @@ async fn stopping(
     drop(headers);
     // The preStop hook fails if its connection ends without an answer.
     turn.keep();
-    match desk.control.withdraw_for_good(Withdrawal::Renewing).await {
+    match state.control.withdraw_for_good(Withdrawal::Renewing).await {
         Ok(promised_until) => {
             Clock.sleep_until(promised_until).await;
             StatusCode::NO_CONTENT.into_response()
@@ -243,20 +251,20 @@ fn is_loopback(host: Option<&HeaderValue>) -> bool {
     is_whole && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
 
-async fn healthz(State(Desk(desk)): State<Desk>) -> Response {
+async fn healthz(State(AppState(state)): State<AppState>) -> Response {
     let now = Clock.now();
-    let overdue = desk.reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero());
+    let overdue = state.reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero());
     if overdue {
         error(StatusCode::SERVICE_UNAVAILABLE, "leadership is held past its deadline")
-    } else if !desk.vitals.is_turning(now) {
+    } else if !state.health.is_turning(now) {
         error(StatusCode::SERVICE_UNAVAILABLE, "the election's loop does not come round")
     } else {
         (StatusCode::OK, "ok\n").into_response()
     }
 }
 
-async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
-    if desk.vitals.is_admitted() {
+async fn readyz(State(AppState(state)): State<AppState>) -> Response {
+    if state.health.is_admitted() {
         (StatusCode::OK, "ok\n").into_response()
     } else {
         error(StatusCode::SERVICE_UNAVAILABLE, "the store has not let us take part yet")
@@ -265,14 +273,14 @@ async fn readyz(State(Desk(desk)): State<Desk>) -> Response {
 
 /// Answers one scrape a turn of the runtime: a scrape costs as much as many other answers, and a
 /// crowd of scrapes must not hold those up.
-async fn scrape(State(Desk(desk)): State<Desk>, scrapes: Arc<Semaphore>) -> Response {
+async fn scrape(State(AppState(state)): State<AppState>, scrapes: Arc<Semaphore>) -> Response {
     let _scrape = scrapes.acquire().await.expect("nobody closes it");
     yield_now().await;
-    let text = desk.metrics.scrape(&desk.reader, &desk.vitals, Clock.now());
+    let text = state.metrics.scrape(&state.reader, &state.health, Clock.now());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
-fn version() -> MethodRouter<Desk> {
+fn version() -> MethodRouter<AppState> {
     get(|| async { json(StatusCode::OK, &Version::default()) })
 }
 

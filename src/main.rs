@@ -1,9 +1,10 @@
 //! The program: parses, calls, returns an exit code. No logic, and nothing may import it.
 
+use baton::cli::commands;
 use baton::cli::{Cli, Command, Surroundings, unknown_variables};
 use baton::config::Config;
-use baton::exit::Exit;
-use baton::{commands, supervisor};
+use baton::process::exit::Exit;
+use baton::supervisor;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {

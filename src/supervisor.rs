@@ -3,28 +3,35 @@
 //! Touches all modules below it; none of them touches it. Start with [`run`]. The order of a clean stop
 //! stands in [`stop`]: withdraw, wait until the last promise has run out, release.
 
-use crate::backend::file::FileStore;
-use crate::backend::lease::LeaseStore;
-use crate::backend::zookeeper::ZooKeeperStore;
-use crate::backend::{Control, Ended, Over, Released, Seat, Store, Vitals, drive, orders};
-use crate::claim::{Publisher, Reader, publish};
 use crate::cli::{Settings, Surroundings};
-use crate::clock::{Clock, Instant};
 use crate::config::{Backend, Config, Memory};
-use crate::election::lease::Lease;
-use crate::election::timing::Jitter;
-use crate::election::zookeeper::ZooKeeper;
-use crate::election::{Election, Reason, Request as _, Withdrawal};
-use crate::exit::Exit;
-use crate::http::{self, Desk, Parts};
-use crate::identity::Identity;
-use crate::lifecycle::{LEFT_BEHIND, LastEnd, Lifecycle};
-use crate::listen::{Listeners, bind};
-use crate::metrics::Metrics;
-use crate::report::{Chain, Reporter};
-use crate::server::{self, ServerError};
-use crate::shutdown::{Release, Signals};
-use crate::{logging, watchdog};
+use crate::driver::leadership::{Publisher, Reader, publish};
+use crate::driver::{Control, DriverContext, Ended, Over, Released, drive, orders};
+use crate::error_chain::ErrorChain;
+use crate::health::Health;
+use crate::http;
+use crate::http::listen::{Listeners, bind};
+use crate::http::server;
+use crate::http::server::ServerError;
+use crate::http::{AppState, Parts};
+use crate::process::clock::Clock;
+use crate::process::exit::Exit;
+use crate::process::last_run::{LEFT_BEHIND, LastEnd, Lifecycle};
+use crate::process::signals::{Release, Signals};
+use crate::process::watchdog;
+use crate::store::Store;
+use crate::store::file::FileStore;
+use crate::store::kubernetes::LeaseStore;
+use crate::store::zookeeper::ZooKeeperStore;
+use crate::telemetry::logging;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::reporter::Reporter;
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::machine::{Election, Reason, Request as _, Withdrawal};
+use baton_election::queue::QueueElection;
+use baton_election::record::RecordElection;
+use baton_election::timing::Jitter;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -59,7 +66,7 @@ pub fn run(config: &Config) -> Exit {
             };
             let timing = &config.timing;
             let (call, retry) = (timing.call_timeout(), timing.retry_period());
-            let lease = |who, chance, from| Lease::new(who, *timing, chance, from);
+            let lease = |who, chance, from| RecordElection::new(who, *timing, chance, from);
             match &config.backend {
                 Backend::File { directory } => {
                     let opening = async { FileStore::open(directory, &config.election, call, retry) };
@@ -67,7 +74,7 @@ pub fn run(config: &Config) -> Exit {
                 }
                 Backend::ZooKeeper(place) => {
                     let opening = ZooKeeperStore::open(place, call);
-                    let machine = |who, chance, from| ZooKeeper::new(who, place.timing, chance, from);
+                    let machine = |who, chance, from| QueueElection::new(who, place.timing, chance, from);
                     supervise(config, opening, machine, signals, publisher, reader.clone()).await
                 }
                 Backend::Lease { cluster, namespace } => {
@@ -119,7 +126,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
 
 /// Surroundings that nothing can be done in: named once, and the end.
 fn refuse(config: &Config, error: &dyn Error) -> Exit {
-    tracing::error!(event = "cannot_start", "{}", Chain(error));
+    tracing::error!(event = "cannot_start", "{}", ErrorChain(error));
     Lifecycle::refuse(config.state_directory.as_deref(), &config.election, config.on_lost)
 }
 
@@ -130,10 +137,10 @@ struct Candidate<'a, M> {
     lifecycle: Lifecycle,
     servers: Servers,
     election: M,
-    seat: Seat,
+    context: DriverContext,
     reader: Reader,
     control: Control,
-    vitals: Vitals,
+    health: Health,
     asked: Arc<Notify>,
 }
 
@@ -171,7 +178,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let (lifecycle, last) = Lifecycle::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
         let last = last.unwrap_or_else(|forgotten| {
-            tracing::warn!(event = "previous_end", "{}", Chain(&forgotten));
+            tracing::warn!(event = "previous_end", "{}", ErrorChain(&forgotten));
             None
         });
         let delay = lifecycle.damping(&timing);
@@ -187,44 +194,45 @@ impl<'a, M: Election> Candidate<'a, M> {
         watchdog::start(reader.clone())?;
 
         let (control, orders) = orders();
-        let (vitals, asked) = (Vitals::default(), Arc::new(Notify::new()));
-        let desk = Desk(Arc::new(Parts {
+        let (health, asked) = (Health::default(), Arc::new(Notify::new()));
+        let state = AppState(Arc::new(Parts {
             election: config.election.clone(),
             identity: identity.clone(),
             backend: config.backend.as_str(),
             reader: reader.clone(),
-            vitals: vitals.clone(),
+            health: health.clone(),
             metrics: metrics.clone(),
             control: control.clone(),
             asked: Arc::clone(&asked),
         }));
         let mut servers = JoinSet::new();
-        let application = http::application(desk.clone());
+        let application = http::application(state.clone());
         servers.spawn(server::serve(listeners.listeners, http::APPLICATION_ASKERS, application));
         if let Some(listeners) = probe_listeners {
-            servers.spawn(server::serve(listeners.listeners, http::PROBE_ASKERS, http::probes(desk)));
+            servers.spawn(server::serve(listeners.listeners, http::PROBE_ASKERS, http::probes(state)));
         }
         let election = machine(identity.clone(), Jitter::new(seed), Clock.now() + delay);
-        let seat = Seat {
+        let context = DriverContext {
             publisher,
             orders,
             reporter: Reporter::new(config.election.clone(), identity, metrics),
-            vitals: vitals.clone(),
+            health: health.clone(),
             on_lost: config.on_lost,
             patience_with_refusals: timing.lease_duration(),
         };
-        let candidate = Self { config, signals, lifecycle, servers, election, seat, reader, control, vitals, asked };
+        let candidate = Self { config, signals, lifecycle, servers, election, context, reader, control, health, asked };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
     /// Runs until there is a reason to end, and notes it.
     async fn take_part(self, store: &impl Store<M>) -> Exit {
-        let Self { config, mut signals, lifecycle, mut servers, election, seat, reader, control, vitals, asked } = self;
-        let mut driving = pin!(drive(election, store, seat));
+        let Self { config, mut signals, lifecycle, mut servers, election, context, reader, control, health, asked } =
+            self;
+        let mut driving = pin!(drive(election, store, context));
         let end = tokio::select! {
             ended = &mut driving => after(ended),
             died = servers.join_next() => server_died(died.as_ref(), &reader),
-            Over = require_polling(config.require_polling, &reader, &control, &vitals, &asked) => fault(&reader),
+            Over = require_polling(config.require_polling, &reader, &control, &health, &asked) => fault(&reader),
             () = signals.next() => {
                 let patience = config.timing.call_timeout() * 3;
                 stop(driving, &control, &mut signals, &reader, patience).await
@@ -240,7 +248,7 @@ async fn remember(lifecycle: Lifecycle, end: End) {
     let noted = spawn_blocking(move || lifecycle.end(end.exit, end.reason, end.led));
     match timeout(TIME_TO_REMEMBER, noted).await {
         Ok(Ok(Ok(()))) => {}
-        Ok(Ok(Err(error))) => tracing::warn!("{}", Chain(&error)),
+        Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
         Ok(Err(_)) | Err(_) => tracing::warn!("the state directory does not answer: how this run ended is not noted"),
     }
 }
@@ -298,7 +306,7 @@ async fn require_polling(
     limit: Option<Duration>,
     reader: &Reader,
     control: &Control,
-    vitals: &Vitals,
+    health: &Health,
     asked: &Notify,
 ) -> Over {
     let Some(limit) = limit else {
@@ -306,7 +314,7 @@ async fn require_polling(
     };
     loop {
         while reader.claim(Clock.now()).is_none() {
-            vitals.next_change().await;
+            health.next_change().await;
         }
         let led_since = Clock.now();
         while reader.claim(Clock.now()).is_some() {
@@ -319,7 +327,7 @@ async fn require_polling(
             }
             tokio::select! {
                 () = Clock.sleep_until(due) => {}
-                () = vitals.next_change() => {}
+                () = health.next_change() => {}
             }
         }
     }
@@ -379,7 +387,7 @@ fn tell_start(config: &Config, identity: &Identity, place: &str, listeners: &Lis
         place,
         listen,
         probe_listen,
-        version = crate::build::VERSION,
+        version = crate::telemetry::build::VERSION,
         "{identity} is a candidate of election {}, held in {place}: ask http://{listen}/leader",
         config.election,
     );

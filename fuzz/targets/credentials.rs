@@ -3,11 +3,8 @@
 //!
 //! The first byte says which of them the rest is.
 
-use baton::backend::lease::LeaseStore;
 use baton::config::Cluster;
-use baton::zookeeper::credentials::Credential;
-use baton::zookeeper::digest_md5::Exchange;
-use baton::zookeeper::tls::{OwnFiles, TlsFiles};
+use baton::store::kubernetes::LeaseStore;
 use serde_json::{Value, json};
 use std::error::Error;
 use std::fs;
@@ -16,6 +13,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
+use zookeeper_client::credentials::Credential;
+use zookeeper_client::digest_md5::Exchange;
+use zookeeper_client::tls::{OwnFiles, TlsFiles};
 
 thread_local! {
     static HOME: Home = Home::new();

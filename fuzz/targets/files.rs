@@ -2,14 +2,14 @@
 //!
 //! The first byte says which of the two the rest is.
 
-use baton::backend::Store as _;
-use baton::backend::file::FileStore;
-use baton::claim::FencingToken;
 use baton::config::ElectionName;
-use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
-use baton::election::timing::{Drift, Durations, Timing};
-use baton::identity::Identity;
-use baton::lifecycle::{Forgotten, LastEnd, Lifecycle};
+use baton::process::last_run::{Forgotten, LastEnd, Lifecycle};
+use baton::store::Store as _;
+use baton::store::file::FileStore;
+use baton_election::claim::FencingToken;
+use baton_election::identity::Identity;
+use baton_election::record::messages::{Intent, RecordEvent, RecordRequest, Snapshot, Write};
+use baton_election::timing::{Drift, Durations, Timing};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -44,7 +44,7 @@ impl Disk {
         self.directory.path().join(self.election.as_str()).join(name)
     }
 
-    fn ask(&self, request: LeaseRequest) -> Option<LeaseEvent> {
+    fn ask(&self, request: RecordRequest) -> Option<RecordEvent> {
         self.runtime.block_on(self.store.perform(request)).ok()
     }
 }
@@ -59,15 +59,15 @@ fn record(disk: &Disk, content: &[u8]) {
     let path = disk.file("record");
     fs::write(&path, content).expect("it is ours");
     let us = Identity::parse("us_1").expect("it is short");
-    let Some(event) = disk.ask(LeaseRequest::Read) else {
+    let Some(event) = disk.ask(RecordRequest::Read) else {
         let write = Write::over(None, Intent::Acquire, &us, Duration::from_secs(15));
-        assert_eq!(disk.ask(LeaseRequest::Write(write)), None, "nobody writes over what he cannot read");
+        assert_eq!(disk.ask(RecordRequest::Write(write)), None, "nobody writes over what he cannot read");
         return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "it is left as it was");
     };
-    let LeaseEvent::Read(Some(seen)) = event else { panic!("there is a file, and read was {event:?}") };
+    let RecordEvent::Read(Some(seen)) = event else { panic!("there is a file, and read was {event:?}") };
     says(&seen, content);
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_millis(15_001));
-    let Some(LeaseEvent::Applied(applied)) = disk.ask(LeaseRequest::Write(write)) else {
+    let Some(RecordEvent::Applied(applied)) = disk.ask(RecordRequest::Write(write)) else {
         assert_eq!(seen.version.number, u128::MAX, "a record that was read can be replaced by a later one");
         return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "it is left as it was");
     };
@@ -77,7 +77,7 @@ fn record(disk: &Disk, content: &[u8]) {
         (applied.record.holder.as_ref(), applied.record.duration),
         (Some(&us), Some(Duration::from_millis(15_001)))
     );
-    assert_eq!(disk.ask(LeaseRequest::Read), Some(LeaseEvent::Read(Some(applied))), "it reads back the same");
+    assert_eq!(disk.ask(RecordRequest::Read), Some(RecordEvent::Read(Some(applied))), "it reads back the same");
 }
 
 fn token(snapshot: &Snapshot) -> FencingToken {

@@ -2,9 +2,9 @@
 
 use baton::cli::{Cli, Command, Settings, Surroundings};
 use baton::config::{Backend, Config, ConfigError, ElectionName, Listen};
-use baton::election::timing::Durations;
-use baton::zookeeper::servers::{Servers, check_path};
+use baton_election::timing::Durations;
 use clap::Parser as _;
+use zookeeper_client::servers::{Servers, check_path};
 
 pub(super) fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };

@@ -4,17 +4,19 @@
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
-use baton::backend::{Vitals, orders};
-use baton::claim::{Publisher, publish};
-use baton::clock::{Clock, Instant};
-use baton::election::lease::Lease;
-use baton::election::record::{LeaseEvent, LeaseRequest, Record, Snapshot, Stamp, Version};
-use baton::election::timing::{Drift, Durations, Jitter, Timing};
-use baton::election::{Election as _, Verb};
-use baton::http::{Desk, Parts, application, probes};
-use baton::identity::Identity;
-use baton::metrics::Metrics;
-use baton::server::Turn;
+use baton::driver::leadership::{Publisher, publish};
+use baton::driver::orders;
+use baton::health::Health;
+use baton::http::server::Turn;
+use baton::http::{AppState, Parts, application, probes};
+use baton::process::clock::Clock;
+use baton::telemetry::metrics::Metrics;
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::machine::{Election as _, Verb};
+use baton_election::record::RecordElection;
+use baton_election::record::messages::{Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version};
+use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use http_body_util::BodyExt as _;
 use hyper::header::{HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode, Uri};
@@ -33,7 +35,7 @@ thread_local! {
 /// A sidecar that leads, and that nobody drives any more.
 struct Sidecar {
     runtime: Runtime,
-    desk: Desk,
+    desk: AppState,
     publisher: Publisher,
 }
 
@@ -51,26 +53,26 @@ impl Sidecar {
             identity: Identity::parse("us_1").expect("it is short"),
             backend: "file",
             reader,
-            vitals: Vitals::default(),
+            health: Health::default(),
             metrics,
             control,
             asked: Arc::default(),
         };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { runtime, desk: Desk(Arc::new(parts)), publisher }
+        Self { runtime, desk: AppState(Arc::new(parts)), publisher }
     }
 }
 
 /// A machine that leads for days to come.
-fn leader() -> (Lease, Instant) {
+fn leader() -> (RecordElection, Instant) {
     let durations =
         Durations { lease_duration: 90 * DAY, renew_deadline: 60 * DAY, retry_period: DAY, answer_validity: DAY };
     let timing = Timing::new(durations, Drift::default()).expect("they are in proportion");
     let now = Clock.now();
     let us = Identity::parse("us_1").expect("it is short");
-    let mut machine = Lease::new(us.clone(), timing, Jitter::new(1), now);
-    assert_eq!(machine.poll_request(now), Some(LeaseRequest::Read));
-    machine.handle_event(LeaseEvent::Read(None), now);
+    let mut machine = RecordElection::new(us.clone(), timing, Jitter::new(1), now);
+    assert_eq!(machine.poll_request(now), Some(RecordRequest::Read));
+    machine.handle_event(RecordEvent::Read(None), now);
     let record = Record {
         holder: Some(us),
         duration: Some(90 * DAY),
@@ -79,9 +81,9 @@ fn leader() -> (Lease, Instant) {
         renewed: Stamp::default(),
     };
     let created = machine.poll_request(now + Duration::from_secs(1)).expect("it creates the record");
-    assert!(matches!(created, LeaseRequest::Write(_)), "{created:?}");
+    assert!(matches!(created, RecordRequest::Write(_)), "{created:?}");
     let applied = Snapshot { version: Version { uid: "u".into(), number: 7 }, record };
-    machine.handle_event(LeaseEvent::Applied(applied), now);
+    machine.handle_event(RecordEvent::Applied(applied), now);
     (machine, now)
 }
 

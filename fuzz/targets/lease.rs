@@ -3,15 +3,15 @@
 //! The first byte says which answer is the strange one, and with which status; the rest is its body, or, from 128 on, what
 //! stands in one field of a usual one.
 
-use baton::backend::Store as _;
-use baton::backend::lease::LeaseStore;
-use baton::clock::Instant;
 use baton::config::Cluster;
-use baton::election::Election as _;
-use baton::election::lease::Lease;
-use baton::election::record::{Intent, LeaseEvent, LeaseRequest, Snapshot, Write};
-use baton::election::timing::{Drift, Durations, Jitter, Timing};
-use baton::identity::Identity;
+use baton::store::Store as _;
+use baton::store::kubernetes::LeaseStore;
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::machine::Election as _;
+use baton_election::record::RecordElection;
+use baton_election::record::messages::{Intent, RecordEvent, RecordRequest, Snapshot, Write};
+use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use http_body_util::{BodyExt as _, Collected, Full};
 use hyper::body::{Bytes, Incoming};
 use hyper::server::conn::http1;
@@ -72,7 +72,7 @@ impl ApiServer {
         Self { runtime, script, store, _kubeconfig: directory }
     }
 
-    fn ask(&self, request: LeaseRequest) -> Option<LeaseEvent> {
+    fn ask(&self, request: RecordRequest) -> Option<RecordEvent> {
         self.runtime.block_on(self.store.perform(request)).ok()
     }
 
@@ -135,8 +135,8 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
     *cluster.script() =
         Script { read: (status, body.to_vec()), write: (409, refusal("Conflict").into_bytes()), written: None };
     let json = super::json(body);
-    match cluster.ask(LeaseRequest::Read) {
-        Some(LeaseEvent::Read(Some(seen))) => {
+    match cluster.ask(RecordRequest::Read) {
+        Some(RecordEvent::Read(Some(seen))) => {
             assert!(status < 300, "{status} is no record");
             waits_for(&seen);
             // Foreign fields are not interpreted: a number there may be larger than any that we
@@ -146,7 +146,7 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
                 keeps_what_is_anothers(cluster, &seen, &json);
             }
         }
-        Some(LeaseEvent::Read(None)) => {
+        Some(RecordEvent::Read(None)) => {
             let json = json.unwrap_or_default();
             let named = (&json["details"]["kind"], &json["details"]["name"]);
             assert_eq!((status, &json["reason"]), (404, &json!("NotFound")), "this does not say that nothing is there");
@@ -185,36 +185,36 @@ fn waits_for(seen: &Snapshot) {
     let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
     let us = Identity::parse("us_1").expect("it is short");
     let start = Instant::since_boot(seconds(100));
-    let mut machine = Lease::new(us.clone(), timing, Jitter::new(1), start);
-    assert_eq!(machine.poll_request(start), Some(LeaseRequest::Read));
-    machine.handle_event(LeaseEvent::Read(Some(seen.clone())), start);
+    let mut machine = RecordElection::new(us.clone(), timing, Jitter::new(1), start);
+    assert_eq!(machine.poll_request(start), Some(RecordRequest::Read));
+    machine.handle_event(RecordEvent::Read(Some(seen.clone())), start);
     if seen.record.holder.as_ref().is_none_or(|holder| *holder == us) {
         let taken = machine.poll_request(start + seconds(5));
-        return assert!(matches!(taken, Some(LeaseRequest::Write(_))), "{seen:?} is free, and asked for is {taken:?}");
+        return assert!(matches!(taken, Some(RecordRequest::Write(_))), "{seen:?} is free, and asked for is {taken:?}");
     }
     let lease = seen.record.duration.unwrap_or_else(|| seconds(15));
     let early = start + lease.saturating_sub(Duration::from_nanos(1));
     if let Some(request) = machine.poll_request(early) {
-        assert_eq!(request, LeaseRequest::Read, "{seen:?} is still another's");
-        machine.handle_event(LeaseEvent::Read(Some(seen.clone())), early);
+        assert_eq!(request, RecordRequest::Read, "{seen:?} is still another's");
+        machine.handle_event(RecordEvent::Read(Some(seen.clone())), early);
     }
     let late = start + lease + seconds(5);
     if late.elapsed_since_boot() == Duration::MAX {
         return; // Nobody waits for so long.
     }
     match machine.poll_request(late) {
-        Some(LeaseRequest::Read) => machine.handle_event(LeaseEvent::Read(Some(seen.clone())), late),
-        other => return assert!(matches!(other, Some(LeaseRequest::Write(_))), "{seen:?}: {other:?}"),
+        Some(RecordRequest::Read) => machine.handle_event(RecordEvent::Read(Some(seen.clone())), late),
+        other => return assert!(matches!(other, Some(RecordRequest::Write(_))), "{seen:?}: {other:?}"),
     }
     let taken = machine.poll_request(late + seconds(5));
-    assert!(matches!(taken, Some(LeaseRequest::Write(_))), "{seen:?} is over, and asked for is {taken:?}");
+    assert!(matches!(taken, Some(RecordRequest::Write(_))), "{seen:?} is over, and asked for is {taken:?}");
 }
 
 /// A write changes our five fields, and gives everything else back as it was read.
 fn keeps_what_is_anothers(cluster: &ApiServer, seen: &Snapshot, json: &Value) {
     let us = Identity::parse("us_1").expect("it is short");
     let write = Write::over(Some(seen), Intent::Acquire, &us, Duration::from_secs(15));
-    assert_eq!(cluster.ask(LeaseRequest::Write(write)), Some(LeaseEvent::Conflict), "it was answered so");
+    assert_eq!(cluster.ask(RecordRequest::Write(write)), Some(RecordEvent::Conflict), "it was answered so");
     let written = cluster.script().written.take().expect("a write was sent");
     assert_eq!(written["spec"]["holderIdentity"], "us_1");
     assert_eq!(written["spec"]["leaseDurationSeconds"], 15);
@@ -247,18 +247,18 @@ fn others(object: &Value) -> Value {
 
 fn write_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
     *cluster.script() = Script { read: (200, USUAL.into()), write: (status, body.to_vec()), written: None };
-    let Some(LeaseEvent::Read(Some(seen))) = cluster.ask(LeaseRequest::Read) else { panic!("the usual can be read") };
+    let Some(RecordEvent::Read(Some(seen))) = cluster.ask(RecordRequest::Read) else { panic!("the usual can be read") };
     let us = Identity::parse("us_1").expect("it is short");
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_secs(15));
     let json = super::json(body);
-    match cluster.ask(LeaseRequest::Write(write)) {
-        Some(LeaseEvent::Applied(applied)) => {
+    match cluster.ask(RecordRequest::Write(write)) {
+        Some(RecordEvent::Applied(applied)) => {
             assert!(status < 300, "{status} is no success");
             if let Some(json) = json {
                 says(&applied, &json);
             }
         }
-        Some(LeaseEvent::Conflict) => {
+        Some(RecordEvent::Conflict) => {
             let json = json.unwrap_or_default();
             let reason = json["reason"].as_str().unwrap_or_default();
             assert!(

@@ -3,17 +3,19 @@
 //!
 //! The first byte says how far the conversation has come when the rest is said.
 
-use baton::zookeeper::client::{CallError, Client, News, Session};
-use baton::zookeeper::credentials::Credential;
-use baton::zookeeper::dial::Dialer;
-use baton::zookeeper::jute::Reader;
-use baton::zookeeper::requests::Children;
-use baton::zookeeper::servers::Servers;
-use baton::zookeeper::wire::{self, Code, Received, Request as _};
+use baton::process::resolver::Resolver;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
+use zookeeper_client::client::{CallError, Client, News, Session};
+use zookeeper_client::credentials::Credential;
+use zookeeper_client::dial::Dialer;
+use zookeeper_client::jute::Reader;
+use zookeeper_client::requests::Children;
+use zookeeper_client::servers::Servers;
+use zookeeper_client::wire;
+use zookeeper_client::wire::{Code, Received, Request as _};
 
 /// A session that was granted: the server's first frame.
 const WELCOME: &[u8] = b"\0\0\0\x25\0\0\0\0\0\0\x3a\x98\0\0\0\0\0\0\0\x07\0\0\0\x10pppppppppppppppp\0";
@@ -45,8 +47,8 @@ impl Ensemble {
     }
 
     /// What `talk` comes to with a server that says `said` and no more.
-    fn meet<T>(&self, said: &[u8], credentials: Vec<Credential>, talk: &impl AsyncFn(&Client) -> T) -> T {
-        let client = Client::new(&self.servers, Dialer { tls: None, credentials });
+    fn meet<T>(&self, said: &[u8], credentials: Vec<Credential>, talk: &impl AsyncFn(&Client<Resolver>) -> T) -> T {
+        let client = Client::new(&self.servers, Dialer { tls: None, credentials }, Resolver::default());
         self.runtime.block_on(async {
             let serve = async {
                 let (mut socket, _) = self.listener.accept().await.expect("it listens");
@@ -83,15 +85,16 @@ fn introduced(ensemble: &Ensemble, said: &[u8]) {
         matches!(second, Received::Reply(_, Ok(_))).then_some(Some(grant))
     });
     let digest = Credential::parse_all("digest:shop:secret").expect("it is one");
-    let granted =
-        ensemble.meet(said, digest, &async |client: &Client| client.connect(Session::New, ASKED, WITHIN).await);
+    let granted = ensemble
+        .meet(said, digest, &async |client: &Client<Resolver>| client.connect(Session::New, ASKED, WITHIN).await);
     assert_eq!(granted.as_ref().ok(), expected.as_ref(), "{granted:?}");
 }
 
 /// Nobody proves by chance that he knows our password.
 fn challenged(ensemble: &Ensemble, said: &[u8]) {
     let sasl = Credential::parse_all("sasl:shop:secret").expect("it is one");
-    let granted = ensemble.meet(said, sasl, &async |client: &Client| client.connect(Session::New, ASKED, WITHIN).await);
+    let granted =
+        ensemble.meet(said, sasl, &async |client: &Client<Resolver>| client.connect(Session::New, ASKED, WITHIN).await);
     assert!(granted.is_err(), "{granted:?}");
 }
 
@@ -115,7 +118,7 @@ fn asked(ensemble: &Ensemble, said: &[u8]) {
     };
     // Whatever else comes unasked breaks the connection.
     fired += behind.take_while(|frame| matches!(wire::received(frame), Ok((Received::Fired, _)))).count();
-    ensemble.meet(&[WELCOME, said].concat(), Vec::new(), &async |client: &Client| {
+    ensemble.meet(&[WELCOME, said].concat(), Vec::new(), &async |client: &Client<Resolver>| {
         let granted = client.connect(Session::New, ASKED, WITHIN).await.expect("it was granted");
         assert_eq!(granted.map(|grant| grant.session), Some(7));
         let answer = client.call(&children).await;

@@ -1,12 +1,13 @@
 //! What ZooKeeper's servers send, as bytes: frames, first words, replies. Judged by a reader of our own, which shares nothing
 //! with the one that ships.
 
-use baton::zookeeper::access::ReadAccess;
-use baton::zookeeper::frames::{Frames, NoFrame};
-use baton::zookeeper::jute::Reader;
-use baton::zookeeper::requests::{Access, Children, Create, Kind, Part, Read, Sasl, Together};
-use baton::zookeeper::wire::{self, Received, Request};
 use std::time::Duration;
+use zookeeper_client::access::ReadAccess;
+use zookeeper_client::frames::{Frames, NoFrame};
+use zookeeper_client::jute::Reader;
+use zookeeper_client::requests::{Access, Children, Create, Kind, Part, Read, Sasl, Together};
+use zookeeper_client::wire;
+use zookeeper_client::wire::{Received, Request};
 
 /// The longest frame that is read.
 const LONGEST: i32 = 4 << 20;

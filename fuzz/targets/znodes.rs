@@ -3,14 +3,14 @@
 //!
 //! The first line is the acknowledgement, and each other one a name; an empty name is ours.
 
-use baton::claim::Standing;
-use baton::clock::Instant;
-use baton::election::Election as _;
-use baton::election::timing::{Drift, Durations, Jitter, Timing};
-use baton::election::zookeeper::ZooKeeper;
-use baton::election::zookeeper::timing::SessionTiming;
-use baton::election::zookeeper::words::{Acknowledgement, SessionId, ZooKeeperEvent, ZooKeeperRequest};
-use baton::identity::Identity;
+use baton_election::claim::Standing;
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::machine::Election as _;
+use baton_election::queue::QueueElection;
+use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::timing::SessionTiming;
+use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use std::time::Duration;
 
 /// Our session, and another's.
@@ -40,32 +40,32 @@ pub(super) fn read(bytes: &[u8]) {
         let listed: Vec<_> = names.lines().map(|name| if name.is_empty() { &own } else { name }.to_owned()).collect();
         let expected = first_of(&listed, &own);
         let event = match request {
-            ZooKeeperRequest::Begin { timeout } | ZooKeeperRequest::Resume { timeout } => {
-                ZooKeeperEvent::Connected { session: OURS, timeout }
+            QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout } => {
+                QueueEvent::Connected { session: OURS, timeout }
             }
-            ZooKeeperRequest::Close => ZooKeeperEvent::Closed,
-            ZooKeeperRequest::MakePath => ZooKeeperEvent::Made,
-            ZooKeeperRequest::Join { prefix, .. } => {
+            QueueRequest::Close => QueueEvent::Closed,
+            QueueRequest::MakePath => QueueEvent::Made,
+            QueueRequest::Join { prefix, .. } => {
                 own = format!("{prefix}{NUMBER}");
-                ZooKeeperEvent::Joined { name: own.clone(), czxid: 5 }
+                QueueEvent::Joined { name: own.clone(), czxid: 5 }
             }
-            ZooKeeperRequest::List => ZooKeeperEvent::Listed(listed),
-            ZooKeeperRequest::Look { name } if name == own => ZooKeeperEvent::Found { owner: Some(OURS) },
-            ZooKeeperRequest::Look { name } => {
+            QueueRequest::List => QueueEvent::Listed(listed),
+            QueueRequest::Look { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
+            QueueRequest::Look { name } => {
                 assert_eq!(Place::Behind(name.clone()), expected, "who stands directly before us is watched");
                 asked_behind = Some(name);
-                ZooKeeperEvent::Found { owner: Some(THEIRS) }
+                QueueEvent::Found { owner: Some(THEIRS) }
             }
-            ZooKeeperRequest::Check { .. } => {
+            QueueRequest::Check { .. } => {
                 assert_eq!(expected, Place::First, "only who is first asks for a claim");
-                ZooKeeperEvent::Checked
+                QueueEvent::Checked
             }
-            ZooKeeperRequest::ReadLeader => {
-                ZooKeeperEvent::Leader(Some(Acknowledgement { text: acknowledgement.to_owned(), owner: Some(THEIRS) }))
+            QueueRequest::ReadLeader => {
+                QueueEvent::Leader(Some(Acknowledgement { text: acknowledgement.to_owned(), owner: Some(THEIRS) }))
             }
-            ZooKeeperRequest::Acknowledge { .. } => {
+            QueueRequest::Acknowledge { .. } => {
                 assert_eq!(expected, Place::First, "only who is first acknowledges that it leads");
-                ZooKeeperEvent::Acknowledged
+                QueueEvent::Acknowledged
             }
         };
         machine.handle_event(event, now);
@@ -106,7 +106,7 @@ fn first_of(names: &[String], own: &str) -> Place {
     }
 }
 
-fn candidate() -> ZooKeeper {
+fn candidate() -> QueueElection {
     let seconds = Duration::from_secs;
     let durations = Durations {
         lease_duration: seconds(15),
@@ -116,7 +116,7 @@ fn candidate() -> ZooKeeper {
     };
     let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
     let timing = SessionTiming::new(timing, seconds(2)).expect("the defaults suit the usual tick");
-    ZooKeeper::new(Identity::parse("us_1").expect("it is short"), timing, Jitter::new(1), at(0))
+    QueueElection::new(Identity::parse("us_1").expect("it is short"), timing, Jitter::new(1), at(0))
 }
 
 const fn at(seconds: u64) -> Instant {

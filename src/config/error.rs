@@ -2,13 +2,13 @@
 //!
 //! Pure. A refusal ends in something that can be pasted.
 
-use crate::duration::Rounded;
-use crate::election::timing::{Durations, TimingError};
-use crate::election::zookeeper::timing::SessionTooShort;
-use crate::identity::IdentityError;
-use crate::zookeeper::servers::{PathError, ServersError};
+use baton_election::duration::Rounded;
+use baton_election::identity::IdentityError;
+use baton_election::queue::timing::SessionTooShort;
+use baton_election::timing::{Durations, TimingError};
 use std::fmt;
 use std::time::Duration;
+use zookeeper_client::servers::{PathError, ServersError};
 
 /// One thing that is wrong, and what would be right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -79,7 +79,7 @@ pub enum ConfigError {
     #[error(
         "--lease-duration {} is too long: a Lease object holds at most {}",
         Rounded::up(*.0),
-        Rounded::down(super::LONGEST_LEASE)
+        Rounded::down(crate::config::LONGEST_LEASE)
     )]
     LeaseTooLong(Duration),
     /// Not a percentage.

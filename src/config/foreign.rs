@@ -2,8 +2,8 @@
 //!
 //! Pure. `check-config` refuses them; `run` ignores them, as it always did.
 
-use super::{Kind, typed};
 use crate::cli::Settings;
+use crate::config::{Kind, typed};
 
 /// A flag that the chosen store does not know.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

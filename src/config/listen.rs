@@ -2,7 +2,7 @@
 //!
 //! Pure: nothing is bound here.
 
-use super::ConfigError;
+use crate::config::ConfigError;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;

@@ -2,7 +2,7 @@
 //!
 //! Pure.
 
-use super::ConfigError;
+use crate::config::ConfigError;
 use std::fmt;
 use std::str::FromStr;
 

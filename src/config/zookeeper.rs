@@ -2,14 +2,14 @@
 //!
 //! Pure. Mistakes are collected with the others'.
 
-use super::{ConfigError, ElectionName, Flags, Mistakes, typed};
 use crate::cli::{Settings, Surroundings};
-use crate::election::timing::{Drift, Durations, Timing};
-use crate::election::zookeeper::timing::{SessionTiming, SessionTooShort};
-use crate::zookeeper::servers::{Servers, check_path};
-use crate::zookeeper::tls::{OwnFiles, TlsFiles};
+use crate::config::{ConfigError, ElectionName, Flags, Mistakes, typed};
+use baton_election::queue::timing::{SessionTiming, SessionTooShort};
+use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
 use std::time::Duration;
+use zookeeper_client::servers::{Servers, check_path};
+use zookeeper_client::tls::{OwnFiles, TlsFiles};
 
 /// Where an election is held in ZooKeeper, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]

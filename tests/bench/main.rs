@@ -39,7 +39,7 @@ mod rig {
     mod apiserver;
     mod assets;
     mod daemon;
-    #[path = "../../judge/mod.rs"]
+    #[path = "../../support/history/mod.rs"]
     mod judge;
     mod keys;
     mod proxy;

@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 engine=${1:?name the container engine: docker or podman}
 
-image=localhost/baton-zookeeper:$(cat "$0" tests/zookeeper/pom.xml <(java -version 2>&1) | sha256sum | cut -c1-12)
+image=localhost/baton-zookeeper:$(cat "$0" tests/servers/zookeeper/pom.xml <(java -version 2>&1) | sha256sum | cut -c1-12)
 if "$engine" image inspect "$image" > /dev/null 2>&1; then
   echo "$image"
   exit
@@ -20,7 +20,7 @@ readonly modules=java.base,java.logging,java.management,java.naming,java.securit
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 {
-  tests/zookeeper/fetch.sh
+  tests/servers/zookeeper/fetch.sh
   mkdir -p "$root"/{bin,data,tmp,zookeeper}
   jlink --add-modules "$modules" --strip-debug --no-header-files --no-man-pages --output "$root/java"
   cp .cache/zookeeper/*.jar "$root/zookeeper"

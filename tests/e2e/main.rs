@@ -10,7 +10,7 @@
 extern crate test_attribute;
 
 /// Tells a machine that stood still from a program that is broken.
-#[path = "../noise/mod.rs"]
+#[path = "../support/noise/mod.rs"]
 mod noise;
 
 /// The harness of everything below: the cluster, a witness on each node, one clock.

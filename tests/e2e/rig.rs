@@ -8,7 +8,7 @@ mod cluster;
 mod command;
 mod ensemble;
 mod hearing;
-#[path = "../judge/mod.rs"]
+#[path = "../support/history/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the process tests ask more of it")]
 mod judge;
 mod node;
@@ -16,7 +16,7 @@ mod observer;
 mod onlooker;
 mod pod;
 mod prometheus;
-#[path = "../witness/record.rs"]
+#[path = "../support/witness/record.rs"]
 mod record;
 mod release;
 mod shop;

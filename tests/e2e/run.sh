@@ -14,8 +14,8 @@ export ENGINE CLUSTER=baton-e2e BATON_IMAGE DEMO_IMAGE ZOOKEEPER_IMAGE
 export KIND_EXPERIMENTAL_PROVIDER=$ENGINE KUBECONFIG=$PWD/target/e2e/kubeconfig
 # The latter for Helm 3, which is not called helm.
 PATH=$(tests/e2e/tools.sh):$PWD/.cache/charts:$PATH
-tests/prometheus/build.sh
-tests/kube-state-metrics/build.sh
+tests/servers/prometheus/build.sh
+tests/servers/kube-state-metrics/build.sh
 ZOOKEEPER_IMAGE=${ZOOKEEPER_IMAGE:-$(tests/e2e/ensemble.sh "$ENGINE")}
 # In seconds: longer than all cases together take on two busy cores, and the figures too.
 readonly longest=7200
@@ -44,9 +44,9 @@ furnish() {
   local target node
   target=$(rustc -vV | sed -n 's/^host: //p')
   RUSTFLAGS="-C target-feature=+crt-static" \
-    cargo build --locked --quiet --target "$target" --no-default-features --example witness
+    cargo build --locked --quiet --target "$target" --package witness
   for node in $(kind get nodes --name "$CLUSTER"); do
-    "$ENGINE" cp "target/$target/debug/examples/witness" "$node:/usr/local/bin/witness"
+    "$ENGINE" cp "target/$target/debug/witness" "$node:/usr/local/bin/witness"
   done
   for image in "$BATON_IMAGE" "$DEMO_IMAGE" "$ZOOKEEPER_IMAGE"; do
     "$ENGINE" save --output target/e2e/image.tar "$image"
@@ -89,7 +89,7 @@ main() {
     # Cases that leave the nodes alone run beside each other, the others one after another, also where some have failed.
     # The cluster is up by now, so its own load is measured too.
     local room
-    room=$(cargo run --locked --quiet --example room -- "$per_processor")
+    room=$(cargo run --locked --quiet --package room -- "$per_processor")
     cases "$room" --skip figures:: --skip nodes::
     cases 1 nodes::
   fi

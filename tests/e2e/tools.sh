@@ -11,7 +11,7 @@ export CGO_ENABLED=0 GOWORK=off
 mkdir -p "${cache%/*}"
 exec 9>> "$cache.lock"
 flock 9
-"$root/tests/charts/build.sh" >&2
+"$root/tests/servers/charts/build.sh" >&2
 pins=$(cat "$0" "$here"/tools/go.*)
 if [[ $pins != "$(cat "$cache/pins" 2> /dev/null)" ]]; then
   rm -rf "$cache"

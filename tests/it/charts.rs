@@ -1,6 +1,6 @@
 //! Charts and manifests, without a node that runs them: what Helm and kustomize make of them, judged as data.
 //!
-//! The programs are real, Helm in both versions; they and the schemas come from tests/charts/build.sh. What they
+//! The programs are real, Helm in both versions; they and the schemas come from tests/servers/charts/build.sh. What they
 //! render is compared with what the sidecar itself says: its flags, its rights, its refusals. That it works when
 //! it runs is for the tests on a cluster.
 

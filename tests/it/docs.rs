@@ -1,7 +1,7 @@
 //! The guides in `docs`, against the program: figures, flags, exit codes, links.
 
-use baton::exit::Exit;
-use baton::sidecar::FLAGS;
+use baton::kubernetes::container::FLAGS;
+use baton::process::exit::Exit;
 use regex::Regex;
 use std::collections::BTreeSet;
 use std::fs;

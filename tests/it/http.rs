@@ -267,7 +267,7 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
             let series = format!("baton_standing{{election=\"orders\",standing=\"{standing}\"}}");
             assert_eq!(candidate.metric(&series), Some(f64::from(u8::from(candidate_has_it))), "{series}");
         }
-        for reason in baton::election::Reason::ALL {
+        for reason in baton_election::machine::Reason::ALL {
             let series = format!("baton_losses_total{{election=\"orders\",reason=\"{reason}\"}}");
             assert_eq!(candidate.metric(&series), Some(0.0), "{series}");
         }

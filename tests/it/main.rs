@@ -7,7 +7,7 @@
 extern crate test_attribute;
 
 /// Tells a machine that stood still from a program that is broken.
-#[path = "../noise/mod.rs"]
+#[path = "../support/noise/mod.rs"]
 mod noise;
 
 /// What no compiler holds: purity, owners, sizes, README's lists.

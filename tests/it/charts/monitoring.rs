@@ -1,7 +1,7 @@
 //! What the chart gives to Prometheus and Grafana: alerts that fire and clear, queries that ask for what there is.
 //!
-//! promtool is real, and comes with the operator's own descriptions from tests/prometheus/build.sh. Its tests of the alerts are
-//! tests/prometheus/alerts.yaml.
+//! promtool is real, and comes with the operator's own descriptions from tests/servers/prometheus/build.sh. Its tests of the alerts are
+//! tests/servers/prometheus/alerts.yaml.
 
 use super::server::{create, judged};
 use super::tools::{chart, find, in_repository, objects_in, refused, rendered};
@@ -34,10 +34,10 @@ fn every_alert_fires_and_clears() {
     let objects = rendered(&["--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://runbooks.test"]);
     let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"].to_string();
     fs::write(folder.path().join("rules.yaml"), rules).unwrap();
-    fs::copy(in_repository("tests/prometheus/alerts.yaml"), folder.path().join("alerts.yaml")).unwrap();
+    fs::copy(in_repository("tests/servers/prometheus/alerts.yaml"), folder.path().join("alerts.yaml")).unwrap();
     promtool(folder.path(), &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"]);
     promtool(folder.path(), &["test", "rules", "alerts.yaml"]);
-    let tests = objects_in("tests/prometheus/alerts.yaml").remove(0);
+    let tests = objects_in("tests/servers/prometheus/alerts.yaml").remove(0);
     for alert in ALERTS {
         let cases =
             tests["tests"].as_array().unwrap().iter().flat_map(|test| test["alert_rule_test"].as_array().unwrap());
@@ -210,9 +210,13 @@ fn promtool(folder: &Path, arguments: &[&str]) {
     assert!(output.status.success(), "{arguments:?}: {said}");
 }
 
-/// What tests/prometheus/build.sh has built or fetched.
+/// What tests/servers/prometheus/build.sh has built or fetched.
 pub(super) fn built(name: &str) -> PathBuf {
     let path = in_repository(".cache/prometheus").join(name);
-    assert!(path.is_file(), "{} is missing: run `make test`, or tests/prometheus/build.sh once", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing: run `make test`, or tests/servers/prometheus/build.sh once",
+        path.display()
+    );
     path
 }

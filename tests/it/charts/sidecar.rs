@@ -42,10 +42,11 @@ fn the_settings_of_the_chart_are_the_flags_of_the_program() {
         NO_SETTINGS.iter().map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase())).collect();
     let flags: BTreeSet<_> = flags.captures_iter(&help).map(|found| found[1].to_owned()).collect();
     assert_eq!(settings, &flags - &others);
-    let annotated = baton::sidecar::FLAGS.map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()));
+    let annotated =
+        baton::kubernetes::container::FLAGS.map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()));
     assert_eq!(settings, BTreeSet::from(annotated), "and what annotations can set");
     let policy = serde_json::to_string(&rendered(&["--set=injection.enabled=true"])).unwrap();
-    let told = baton::sidecar::FLAGS.map(|flag| format!("\\\"baton/config.{flag}\\\""));
+    let told = baton::kubernetes::container::FLAGS.map(|flag| format!("\\\"baton/config.{flag}\\\""));
     assert!(
         told.iter().all(|annotation| policy.matches(annotation.as_str()).count() == 2),
         "in both policies: {policy}"
@@ -97,7 +98,7 @@ fn the_sidecar_is_called_as_the_image_has_it() {
 
 #[test]
 fn every_code_that_leaves_the_application_alone_is_one_that_never_led() {
-    use baton::exit::Exit;
+    use baton::process::exit::Exit;
     let objects = rendered(&["--set=demo.enabled=true", "--kube-version=1.36.0"]);
     let rule = &sidecar(find(&objects, "Deployment", "test-baton-demo"))["restartPolicyRules"];
     let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);

@@ -115,10 +115,10 @@ pub(super) fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What tests/charts/build.sh has built or fetched.
+/// What tests/servers/charts/build.sh has built or fetched.
 pub(super) fn built(name: &str) -> PathBuf {
     let path = in_repository(".cache/charts").join(name);
-    assert!(path.is_file(), "{} is missing: run `make test`, or tests/charts/build.sh once", path.display());
+    assert!(path.is_file(), "{} is missing: run `make test`, or tests/servers/charts/build.sh once", path.display());
     path
 }
 

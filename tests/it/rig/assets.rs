@@ -4,8 +4,8 @@ use std::env;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-const KUBERNETES: &str = "tests/kubernetes/build.sh";
-const PEERS: &str = "tests/peers/build.sh";
+const KUBERNETES: &str = "tests/servers/kubernetes/build.sh";
+const PEERS: &str = "tests/servers/peers/build.sh";
 
 /// kube-apiserver or etcd, from where the field's convention says, or else as built here.
 pub(crate) fn server(program: &str) -> PathBuf {
@@ -14,12 +14,12 @@ pub(crate) fn server(program: &str) -> PathBuf {
     existing(folder.join(program), &format!("{KUBERNETES} once, or set KUBEBUILDER_ASSETS"))
 }
 
-/// A candidate that elects with client-go: see tests/peers/client-go.
+/// A candidate that elects with client-go: see tests/servers/peers/client-go.
 pub(crate) fn client_go_candidate() -> PathBuf {
     existing(cache("kubernetes").join("client-go-candidate"), &format!("{KUBERNETES} once"))
 }
 
-/// A candidate that elects with Curator: see tests/peers/curator. Java, and its first arguments: it starts fast and stays
+/// A candidate that elects with Curator: see tests/servers/peers/curator. Java, and its first arguments: it starts fast and stays
 /// small, and no answer of it waits for an acknowledgement.
 pub(crate) fn curator_candidate() -> (PathBuf, Vec<String>) {
     let folder = cache("peers").join("curator");
@@ -40,10 +40,10 @@ pub(crate) fn curator_candidate() -> (PathBuf, Vec<String>) {
     (PathBuf::from("java"), arguments.map(str::to_owned).to_vec())
 }
 
-/// A candidate that elects with kazoo: see tests/peers/kazoo. Python, and its first argument.
+/// A candidate that elects with kazoo: see tests/servers/peers/kazoo. Python, and its first argument.
 pub(crate) fn kazoo_candidate() -> (PathBuf, Vec<String>) {
     let python = existing(cache("peers").join("kazoo/bin/python"), PEERS);
-    (python, vec![format!("{ROOT}/tests/peers/kazoo/candidate.py")])
+    (python, vec![format!("{ROOT}/tests/servers/peers/kazoo/candidate.py")])
 }
 
 fn cache(folder: &str) -> PathBuf {

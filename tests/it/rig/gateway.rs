@@ -41,7 +41,7 @@ struct Orders {
 }
 
 #[derive(Clone)]
-struct Desk {
+struct AppState {
     client: Client,
     orders: Arc<Mutex<Orders>>,
 }
@@ -67,7 +67,7 @@ impl Gateway {
                     let client = access.without_credentials().await;
                     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there are free ports");
                     bound.send(listener.local_addr().expect("it is bound")).expect("it is waited for");
-                    let router = Router::new().fallback(answer).with_state(Desk { client, orders });
+                    let router = Router::new().fallback(answer).with_state(AppState { client, orders });
                     tokio::select! {
                         ended = axum::serve(listener, router) => ended.expect("it serves"),
                         _ = is_over => {}
@@ -114,7 +114,7 @@ impl Drop for Gateway {
     }
 }
 
-async fn answer(State(desk): State<Desk>, request: Request) -> Response {
+async fn answer(State(desk): State<AppState>, request: Request) -> Response {
     let page = {
         let mut orders = lock(&desk.orders);
         let page = orders.page.clone().filter(|(method, _)| method.as_ref().is_none_or(|one| one == request.method()));

@@ -1,4 +1,4 @@
-//! A candidate of another program, beside ours: see tests/peers. Whatever it elects with, it tells its story in lines of
+//! A candidate of another program, beside ours: see tests/servers/peers. Whatever it elects with, it tells its story in lines of
 //! JSON, each with the time since boot.
 
 mod tests;

@@ -69,7 +69,7 @@ impl Ensemble {
         let jars = settings.jars();
         assert!(
             Path::new(jars).is_dir(),
-            "{jars} is missing: run `make test`, or tests/zookeeper/fetch.sh once (needs Maven and Java)"
+            "{jars} is missing: run `make test`, or tests/servers/zookeeper/fetch.sh once (needs Maven and Java)"
         );
         let folder = Scratch::new();
         let ips: Vec<IpAddr> = (0..settings.size).map(|_| own_address()).collect();

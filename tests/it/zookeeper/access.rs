@@ -4,13 +4,13 @@
 use super::{PATIENCE, messages};
 use crate::rig::{Authority, Candidate, ELECTION, Ensemble, Proxy, Rig, SECURE_PORT, Settings, Store as _, Znodes};
 use crate::rig::{eventually, wait_for};
-use baton::zookeeper::wire::Code;
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
 use std::net::{Ipv6Addr, SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
+use zookeeper_client::wire::Code;
 
 fn text(path: &Path) -> &str {
     path.to_str().expect("the paths of the rig are UTF-8")

@@ -2,7 +2,7 @@
 
 use super::{PATIENCE, messages};
 use crate::rig::{Ensemble, Flow, Proxy, Rig, Store as _, Way, Znodes, eventually};
-use baton::zookeeper::wire::Code;
+use zookeeper_client::wire::Code;
 
 #[test]
 fn a_leader_that_is_cut_off_from_the_servers_is_silent_before_another_leads() {

@@ -1,19 +1,20 @@
-//! The client of `baton::zookeeper` against real servers: what each outcome tells, and what goes with a connection.
+//! The client of `zookeeper_client` against real servers: what each outcome tells, and what goes with a connection.
 
 mod credentials;
 
 use crate::rig::{Ensemble, Flow, Proxy, Settings, Way, connect_string, eventually};
-use baton::zookeeper::client::{CallError, Client, News, Session};
-use baton::zookeeper::dial::Dialer;
-use baton::zookeeper::requests::{Access, Children, Create, Kind, Read};
-use baton::zookeeper::servers::check_path;
-use baton::zookeeper::wire::{Code, Grant};
+use baton::process::resolver::Resolver;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
+use zookeeper_client::client::{CallError, Client, News, Session};
+use zookeeper_client::dial::Dialer;
+use zookeeper_client::requests::{Access, Children, Create, Kind, Read};
+use zookeeper_client::servers::check_path;
+use zookeeper_client::wire::{Code, Grant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
 /// The session time-out that most of these ask for, which a server with a tick of 500 ms grants.
@@ -25,18 +26,18 @@ fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(test)
 }
 
-fn client(servers: &str) -> Client {
-    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials: Vec::new() })
+fn client(servers: &str) -> Client<Resolver> {
+    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials: Vec::new() }, Resolver::default())
 }
 
 /// A client with a session.
-async fn connected(servers: &str) -> (Client, Grant) {
+async fn connected(servers: &str) -> (Client<Resolver>, Grant) {
     let client = client(servers);
     let grant = begin(&client, T).await;
     (client, grant)
 }
 
-async fn begin(client: &Client, timeout: Duration) -> Grant {
+async fn begin(client: &Client<Resolver>, timeout: Duration) -> Grant {
     client.connect(Session::New, timeout, PATIENCE).await.unwrap().unwrap()
 }
 

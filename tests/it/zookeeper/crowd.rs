@@ -3,19 +3,20 @@
 
 use super::PATIENCE;
 use crate::rig::{ELECTION, Ensemble, Settings};
-use baton::backend::zookeeper::ZooKeeperStore;
-use baton::backend::{Control, Seat, Vitals, drive, orders};
-use baton::claim::{Reader, publish};
-use baton::clock::Clock;
 use baton::config::{ElectionName, OnLost, ZooKeeperPlace};
-use baton::election::Request as _;
-use baton::election::timing::{Drift, Durations, Jitter, Timing};
-use baton::election::zookeeper::ZooKeeper;
-use baton::election::zookeeper::timing::SessionTiming;
-use baton::election::zookeeper::words::ZooKeeperRequest;
-use baton::identity::Identity;
-use baton::metrics::Metrics;
-use baton::report::Reporter;
+use baton::driver::leadership::{Reader, publish};
+use baton::driver::{Control, DriverContext, drive, orders};
+use baton::health::Health;
+use baton::process::clock::Clock;
+use baton::store::zookeeper::ZooKeeperStore;
+use baton::telemetry::metrics::Metrics;
+use baton::telemetry::reporter::Reporter;
+use baton_election::identity::Identity;
+use baton_election::machine::Request as _;
+use baton_election::queue::QueueElection;
+use baton_election::queue::messages::QueueRequest;
+use baton_election::queue::timing::SessionTiming;
+use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use std::cell::Cell;
 use std::time::Duration;
 use tokio::task::{JoinHandle, LocalSet, spawn_local};
@@ -49,11 +50,11 @@ impl Member {
         let (control, orders) = orders();
         let identity = Identity::unique("one", Uuid::new_v4()).unwrap();
         let chance = Jitter::new(Uuid::new_v4().as_u64_pair().0);
-        let machine = ZooKeeper::new(identity.clone(), place.timing, chance, Clock.now());
+        let machine = QueueElection::new(identity.clone(), place.timing, chance, Clock.now());
         let election: ElectionName = ELECTION.parse().unwrap();
         let reporter = Reporter::new(election, identity, metrics.clone());
-        let (vitals, on_lost, patience) = (Vitals::default(), OnLost::Stay, T);
-        let seat = Seat { publisher, orders, reporter, vitals, on_lost, patience_with_refusals: patience };
+        let (health, on_lost, patience) = (Health::default(), OnLost::Stay, T);
+        let seat = DriverContext { publisher, orders, reporter, health, on_lost, patience_with_refusals: patience };
         let drive = spawn_local(async move {
             let store = ZooKeeperStore::open(&place, timing.call_timeout()).await.unwrap();
             drive(machine, &store, seat).await;
@@ -122,7 +123,7 @@ fn one_end_among_a_thousand_candidates_wakes_one() {
     let timing = SessionTiming::new(timing, counted.server.tick()).unwrap();
     let (servers, path) = (counted.server.connect_string().parse().unwrap(), "/baton/orders".to_owned());
     let place = ZooKeeperPlace { servers, path, timing, auth_file: None, tls: None };
-    let metrics = Metrics::new(&ELECTION.parse().unwrap(), ZooKeeperRequest::VERBS);
+    let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let mut members: Vec<Member> = (0..CROWD).map(|_| Member::begin(&place, &metrics)).collect();

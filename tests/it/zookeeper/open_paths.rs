@@ -2,10 +2,10 @@
 
 use super::{PATIENCE, messages};
 use crate::rig::{Candidate, ELECTION, Ensemble, Rig, Start, Store as _, Znodes, eventually};
-use baton::zookeeper::wire::Code;
 use std::fs;
 use std::sync::Arc;
 use std::time::Duration;
+use zookeeper_client::wire::Code;
 
 /// The credentials of a team.
 const SHOP: &str = "digest:shop:secret";

@@ -2,20 +2,20 @@
 
 use super::at_last;
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
-use baton::backend::zookeeper::ZooKeeperStore;
-use baton::backend::{Store as _, StoreError};
 use baton::config::ZooKeeperPlace;
-use baton::election::timing::{Drift, Durations, Timing};
-use baton::election::zookeeper::timing::SessionTiming;
-use baton::election::zookeeper::words::{ZooKeeperEvent, ZooKeeperRequest};
-use baton::identity::Identity;
-use baton::zookeeper::tls::{OwnFiles, TlsFiles};
+use baton::store::zookeeper::ZooKeeperStore;
+use baton::store::{Store as _, StoreError};
+use baton_election::identity::Identity;
+use baton_election::queue::messages::{QueueEvent, QueueRequest};
+use baton_election::queue::timing::SessionTiming;
+use baton_election::timing::{Drift, Durations, Timing};
 use std::fs;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
+use zookeeper_client::tls::{OwnFiles, TlsFiles};
 
 const CALL: Duration = Duration::from_secs(20);
 const T: Duration = Duration::from_secs(8);
@@ -28,8 +28,8 @@ fn place(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperPlac
     ZooKeeperPlace { servers: servers.parse().unwrap(), path: path.to_owned(), timing, auth_file, tls: None }
 }
 
-fn join() -> ZooKeeperRequest {
-    ZooKeeperRequest::Join { prefix: "_c_x-latch-".to_owned(), identity: Identity::parse("a").unwrap() }
+fn join() -> QueueRequest {
+    QueueRequest::Join { prefix: "_c_x-latch-".to_owned(), identity: Identity::parse("a").unwrap() }
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -44,21 +44,21 @@ fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
         let file = folder.path().join("credentials");
         fs::write(&file, "digest:old:secret\n").unwrap();
         let store = ZooKeeperStore::open(&place(&servers, &path, Some(file.clone())), CALL).await.unwrap();
-        store.perform(ZooKeeperRequest::Begin { timeout: T }).await.unwrap();
-        assert_eq!(store.perform(ZooKeeperRequest::MakePath).await.unwrap(), ZooKeeperEvent::Made);
+        store.perform(QueueRequest::Begin { timeout: T }).await.unwrap();
+        assert_eq!(store.perform(QueueRequest::MakePath).await.unwrap(), QueueEvent::Made);
 
         fs::write(&file, "digest:new:secret\n").unwrap();
-        store.perform(ZooKeeperRequest::Resume { timeout: T }).await.unwrap();
+        store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
         let joined = store.perform(join()).await;
         assert!(matches!(joined, Err(StoreError::Refused(_))), "the path is another's now: {joined:?}");
 
         fs::write(&file, "what is half written\n").unwrap();
-        store.perform(ZooKeeperRequest::Resume { timeout: T }).await.unwrap();
+        store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
         fs::write(&file, "digest:old:secret\n").unwrap();
-        store.perform(ZooKeeperRequest::Resume { timeout: T }).await.unwrap();
+        store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
         let joined = store.perform(join()).await.unwrap();
-        assert!(matches!(joined, ZooKeeperEvent::Joined { .. }), "{joined:?}");
-        store.perform(ZooKeeperRequest::Close).await.unwrap();
+        assert!(matches!(joined, QueueEvent::Joined { .. }), "{joined:?}");
+        store.perform(QueueRequest::Close).await.unwrap();
     });
 }
 
@@ -87,7 +87,7 @@ fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connect
         let servers = format!("localhost:{}", way.address().port());
         let place = ZooKeeperPlace { tls, ..place(&servers, "/orders", None) };
         let store = ZooKeeperStore::open(&place, CALL).await.unwrap();
-        let connect = async || store.perform(ZooKeeperRequest::Begin { timeout: T }).await;
+        let connect = async || store.perform(QueueRequest::Begin { timeout: T }).await;
         at_last(&connect).await;
 
         issue();
@@ -102,6 +102,6 @@ fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connect
         assert!(matches!(unknown, Err(StoreError::Unreachable(_))), "nor does it know ours: {unknown:?}");
         take(&["candidate.crt", "candidate.key"]);
         connect().await.unwrap();
-        store.perform(ZooKeeperRequest::Close).await.unwrap();
+        store.perform(QueueRequest::Close).await.unwrap();
     });
 }

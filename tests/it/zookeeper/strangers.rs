@@ -3,8 +3,8 @@
 
 use super::{PATIENCE, messages};
 use crate::rig::{ELECTION, Ensemble, Rig, Settings, Store as _, Znodes, eventually, throughout, wait_for};
-use baton::zookeeper::wire::Code;
 use std::time::Duration;
+use zookeeper_client::wire::Code;
 
 /// How long a handoff may take from the signal on.
 const HANDOFF: Duration = Duration::from_millis(1100).saturating_add(Znodes::NOISE);

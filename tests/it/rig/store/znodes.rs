@@ -3,12 +3,12 @@
 use super::{Store, Timing};
 use crate::rig::NOISE;
 use crate::rig::zookeeper::{Admin, Ensemble};
-use baton::zookeeper::requests::Node;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
+use zookeeper_client::requests::Node;
 
 /// A bystander who looks again and again must not be what keeps the servers busy.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);

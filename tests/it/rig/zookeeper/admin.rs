@@ -1,18 +1,19 @@
 //! Somebody who may look at everything in ZooKeeper servers, and spoil it.
 
 use super::super::judge::lock;
-use baton::zookeeper::access::{AccessList, Entry, ReadAccess, SetAccess};
-use baton::zookeeper::client::{CallError, Client, Session};
-use baton::zookeeper::credentials::Credential;
-use baton::zookeeper::dial::Dialer;
-use baton::zookeeper::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
-use baton::zookeeper::servers::Servers;
-use baton::zookeeper::wire::{Code, Request};
+use baton::process::resolver::Resolver;
 use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
+use zookeeper_client::access::{AccessList, Entry, ReadAccess, SetAccess};
+use zookeeper_client::client::{CallError, Client, Session};
+use zookeeper_client::credentials::Credential;
+use zookeeper_client::dial::Dialer;
+use zookeeper_client::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
+use zookeeper_client::servers::Servers;
+use zookeeper_client::wire::{Code, Request};
 
 /// How long a server may take that is there.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -23,7 +24,7 @@ const ANSWER: Duration = Duration::from_secs(5);
 pub(crate) struct Admin {
     /// There until the end.
     runtime: Option<Runtime>,
-    client: Mutex<Client>,
+    client: Mutex<Client<Resolver>>,
 }
 
 impl Admin {
@@ -31,7 +32,7 @@ impl Admin {
         let servers: Servers = servers.parse().expect("the rig writes them well");
         let all = (!credentials.is_empty()).then(|| Credential::parse_all(credentials).expect("they are well written"));
         let credentials = all.unwrap_or_default();
-        let client = Client::new(&servers, Dialer { tls: None, credentials });
+        let client = Client::new(&servers, Dialer { tls: None, credentials }, Resolver::default());
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
         Self { runtime: Some(runtime), client: Mutex::new(client) }
     }

@@ -1,9 +1,9 @@
 //! The servers of the tests, tested: they do what they are relied on for, and leave nothing behind.
 
 use super::{Ensemble, Settings, eventually};
-use baton::zookeeper::wire::Code;
 use std::path::Path;
 use std::time::Duration;
+use zookeeper_client::wire::Code;
 
 #[test]
 fn a_server_keeps_what_is_put_into_it_over_a_kill() {

@@ -3,27 +3,28 @@
 use super::{PATIENCE, T, begin, create, own_path, read, run};
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
 use crate::zookeeper::at_last;
-use baton::zookeeper::client::{CallError, Client, Session};
-use baton::zookeeper::credentials::Credential;
-use baton::zookeeper::dial::Dialer;
-use baton::zookeeper::requests::{Access, Create, Kind};
-use baton::zookeeper::tls::{OwnFiles, TlsFiles};
-use baton::zookeeper::wire::Code;
+use baton::process::resolver::Resolver;
 use std::fs;
 use std::net::SocketAddr;
 use tempfile::TempDir;
+use zookeeper_client::client::{CallError, Client, Session};
+use zookeeper_client::credentials::Credential;
+use zookeeper_client::dial::Dialer;
+use zookeeper_client::requests::{Access, Create, Kind};
+use zookeeper_client::tls::{OwnFiles, TlsFiles};
+use zookeeper_client::wire::Code;
 
-fn client(servers: &str, credentials: &str) -> Client {
+fn client(servers: &str, credentials: &str) -> Client<Resolver> {
     let all = (!credentials.is_empty()).then(|| Credential::parse_all(credentials).unwrap());
     let credentials = all.unwrap_or_default();
-    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials })
+    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials }, Resolver::default())
 }
 
 fn mine(path: &str) -> Create {
     Create { access: Access::Creator, ..create(path, Kind::Persistent) }
 }
 
-async fn refusal(client: &Client, request: &Create) -> Option<Code> {
+async fn refusal(client: &Client<Resolver>, request: &Create) -> Option<Code> {
     match client.call(request).await {
         Ok(_) => None,
         Err(CallError::Refused(code)) => Some(code),
@@ -85,7 +86,11 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
             let own =
                 own.map(|name| OwnFiles { certificate: at(&format!("{name}.crt")), key: at(&format!("{name}.key")) });
             let tls = TlsFiles { authorities: at(authority), own }.load().unwrap();
-            let client = Client::new(&servers.parse().unwrap(), Dialer { tls: Some(tls), credentials: Vec::new() });
+            let client = Client::new(
+                &servers.parse().unwrap(),
+                Dialer { tls: Some(tls), credentials: Vec::new() },
+                Resolver::default(),
+            );
             client.connect(Session::New, T, PATIENCE).await.map(|_| client).map_err(|error| error.to_string())
         };
         let client = at_last(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;

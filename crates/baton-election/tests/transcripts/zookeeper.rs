@@ -1,0 +1,90 @@
+//! What is told to the ZooKeeper machine, and how its requests read.
+//!
+//! A candidate is called by its number, or as it is called where that is not the usual name; sessions are `s1`, `s2`;
+//! transactions `z100`. The servers tick every two seconds.
+
+use super::{Spoken, timing};
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::queue::QueueElection;
+use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::timing::SessionTiming;
+use baton_election::timing::Jitter;
+use baton_election::transcript;
+use std::time::Duration;
+
+/// The name of our newest znode.
+#[derive(Default)]
+pub(super) struct Own(String);
+
+impl Spoken for QueueElection {
+    type Memory = Own;
+
+    fn candidate() -> Self {
+        let timing = SessionTiming::new(timing(), Duration::from_secs(2)).expect("the defaults suit the usual tick");
+        Self::new(Identity::parse("a").unwrap(), timing, Jitter::new(1), Instant::since_boot(Duration::ZERO))
+    }
+
+    fn event(own: &mut Own, asked: Option<&QueueRequest>, verb: &str, rest: &str) -> Result<QueueEvent, String> {
+        Ok(match verb {
+            "connected" => {
+                let (session, timeout) = rest.split_once(' ').ok_or("connected: SESSION TIMEOUT")?;
+                let timeout = humantime::parse_duration(timeout).map_err(|error| error.to_string())?;
+                QueueEvent::Connected { session: self::session(session)?, timeout }
+            }
+            "expired" => QueueEvent::Expired,
+            "closed" => QueueEvent::Closed,
+            "made" => QueueEvent::Made,
+            "joined" => {
+                let Some(QueueRequest::Join { prefix, .. }) = asked else { return Err("nobody joins".to_owned()) };
+                let (number, czxid) = rest.split_once(" z").ok_or("joined: NUMBER TRANSACTION")?;
+                own.0 = format!("{prefix}{number:0>10}");
+                QueueEvent::Joined { name: own.0.clone(), czxid: parse(czxid)? }
+            }
+            "listed" => QueueEvent::Listed(rest.split_whitespace().map(|name| own.name(name)).collect()),
+            "found" => QueueEvent::Found { owner: owner(rest)? },
+            "checked" => QueueEvent::Checked,
+            "leader" if rest == "none" => QueueEvent::Leader(None),
+            "leader" => {
+                let (text, whose) = rest.rsplit_once(" of ").ok_or("leader: TOKEN NAME of SESSION, or none")?;
+                QueueEvent::Leader(Some(Acknowledgement { text: text.to_owned(), owner: owner(whose)? }))
+            }
+            "acknowledged" => QueueEvent::Acknowledged,
+            "missing" => QueueEvent::Missing,
+            "saturated" => QueueEvent::Saturated,
+            "changed" => QueueEvent::Changed,
+            "refused" => QueueEvent::Refused,
+            "unknown" => QueueEvent::Unknown,
+            "disconnected" => QueueEvent::Disconnected,
+            "fired" => QueueEvent::Fired,
+            other => return Err(format!("{other:?} is not known")),
+        })
+    }
+
+    fn spell(own: &Own, request: &QueueRequest) -> String {
+        transcript::queue_request(&own.0, request)
+    }
+}
+
+impl Own {
+    /// Who is called `word` in a story.
+    fn name(&self, word: &str) -> String {
+        match word {
+            "own" => self.0.clone(),
+            number if number.parse::<u32>().is_ok() => format!("_c_other-latch-{number:0>10}"),
+            name => name.to_owned(),
+        }
+    }
+}
+
+fn owner(text: &str) -> Result<Option<SessionId>, String> {
+    if text == "nobody" { Ok(None) } else { session(text).map(Some) }
+}
+
+fn session(text: &str) -> Result<SessionId, String> {
+    parse(text.strip_prefix('s').ok_or("a session is s and a number")?).map(SessionId)
+}
+
+fn parse(number: &str) -> Result<u64, String> {
+    number.parse().map_err(|_| format!("{number:?} is not a number"))
+}

@@ -1,0 +1,152 @@
+//! True time, which nobody in a world can read, and the clocks that measure it badly.
+//!
+//! Pure, and in whole numbers, so that a world repeats exactly. A clock is a straight line from its last bend.
+
+use crate::rng::nanos;
+use baton_election::instant::Instant;
+use std::fmt;
+use std::ops::Add;
+use std::time::Duration;
+
+/// A moment of true time, counted from the beginning of the world.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(u64);
+
+impl Moment {
+    /// The beginning.
+    pub const START: Self = Self(0);
+    /// Later than anything.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// The time from `earlier` to this moment; zero when `earlier` is the later one.
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Duration> for Moment {
+    type Output = Self;
+
+    fn add(self, duration: Duration) -> Self {
+        Self(self.0.saturating_add(nanos(duration)))
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", Duration::from_nanos(self.0))
+    }
+}
+
+/// How fast a clock runs, in parts per 2²⁰ (nearly a million) of true time.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Rate(u32);
+
+impl Rate {
+    const BITS: u32 = 20;
+    /// As true time.
+    pub const TRUE: Self = Self(1 << Self::BITS);
+
+    /// Off by so many parts per million, rounded towards true time. A clock may not stand still.
+    pub fn off_by(parts_per_million: i32) -> Self {
+        let off = (i64::from(parts_per_million) << Self::BITS) / 1_000_000;
+        let rate = (i64::from(Self::TRUE.0) + off).max(1);
+        Self(u32::try_from(rate).expect("a clock less than 4000 times too fast"))
+    }
+
+    /// The true time in which a clock of this rate counts `shown`.
+    pub fn takes(self, shown: Duration) -> Duration {
+        Duration::from_nanos(self.needed(nanos(shown)))
+    }
+
+    /// By how many parts per million it is off.
+    pub fn parts_per_million(self) -> i64 {
+        ((i64::from(self.0) - i64::from(Self::TRUE.0)) * 1_000_000) >> Self::BITS
+    }
+
+    fn elapsed(self, true_nanos: u64) -> u64 {
+        let elapsed = (u128::from(true_nanos) * u128::from(self.0)) >> Self::BITS;
+        u64::try_from(elapsed).unwrap_or(u64::MAX)
+    }
+
+    /// The least true time in which so much elapses.
+    fn needed(self, elapsed: u64) -> u64 {
+        let scaled = u128::from(elapsed) << Self::BITS;
+        match u64::try_from(scaled) {
+            // The shorter division is most of what a world costs.
+            Ok(scaled) => scaled.div_ceil(u64::from(self.0)),
+            Err(_) => u64::try_from(scaled.div_ceil(u128::from(self.0))).unwrap_or(u64::MAX),
+        }
+    }
+}
+
+/// The clock of one machine.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    bent_at: u64,
+    showed: u64,
+    rate: Rate,
+}
+
+impl Clock {
+    /// A clock that shows `shows` at the beginning of the world.
+    pub fn new(shows: Duration, rate: Rate) -> Self {
+        Self { bent_at: 0, showed: nanos(shows), rate }
+    }
+
+    /// What it shows at `moment`.
+    pub fn read(&self, moment: Moment) -> Instant {
+        Instant::since_boot(Duration::from_nanos(self.nanos(moment)))
+    }
+
+    /// The first moment at which it shows `instant` or more, if it goes on as it goes.
+    pub fn when(&self, instant: Instant) -> Moment {
+        let ahead = nanos(instant.elapsed_since_boot()).saturating_sub(self.showed);
+        Moment(self.bent_at.saturating_add(self.rate.needed(ahead)))
+    }
+
+    /// Goes at another rate from `moment` on.
+    pub fn bend(&mut self, moment: Moment, rate: Rate) {
+        *self = Self { bent_at: moment.0, showed: self.nanos(moment), rate };
+    }
+
+    /// How fast it runs.
+    pub const fn rate(&self) -> Rate {
+        self.rate
+    }
+
+    fn nanos(&self, moment: Moment) -> u64 {
+        self.showed.saturating_add(self.rate.elapsed(moment.0.saturating_sub(self.bent_at)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: Duration = Duration::from_hours(1);
+
+    #[test]
+    fn a_clock_first_shows_an_instant_at_the_moment_that_it_says() {
+        for off in [-900_000, -100_000, -1, 0, 1, 83_000, 1_000_000] {
+            let mut clock = Clock::new(HOUR, Rate::off_by(off));
+            clock.bend(Moment::START + Duration::from_secs(7), Rate::off_by(off / 2));
+            for ahead in [1, 999, 1_000_000_007, 86_400_000_000_000] {
+                let instant = Instant::since_boot(HOUR * 3 + Duration::from_nanos(ahead));
+                let moment = clock.when(instant);
+                assert!(clock.read(moment) >= instant, "{off} {ahead}");
+                assert!(clock.read(Moment(moment.0 - 1)) < instant, "{off} {ahead}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_clock_goes_on_from_where_it_was_bent() {
+        let mut clock = Clock::new(HOUR, Rate::off_by(500_000));
+        let moment = Moment::START + HOUR;
+        let before = clock.read(moment);
+        clock.bend(moment, Rate::TRUE);
+        assert_eq!(clock.read(moment), before);
+        assert_eq!(clock.read(moment + HOUR).since(before), HOUR);
+    }
+}

@@ -1,0 +1,110 @@
+//! Which sessions live, as the server counts that leads the ensemble: in buckets of whole ticks.
+//!
+//! Pure. Times are what that server's clock shows. Source: `SessionTrackerImpl` and `ExpiryQueue` of ZooKeeper: whoever was last
+//! heard of at `t` is ended in `(t + T, t + T + tick]`, and never sooner.
+
+use crate::rng::nanos;
+use baton_election::instant::Instant;
+use baton_election::queue::messages::SessionId;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The sessions of a leading server.
+#[derive(Debug)]
+pub(super) struct Tracker {
+    tick: Duration,
+    sessions: BTreeMap<SessionId, Tracked>,
+}
+
+#[derive(Debug)]
+struct Tracked {
+    timeout: Duration,
+    expires: Instant,
+    is_closing: bool,
+    /// The server that the session was last connected to.
+    owner: Option<usize>,
+}
+
+/// What a server may do for a session.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Verdict {
+    Lives,
+    Over,
+    /// It was taken up at another server meanwhile.
+    Moved,
+}
+
+impl Tracker {
+    /// A new leader counts a whole time-out anew for everybody.
+    pub(super) fn new(tick: Duration, sessions: &BTreeMap<SessionId, Duration>, now: Instant) -> Self {
+        let mut tracker = Self { tick, sessions: BTreeMap::new() };
+        for (session, timeout) in sessions {
+            tracker.open(*session, *timeout, None, now);
+        }
+        tracker
+    }
+
+    pub(super) fn open(&mut self, session: SessionId, timeout: Duration, owner: Option<usize>, now: Instant) {
+        let expires = self.bucket(now + timeout);
+        self.sessions.insert(session, Tracked { timeout, expires, is_closing: false, owner });
+    }
+
+    /// A sign of life came in.
+    pub(super) fn touch(&mut self, session: SessionId, now: Instant) {
+        let tick = self.tick;
+        if let Some(tracked) = self.sessions.get_mut(&session).filter(|tracked| !tracked.is_closing) {
+            tracked.expires = tracked.expires.max(bucket(tick, now + tracked.timeout));
+        }
+    }
+
+    /// The session is taken up again at `server`; `None` if it is over.
+    pub(super) fn take_up(&mut self, session: SessionId, server: usize, now: Instant) -> Option<Duration> {
+        let tracked = self.sessions.get_mut(&session).filter(|tracked| !tracked.is_closing)?;
+        tracked.owner = Some(server);
+        let timeout = tracked.timeout;
+        self.touch(session, now);
+        Some(timeout)
+    }
+
+    pub(super) fn judge(&self, session: SessionId, server: usize) -> Verdict {
+        match self.sessions.get(&session) {
+            Some(Tracked { is_closing: false, owner, .. }) if owner.is_none_or(|owner| owner == server) => {
+                Verdict::Lives
+            }
+            Some(Tracked { is_closing: false, .. }) => Verdict::Moved,
+            Some(_) | None => Verdict::Over,
+        }
+    }
+
+    pub(super) fn closing(&mut self, session: SessionId) {
+        if let Some(tracked) = self.sessions.get_mut(&session) {
+            tracked.is_closing = true;
+        }
+    }
+
+    /// Those whose time is over, from now on closing.
+    pub(super) fn expire(&mut self, now: Instant) -> Vec<SessionId> {
+        let over = self.sessions.iter_mut().filter(|(_, tracked)| !tracked.is_closing && tracked.expires <= now);
+        over.map(|(session, tracked)| {
+            tracked.is_closing = true;
+            *session
+        })
+        .collect()
+    }
+
+    /// When the next bucket is looked at.
+    pub(super) fn next(&self, now: Instant) -> Instant {
+        self.bucket(now)
+    }
+
+    fn bucket(&self, time: Instant) -> Instant {
+        bucket(self.tick, time)
+    }
+}
+
+/// The first whole tick after `time`.
+fn bucket(tick: Duration, time: Instant) -> Instant {
+    let tick = nanos(tick);
+    let rounded = (nanos(time.elapsed_since_boot()) / tick + 1).saturating_mul(tick);
+    Instant::since_boot(Duration::from_nanos(rounded))
+}

@@ -1,0 +1,67 @@
+//! One number for everything that happens in a world, so that two builds can be compared seed by seed.
+//!
+//! Pure. Names and texts of our own do not enter the hash, only values in the order of their fields and variants, and numbers
+//! are as wide on every machine: a program for 32 bits gives the same hash. FNV-1a, 64 bits.
+
+use crate::trace::{Happening, Observer, Scene};
+use baton_election::machine::Election;
+use std::hash::{Hash, Hasher};
+
+/// Hashes what it sees, with the true time of each event.
+pub(crate) struct TraceHash(Fnv);
+
+impl TraceHash {
+    pub(crate) const fn new() -> Self {
+        Self(Fnv(0xcbf2_9ce4_8422_2325))
+    }
+
+    /// The hash of all that was seen so far.
+    pub(crate) fn value(&self) -> u64 {
+        self.0.finish()
+    }
+}
+
+impl<E: Election<Request: Hash, Event: Hash> + Hash> Observer<E> for TraceHash {
+    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
+        scene.now.hash(&mut self.0);
+        happening.hash(&mut self.0);
+    }
+}
+
+struct Fnv(u64);
+
+impl Hasher for Fnv {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    fn write_u8(&mut self, number: u8) {
+        self.write(&[number]);
+    }
+
+    fn write_u32(&mut self, number: u32) {
+        self.write(&number.to_le_bytes());
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.write(&number.to_le_bytes());
+    }
+
+    fn write_u128(&mut self, number: u128) {
+        self.write(&number.to_le_bytes());
+    }
+
+    fn write_usize(&mut self, number: usize) {
+        self.write_u64(number as u64);
+    }
+
+    fn write_isize(&mut self, number: isize) {
+        self.write(&(number as i64).to_le_bytes());
+    }
+}

@@ -1,0 +1,183 @@
+//! A line of text for people: when, how bad, what happened, and the fields that the words do not
+//! repeat.
+//!
+//! Touches `tracing-subscriber`, whose clock stamps each line. A terminal gets lines below 250
+//! columns, and no control characters of others; what follows on further lines is indented, so that
+//! nothing can pass for a line of ours.
+
+use baton_election::identity::Identity;
+use baton_election::text::one_line;
+use std::fmt::{self, Write as _};
+use tracing::field::{Field, Visit};
+use tracing::{Event, Level, Subscriber};
+use tracing_subscriber::fmt::format::Writer;
+use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
+use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
+use tracing_subscriber::registry::LookupSpan;
+
+/// No line on a terminal is longer.
+const COLUMNS: usize = 249;
+/// The indentation of the second and further lines of an event.
+const INDENT: &str = "    ";
+
+/// Writes events as lines.
+pub(super) struct Lines {
+    /// Whether levels are colored.
+    pub(super) colors: bool,
+    /// Whether long lines are folded.
+    pub(super) folds: bool,
+}
+
+impl<S, N> FormatEvent<S, N> for Lines
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+        let mut words = Words::default();
+        event.record(&mut words);
+        let mut time = String::new();
+        SystemTime.format_time(&mut Writer::new(&mut time))?;
+        let level = *event.metadata().level();
+        let head = time.chars().count() + " LEVEL ".len();
+        let (begin, end) = if self.colors { (color(level), "\x1b[0m") } else { ("", "") };
+        writeln!(writer, "{time} {begin}{level:>5}{end} {}", self.body(&words.line(), head))
+    }
+}
+
+impl Lines {
+    /// The text of an event, whose first line has less room by the length of the `head`.
+    fn body(&self, text: &str, head: usize) -> String {
+        let mut lines = Vec::new();
+        for line in text.split('\n') {
+            let clean = one_line(line);
+            if self.folds {
+                fold(&clean, head, &mut lines);
+            } else {
+                lines.push(clean);
+            }
+        }
+        lines.join(&format!("\n{INDENT}"))
+    }
+}
+
+/// Breaks `line` before the words that do not fit, the first line of all being shorter by `head`.
+fn fold(line: &str, head: usize, lines: &mut Vec<String>) {
+    let mut rest = line;
+    loop {
+        let room = COLUMNS - if lines.is_empty() { head } else { INDENT.len() };
+        let Some((end, _)) = rest.char_indices().nth(room) else { break };
+        let blank = if rest[end..].starts_with(' ') { Some(end) } else { rest[..end].rfind(' ') };
+        let (at, skip) = blank.filter(|at| *at > 0).map_or((end, 0), |at| (at, 1));
+        lines.push(rest[..at].to_owned());
+        rest = &rest[at + skip..];
+    }
+    lines.push(rest.to_owned());
+}
+
+const fn color(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "\x1b[31m",
+        Level::WARN => "\x1b[33m",
+        Level::INFO => "\x1b[32m",
+        Level::DEBUG => "\x1b[34m",
+        Level::TRACE => "\x1b[35m",
+    }
+}
+
+/// An event's message and fields.
+#[derive(Default)]
+struct Words {
+    message: String,
+    fields: Vec<(&'static str, Value)>,
+}
+
+/// A field's value.
+enum Value {
+    Text(String),
+    Other(String),
+}
+
+impl Words {
+    /// The message, and the fields that it does not repeat.
+    fn line(self) -> String {
+        let Self { message, fields } = self;
+        let mut line = message.clone();
+        for (name, value) in fields {
+            let shown = match (name, value) {
+                ("identity" | "place" | "listen", Value::Text(text)) if message.contains(&text) => continue,
+                // The random part is in the first line and in JSON.
+                ("identity" | "leader", Value::Text(text)) => {
+                    let identity = Identity::lossy(&text);
+                    format!("{:?}", identity.as_ref().map_or(&*text, Identity::name))
+                }
+                (_, Value::Text(text)) => format!("{text:?}"),
+                (_, Value::Other(other)) => other,
+            };
+            let gap = if line.is_empty() { "" } else { " " };
+            write!(line, "{gap}{name}={shown}").expect("a String takes everything");
+        }
+        line
+    }
+}
+
+impl Visit for Words {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "message" {
+            value.clone_into(&mut self.message);
+        } else {
+            self.fields.push((field.name(), Value::Text(value.to_owned())));
+        }
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.message = format!("{value:?}");
+        } else {
+            self.fields.push((field.name(), Value::Other(format!("{value:?}"))));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folded(text: &str) -> Vec<String> {
+        let body = Lines { colors: false, folds: true }.body(text, 34);
+        body.split('\n').map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_line_stays_below_250_columns() {
+        for text in ["word ".repeat(200), "ä".repeat(1000), format!("{} {}", "x".repeat(215), "y".repeat(400))] {
+            let lines = folded(&text);
+            assert!(34 + lines[0].chars().count() <= COLUMNS, "{lines:?}");
+            assert!(lines[1..].iter().all(|line| line.chars().count() <= COLUMNS), "{lines:?}");
+            let letters = |text: &str| text.chars().filter(|c| *c != ' ').count();
+            assert_eq!(letters(&lines.concat()), letters(&text), "nothing is lost");
+        }
+        assert_eq!(folded("short"), ["short"]);
+    }
+
+    #[test]
+    fn no_text_can_pass_for_a_line_of_ours() {
+        let forged = "refused\n2026-11-23T04:10:26Z  INFO leading\r\u{1b}[2K";
+        let lines = Lines { colors: false, folds: false }.body(forged, 34);
+        assert_eq!(lines, "refused\n    2026-11-23T04:10:26Z  INFO leading??[2K");
+    }
+
+    #[test]
+    fn fields_show_names_and_nothing_that_the_message_says() {
+        let text = |value: &str| Value::Text(value.to_owned());
+        let fields = vec![
+            ("event", text("starting")),
+            ("identity", text("a_5be1")),
+            ("leader", text("b_x_77aa")),
+            ("place", text("/tmp/orders")),
+            ("code", Value::Other("75".to_owned())),
+        ];
+        let words = Words { message: "held in /tmp/orders".to_owned(), fields };
+        assert_eq!(words.line(), r#"held in /tmp/orders event="starting" identity="a" leader="b_x" code=75"#);
+    }
+}

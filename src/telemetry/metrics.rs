@@ -1,0 +1,175 @@
+//! What Prometheus sees: counters as things happen, gauges as they are at the moment of the scrape.
+//!
+//! Touches the `prometheus` crate, which nothing else here knows. A gauge that a task sets can outlive the truth;
+//! these are computed from the claim when asked. They promise nothing.
+
+use crate::config::ElectionName;
+use crate::driver::leadership::Reader;
+use crate::health::Health;
+use crate::process::last_run::LastEnd;
+use crate::store::Call;
+use crate::telemetry::build;
+use baton_election::instant::Instant;
+use baton_election::leadership::Status;
+use baton_election::machine::{Outcome, Reason, Transition, Verb};
+use prometheus::core::Collector;
+use prometheus::{Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use prometheus::{Opts, Registry, TextEncoder};
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// The content type of what [`Metrics::scrape`] returns.
+pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
+
+/// Upper bounds of the renewals' histogram, in seconds: a local file takes a millisecond, a starved API server ten
+/// seconds.
+const RENEW_BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+
+/// Every metric of this process.
+#[derive(Debug, Clone)]
+pub struct Metrics(Arc<Series>);
+
+#[derive(Debug)]
+struct Series {
+    registry: Registry,
+    is_leader: IntGauge,
+    master_status: IntGauge,
+    has_leader: IntGauge,
+    standing: IntGaugeVec,
+    claim_remaining: Gauge,
+    last_contact: Gauge,
+    acquisitions: IntCounter,
+    losses: IntCounterVec,
+    leader_changes: IntCounter,
+    renewals: IntCounterVec,
+    requests: IntCounterVec,
+    renew_duration: Histogram,
+    last_end: IntGaugeVec,
+    last_end_timestamp: Gauge,
+}
+
+impl Metrics {
+    /// The metrics of `election`, all at zero, for a store that is asked by `verbs`.
+    pub fn new(election: &ElectionName, verbs: &[Verb]) -> Self {
+        let series = Series::new(election.as_str());
+        // A series that appears only when it is first counted hides its first step from `increase()`.
+        for reason in Reason::ALL.map(Reason::as_str) {
+            series.losses.with_label_values(&[reason]);
+            series.last_end.with_label_values(&[reason]);
+        }
+        for outcome in Outcome::ALL.map(Outcome::as_str) {
+            series.renewals.with_label_values(&[outcome]);
+            for verb in verbs {
+                series.requests.with_label_values(&[verb.as_str(), outcome]);
+            }
+        }
+        Self(Arc::new(series))
+    }
+
+    /// Counts a change of standing.
+    pub(crate) fn count_transition<D>(&self, transition: &Transition<D>) {
+        let series = &self.0;
+        match transition {
+            Transition::Following { leader: Some(_) } => series.leader_changes.inc(),
+            Transition::Following { leader: None } | Transition::StoreWentBack { .. } | Transition::Diagnosed(_) => {}
+            Transition::Leading { .. } => {
+                series.acquisitions.inc();
+                series.leader_changes.inc();
+            }
+            Transition::Lost { reason, .. } | Transition::Resigned { reason, .. } => {
+                series.losses.with_label_values(&[reason.as_str()]).inc();
+            }
+        }
+    }
+
+    /// Counts a request and how it went.
+    pub(crate) fn count_request(&self, call: Call, outcome: Outcome, took: Duration) {
+        self.0.requests.with_label_values(&[call.verb.as_str(), outcome.as_str()]).inc();
+        if call.is_renewal {
+            self.0.renewals.with_label_values(&[outcome.as_str()]).inc();
+            self.0.renew_duration.observe(took.as_secs_f64());
+        }
+    }
+
+    /// Shows how the last run ended.
+    pub(crate) fn show_last_end(&self, last: &LastEnd) {
+        self.0.last_end.with_label_values(&[last.reason.as_str()]).set(1);
+        self.0.last_end_timestamp.set(unix_seconds(last.at));
+    }
+
+    /// Everything, in the text format 0.0.4, as it is at `now`.
+    pub fn scrape(&self, reader: &Reader, health: &Health, now: Instant) -> Vec<u8> {
+        self.0.refresh(reader, health, now);
+        let mut text = Vec::new();
+        let encoded = TextEncoder::new().encode(&self.0.registry.gather(), &mut text);
+        encoded.expect("memory can be written to");
+        text
+    }
+}
+
+impl Series {
+    fn new(election: &str) -> Self {
+        let registry = Registry::new();
+        let opts = |name: &str, help: &str| Opts::new(name, help).const_label("election", election);
+        let gauge = |name, help| register(&registry, Gauge::with_opts(opts(name, help)));
+        let flag = |name, help| register(&registry, IntGauge::with_opts(opts(name, help)));
+        let count = |name, help| register(&registry, IntCounter::with_opts(opts(name, help)));
+        let counts = |name, help, labels: &[&str]| register(&registry, IntCounterVec::new(opts(name, help), labels));
+        let status = Opts::new("leader_election_master_status", "1 while this process leads, as client-go names it");
+        let durations = HistogramOpts::new("baton_renew_duration_seconds", "Time from a renewal to its outcome")
+            .const_label("election", election)
+            .buckets(RENEW_BUCKETS.to_vec());
+        let standings = opts("baton_standing", "1 for the standing that this process answers with");
+        let ends = opts("baton_last_end_info", "1 for the reason for which the last run of this sidecar ended");
+        let info = opts("baton_build_info", "1, with what was built")
+            .const_label("version", build::VERSION)
+            .const_label("revision", build::REVISION);
+        register(&registry, IntGauge::with_opts(info)).set(1);
+        let process = prometheus::process_collector::ProcessCollector::for_self();
+        registry.register(Box::new(process)).expect("process_* is registered once");
+        Self {
+            is_leader: flag("baton_is_leader", "1 while this process leads; 0 while it resigns"),
+            master_status: register(&registry, IntGauge::with_opts(status.const_label("name", election))),
+            has_leader: flag("baton_has_leader", "1 while this process knows of a leader; 0 while it resigns"),
+            standing: register(&registry, IntGaugeVec::new(standings, &["standing"])),
+            claim_remaining: gauge("baton_claim_remaining_seconds", "Time until our claim ends; 0 without one"),
+            last_contact: gauge("baton_store_last_contact_timestamp_seconds", "When the store last answered; 0 before"),
+            acquisitions: count("baton_acquisitions_total", "Terms of this process that began"),
+            losses: counts("baton_losses_total", "Terms of this process that ended", &["reason"]),
+            leader_changes: count("baton_leader_changes_seen_total", "Changes of leader that this process saw"),
+            renewals: counts("baton_renewals_total", "Renewals of our claim", &["outcome"]),
+            requests: counts("baton_store_requests_total", "Requests to the store", &["verb", "outcome"]),
+            renew_duration: register(&registry, Histogram::with_opts(durations)),
+            last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
+            last_end_timestamp: gauge("baton_last_end_timestamp_seconds", "When the last run ended; 0 if unknown"),
+            registry,
+        }
+    }
+
+    fn refresh(&self, reader: &Reader, health: &Health, now: Instant) {
+        let remaining = reader.claim(now).map(|claim| claim.remaining(now));
+        let told = reader.glance(now).status;
+        let leads = matches!(told, Status::Leading(_));
+        let knows_another = matches!(told, Status::Following { leader: Some(_) });
+        self.is_leader.set(leads.into());
+        self.master_status.set(leads.into());
+        // A candidate that holds the election and promises nothing knows that there is no leader.
+        self.has_leader.set((leads || knows_another).into());
+        for standing in Status::STANDINGS {
+            self.standing.with_label_values(&[standing]).set((standing == told.standing()).into());
+        }
+        self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
+        self.last_contact.set(health.last_contact().map_or(0.0, unix_seconds));
+    }
+}
+
+/// Both can fail only for a name that is misspelt or given twice, which the first run of any test shows.
+fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: prometheus::Result<C>) -> C {
+    let collector = collector.expect("a metric's name is well formed");
+    registry.register(Box::new(collector.clone())).expect("a metric's name is given once");
+    collector
+}
+
+fn unix_seconds(wall: SystemTime) -> f64 {
+    wall.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
+}

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Builds what the tests of the charts run, from the Go modules that are pinned beside this script: Helm 3 and 4, kubeconform
+# and kustomize; and fetches what the API servers that they are meant for say about their objects.
+# Writes to .cache/charts only, needs no root, and does nothing where all is there already.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+cache=$(cd "$here/../../.." && pwd)/.cache/charts
+export CGO_ENABLED=0 GOWORK=off
+# Releases of Kubernetes whose schemas the charts have to pass. From the last on a sidecar may have restartPolicyRules.
+releases=(v1.33.13 v1.34.4 v1.35.4 v1.36.3)
+
+pins=$(cat "$here"/build.sh "$here"/go.*)
+[[ $pins != "$(cat "$cache/pins" 2> /dev/null)" ]] || exit 0
+rm -rf "$cache"
+mkdir -p "$cache"
+
+echo "building Helm, kubeconform and kustomize: some minutes, once" >&2
+cd "$here"
+for program in helm3=helm.sh/helm/v3/cmd/helm helm4=helm.sh/helm/v4/cmd/helm \
+  kubeconform=github.com/yannh/kubeconform/cmd/kubeconform kustomize=sigs.k8s.io/kustomize/kustomize/v5; do
+  go build -mod=readonly -trimpath -ldflags "-s -w" -o "$cache/${program%%=*}" "${program#*=}"
+done
+for release in "${releases[@]}"; do
+  module=$(go mod download -json "k8s.io/kubernetes@$release" | sed -n 's/^\t"Dir": "\(.*\)",$/\1/p')
+  install -m 644 "$module/api/openapi-spec/swagger.json" "$cache/$release.json"
+done
+printf '%s\n' "$pins" > "$cache/pins"
