@@ -14,13 +14,19 @@ fn main() {
         }
     }
     // An image is built without the repository, and is told.
-    let revision = env::var("BATON_REVISION").ok().or_else(|| first_line("git", &["rev-parse", "--short=12", "HEAD"]));
+    let revision = env::var("BATON_REVISION")
+        .ok()
+        .or_else(|| first_line("git", &["rev-parse", "--short=12", "HEAD"]));
     println!("cargo::rustc-env=BATON_BUILD_REVISION={}", revision.as_deref().unwrap_or("unknown"));
     let rustc = env::var("RUSTC").ok().and_then(|rustc| first_line(&rustc, &["--version"]));
     println!("cargo::rustc-env=BATON_BUILD_RUSTC={}", rustc.as_deref().unwrap_or("unknown"));
 }
 
 fn first_line(program: &str, arguments: &[&str]) -> Option<String> {
-    let output = Command::new(program).args(arguments).output().ok().filter(|output| output.status.success())?;
+    let output = Command::new(program)
+        .args(arguments)
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.lines().next()?.to_owned())
 }

@@ -45,7 +45,11 @@ fn read(bytes: &[u8]) {
     TURNS.fetch_add(1, Relaxed);
     let held = PEAK.load(Relaxed).saturating_sub(before);
     let (fixed, each) = TARGET.memory;
-    assert!(held <= fixed + each * bytes.len(), "{held} bytes were set aside to read {}", bytes.len());
+    assert!(
+        held <= fixed + each * bytes.len(),
+        "{held} bytes were set aside to read {}",
+        bytes.len()
+    );
 }
 
 /// How often a reading has begun or ended: odd while one is under way.

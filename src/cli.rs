@@ -39,11 +39,15 @@ impl Cli {
 /// Removes clap's suggestion if the typed subcommand resembles none: clap suggests `version` for
 /// `resign`.
 fn without_far_suggestions(mut error: clap::Error) -> clap::Error {
-    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else { return error };
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        return error;
+    };
     let commands = Cli::command();
     let near = spelling::nearest(typed, commands.get_subcommands().map(clap::Command::get_name));
     match near.map(str::to_owned) {
-        Some(near) => drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near))),
+        Some(near) => {
+            drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near)))
+        }
         None => drop(error.remove(ContextKind::SuggestedSubcommand)),
     }
     error
@@ -183,22 +187,42 @@ pub struct Settings {
     pub state_directory: Option<String>,
 
     /// The servers, as ZooKeeper writes them: host:port,host:port/chroot
-    #[arg(long, env = "BATON_ZOOKEEPER_SERVERS", value_name = "SERVERS", help_heading = "ZooKeeper")]
+    #[arg(
+        long,
+        env = "BATON_ZOOKEEPER_SERVERS",
+        value_name = "SERVERS",
+        help_heading = "ZooKeeper"
+    )]
     pub zookeeper_servers: Option<String>,
     /// The path of the election [default: /baton/NAMESPACE/ELECTION, outside a Pod /baton/ELECTION]
     #[arg(long, env = "BATON_ZOOKEEPER_PATH", value_name = "PATH", help_heading = "ZooKeeper")]
     pub zookeeper_path: Option<String>,
     /// The servers' tickTime, no smaller than theirs [default: 2s]
-    #[arg(long, env = "BATON_ZOOKEEPER_TICK_TIME", value_name = "DURATION", help_heading = "ZooKeeper")]
+    #[arg(
+        long,
+        env = "BATON_ZOOKEEPER_TICK_TIME",
+        value_name = "DURATION",
+        help_heading = "ZooKeeper"
+    )]
     pub zookeeper_tick_time: Option<String>,
     /// Credentials, one scheme:credentials a line; sasl:user:password for SASL DIGEST-MD5
-    #[arg(long, env = "BATON_ZOOKEEPER_AUTH_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
+    #[arg(
+        long,
+        env = "BATON_ZOOKEEPER_AUTH_FILE",
+        value_name = "FILE",
+        help_heading = "ZooKeeper"
+    )]
     pub zookeeper_auth_file: Option<String>,
     /// The authorities of the servers' certificates, in PEM: turns TLS on
     #[arg(long, env = "BATON_ZOOKEEPER_CA_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_ca_file: Option<String>,
     /// Our own certificate, in PEM
-    #[arg(long, env = "BATON_ZOOKEEPER_CERT_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
+    #[arg(
+        long,
+        env = "BATON_ZOOKEEPER_CERT_FILE",
+        value_name = "FILE",
+        help_heading = "ZooKeeper"
+    )]
     pub zookeeper_cert_file: Option<String>,
     /// The key of our certificate, in PEM
     #[arg(long, env = "BATON_ZOOKEEPER_KEY_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
@@ -270,7 +294,8 @@ impl Surroundings {
             pod_name: variable("POD_NAME"),
             pod_namespace: variable("POD_NAMESPACE"),
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
-            wants_plain_text: variable("NO_COLOR").is_some() || variable("TERM").as_deref() == Some("dumb"),
+            wants_plain_text: variable("NO_COLOR").is_some()
+                || variable("TERM").as_deref() == Some("dumb"),
         }
     }
 }
@@ -280,7 +305,8 @@ const PREFIX: &str = "BATON_";
 
 /// The variables `BATON_…` of this process that set no flag of any subcommand.
 pub fn unknown_variables() -> Vec<UnknownVariable> {
-    let variables = std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
+    let variables =
+        std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let ours = variables.filter(|(name, _)| name.starts_with(PREFIX));
     unknown_among(ours.map(|(name, value)| (name, value.to_string_lossy().into_owned())))
 }
@@ -289,9 +315,11 @@ fn unknown_among(variables: impl Iterator<Item = (String, String)>) -> Vec<Unkno
     let mut root = Cli::command();
     root.build();
     let all = std::iter::once(&root).chain(root.get_subcommands());
-    let variables_of_flags = all.flat_map(clap::Command::get_arguments).filter_map(|flag| flag.get_env()?.to_str());
+    let variables_of_flags =
+        all.flat_map(clap::Command::get_arguments).filter_map(|flag| flag.get_env()?.to_str());
     let known: BTreeSet<&str> = variables_of_flags.collect();
-    let unknown = variables.filter(|(name, value)| !known.contains(name.as_str()) && !is_of_a_service(name, value));
+    let unknown = variables
+        .filter(|(name, value)| !known.contains(name.as_str()) && !is_of_a_service(name, value));
     let named = unknown.map(|(name, _)| {
         let words = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
         let nearest = spelling::nearest(name.strip_prefix(PREFIX).unwrap_or_default(), words);
@@ -304,7 +332,9 @@ fn unknown_among(variables: impl Iterator<Item = (String, String)>) -> Vec<Unkno
 
 /// Whether kubelet set this variable, because a Service is named `baton` or `baton-…`.
 fn is_of_a_service(name: &str, value: &str) -> bool {
-    let is_port = name.split_once("_PORT_").is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
+    let is_port = name
+        .split_once("_PORT_")
+        .is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
     name.ends_with("_SERVICE_HOST")
         || name.contains("_SERVICE_PORT")
         || is_port
@@ -326,8 +356,11 @@ mod tests {
             ("BATON_PORT_80_TCP_ADDR", "10.0.0.1"),
             ("BATON_COLOR", "red"),
         ];
-        let unknown = unknown_among(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let told: Vec<_> = unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
+        let unknown = unknown_among(
+            variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
+        );
+        let told: Vec<_> =
+            unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
         assert_eq!(told, [("BATON_COLOR", None), ("BATON_ELECTON", Some("BATON_ELECTION"))]);
     }
 }

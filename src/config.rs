@@ -158,7 +158,8 @@ impl Mistakes {
         let (_, default) = words.first().copied().expect("a flag knows at least one word");
         let Some(text) = typed else { return default };
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-        self.keep(found.ok_or_else(|| ConfigError::Word { flag, text: text.to_owned(), known })).unwrap_or(default)
+        self.keep(found.ok_or_else(|| ConfigError::Word { flag, text: text.to_owned(), known }))
+            .unwrap_or(default)
     }
 }
 
@@ -166,21 +167,31 @@ impl Config {
     /// What `settings` mean in these `surroundings`, or everything that is wrong with them.
     pub fn new(settings: &Settings, surroundings: &Surroundings) -> Result<Self, Vec<ConfigError>> {
         let mut mistakes = Mistakes::default();
-        let election = typed(settings.election.as_ref()).ok_or(ConfigError::NoElection).and_then(str::parse);
+        let election =
+            typed(settings.election.as_ref()).ok_or(ConfigError::NoElection).and_then(str::parse);
         let election = mistakes.keep(election);
         let timing = timing(settings, &mut mistakes);
-        let backend = backend(settings, surroundings, election.as_ref(), timing.as_ref(), &mut mistakes);
+        let backend =
+            backend(settings, surroundings, election.as_ref(), timing.as_ref(), &mut mistakes);
         let prefix = typed(settings.identity_prefix.as_ref()).or(surroundings.pod_name.as_deref());
         let prefix = prefix.unwrap_or(&surroundings.host_name).to_owned();
         // As long as the longest that will be written, so that what passes here passes later.
         let identity = Identity::unique(&prefix, "00000000-0000-0000-0000-000000000000");
-        mistakes.keep(identity.map_err(|source| ConfigError::Identity { prefix: prefix.clone(), source }));
+        mistakes.keep(
+            identity.map_err(|source| ConfigError::Identity { prefix: prefix.clone(), source }),
+        );
         let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
-        let on_lost = mistakes.word("on-lost", typed(settings.on_lost.as_ref()), &on_lost, "exit, stay");
-        let require_polling = mistakes.duration("require-polling", typed(settings.require_polling.as_ref()));
+        let on_lost =
+            mistakes.word("on-lost", typed(settings.on_lost.as_ref()), &on_lost, "exit, stay");
+        let require_polling =
+            mistakes.duration("require-polling", typed(settings.require_polling.as_ref()));
         if let (Some(asked), Some(timing)) = (require_polling, &timing) {
             let least = timing.answer_validity() + timing.retry_period();
-            mistakes.keep(if asked < least { Err(ConfigError::Polling { asked, least }) } else { Ok(()) });
+            mistakes.keep(if asked < least {
+                Err(ConfigError::Polling { asked, least })
+            } else {
+                Ok(())
+            });
         }
         let listen = mistakes.keep(listen(settings.listen.as_ref()));
         let probe_listen = match typed(settings.probe_listen.as_ref()).unwrap_or(":4041") {
@@ -189,9 +200,14 @@ impl Config {
         };
         let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
         let log_format = typed(settings.log_format.as_ref());
-        let log_format = log_format.map(|typed| mistakes.word("log-format", Some(typed), &formats, "text, json"));
-        let log_level =
-            mistakes.word("log-level", typed(settings.log_level.as_ref()), &LEVELS, "error, warn, info, debug, trace");
+        let log_format = log_format
+            .map(|typed| mistakes.word("log-format", Some(typed), &formats, "text, json"));
+        let log_level = mistakes.word(
+            "log-level",
+            typed(settings.log_level.as_ref()),
+            &LEVELS,
+            "error, warn, info, debug, trace",
+        );
         match (election, backend, timing, listen, probe_listen) {
             (Some(election), Some(backend), Some(timing), Some(listen), Some(probe_listen))
                 if mistakes.0.is_empty() =>
@@ -311,11 +327,15 @@ fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
     let before = mistakes.0.len();
     let mut duration = |flag, typed, default| mistakes.duration(flag, typed).unwrap_or(default);
     let seconds = Duration::from_secs;
-    let lease_duration = duration("lease-duration", typed(settings.lease_duration.as_ref()), seconds(15));
-    let renew_deadline = duration("renew-deadline", typed(settings.renew_deadline.as_ref()), seconds(10));
+    let lease_duration =
+        duration("lease-duration", typed(settings.lease_duration.as_ref()), seconds(15));
+    let renew_deadline =
+        duration("renew-deadline", typed(settings.renew_deadline.as_ref()), seconds(10));
     let retry_period = duration("retry-period", typed(settings.retry_period.as_ref()), seconds(2));
-    let answer_validity = duration("answer-validity", typed(settings.answer_validity.as_ref()), retry_period);
-    let drift = typed(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
+    let answer_validity =
+        duration("answer-validity", typed(settings.answer_validity.as_ref()), retry_period);
+    let drift =
+        typed(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
     let drift = mistakes.keep(drift)?;
     if lease_duration > LONGEST_LEASE {
         mistakes.0.push(ConfigError::LeaseTooLong(lease_duration));
@@ -329,13 +349,21 @@ fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
         Some(_) | None => Timing::suggestion(lease_duration, drift),
     };
     let wrong = |error| ConfigError::Timing(error, Flags::new(suggestion));
-    Timing::new(durations, drift).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()
+    Timing::new(durations, drift)
+        .map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong)))
+        .ok()
 }
 
 fn drift(text: &str) -> Result<Drift, ConfigError> {
     let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let parts = percent.filter(|percent| (0.0..100.0).contains(percent)).map(|percent| (percent * 10_000.0).ceil());
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a whole number from 0 to a million")]
+    let parts = percent
+        .filter(|percent| (0.0..100.0).contains(percent))
+        .map(|percent| (percent * 10_000.0).ceil());
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "a whole number from 0 to a million"
+    )]
     let drift = parts.and_then(|parts| Drift::parts_per_million(parts as u32));
     drift.ok_or_else(|| ConfigError::Drift(text.to_owned()))
 }

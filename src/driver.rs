@@ -85,7 +85,9 @@ impl Ended {
         match self {
             // By the deadline the last promise has expired too: nothing is left to release, and no
             // reader can be misled.
-            Self::Lost(Reason::Deadline) | Self::Refused | Self::Unsuited if is_stopping => Exit::Clean,
+            Self::Lost(Reason::Deadline) | Self::Refused | Self::Unsuited if is_stopping => {
+                Exit::Clean
+            }
             Self::Lost(_) => Exit::Lost,
             Self::Refused => Exit::Refused,
             Self::Unsuited => Exit::Usage,
@@ -97,7 +99,11 @@ impl Ended {
 ///
 /// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
 /// its deadline.
-pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, context: DriverContext) -> Ended {
+pub async fn drive<E: Election, S: Store<E>>(
+    election: E,
+    store: &S,
+    context: DriverContext,
+) -> Ended {
     let admission = Admission::new(context.patience_with_refusals);
     let mut driver = Driver {
         election,
@@ -119,7 +125,10 @@ pub async fn drive<E: Election, S: Store<E>>(election: E, store: &S, context: Dr
         }
         let call_timeout = driver.election.call_timeout();
         if reply.is_none() {
-            reply = driver.election.poll_request(now).map(|request| Box::pin(call(store, request, call_timeout)));
+            reply = driver
+                .election
+                .poll_request(now)
+                .map(|request| Box::pin(call(store, request, call_timeout)));
             // A request may have been refused by the deadline, which poll_request looks at first.
             if let Some(ended) = driver.turn(now) {
                 return ended;
@@ -151,13 +160,19 @@ struct Called<E: Election> {
     took: Duration,
 }
 
-async fn call<E: Election, S: Store<E>>(store: &S, request: E::Request, timeout: Duration) -> Called<E> {
+async fn call<E: Election, S: Store<E>>(
+    store: &S,
+    request: E::Request,
+    timeout: Duration,
+) -> Called<E> {
     let began = Clock.now();
     tracing::trace!(?request, "asking the store");
     let call = Call { verb: request.verb(), is_renewal: request.is_renewal() };
     let result = match tokio::time::timeout(timeout, store.perform(request)).await {
         Ok(result) => result,
-        Err(_elapsed) => Err(StoreError::Unreachable(Box::new(TimedOut { place: store.place(), timeout }))),
+        Err(_elapsed) => {
+            Err(StoreError::Unreachable(Box::new(TimedOut { place: store.place(), timeout })))
+        }
     };
     Called { request: call, result, took: Clock.now().since(began) }
 }
@@ -214,13 +229,18 @@ impl<E: Election> Driver<E> {
         self.context.publisher.publish(self.election.standing(), now);
         while let Some(transition) = self.election.poll_transition() {
             self.context.health.changed();
-            let loss =
-                if let Transition::Lost { reason, .. } = &transition { self.loss(*reason) } else { Loss::default() };
+            let loss = if let Transition::Lost { reason, .. } = &transition {
+                self.loss(*reason)
+            } else {
+                Loss::default()
+            };
             self.context.reporter.transition(&transition, loss);
             if let Transition::Leading { .. } = transition {
                 self.admission.wrote();
             }
-            if let (Transition::Lost { reason, .. }, OnLost::Exit) = (&transition, self.context.on_lost) {
+            if let (Transition::Lost { reason, .. }, OnLost::Exit) =
+                (&transition, self.context.on_lost)
+            {
                 return Some(Ended::Lost(*reason));
             }
             if transition.prevents_leading() && !self.admission.is_admitted(now) {

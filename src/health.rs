@@ -27,7 +27,12 @@ struct Signs {
 
 impl Default for Health {
     fn default() -> Self {
-        let signs = Signs { turn_due: None, last_contact: None, is_admitted: false, last_change: Clock.wall() };
+        let signs = Signs {
+            turn_due: None,
+            last_contact: None,
+            is_admitted: false,
+            last_change: Clock.wall(),
+        };
         Self { signs: Arc::new(Mutex::new(signs)), change: Arc::new(Notify::new()) }
     }
 }

@@ -95,7 +95,9 @@ fn shared() -> Router<AppState> {
 fn finish(router: Router<AppState>, state: AppState) -> Router {
     router
         .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing at this path") })
-        .method_not_allowed_fallback(|| async { error(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods") })
+        .method_not_allowed_fallback(|| async {
+            error(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods")
+        })
         .with_state(state)
 }
 
@@ -125,7 +127,10 @@ async fn leader(State(AppState(state)): State<AppState>, RawQuery(query): RawQue
         }
         "promise=none" => state.reader.glance(Clock.now()),
         other => {
-            return error(StatusCode::BAD_REQUEST, &format!("the only parameter is promise=none, not {other:?}"));
+            return error(
+                StatusCode::BAD_REQUEST,
+                &format!("the only parameter is promise=none, not {other:?}"),
+            );
         }
     };
     let body = LeaderBody::new(&state, &answer);
@@ -188,8 +193,9 @@ async fn legacy(State(AppState(state)): State<AppState>) -> Response {
         Status::Unknown | Status::Resigning => (None, false),
     };
     let body = LegacyBody {
-        name: leader
-            .map_or("", |leader| if is_leader { leader.name() } else { name_of_another(leader, &state.identity) }),
+        name: leader.map_or("", |leader| {
+            if is_leader { leader.name() } else { name_of_another(leader, &state.identity) }
+        }),
         leader: leader.map_or("", Identity::as_str),
         is_leader,
         node: state.identity.as_str(),
@@ -217,9 +223,14 @@ async fn stopping(
     // A client can send any Host, so that check stops web pages only. The address stops other
     // machines.
     if !client.ip().to_canonical().is_loopback() {
-        return error(StatusCode::FORBIDDEN, "this needs a client on this machine that connects over loopback");
+        return error(
+            StatusCode::FORBIDDEN,
+            "this needs a client on this machine that connects over loopback",
+        );
     }
-    if headers.get(BATON_REQUEST).is_none_or(|value| value != "1") || !is_loopback(headers.get(HOST)) {
+    if headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
+        || !is_loopback(headers.get(HOST))
+    {
         let message = "this needs the header Baton-Request: 1 and a loopback Host, so that no web page can send it";
         return error(StatusCode::FORBIDDEN, message);
     }
@@ -248,12 +259,14 @@ fn is_loopback(host: Option<&HeaderValue>) -> bool {
     };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_whole = behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port);
-    is_whole && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
+    is_whole
+        && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
 
 async fn healthz(State(AppState(state)): State<AppState>) -> Response {
     let now = Clock.now();
-    let overdue = state.reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero());
+    let overdue =
+        state.reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero());
     if overdue {
         error(StatusCode::SERVICE_UNAVAILABLE, "leadership is held past its deadline")
     } else if !state.health.is_turning(now) {
@@ -324,12 +337,24 @@ mod tests {
     #[test]
     fn only_a_loopback_host_is_one() {
         let is = |host| is_loopback(Some(&HeaderValue::from_static(host)));
-        assert!(is("localhost:4040") && is("127.0.0.1") && is("127.1.2.3:80") && is("[::1]:4040") && is("localhost"));
         assert!(
-            !is("evil.example") && !is("localhost.evil.example") && !is("10.0.0.1:4040") && !is("[2001:db8::1]:4040")
+            is("localhost:4040")
+                && is("127.0.0.1")
+                && is("127.1.2.3:80")
+                && is("[::1]:4040")
+                && is("localhost")
         );
         assert!(
-            !is("[::1].evil.example:4040") && !is("[::1]4040") && !is("[::1]:4\"40") && !is("localhost:evil.example")
+            !is("evil.example")
+                && !is("localhost.evil.example")
+                && !is("10.0.0.1:4040")
+                && !is("[2001:db8::1]:4040")
+        );
+        assert!(
+            !is("[::1].evil.example:4040")
+                && !is("[::1]4040")
+                && !is("[::1]:4\"40")
+                && !is("localhost:evil.example")
         );
         assert!(!is_loopback(None));
     }

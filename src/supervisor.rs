@@ -69,16 +69,24 @@ pub fn run(config: &Config) -> Exit {
             let lease = |who, chance, from| RecordElection::new(who, *timing, chance, from);
             match &config.backend {
                 Backend::File { directory } => {
-                    let opening = async { FileStore::open(directory, &config.election, call, retry) };
+                    let opening =
+                        async { FileStore::open(directory, &config.election, call, retry) };
                     supervise(config, opening, lease, signals, publisher, reader.clone()).await
                 }
                 Backend::ZooKeeper(place) => {
                     let opening = ZooKeeperStore::open(place, call);
-                    let machine = |who, chance, from| QueueElection::new(who, place.timing, chance, from);
+                    let machine =
+                        |who, chance, from| QueueElection::new(who, place.timing, chance, from);
                     supervise(config, opening, machine, signals, publisher, reader.clone()).await
                 }
                 Backend::Lease { cluster, namespace } => {
-                    let opening = LeaseStore::connect(cluster, namespace.as_deref(), &config.election, call, retry);
+                    let opening = LeaseStore::connect(
+                        cluster,
+                        namespace.as_deref(),
+                        &config.election,
+                        call,
+                        retry,
+                    );
                     supervise(config, opening, lease, signals, publisher, reader.clone()).await
                 }
             }
@@ -86,14 +94,17 @@ pub fn run(config: &Config) -> Exit {
     }));
     // A call that hangs in the kernel must not keep the process from ending.
     runtime.shutdown_background();
-    supervised.unwrap_or_else(|_panic| if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault })
+    supervised.unwrap_or_else(|_panic| {
+        if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault }
+    })
 }
 
 /// The end of a run whose settings are mistaken.
 pub fn cannot_run(settings: &Settings, surroundings: &Surroundings) -> Exit {
     logging::start(None, Level::INFO, surroundings.wants_plain_text);
-    Memory::named_by(settings)
-        .map_or(Exit::Usage, |memory| Lifecycle::refuse(Some(&memory.directory), &memory.election, memory.on_lost))
+    Memory::named_by(settings).map_or(Exit::Usage, |memory| {
+        Lifecycle::refuse(Some(&memory.directory), &memory.election, memory.on_lost)
+    })
 }
 
 /// Takes part over the store that `opening` opens, with the machine that `machine` makes: of this candidate, with this
@@ -173,9 +184,11 @@ impl<'a, M: Election> Candidate<'a, M> {
         let identity = Identity::unique(&config.identity_prefix, unique)?;
         let timing = config.timing;
         let listeners = bind(config.listen, "listen")?;
-        let probe_listeners = config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
+        let probe_listeners =
+            config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
-        let (lifecycle, last) = Lifecycle::open(config.state_directory.as_deref(), &config.election)?;
+        let (lifecycle, last) =
+            Lifecycle::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
         let last = last.unwrap_or_else(|forgotten| {
             tracing::warn!(event = "previous_end", "{}", ErrorChain(&forgotten));
@@ -209,7 +222,11 @@ impl<'a, M: Election> Candidate<'a, M> {
         let application = http::application(state.clone());
         servers.spawn(server::serve(listeners.listeners, http::APPLICATION_ASKERS, application));
         if let Some(listeners) = probe_listeners {
-            servers.spawn(server::serve(listeners.listeners, http::PROBE_ASKERS, http::probes(state)));
+            servers.spawn(server::serve(
+                listeners.listeners,
+                http::PROBE_ASKERS,
+                http::probes(state),
+            ));
         }
         let election = machine(identity.clone(), Jitter::new(seed), Clock.now() + delay);
         let context = DriverContext {
@@ -220,14 +237,35 @@ impl<'a, M: Election> Candidate<'a, M> {
             on_lost: config.on_lost,
             patience_with_refusals: timing.lease_duration(),
         };
-        let candidate = Self { config, signals, lifecycle, servers, election, context, reader, control, health, asked };
+        let candidate = Self {
+            config,
+            signals,
+            lifecycle,
+            servers,
+            election,
+            context,
+            reader,
+            control,
+            health,
+            asked,
+        };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
     /// Runs until there is a reason to end, and notes it.
     async fn take_part(self, store: &impl Store<M>) -> Exit {
-        let Self { config, mut signals, lifecycle, mut servers, election, context, reader, control, health, asked } =
-            self;
+        let Self {
+            config,
+            mut signals,
+            lifecycle,
+            mut servers,
+            election,
+            context,
+            reader,
+            control,
+            health,
+            asked,
+        } = self;
         let mut driving = pin!(drive(election, store, context));
         let end = tokio::select! {
             ended = &mut driving => after(ended),
@@ -249,7 +287,9 @@ async fn remember(lifecycle: Lifecycle, end: End) {
     match timeout(TIME_TO_REMEMBER, noted).await {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
-        Ok(Err(_)) | Err(_) => tracing::warn!("the state directory does not answer: how this run ended is not noted"),
+        Ok(Err(_)) | Err(_) => {
+            tracing::warn!("the state directory does not answer: how this run ended is not noted")
+        }
     }
 }
 
@@ -333,7 +373,11 @@ async fn require_polling(
     }
 }
 
-async fn resign_until_asked(reader: &Reader, control: &Control, asked: &Notify) -> Result<(), Over> {
+async fn resign_until_asked(
+    reader: &Reader,
+    control: &Control,
+    asked: &Notify,
+) -> Result<(), Over> {
     let given_up_at = Clock.now();
     let promised_until = control.withdraw().await?;
     Clock.sleep_until(promised_until).await;
@@ -373,12 +417,27 @@ fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
     } else {
         "the run before this one ended badly: campaigning is delayed"
     };
-    tracing::info!(event = "previous_end", election, reason, code = last.code, at, delay_ms, "{what}");
+    tracing::info!(
+        event = "previous_end",
+        election,
+        reason,
+        code = last.code,
+        at,
+        delay_ms,
+        "{what}"
+    );
 }
 
-fn tell_start(config: &Config, identity: &Identity, place: &str, listeners: &Listeners, probes: Option<&Listeners>) {
+fn tell_start(
+    config: &Config,
+    identity: &Identity,
+    place: &str,
+    listeners: &Listeners,
+    probes: Option<&Listeners>,
+) {
     let listen = listeners.address.to_string();
-    let probe_listen = probes.map_or_else(|| "none".to_owned(), |listeners| listeners.address.to_string());
+    let probe_listen =
+        probes.map_or_else(|| "none".to_owned(), |listeners| listeners.address.to_string());
     tracing::info!(
         event = "starting",
         election = config.election.as_str(),

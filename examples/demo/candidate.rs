@@ -64,7 +64,12 @@ impl Candidate {
     }
 
     /// Looks after both processes: notes their ends, and starts what is due.
-    pub(crate) fn step(&mut self, now: Instant, stage: &Stage, events: &mut Events) -> io::Result<()> {
+    pub(crate) fn step(
+        &mut self,
+        now: Instant,
+        stage: &Stage,
+        events: &mut Events,
+    ) -> io::Result<()> {
         if let Some(status) = self.baton.reap(now)? {
             let end = in_words(status);
             events.tell(now, self.seat.name, format!("ended with {end}"));
@@ -87,7 +92,9 @@ impl Candidate {
             self.baton.end(now)?;
         }
         let (seat, index) = (self.seat, self.index);
-        self.baton.start_when_due(now, || stage.start(stage.programs.candidate(seat), Source::Candidate(index)))?;
+        self.baton.start_when_due(now, || {
+            stage.start(stage.programs.candidate(seat), Source::Candidate(index))
+        })?;
         self.application.start_when_due(now, || {
             let command = stage.programs.application(seat, &stage.ledger_url);
             stage.start(command, Source::Application(index))
@@ -151,7 +158,8 @@ impl Candidate {
 
     /// Whether it says that it leads, and may be stopped for it.
     pub(crate) fn leads(&self) -> bool {
-        self.stopping.is_none() && self.reading.as_ref().is_some_and(|reading| reading.answer.is_leader)
+        self.stopping.is_none()
+            && self.reading.as_ref().is_some_and(|reading| reading.answer.is_leader)
     }
 
     pub(crate) fn leader(&self, now: Instant) -> Option<Leader> {
@@ -200,7 +208,11 @@ impl Part {
         matches!(self, Self::Runs(_))
     }
 
-    fn start_when_due(&mut self, now: Instant, start: impl FnOnce() -> io::Result<Process>) -> io::Result<()> {
+    fn start_when_due(
+        &mut self,
+        now: Instant,
+        start: impl FnOnce() -> io::Result<Process>,
+    ) -> io::Result<()> {
         if matches!(self, Self::DueAt(instant) if *instant <= now) {
             *self = Self::Runs(start()?);
         }

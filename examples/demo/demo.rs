@@ -107,12 +107,24 @@ impl Demo {
         let began = now();
         let mut events = Events::new(began);
         if !stage.programs.has_setpriv {
-            let warning = "no setpriv of util-linux here: SIGKILL to this demo would leave its children";
+            let warning =
+                "no setpriv of util-linux here: SIGKILL to this demo would leave its children";
             events.tell(began, "demo", warning);
         }
         let candidates = SEATS.into_iter().enumerate();
-        let candidates = candidates.map(|(index, seat)| Candidate::new(index, seat, began)).collect();
-        Self { began, plan, stage, ledger, server, candidates, journal: Journal::default(), events, is_over: false }
+        let candidates =
+            candidates.map(|(index, seat)| Candidate::new(index, seat, began)).collect();
+        Self {
+            began,
+            plan,
+            stage,
+            ledger,
+            server,
+            candidates,
+            journal: Journal::default(),
+            events,
+            is_over: false,
+        }
     }
 
     fn take(&mut self, update: Update) -> io::Result<()> {
@@ -176,7 +188,9 @@ impl Demo {
             candidate.step(now, &self.stage, &mut self.events)?;
         }
         let at = now.duration_since(self.began);
-        if self.plan.kill_after.is_some_and(|after| after <= at) && self.candidates.iter().any(Candidate::leads) {
+        if self.plan.kill_after.is_some_and(|after| after <= at)
+            && self.candidates.iter().any(Candidate::leads)
+        {
             self.plan.kill_after = None;
             self.strike(Blow::Kill, now)?;
         }
@@ -246,7 +260,10 @@ async fn announced(inbox: &mut Receiver<Update>) -> Result<String, Failure> {
 }
 
 /// Starts what the election is held in, if that is a process, and returns once it serves.
-async fn start_server(stage: &Stage, inbox: &mut Receiver<Update>) -> Result<Option<Process>, Failure> {
+async fn start_server(
+    stage: &Stage,
+    inbox: &mut Receiver<Update>,
+) -> Result<Option<Process>, Failure> {
     let Some((server, command)) = stage.programs.server() else {
         return Ok(None);
     };
@@ -258,7 +275,11 @@ async fn start_server(stage: &Stage, inbox: &mut Receiver<Update>) -> Result<Opt
     while let Ok(Update::Line(Source::ZooKeeper, line)) = inbox.try_recv() {
         said.push(line);
     }
-    Err(Failure::NotServing(if said.is_empty() { "it said nothing".to_owned() } else { said.join("\n") }))
+    Err(Failure::NotServing(if said.is_empty() {
+        "it said nothing".to_owned()
+    } else {
+        said.join("\n")
+    }))
 }
 
 fn watch_all(tasks: &mut JoinSet<()>, stage: &Stage) {

@@ -42,7 +42,8 @@ pub(crate) fn draw(scene: &Scene<'_>, width: usize, height: usize) -> Vec<Line> 
 }
 
 fn title() -> Line {
-    let [lease, deadline, retry] = [LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD].map(format_duration);
+    let [lease, deadline, retry] =
+        [LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD].map(format_duration);
     let timing = format!("   lease {lease}, renew deadline {deadline}, retry {retry}");
     vec![Strong.paint(" Three candidates, one election"), Faint.paint(timing)]
 }
@@ -53,7 +54,10 @@ fn elsewhere() -> Line {
 
 fn leader(leaders: &[Leader]) -> Line {
     match leaders {
-        [] => vec![Warning.paint(" nobody leads"), Faint.paint("   a claim that nobody renews has to run out first")],
+        [] => vec![
+            Warning.paint(" nobody leads"),
+            Faint.paint("   a claim that nobody renews has to run out first"),
+        ],
         [leader] => {
             let (full, empty) = bar(leader.remaining);
             vec![
@@ -66,7 +70,9 @@ fn leader(leaders: &[Leader]) -> Line {
         }
         several => {
             let names: Vec<_> = several.iter().map(|leader| leader.name).collect();
-            vec![Bad.paint(format!(" {} say that they lead, and only one may", names.join(" and ")))]
+            vec![
+                Bad.paint(format!(" {} say that they lead, and only one may", names.join(" and "))),
+            ]
         }
     }
 }
@@ -81,8 +87,14 @@ fn candidates(rows: &[Row]) -> impl Iterator<Item = Line> {
     let head = columns(["candidate", "standing", "application", "last end"]);
     let rows = rows.iter().map(|row| {
         let place = format!("{} :{}", row.name, row.port);
-        let [place, standing, application, end] = columns([&place, &row.standing, &row.application, &row.last_end]);
-        vec![Strong.paint(place), row.mood.paint(standing), Plain.paint(application), Plain.paint(end)]
+        let [place, standing, application, end] =
+            columns([&place, &row.standing, &row.application, &row.last_end]);
+        vec![
+            Strong.paint(place),
+            row.mood.paint(standing),
+            Plain.paint(application),
+            Plain.paint(end),
+        ]
     });
     iter::once(head.map(|cell| Faint.paint(cell)).to_vec()).chain(rows)
 }
@@ -97,12 +109,17 @@ fn ledger(journal: &Journal) -> Vec<Line> {
     let count = format!(" The ledger took {lines} lines and refused {refused}");
     let mut picture = vec![vec![Plain.paint(count)]];
     if *conflicts > 0 {
-        picture[0].push(Bad.paint(format!(", and {conflicts} came from a second leader in a term")));
+        picture[0]
+            .push(Bad.paint(format!(", and {conflicts} came from a second leader in a term")));
     }
     let skipped = terms.len().saturating_sub(TERMS);
     picture.extend(terms.iter().skip(skipped).map(|term| {
         let Term { token, writer, lines, refused } = term;
-        vec![Plain.paint(format!(" token {token}   {writer}   {lines:>5} lines   {refused:>3} refused"))]
+        vec![
+            Plain.paint(format!(
+                " token {token}   {writer}   {lines:>5} lines   {refused:>3} refused"
+            )),
+        ]
     }));
     picture.resize(1 + TERMS, vec![]);
     picture

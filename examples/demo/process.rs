@@ -20,9 +20,16 @@ pub(crate) struct Process {
 impl Process {
     /// Starts it, with each line of its output going to `hear`. It has a process group of its own, so that
     /// Ctrl-C reaches the demo alone.
-    pub(crate) fn start(mut command: Command, hear: impl Fn(String) + Clone + Send + 'static) -> io::Result<Self> {
-        let mut child =
-            command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).spawn()?;
+    pub(crate) fn start(
+        mut command: Command,
+        hear: impl Fn(String) + Clone + Send + 'static,
+    ) -> io::Result<Self> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .spawn()?;
         if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
             read_lines(stdout, hear.clone());
             read_lines(stderr, hear);

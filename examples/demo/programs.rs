@@ -69,9 +69,13 @@ enum Place {
 pub(crate) enum NotReady {
     #[error("{0} is not there; run `cargo build --bin baton --examples`, or simply `make run`")]
     NotBuilt(PathBuf),
-    #[error("port {port} is in use, which candidate {name} needs; `ss -ltnp 'sport = :{port}'` says by whom")]
+    #[error(
+        "port {port} is in use, which candidate {name} needs; `ss -ltnp 'sport = :{port}'` says by whom"
+    )]
     PortInUse { name: &'static str, port: u16 },
-    #[error("this program cannot find out where it lies, and so not the others; start it with `make run`")]
+    #[error(
+        "this program cannot find out where it lies, and so not the others; start it with `make run`"
+    )]
     NoPath(#[from] io::Error),
     #[error("there is no ZooKeeper to hold the election in")]
     NoServer(#[from] NoServer),
@@ -87,7 +91,8 @@ impl Programs {
         if let Some(missing) = [&baton, &ledger].into_iter().find(|program| !program.exists()) {
             return Err(NotReady::NotBuilt(missing.clone()));
         }
-        if let Some(DriverContext { name, port }) = SEATS.into_iter().find(|seat| in_use(seat.port)) {
+        if let Some(DriverContext { name, port }) = SEATS.into_iter().find(|seat| in_use(seat.port))
+        {
             return Err(NotReady::PortInUse { name, port });
         }
         let place = match backend {
@@ -101,7 +106,9 @@ impl Programs {
     fn election(&self, command: &mut Command) {
         command.arg("--election=demo");
         match &self.place {
-            Place::Directory(directory) => command.args(["--backend=file", "--directory"]).arg(directory),
+            Place::Directory(directory) => {
+                command.args(["--backend=file", "--directory"]).arg(directory)
+            }
             Place::ZooKeeper(server) => command.args(server.flags()),
         };
     }
@@ -129,7 +136,10 @@ impl Programs {
 
     pub(crate) fn application(&self, seat: DriverContext, ledger: &str) -> Command {
         let mut command = self.guarded(&self.ledger);
-        command.args(["work", "--name", seat.name]).args(["--sidecar", &seat.url()]).args(["--ledger", ledger]);
+        command
+            .args(["work", "--name", seat.name])
+            .args(["--sidecar", &seat.url()])
+            .args(["--ledger", ledger]);
         command
     }
 
@@ -159,7 +169,9 @@ impl Programs {
 /// Whether somebody has the port on either loopback. That it is free now is no promise, only a kindness:
 /// a candidate that finds it taken later says so itself.
 fn in_use(port: u16) -> bool {
-    let taken =
-        |listener: io::Result<TcpListener>| listener.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse);
-    taken(TcpListener::bind((Ipv4Addr::LOCALHOST, port))) || taken(TcpListener::bind((Ipv6Addr::LOCALHOST, port)))
+    let taken = |listener: io::Result<TcpListener>| {
+        listener.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    taken(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
+        || taken(TcpListener::bind((Ipv6Addr::LOCALHOST, port)))
 }

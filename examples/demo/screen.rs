@@ -10,8 +10,8 @@ use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::event::{self, Event, KeyEvent, KeyModifiers};
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
 use crossterm::terminal::{
-    self, BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap, EndSynchronizedUpdate,
-    EnterAlternateScreen, LeaveAlternateScreen,
+    self, BeginSynchronizedUpdate, Clear, ClearType, DisableLineWrap, EnableLineWrap,
+    EndSynchronizedUpdate, EnterAlternateScreen, LeaveAlternateScreen,
 };
 use crossterm::{execute, queue};
 use std::io::{self, BufWriter, Stdout, Write as _};
@@ -33,7 +33,8 @@ impl Screen {
             give_back();
             report(panic);
         }));
-        let mut screen = Self { terminal: BufWriter::new(io::stdout()), size: (0, 0), shown: vec![] };
+        let mut screen =
+            Self { terminal: BufWriter::new(io::stdout()), size: (0, 0), shown: vec![] };
         terminal::enable_raw_mode()?;
         execute!(screen.terminal, EnterAlternateScreen, Hide, DisableLineWrap)?;
         thread::spawn(move || send_keys(&updates));
@@ -54,7 +55,8 @@ impl Screen {
             if self.shown.get(index) != Some(line) {
                 let row = u16::try_from(index).expect("a picture is as high as its terminal");
                 queue!(self.terminal, MoveTo(0, row))?;
-                line.iter().try_for_each(|span| print(&mut self.terminal, span.mood, &span.text))?;
+                line.iter()
+                    .try_for_each(|span| print(&mut self.terminal, span.mood, &span.text))?;
             }
         }
         self.shown = lines;

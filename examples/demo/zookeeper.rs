@@ -28,7 +28,9 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 /// Why there is no server.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NoServer {
-    #[error("{JARS} is not there; run tests/servers/zookeeper/fetch.sh, or simply `make run BACKEND=zookeeper`")]
+    #[error(
+        "{JARS} is not there; run tests/servers/zookeeper/fetch.sh, or simply `make run BACKEND=zookeeper`"
+    )]
     NoJars,
     #[error("there is no `java`, which ZooKeeper's server needs (Debian: default-jre-headless)")]
     NoJava(#[source] io::Error),
@@ -66,7 +68,13 @@ impl Server {
 
     /// What is given to Java: it starts fast, stays small, and says what went wrong.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
-        let small = ["-Xms16m", "-Xmx96m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"];
+        let small = [
+            "-Xms16m",
+            "-Xmx96m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
+        ];
         // Its connections complain of nothing but that they could not be closed.
         let quiet = [
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
@@ -89,7 +97,11 @@ impl Server {
     }
 
     /// Waits until it serves, and returns whether it does.
-    pub(crate) async fn serves(&self, process: &mut Process, now: impl Fn() -> Instant) -> io::Result<bool> {
+    pub(crate) async fn serves(
+        &self,
+        process: &mut Process,
+        now: impl Fn() -> Instant,
+    ) -> io::Result<bool> {
         let until = now() + START;
         while now() < until && process.reap(now())?.is_none() {
             if let Ok(Ok(answer)) = timeout(ANSWER, self.ask()).await

@@ -42,7 +42,8 @@ pub(crate) enum FileError {
 impl JournalFile {
     /// Opens or creates it and reads back what it says.
     pub(crate) fn open(path: &Path) -> Result<Found, FileError> {
-        let mut file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut file =
+            File::options().read(true).write(true).create(true).truncate(false).open(path)?;
         file.try_lock().map_err(|error| match error {
             TryLockError::WouldBlock => FileError::Locked,
             TryLockError::Error(error) => error.into(),
@@ -85,8 +86,11 @@ impl JournalFile {
 fn read_back(lines: &[u8]) -> Result<Journal, FileError> {
     let mut journal = Journal::default();
     for (line, at) in lines.split_inclusive(|byte| *byte == b'\n').zip(1..) {
-        let entry: Entry = serde_json::from_slice(line).map_err(|error| FileError::NotAnEntry(at, error))?;
-        let expected = journal.admit(entry.token, &entry.writer).map_err(|refusal| FileError::Refused(at, refusal))?;
+        let entry: Entry =
+            serde_json::from_slice(line).map_err(|error| FileError::NotAnEntry(at, error))?;
+        let expected = journal
+            .admit(entry.token, &entry.writer)
+            .map_err(|refusal| FileError::Refused(at, refusal))?;
         if entry.line != expected {
             return Err(FileError::Misnumbered { at, number: entry.line });
         }
@@ -109,7 +113,8 @@ mod tests {
         found.file.append(&entry(1, "7")).unwrap();
         found.file.append(&entry(2, "8")).unwrap();
         drop(found);
-        fs::write(&path, [fs::read(&path).unwrap(), b"{\"line\":3,\"tok".to_vec()].concat()).unwrap();
+        fs::write(&path, [fs::read(&path).unwrap(), b"{\"line\":3,\"tok".to_vec()].concat())
+            .unwrap();
 
         let mut found = JournalFile::open(&path).unwrap();
         assert_eq!(found.torn.as_deref(), Some("{\"line\":3,\"tok"));
@@ -142,6 +147,13 @@ mod tests {
 
     fn entry(line: u64, token: &str) -> Entry {
         let token = token.parse().unwrap();
-        Entry { line, token, writer: "a".into(), number: line, text: "text".into(), at: "now".into() }
+        Entry {
+            line,
+            token,
+            writer: "a".into(),
+            number: line,
+            text: "text".into(),
+            at: "now".into(),
+        }
     }
 }

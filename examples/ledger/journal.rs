@@ -182,7 +182,10 @@ mod tests {
         assert_eq!(write(&mut journal, 5, "a"), Ok(1));
         assert_eq!(write(&mut journal, 5, "a"), Ok(2));
         assert_eq!(write(&mut journal, 7, "b"), Ok(3));
-        assert_eq!(write(&mut journal, 5, "a"), Err(Refusal::Stale { token: Token(5), newest: Token(7) }));
+        assert_eq!(
+            write(&mut journal, 5, "a"),
+            Err(Refusal::Stale { token: Token(5), newest: Token(7) })
+        );
         assert_eq!(write(&mut journal, 7, "b"), Ok(4));
     }
 
@@ -191,7 +194,8 @@ mod tests {
         let mut journal = Journal::default();
         assert_eq!(write(&mut journal, 5, "a"), Ok(1));
         for later in [5, 6] {
-            let conflict = Refusal::Conflict { token: Token(5), owner: "a".into(), writer: "b".into() };
+            let conflict =
+                Refusal::Conflict { token: Token(5), owner: "a".into(), writer: "b".into() };
             assert_eq!(write(&mut journal, 5, "b"), Err(conflict));
             write(&mut journal, later, "a").unwrap();
         }
@@ -202,7 +206,9 @@ mod tests {
     #[test]
     fn a_line_that_comes_again_in_its_term_is_taken_and_counted() {
         let mut journal = Journal::default();
-        for (token, number, doubled) in [(5, 1, 0), (5, 2, 0), (5, 2, 1), (5, 1, 2), (5, 3, 2), (7, 1, 2)] {
+        for (token, number, doubled) in
+            [(5, 1, 0), (5, 2, 0), (5, 2, 1), (5, 1, 2), (5, 3, 2), (7, 1, 2)]
+        {
             enter(&mut journal, token, "a", number).unwrap();
             assert_eq!(journal.report().doubled, doubled, "line {number} under {token}");
         }
@@ -230,7 +236,8 @@ mod tests {
 
     #[test]
     fn what_is_no_decimal_number_below_2_to_the_128_is_no_token() {
-        for text in ["", "+5", "-1", "1.0", "0x1", " 1", "340282366920938463463374607431768211456"] {
+        for text in ["", "+5", "-1", "1.0", "0x1", " 1", "340282366920938463463374607431768211456"]
+        {
             assert_eq!(text.parse::<Token>(), Err(NotAToken(text.into())));
         }
         let greatest = u128::MAX.to_string();
@@ -242,7 +249,12 @@ mod tests {
         enter(journal, token, writer, number)
     }
 
-    fn enter(journal: &mut Journal, token: u128, writer: &str, number: u64) -> Result<u64, Refusal> {
+    fn enter(
+        journal: &mut Journal,
+        token: u128,
+        writer: &str,
+        number: u64,
+    ) -> Result<u64, Refusal> {
         let token = Token(token);
         let line = journal.admit(token, writer)?;
         let (writer, text, at) = (writer.to_owned(), String::new(), format!("line {line}"));

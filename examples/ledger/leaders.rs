@@ -133,8 +133,9 @@ mod tests {
     async fn copy(is_leader: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
-        let metrics =
-            format!("# TYPE baton_is_leader gauge\nbaton_is_leader{{election=\"orders\"}} {is_leader}\nbaton_x 1\n");
+        let metrics = format!(
+            "# TYPE baton_is_leader gauge\nbaton_is_leader{{election=\"orders\"}} {is_leader}\nbaton_x 1\n"
+        );
         let router = Router::new().route("/metrics", get(async || metrics));
         tokio::spawn(axum::serve(listener, router).into_future());
         address

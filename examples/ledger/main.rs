@@ -129,7 +129,8 @@ async fn main() -> ExitCode {
 async fn serve(listen: String, journal: Option<&Path>) -> Result<(), Failure> {
     let stop = Stop::listen()?;
     let ledger = open(journal)?;
-    let listener = TcpListener::bind(&listen).await.map_err(|error| Failure::Listen(listen, error))?;
+    let listener =
+        TcpListener::bind(&listen).await.map_err(|error| Failure::Listen(listen, error))?;
     announce(listener.local_addr()?)?;
     Ok(server::serve(listener, ledger, stop.asked()).await?)
 }
@@ -157,7 +158,8 @@ fn open(path: Option<&Path>) -> Result<Ledger, Failure> {
     let Some(path) = path else {
         return Ok(Ledger { journal: Journal::default(), file: None });
     };
-    let found = JournalFile::open(path).map_err(|error| Failure::Journal(path.to_owned(), error))?;
+    let found =
+        JournalFile::open(path).map_err(|error| Failure::Journal(path.to_owned(), error))?;
     if let Some(torn) = found.torn {
         let path = path.display();
         writeln!(io::stderr(), "ledger: {path} ended in a torn line, now cut off: {torn:?}")?;

@@ -62,7 +62,9 @@ async fn append(
         .parse()
         .map_err(|error| bad_request(format!("header Fencing-Token: {error}")))?;
     let writer = header(&headers, "Writer")?.to_owned();
-    let number = header(&headers, "Number")?.parse().map_err(|error| bad_request(format!("header Number: {error}")))?;
+    let number = header(&headers, "Number")?
+        .parse()
+        .map_err(|error| bad_request(format!("header Number: {error}")))?;
     let body = body.map_err(|rejection| problem(rejection.status(), rejection.body_text()))?;
     let text = String::from_utf8(body.into()).map_err(|_| bad_request("the body is no UTF-8"))?;
     Ok(ledger.lock().unwrap_or_else(PoisonError::into_inner).append(token, writer, number, text))

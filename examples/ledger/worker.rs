@@ -133,8 +133,14 @@ impl Worker {
 
     /// Writes one line, and stops waiting when the leave ends. What has been sent by then may still arrive
     /// later: it is the token that makes it harmless.
-    async fn append(&self, token: &str, number: u64, left: Duration) -> Result<Response<String>, NoAnswer> {
-        let request = Request::post("/append").header("Fencing-Token", token).header("Writer", &self.name);
+    async fn append(
+        &self,
+        token: &str,
+        number: u64,
+        left: Duration,
+    ) -> Result<Response<String>, NoAnswer> {
+        let request =
+            Request::post("/append").header("Fencing-Token", token).header("Writer", &self.name);
         let request = request.header("Number", number);
         self.ledger.send(request, self.text.clone(), left).await
     }

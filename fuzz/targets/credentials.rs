@@ -30,8 +30,10 @@ struct Home {
 impl Home {
     fn new() -> Self {
         let memory = Some(Path::new("/dev/shm")).filter(|memory| memory.is_dir());
-        let directory = memory.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let directory =
+            memory.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, directory }
     }
 
@@ -43,10 +45,12 @@ impl Home {
 
     /// What comes of this kubeconfig: nothing, or all that is said about it.
     fn connect(&self, kubeconfig: &[u8]) -> Result<(), String> {
-        let cluster = Cluster::Kubeconfig { path: Some(self.write("kubeconfig", kubeconfig)), context: None };
+        let cluster =
+            Cluster::Kubeconfig { path: Some(self.write("kubeconfig", kubeconfig)), context: None };
         let (call, retry) = (Duration::from_mins(1), Duration::from_secs(2));
         let election = "orders".parse().expect("a name");
-        let connected = self.runtime.block_on(LeaseStore::connect(&cluster, None, &election, call, retry));
+        let connected =
+            self.runtime.block_on(LeaseStore::connect(&cluster, None, &election, call, retry));
         connected.map(drop).map_err(|error| told(&error))
     }
 }
@@ -79,7 +83,8 @@ fn token(home: &Home, content: &[u8]) {
 /// There is at least one certificate, or nobody begins.
 fn authority(home: &Home, content: &[u8]) {
     let path = home.write("ca.crt", content);
-    let result = home.connect(&around(&json!({ "certificate-authority": path }), &json!({ "token": "t" })));
+    let result =
+        home.connect(&around(&json!({ "certificate-authority": path }), &json!({ "token": "t" })));
     let holds_one = content.windows(10).any(|window| window == b"-----BEGIN");
     assert!(result.is_err() || holds_one, "an authority without a certificate");
 }
@@ -94,7 +99,8 @@ fn certificate(home: &Home, content: &[u8]) {
 /// No program is run here: whoever could write one down could run it.
 fn kubeconfig(home: &Home, content: &[u8]) {
     let names_a_program = [&b"exec"[..], b"\\", b"dev", b"proc"];
-    if names_a_program.iter().any(|word| content.windows(word.len()).any(|window| window == *word)) {
+    if names_a_program.iter().any(|word| content.windows(word.len()).any(|window| window == *word))
+    {
         return;
     }
     drop(home.connect(content));
@@ -123,10 +129,14 @@ fn challenge(content: &[u8]) {
     let Ok(user) = std::str::from_utf8(user) else { return };
     let Ok(exchange) = Exchange::respond(user, "pässword", challenge, "c") else { return };
     let said = directives(&exchange.response);
-    let value = |wanted: &str| said.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str());
+    let value = |wanted: &str| {
+        said.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+    };
     assert_eq!(value("username"), Some(user), "{}", exchange.response);
     assert_eq!(value("cnonce"), Some("c"));
-    assert!(value("nonce").is_some() && value("response").is_some_and(|response| response.len() == 32));
+    assert!(
+        value("nonce").is_some() && value("response").is_some_and(|response| response.len() == 32)
+    );
     assert_eq!(said.len(), 9, "nobody adds a directive: {}", exchange.response);
     assert!(!exchange.response.contains("pässword") || user.contains("pässword"));
     for echoed in [challenge, exchange.response.as_bytes()] {
@@ -162,10 +172,16 @@ fn zookeeper_certificates(home: &Home, content: &[u8]) {
     let (certificate, key) = rest.split_at(third);
     let files = TlsFiles {
         authorities: home.write("authorities", authorities),
-        own: Some(OwnFiles { certificate: home.write("certificate", certificate), key: home.write("key", key) }),
+        own: Some(OwnFiles {
+            certificate: home.write("certificate", certificate),
+            key: home.write("key", key),
+        }),
     };
     match files.load() {
-        Ok(_) => assert!(authorities.windows(10).any(|window| window == b"-----BEGIN"), "nobody is trusted"),
+        Ok(_) => assert!(
+            authorities.windows(10).any(|window| window == b"-----BEGIN"),
+            "nobody is trusted"
+        ),
         Err(error) => assert!(!told(&error).is_empty()),
     }
 }
@@ -183,5 +199,8 @@ fn around(cluster: &Value, user: &Value) -> Vec<u8> {
 
 /// All that is said about an error.
 fn told(error: &dyn Error) -> String {
-    iter::successors(Some(error), |error| (*error).source()).map(ToString::to_string).collect::<Vec<_>>().join(": ")
+    iter::successors(Some(error), |error| (*error).source())
+        .map(ToString::to_string)
+        .collect::<Vec<_>>()
+        .join(": ")
 }

@@ -32,11 +32,13 @@ struct Disk {
 impl Disk {
     fn new() -> Self {
         let memory = Some(Path::new("/dev/shm")).filter(|memory| memory.is_dir());
-        let directory = memory.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
+        let directory =
+            memory.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
         let election: ElectionName = "orders".parse().expect("a name");
         let (call, retry) = (Duration::from_mins(1), Duration::from_secs(2));
         let store = FileStore::open(directory.path(), &election, call, retry).expect("it is ours");
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, directory, store, election }
     }
 
@@ -61,14 +63,24 @@ fn record(disk: &Disk, content: &[u8]) {
     let us = Identity::parse("us_1").expect("it is short");
     let Some(event) = disk.ask(RecordRequest::Read) else {
         let write = Write::over(None, Intent::Acquire, &us, Duration::from_secs(15));
-        assert_eq!(disk.ask(RecordRequest::Write(write)), None, "nobody writes over what he cannot read");
+        assert_eq!(
+            disk.ask(RecordRequest::Write(write)),
+            None,
+            "nobody writes over what he cannot read"
+        );
         return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "it is left as it was");
     };
-    let RecordEvent::Read(Some(seen)) = event else { panic!("there is a file, and read was {event:?}") };
+    let RecordEvent::Read(Some(seen)) = event else {
+        panic!("there is a file, and read was {event:?}")
+    };
     says(&seen, content);
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_millis(15_001));
     let Some(RecordEvent::Applied(applied)) = disk.ask(RecordRequest::Write(write)) else {
-        assert_eq!(seen.version.number, u128::MAX, "a record that was read can be replaced by a later one");
+        assert_eq!(
+            seen.version.number,
+            u128::MAX,
+            "a record that was read can be replaced by a later one"
+        );
         return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "it is left as it was");
     };
     assert!(token(&applied) > token(&seen), "{applied:?} is no later than {seen:?}");
@@ -77,7 +89,11 @@ fn record(disk: &Disk, content: &[u8]) {
         (applied.record.holder.as_ref(), applied.record.duration),
         (Some(&us), Some(Duration::from_millis(15_001)))
     );
-    assert_eq!(disk.ask(RecordRequest::Read), Some(RecordEvent::Read(Some(applied))), "it reads back the same");
+    assert_eq!(
+        disk.ask(RecordRequest::Read),
+        Some(RecordEvent::Read(Some(applied))),
+        "it reads back the same"
+    );
 }
 
 fn token(snapshot: &Snapshot) -> FencingToken {
@@ -92,7 +108,11 @@ fn says(seen: &Snapshot, content: &[u8]) {
     let holder = seen.record.holder.as_ref().map_or("", Identity::as_str);
     assert_eq!(field(1, "holderIdentity"), holder);
     let milliseconds = seen.record.duration.map_or(0, |duration| duration.as_millis());
-    assert_eq!(field(2, "leaseDurationMs").as_u64().map(u128::from), Some(milliseconds), "waited for is what it says");
+    assert_eq!(
+        field(2, "leaseDurationMs").as_u64().map(u128::from),
+        Some(milliseconds),
+        "waited for is what it says"
+    );
     assert_eq!(field(3, "acquireTime"), &seen.record.acquired.0);
     assert_eq!(field(4, "renewTime"), &seen.record.renewed.0);
     assert_eq!(field(5, "leaseTransitions"), seen.record.transitions);

@@ -12,7 +12,9 @@ pub(super) fn read(bytes: &[u8]) {
     // An argument cannot hold a zero.
     let arguments = text.split('\n').filter(|argument| !argument.contains('\0'));
     let Ok(typed) = Cli::try_parse_from(["baton"].into_iter().chain(arguments)) else { return };
-    let (Command::Run(settings) | Command::CheckConfig(settings)) = typed.into_command() else { return };
+    let (Command::Run(settings) | Command::CheckConfig(settings)) = typed.into_command() else {
+        return;
+    };
     for in_kubernetes in [false, true] {
         judge(&settings, in_kubernetes);
     }
@@ -21,7 +23,10 @@ pub(super) fn read(bytes: &[u8]) {
 /// What is written again is read as the same.
 fn names_and_addresses(text: &str) {
     if let Ok(servers) = text.parse::<Servers>() {
-        assert!(!servers.hosts.is_empty() && servers.hosts.iter().all(|host| host.port != 0), "{servers:?}");
+        assert!(
+            !servers.hosts.is_empty() && servers.hosts.iter().all(|host| host.port != 0),
+            "{servers:?}"
+        );
         assert_eq!(servers.to_string().parse().as_ref(), Ok(&servers));
         assert!(servers.chroot.is_empty() || check_path(&servers.chroot).is_ok());
     }
@@ -29,8 +34,12 @@ fn names_and_addresses(text: &str) {
         assert_eq!(listen.to_string().parse(), Ok(listen));
     }
     if let Ok(name) = text.parse::<ElectionName>() {
-        let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
-        assert!((1..=253).contains(&text.len()) && text.chars().all(is_plain) && !text.contains(".."), "{name}");
+        let is_plain =
+            |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+        assert!(
+            (1..=253).contains(&text.len()) && text.chars().all(is_plain) && !text.contains(".."),
+            "{name}"
+        );
         // A znode, a Lease and a folder can be called so.
         assert!(check_path(&format!("/{name}")).is_ok() && !text.starts_with('.'), "{name}");
     }
@@ -60,15 +69,24 @@ fn judge(settings: &Settings, in_kubernetes: bool) {
 /// Two of such candidates cannot lead at once: renew deadline × (1 + drift) < lease duration × (1 − drift), counted in
 /// whole numbers.
 fn holds(config: &Config, settings: &Settings) {
-    let Durations { lease_duration, renew_deadline, retry_period, answer_validity } = config.timing.durations();
-    let percent = settings.max_clock_drift.as_deref().filter(|text| !text.is_empty()).unwrap_or("10%");
-    let percent: f64 = percent.trim_end_matches('%').trim().parse().expect("it was read as a percentage");
+    let Durations { lease_duration, renew_deadline, retry_period, answer_validity } =
+        config.timing.durations();
+    let percent =
+        settings.max_clock_drift.as_deref().filter(|text| !text.is_empty()).unwrap_or("10%");
+    let percent: f64 =
+        percent.trim_end_matches('%').trim().parse().expect("it was read as a percentage");
     let drift = percent / 100.0;
-    let (renew, lease) = (renew_deadline.as_secs_f64() * (1.0 + drift), lease_duration.as_secs_f64() * (1.0 - drift));
+    let (renew, lease) = (
+        renew_deadline.as_secs_f64() * (1.0 + drift),
+        lease_duration.as_secs_f64() * (1.0 - drift),
+    );
     // Sixteen digits are all that this way of counting has.
     assert!(renew < lease * (1.0 + 1e-12), "{renew} s against {lease} s");
     let tries = (renew_deadline.saturating_sub(retry_period)) / 3;
-    assert!(tries * 3 + retry_period <= renew_deadline && !tries.is_zero(), "no three tries in {renew_deadline:?}");
+    assert!(
+        tries * 3 + retry_period <= renew_deadline && !tries.is_zero(),
+        "no three tries in {renew_deadline:?}"
+    );
     assert!(answer_validity < renew_deadline && !answer_validity.is_zero(), "{answer_validity:?}");
     match &config.backend {
         Backend::ZooKeeper(place) => assert!(check_path(&place.path).is_ok(), "{}", place.path),
@@ -79,14 +97,19 @@ fn holds(config: &Config, settings: &Settings) {
 
 /// A refusal of durations ends in flags that can be pasted: with them nothing is wrong with the durations any more.
 fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &ConfigError) {
-    let is_about_time = |mistake: &ConfigError| matches!(mistake, ConfigError::Timing(..) | ConfigError::Session(..));
+    let is_about_time = |mistake: &ConfigError| {
+        matches!(mistake, ConfigError::Timing(..) | ConfigError::Session(..))
+    };
     if !is_about_time(mistake) {
         return;
     }
     let told = mistake.to_string();
     let (_, flags) = told.split_once("these would pass: ").expect("a refusal says what would pass");
-    let advice = Cli::try_parse_from(["baton"].into_iter().chain(flags.split(' '))).expect("they are flags");
-    let (Command::Run(advice) | Command::CheckConfig(advice)) = advice.into_command() else { panic!("{flags}") };
+    let advice =
+        Cli::try_parse_from(["baton"].into_iter().chain(flags.split(' '))).expect("they are flags");
+    let (Command::Run(advice) | Command::CheckConfig(advice)) = advice.into_command() else {
+        panic!("{flags}")
+    };
     let settings = Settings {
         lease_duration: advice.lease_duration,
         renew_deadline: advice.renew_deadline,
@@ -95,6 +118,7 @@ fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &Con
         ..settings.clone()
     };
     let mistakes = Config::new(&settings, surroundings).err().unwrap_or_default();
-    let wrong: Vec<_> = mistakes.iter().filter(|mistake| is_about_time(mistake)).map(ToString::to_string).collect();
+    let wrong: Vec<_> =
+        mistakes.iter().filter(|mistake| is_about_time(mistake)).map(ToString::to_string).collect();
     assert!(wrong.is_empty(), "{told}\nand then:\n{}", wrong.join("\n"));
 }

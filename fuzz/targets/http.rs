@@ -15,7 +15,9 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election as _, Verb};
 use baton_election::record::RecordElection;
-use baton_election::record::messages::{Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version};
+use baton_election::record::messages::{
+    Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version,
+};
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use http_body_util::BodyExt as _;
 use hyper::header::{HOST, HeaderValue};
@@ -58,15 +60,20 @@ impl Sidecar {
             control,
             asked: Arc::default(),
         };
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
         Self { runtime, desk: AppState(Arc::new(parts)), publisher }
     }
 }
 
 /// A machine that leads for days to come.
 fn leader() -> (RecordElection, Instant) {
-    let durations =
-        Durations { lease_duration: 90 * DAY, renew_deadline: 60 * DAY, retry_period: DAY, answer_validity: DAY };
+    let durations = Durations {
+        lease_duration: 90 * DAY,
+        renew_deadline: 60 * DAY,
+        retry_period: DAY,
+        answer_validity: DAY,
+    };
     let timing = Timing::new(durations, Drift::default()).expect("they are in proportion");
     let now = Clock.now();
     let us = Identity::parse("us_1").expect("it is short");
@@ -80,7 +87,8 @@ fn leader() -> (RecordElection, Instant) {
         acquired: Stamp::default(),
         renewed: Stamp::default(),
     };
-    let created = machine.poll_request(now + Duration::from_secs(1)).expect("it creates the record");
+    let created =
+        machine.poll_request(now + Duration::from_secs(1)).expect("it creates the record");
     assert!(matches!(created, RecordRequest::Write(_)), "{created:?}");
     let applied = Snapshot { version: Version { uid: "u".into(), number: 7 }, record };
     machine.handle_event(RecordEvent::Applied(applied), now);
@@ -104,7 +112,10 @@ fn request(bytes: &[u8]) -> Option<Request<Body>> {
     let first = lines.next()?;
     let blank = first.iter().position(|byte| *byte == b' ')?;
     let (method, path) = (&first[..blank], &first[blank + 1..]);
-    let path: Uri = path.try_into().ok().filter(|uri: &Uri| uri.path().starts_with('/') || uri.path() == "*")?;
+    let path: Uri = path
+        .try_into()
+        .ok()
+        .filter(|uri: &Uri| uri.path().starts_with('/') || uri.path() == "*")?;
     let mut request = Request::builder().method(method).uri(path);
     for line in lines {
         let colon = line.iter().position(|byte| *byte == b':')?;
@@ -114,7 +125,8 @@ fn request(bytes: &[u8]) -> Option<Request<Body>> {
 }
 
 fn judge(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Request<Body>) {
-    let (method, uri, headers) = (request.method().to_string(), request.uri().clone(), request.headers().clone());
+    let (method, uri, headers) =
+        (request.method().to_string(), request.uri().clone(), request.headers().clone());
     let promised = sidecar.publisher.promised_until();
     let router = if is_application { application } else { probes }(sidecar.desk.clone());
     let (status, body) = sidecar.runtime.block_on(async {
@@ -134,29 +146,42 @@ fn judge(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Reque
         ("/stopping", true) if method == "POST" => {
             let is_ours = headers.get("baton-request").is_some_and(|value| value == "1");
             let is_meant = headers.get(HOST).is_some_and(is_loopback);
-            if is_ours && is_local && is_meant { StatusCode::NO_CONTENT } else { StatusCode::FORBIDDEN }
+            if is_ours && is_local && is_meant {
+                StatusCode::NO_CONTENT
+            } else {
+                StatusCode::FORBIDDEN
+            }
         }
         ("/", true) | ("/healthz" | "/metrics" | "/version", _) if is_read => StatusCode::OK,
         // No store has been heard.
         ("/readyz", _) if is_read => StatusCode::SERVICE_UNAVAILABLE,
-        ("/leader" | "/stopping" | "/", true) | ("/healthz" | "/readyz" | "/metrics" | "/version", _) => {
-            StatusCode::METHOD_NOT_ALLOWED
-        }
+        ("/leader" | "/stopping" | "/", true)
+        | ("/healthz" | "/readyz" | "/metrics" | "/version", _) => StatusCode::METHOD_NOT_ALLOWED,
         _ => StatusCode::NOT_FOUND,
     };
     assert_eq!(status, expected, "{method} {uri} {headers:?}");
 
     let asks = status == StatusCode::OK && (path == "/leader" && query.is_empty() || path == "/");
-    assert_eq!(sidecar.publisher.promised_until() > promised, asks, "who is promised what by {method} {uri}");
+    assert_eq!(
+        sidecar.publisher.promised_until() > promised,
+        asks,
+        "who is promised what by {method} {uri}"
+    );
     if method != "HEAD" && (status.is_client_error() || path == "/leader") {
-        let json: serde_json::Value = serde_json::from_slice(&body).expect("errors and answers are JSON");
-        assert!(body.ends_with(b"\n") && json["error"].is_string() == status.is_client_error(), "{json}");
+        let json: serde_json::Value =
+            serde_json::from_slice(&body).expect("errors and answers are JSON");
+        assert!(
+            body.ends_with(b"\n") && json["error"].is_string() == status.is_client_error(),
+            "{json}"
+        );
     }
 }
 
 /// Whether a Host names a loopback address, as its authority is read by others.
 fn is_loopback(host: &HeaderValue) -> bool {
-    let Some(authority) = host.to_str().ok().and_then(|host| host.parse::<hyper::http::uri::Authority>().ok()) else {
+    let Some(authority) =
+        host.to_str().ok().and_then(|host| host.parse::<hyper::http::uri::Authority>().ok())
+    else {
         return false;
     };
     let name = authority.host();
@@ -167,5 +192,7 @@ fn is_loopback(host: &HeaderValue) -> bool {
         .strip_prefix(name)
         .is_some_and(|behind| behind.is_empty() || behind.strip_prefix(':').is_some_and(is_number));
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    is_host && (name == "localhost" || address.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
+    is_host
+        && (name == "localhost"
+            || address.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }

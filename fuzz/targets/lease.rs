@@ -55,7 +55,8 @@ struct Script {
 
 impl ApiServer {
     fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let script = Arc::<Mutex<Script>>::default();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let address = listener.local_addr().expect("it is bound");
@@ -85,18 +86,24 @@ fn kubeconfig(server: &str) -> String {
     let clusters = json!([{ "name": "c", "cluster": { "server": server } }]);
     let contexts = json!([{ "name": "c", "context": { "cluster": "c", "user": "u" } }]);
     let users = json!([{ "name": "u", "user": { "token": "t" } }]);
-    json!({ "current-context": "c", "clusters": clusters, "contexts": contexts, "users": users }).to_string()
+    json!({ "current-context": "c", "clusters": clusters, "contexts": contexts, "users": users })
+        .to_string()
 }
 
 async fn serve(listener: TcpListener, script: Arc<Mutex<Script>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let script = Arc::clone(&script);
         let answer = service_fn(move |request| answer(request, Arc::clone(&script)));
-        drop(tokio::task::spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answer)));
+        drop(tokio::task::spawn(
+            http1::Builder::new().serve_connection(TokioIo::new(stream), answer),
+        ));
     }
 }
 
-async fn answer(request: Request<Incoming>, script: Arc<Mutex<Script>>) -> Result<Response<Full<Bytes>>, Infallible> {
+async fn answer(
+    request: Request<Incoming>,
+    script: Arc<Mutex<Script>>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
     let writes = request.method() == Method::PUT;
     let sent = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
     let mut script = script.lock().expect("nobody panics with it");
@@ -104,7 +111,10 @@ async fn answer(request: Request<Incoming>, script: Arc<Mutex<Script>>) -> Resul
         script.written = serde_json::from_slice(&sent).ok();
     }
     let (status, body) = if writes { script.write.clone() } else { script.read.clone() };
-    Ok(Response::builder().status(status).body(Full::from(body)).expect("a status and a body are an answer"))
+    Ok(Response::builder()
+        .status(status)
+        .body(Full::from(body))
+        .expect("a status and a body are an answer"))
 }
 
 pub(super) fn read(bytes: &[u8]) {
@@ -126,14 +136,18 @@ fn usual_but_for_one(bytes: &[u8]) -> Vec<u8> {
     let Some((field, value)) = bytes.split_first() else { return Vec::new() };
     let usual = USUAL_VALUES[usize::from(*field) % USUAL_VALUES.len()];
     let (before, after) = USUAL.split_once(usual).expect("it stands there");
-    let number = value.iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)).to_string();
+    let number =
+        value.iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)).to_string();
     let value = if *field < 128 { value } else { number.as_bytes() };
     [before.as_bytes(), value, after.as_bytes()].concat()
 }
 
 fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
-    *cluster.script() =
-        Script { read: (status, body.to_vec()), write: (409, refusal("Conflict").into_bytes()), written: None };
+    *cluster.script() = Script {
+        read: (status, body.to_vec()),
+        write: (409, refusal("Conflict").into_bytes()),
+        written: None,
+    };
     let json = super::json(body);
     match cluster.ask(RecordRequest::Read) {
         Some(RecordEvent::Read(Some(seen))) => {
@@ -149,7 +163,11 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
         Some(RecordEvent::Read(None)) => {
             let json = json.unwrap_or_default();
             let named = (&json["details"]["kind"], &json["details"]["name"]);
-            assert_eq!((status, &json["reason"]), (404, &json!("NotFound")), "this does not say that nothing is there");
+            assert_eq!(
+                (status, &json["reason"]),
+                (404, &json!("NotFound")),
+                "this does not say that nothing is there"
+            );
             assert_eq!(named, (&json!("leases"), &json!("orders")), "this is about something else");
         }
         None => {}
@@ -160,7 +178,8 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
 /// A record is no stricter and no looser than what it says; what makes no sense counts as absent.
 fn says(seen: &Snapshot, json: &Value) {
     assert_eq!(json["metadata"]["uid"].as_str(), Some(&*seen.version.uid));
-    let version = json["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
+    let version =
+        json["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
     assert_eq!(version, Some(seen.version.number));
     let spec = &json["spec"];
     let holder = spec["holderIdentity"].as_str().unwrap_or_default();
@@ -190,7 +209,10 @@ fn waits_for(seen: &Snapshot) {
     machine.handle_event(RecordEvent::Read(Some(seen.clone())), start);
     if seen.record.holder.as_ref().is_none_or(|holder| *holder == us) {
         let taken = machine.poll_request(start + seconds(5));
-        return assert!(matches!(taken, Some(RecordRequest::Write(_))), "{seen:?} is free, and asked for is {taken:?}");
+        return assert!(
+            matches!(taken, Some(RecordRequest::Write(_))),
+            "{seen:?} is free, and asked for is {taken:?}"
+        );
     }
     let lease = seen.record.duration.unwrap_or_else(|| seconds(15));
     let early = start + lease.saturating_sub(Duration::from_nanos(1));
@@ -203,26 +225,41 @@ fn waits_for(seen: &Snapshot) {
         return; // Nobody waits for so long.
     }
     match machine.poll_request(late) {
-        Some(RecordRequest::Read) => machine.handle_event(RecordEvent::Read(Some(seen.clone())), late),
-        other => return assert!(matches!(other, Some(RecordRequest::Write(_))), "{seen:?}: {other:?}"),
+        Some(RecordRequest::Read) => {
+            machine.handle_event(RecordEvent::Read(Some(seen.clone())), late)
+        }
+        other => {
+            return assert!(matches!(other, Some(RecordRequest::Write(_))), "{seen:?}: {other:?}");
+        }
     }
     let taken = machine.poll_request(late + seconds(5));
-    assert!(matches!(taken, Some(RecordRequest::Write(_))), "{seen:?} is over, and asked for is {taken:?}");
+    assert!(
+        matches!(taken, Some(RecordRequest::Write(_))),
+        "{seen:?} is over, and asked for is {taken:?}"
+    );
 }
 
 /// A write changes our five fields, and gives everything else back as it was read.
 fn keeps_what_is_anothers(cluster: &ApiServer, seen: &Snapshot, json: &Value) {
     let us = Identity::parse("us_1").expect("it is short");
     let write = Write::over(Some(seen), Intent::Acquire, &us, Duration::from_secs(15));
-    assert_eq!(cluster.ask(RecordRequest::Write(write)), Some(RecordEvent::Conflict), "it was answered so");
+    assert_eq!(
+        cluster.ask(RecordRequest::Write(write)),
+        Some(RecordEvent::Conflict),
+        "it was answered so"
+    );
     let written = cluster.script().written.take().expect("a write was sent");
     assert_eq!(written["spec"]["holderIdentity"], "us_1");
     assert_eq!(written["spec"]["leaseDurationSeconds"], 15);
     for field in ["uid", "resourceVersion", "labels", "annotations", "finalizers"] {
         let (before, after) = (&json["metadata"][field], &written["metadata"][field]);
         // Empty or absent is all the same to an API server.
-        let is_nothing = |value: &Value| value.is_null() || *value == json!({}) || *value == json!([]);
-        assert!(before == after || is_nothing(before) && is_nothing(after), "{field}: {before} became {after}");
+        let is_nothing =
+            |value: &Value| value.is_null() || *value == json!({}) || *value == json!([]);
+        assert!(
+            before == after || is_nothing(before) && is_nothing(after),
+            "{field}: {before} became {after}"
+        );
     }
     assert_eq!(others(&written), others(json));
 }
@@ -239,15 +276,20 @@ fn others(object: &Value) -> Value {
     if !spec.is_object() {
         *spec = json!({});
     }
-    for field in ["holderIdentity", "leaseDurationSeconds", "leaseTransitions", "renewTime", "acquireTime"] {
+    for field in
+        ["holderIdentity", "leaseDurationSeconds", "leaseTransitions", "renewTime", "acquireTime"]
+    {
         spec[field] = Value::Null;
     }
     object
 }
 
 fn write_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
-    *cluster.script() = Script { read: (200, USUAL.into()), write: (status, body.to_vec()), written: None };
-    let Some(RecordEvent::Read(Some(seen))) = cluster.ask(RecordRequest::Read) else { panic!("the usual can be read") };
+    *cluster.script() =
+        Script { read: (200, USUAL.into()), write: (status, body.to_vec()), written: None };
+    let Some(RecordEvent::Read(Some(seen))) = cluster.ask(RecordRequest::Read) else {
+        panic!("the usual can be read")
+    };
     let us = Identity::parse("us_1").expect("it is short");
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_secs(15));
     let json = super::json(body);

@@ -18,7 +18,8 @@ use zookeeper_client::wire;
 use zookeeper_client::wire::{Code, Received, Request as _};
 
 /// A session that was granted: the server's first frame.
-const WELCOME: &[u8] = b"\0\0\0\x25\0\0\0\0\0\0\x3a\x98\0\0\0\0\0\0\0\x07\0\0\0\x10pppppppppppppppp\0";
+const WELCOME: &[u8] =
+    b"\0\0\0\x25\0\0\0\0\0\0\x3a\x98\0\0\0\0\0\0\0\x07\0\0\0\x10pppppppppppppppp\0";
 /// The session time-out that is asked for.
 const ASKED: Duration = Duration::from_secs(15);
 /// The longest frames before the session is granted, and from then on.
@@ -40,15 +41,27 @@ struct Ensemble {
 
 impl Ensemble {
     fn new() -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
-        let servers = listener.local_addr().expect("it is bound").to_string().parse().expect("an address is a server");
+        let servers = listener
+            .local_addr()
+            .expect("it is bound")
+            .to_string()
+            .parse()
+            .expect("an address is a server");
         Self { runtime, listener, servers }
     }
 
     /// What `talk` comes to with a server that says `said` and no more.
-    fn meet<T>(&self, said: &[u8], credentials: Vec<Credential>, talk: &impl AsyncFn(&Client<Resolver>) -> T) -> T {
-        let client = Client::new(&self.servers, Dialer { tls: None, credentials }, Resolver::default());
+    fn meet<T>(
+        &self,
+        said: &[u8],
+        credentials: Vec<Credential>,
+        talk: &impl AsyncFn(&Client<Resolver>) -> T,
+    ) -> T {
+        let client =
+            Client::new(&self.servers, Dialer { tls: None, credentials }, Resolver::default());
         self.runtime.block_on(async {
             let serve = async {
                 let (mut socket, _) = self.listener.accept().await.expect("it listens");
@@ -85,16 +98,18 @@ fn introduced(ensemble: &Ensemble, said: &[u8]) {
         matches!(second, Received::Reply(_, Ok(_))).then_some(Some(grant))
     });
     let digest = Credential::parse_all("digest:shop:secret").expect("it is one");
-    let granted = ensemble
-        .meet(said, digest, &async |client: &Client<Resolver>| client.connect(Session::New, ASKED, WITHIN).await);
+    let granted = ensemble.meet(said, digest, &async |client: &Client<Resolver>| {
+        client.connect(Session::New, ASKED, WITHIN).await
+    });
     assert_eq!(granted.as_ref().ok(), expected.as_ref(), "{granted:?}");
 }
 
 /// Nobody proves by chance that he knows our password.
 fn challenged(ensemble: &Ensemble, said: &[u8]) {
     let sasl = Credential::parse_all("sasl:shop:secret").expect("it is one");
-    let granted =
-        ensemble.meet(said, sasl, &async |client: &Client<Resolver>| client.connect(Session::New, ASKED, WITHIN).await);
+    let granted = ensemble.meet(said, sasl, &async |client: &Client<Resolver>| {
+        client.connect(Session::New, ASKED, WITHIN).await
+    });
     assert!(granted.is_err(), "{granted:?}");
 }
 
@@ -117,7 +132,9 @@ fn asked(ensemble: &Ensemble, said: &[u8]) {
         Some(Err(code)) => Some(Err(code)),
     };
     // Whatever else comes unasked breaks the connection.
-    fired += behind.take_while(|frame| matches!(wire::received(frame), Ok((Received::Fired, _)))).count();
+    fired += behind
+        .take_while(|frame| matches!(wire::received(frame), Ok((Received::Fired, _))))
+        .count();
     ensemble.meet(&[WELCOME, said].concat(), Vec::new(), &async |client: &Client<Resolver>| {
         let granted = client.connect(Session::New, ASKED, WITHIN).await.expect("it was granted");
         assert_eq!(granted.map(|grant| grant.session), Some(7));
@@ -147,7 +164,8 @@ fn asked(ensemble: &Ensemble, said: &[u8]) {
 fn frames(mut bytes: &[u8], longest: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
         let (told, behind) = bytes.split_first_chunk()?;
-        let length = usize::try_from(i32::from_be_bytes(*told)).ok().filter(|length| *length <= longest)?;
+        let length =
+            usize::try_from(i32::from_be_bytes(*told)).ok().filter(|length| *length <= longest)?;
         let (frame, rest) = behind.split_at_checked(length)?;
         bytes = rest;
         Some(frame)

@@ -67,7 +67,10 @@ fn a_session_is_as_it_was_granted(bytes: &[u8]) {
     let grant = granted.expect("it was just looked at");
     assert_eq!(grant.is_some(), timeout > 0 && session != 0, "{timeout} {session}");
     let Some(grant) = grant else { return };
-    assert_eq!((grant.session.cast_signed(), grant.timeout.as_millis()), (session, timeout.cast_unsigned().into()));
+    assert_eq!(
+        (grant.session.cast_signed(), grant.timeout.as_millis()),
+        (session, timeout.cast_unsigned().into())
+    );
     let hello = wire::hello(Some(&grant), Duration::from_secs(1), 7);
     let mut hello = Cut(&hello[16..]);
     let shown = (hello.int(), hello.long(), hello.buffer());
@@ -79,7 +82,9 @@ fn a_reply_keeps_its_number_and_its_body(bytes: &[u8]) {
     let header = (|| Some((told.int()?, told.long()?, told.int()?)))();
     let received = wire::received(bytes);
     let Some((xid, zxid, code)) = header else { return assert!(received.is_err()) };
-    let Ok((what, known)) = received else { return assert_eq!(xid, -1, "only news have more to be malformed in") };
+    let Ok((what, known)) = received else {
+        return assert_eq!(xid, -1, "only news have more to be malformed in");
+    };
     match what {
         Received::Fired => assert_eq!((xid, known), (-1, None)),
         Received::Reply(number, Ok(body)) => assert_eq!((number, 0, body), (xid, code, told.0)),
@@ -92,7 +97,8 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
     let path = || "/o".to_owned();
     let names = {
         let mut told = Cut(bytes);
-        told.length().and_then(|count| (0..count).map(|_| told.buffer()).collect::<Option<Vec<_>>>())
+        told.length()
+            .and_then(|count| (0..count).map(|_| told.buffer()).collect::<Option<Vec<_>>>())
     };
     let names = names.map(|names| names.into_iter().map(lossy).collect());
     assert_eq!(decode(&Children { path: path() }, bytes), names);
@@ -101,10 +107,16 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
     let node = (|| {
         let data = told.buffer()?;
         let stat = told.take(68)?;
-        let number = |at: usize| u64::from_be_bytes(stat[at..at + 8].try_into().expect("eight bytes"));
-        Some((data.to_vec(), number(0), Some(number(44)).filter(|owner| !matches!(owner, 0 | 0x8000_0000_0000_0000))))
+        let number =
+            |at: usize| u64::from_be_bytes(stat[at..at + 8].try_into().expect("eight bytes"));
+        Some((
+            data.to_vec(),
+            number(0),
+            Some(number(44)).filter(|owner| !matches!(owner, 0 | 0x8000_0000_0000_0000)),
+        ))
     })();
-    let read = decode(&Read { path: path(), watch: true }, bytes).map(|node| (node.data, node.czxid, node.owner));
+    let read = decode(&Read { path: path(), watch: true }, bytes)
+        .map(|node| (node.data, node.czxid, node.owner));
     assert_eq!(read, node);
 
     let own = decode(&create(), bytes);
@@ -118,7 +130,8 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
         Some((entries, i32::from_be_bytes(stat[40..].try_into().expect("four bytes"))))
     })();
     let read = decode(&ReadAccess { path: path() }, bytes).map(|list| {
-        let entries = list.entries.into_iter().map(|entry| (entry.permissions, entry.scheme, entry.id));
+        let entries =
+            list.entries.into_iter().map(|entry| (entry.permissions, entry.scheme, entry.id));
         (entries.collect(), list.version)
     });
     assert_eq!(read, access);
@@ -132,12 +145,15 @@ fn a_transaction_is_done_where_each_part_is_answered(bytes: &[u8]) {
         let codes = &[13, 2, 1][..parts.len()];
         let mut told = Cut(bytes);
         let answers = |op: i32| {
-            let is_header = told.int() == Some(op) && told.byte() == Some(0) && told.int().is_some();
+            let is_header =
+                told.int() == Some(op) && told.byte() == Some(0) && told.int().is_some();
             is_header && (op != 1 || told.buffer().is_some())
         };
         let is_done = codes.iter().copied().all(answers);
-        let is_done =
-            is_done && told.int().is_some() && told.byte().is_some_and(|end| end != 0) && told.int().is_some();
+        let is_done = is_done
+            && told.int().is_some()
+            && told.byte().is_some_and(|end| end != 0)
+            && told.int().is_some();
         let count = parts.len();
         match decode(&Together(parts), bytes) {
             Some(Ok(())) => assert!(is_done, "this was not done"),

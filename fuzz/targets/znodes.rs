@@ -30,14 +30,22 @@ pub(super) fn read(bytes: &[u8]) {
     let mut now = at(100);
     for _ in 0..PATIENCE {
         if let Standing::Following { leader: Some(leader) } = machine.standing() {
-            let told = acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
-            assert_eq!(told, Some(Some(leader)), "only who acknowledged it is named: {acknowledgement:?}");
+            let told =
+                acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
+            assert_eq!(
+                told,
+                Some(Some(leader)),
+                "only who acknowledged it is named: {acknowledgement:?}"
+            );
         }
         let Some(request) = machine.poll_request(now) else {
             now = now + Duration::from_millis(100);
             continue;
         };
-        let listed: Vec<_> = names.lines().map(|name| if name.is_empty() { &own } else { name }.to_owned()).collect();
+        let listed: Vec<_> = names
+            .lines()
+            .map(|name| if name.is_empty() { &own } else { name }.to_owned())
+            .collect();
         let expected = first_of(&listed, &own);
         let event = match request {
             QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout } => {
@@ -52,7 +60,11 @@ pub(super) fn read(bytes: &[u8]) {
             QueueRequest::List => QueueEvent::Listed(listed),
             QueueRequest::Look { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
             QueueRequest::Look { name } => {
-                assert_eq!(Place::Behind(name.clone()), expected, "who stands directly before us is watched");
+                assert_eq!(
+                    Place::Behind(name.clone()),
+                    expected,
+                    "who stands directly before us is watched"
+                );
                 asked_behind = Some(name);
                 QueueEvent::Found { owner: Some(THEIRS) }
             }
@@ -60,9 +72,10 @@ pub(super) fn read(bytes: &[u8]) {
                 assert_eq!(expected, Place::First, "only who is first asks for a claim");
                 QueueEvent::Checked
             }
-            QueueRequest::ReadLeader => {
-                QueueEvent::Leader(Some(Acknowledgement { text: acknowledgement.to_owned(), owner: Some(THEIRS) }))
-            }
+            QueueRequest::ReadLeader => QueueEvent::Leader(Some(Acknowledgement {
+                text: acknowledgement.to_owned(),
+                owner: Some(THEIRS),
+            })),
             QueueRequest::Acknowledge { .. } => {
                 assert_eq!(expected, Place::First, "only who is first acknowledges that it leads");
                 QueueEvent::Acknowledged
@@ -73,7 +86,8 @@ pub(super) fn read(bytes: &[u8]) {
         now = now + Duration::from_millis(100);
     }
     let leads = matches!(machine.standing(), Standing::Leading(_));
-    let listed: Vec<_> = names.lines().map(|name| if name.is_empty() { &own } else { name }.to_owned()).collect();
+    let listed: Vec<_> =
+        names.lines().map(|name| if name.is_empty() { &own } else { name }.to_owned()).collect();
     match first_of(&listed, &own) {
         Place::First => assert!(leads, "nobody is before us"),
         Place::Behind(name) => assert!(!leads && asked_behind == Some(name), "{asked_behind:?}"),

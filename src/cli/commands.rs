@@ -45,10 +45,16 @@ pub fn mistakes(mistakes: &[ConfigError]) -> Exit {
 
 /// Checks a configuration and the files that it needs, names every error, and draws the timing if
 /// there is none.
-pub fn check_config(settings: &Settings, surroundings: &Surroundings, unknown: &[UnknownVariable]) -> Exit {
+pub fn check_config(
+    settings: &Settings,
+    surroundings: &Surroundings,
+    unknown: &[UnknownVariable],
+) -> Exit {
     for UnknownVariable { name, nearest } in unknown {
         match nearest {
-            Some(nearest) => complain(&format_args!("warning: {name} sets no flag: {nearest} does")),
+            Some(nearest) => {
+                complain(&format_args!("warning: {name} sets no flag: {nearest} does"))
+            }
             None => complain(&format_args!("warning: {name} sets no flag")),
         }
     }
@@ -75,7 +81,8 @@ pub fn check_config(settings: &Settings, surroundings: &Surroundings, unknown: &
 
 /// Asks whether the sidecar leads.
 pub fn status(sidecar: &Sidecar) -> Exit {
-    let question = Question { method: &Method::GET, path: "/leader?promise=none", timeout: AT_ONCE };
+    let question =
+        Question { method: &Method::GET, path: "/leader?promise=none", timeout: AT_ONCE };
     answered(sidecar, question, reply::about_leading, |verdict, body| {
         let printed = say(&body.trim_end());
         if printed == Exit::Clean { verdict } else { printed }
@@ -111,7 +118,10 @@ pub fn rbac(rbac: &Rbac) -> Exit {
     if !wrong.is_empty() {
         return mistakes(&wrong);
     }
-    let subject = Subject::ServiceAccount { name: rbac.service_account.clone(), namespace: namespace.clone() };
+    let subject = Subject::ServiceAccount {
+        name: rbac.service_account.clone(),
+        namespace: namespace.clone(),
+    };
     say(&Role { election: rbac.election.clone(), namespace, subject })
 }
 
@@ -131,7 +141,11 @@ pub fn inject(options: &Inject) -> Exit {
                 complain(&format_args!("warning: {near_miss}"));
             }
             complain(&injected.summary);
-            if io::stdout().write_all(injected.text.as_bytes()).is_ok() { Exit::Clean } else { Exit::Fault }
+            if io::stdout().write_all(injected.text.as_bytes()).is_ok() {
+                Exit::Clean
+            } else {
+                Exit::Fault
+            }
         }
         Err(mistakes) => {
             for mistake in &mistakes {
@@ -151,7 +165,12 @@ pub fn version() -> Exit {
 type Judge = fn(StatusCode, &str) -> Verdict;
 
 /// Asks, and passes the exit code and the body of Baton's answer to `told`, which decides the exit.
-fn answered(sidecar: &Sidecar, question: Question, judge: Judge, told: impl FnOnce(Exit, &str) -> Exit) -> Exit {
+fn answered(
+    sidecar: &Sidecar,
+    question: Question,
+    judge: Judge,
+    told: impl FnOnce(Exit, &str) -> Exit,
+) -> Exit {
     let listen = match config::listen(sidecar.listen.as_ref()) {
         Ok(listen) => listen,
         Err(mistake) => return mistakes(&[mistake]),
@@ -267,7 +286,10 @@ impl Display for Drawing<'_> {
                 "an application that never asks must be gone within {margin_left} of the claim's end: end it when the \
                  sidecar exits with 75, or let it ask"
             ),
-            OnLost::Stay => write!(f, "with --on-lost=stay nothing moves an application that never asks: let it ask"),
+            OnLost::Stay => write!(
+                f,
+                "with --on-lost=stay nothing moves an application that never asks: let it ask"
+            ),
         }
     }
 }

@@ -77,14 +77,20 @@ pub fn inject(text: &str, options: &Inject) -> Result<Injected, Vec<Mistake>> {
     for (index, document) in documents(text).into_iter().enumerate() {
         match injector.document(document) {
             Ok(document) => injected.push_str(&document),
-            Err(source) => injector.mistakes.push(Mistake::NotYaml { number: index + 1, source: Box::new(source) }),
+            Err(source) => injector
+                .mistakes
+                .push(Mistake::NotYaml { number: index + 1, source: Box::new(source) }),
         }
     }
     let Injector { mut mistakes, mut near_misses, summary, .. } = injector;
     if options.strict {
         mistakes.extend(near_misses.drain(..).map(Mistake::NearMiss));
     }
-    if mistakes.is_empty() { Ok(Injected { text: injected, summary, near_misses }) } else { Err(mistakes) }
+    if mistakes.is_empty() {
+        Ok(Injected { text: injected, summary, near_misses })
+    } else {
+        Err(mistakes)
+    }
 }
 
 struct Injector<'a> {
@@ -127,7 +133,9 @@ impl Injector<'_> {
                 }
                 changed
             }
-            Value::Array(items) => items.iter_mut().fold(false, |changed, item| self.visit(item, whose) | changed),
+            Value::Array(items) => {
+                items.iter_mut().fold(false, |changed, item| self.visit(item, whose) | changed)
+            }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
     }
@@ -140,7 +148,8 @@ impl Injector<'_> {
             self.near_misses.extend(near_miss(fields, whose, &self.options.prefix));
             return false;
         }
-        let lists = ["initContainers", "containers"].map(|list| at(fields, "spec", list).and_then(Value::as_array));
+        let lists = ["initContainers", "containers"]
+            .map(|list| at(fields, "spec", list).and_then(Value::as_array));
         if lists.into_iter().flatten().flatten().any(|one| one["name"] == container::NAME) {
             self.summary.had_one += 1;
             return false;
@@ -169,19 +178,33 @@ impl Injector<'_> {
     /// Puts a sidecar into a Pod, first among its init containers, or says why not.
     fn inject(&mut self, pod: &mut Map<String, Value>, whose: &str) -> bool {
         let before = self.mistakes.len();
-        let annotations = at(pod, "metadata", "annotations").and_then(Value::as_object).cloned().unwrap_or_default();
-        let election = annotations.get(&self.key("election")).and_then(Value::as_str).unwrap_or_default();
+        let annotations = at(pod, "metadata", "annotations")
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default();
+        let election =
+            annotations.get(&self.key("election")).and_then(Value::as_str).unwrap_or_default();
         let flags = self.flags(&annotations, whose);
         if election.is_empty() {
-            self.mistakes.push(Mistake::NoElection { whose: whose.to_owned(), prefix: self.options.prefix.clone() });
+            self.mistakes.push(Mistake::NoElection {
+                whose: whose.to_owned(),
+                prefix: self.options.prefix.clone(),
+            });
         } else if let Err(refused) = check(election, &flags) {
-            let refused = refused.into_iter().map(|source| Mistake::Refused { whose: whose.to_owned(), source });
+            let refused = refused
+                .into_iter()
+                .map(|source| Mistake::Refused { whose: whose.to_owned(), source });
             self.mistakes.extend(refused);
         }
         if self.mistakes.len() > before {
             return false;
         }
-        let container = container::container(&self.options.image, self.options.restart_application, election, &flags);
+        let container = container::container(
+            &self.options.image,
+            self.options.restart_application,
+            election,
+            &flags,
+        );
         let spec = pod.get_mut("spec").and_then(Value::as_object_mut).expect("it has containers");
         list(spec, "initContainers").insert(0, container);
         let volume = container::volume();
@@ -192,7 +215,11 @@ impl Injector<'_> {
         true
     }
 
-    fn flags<'a>(&mut self, annotations: &'a Map<String, Value>, whose: &str) -> Vec<(&'a str, &'a str)> {
+    fn flags<'a>(
+        &mut self,
+        annotations: &'a Map<String, Value>,
+        whose: &str,
+    ) -> Vec<(&'a str, &'a str)> {
         let ours = self.key("config.");
         let mut flags = Vec::new();
         for (annotation, value) in annotations {
@@ -201,9 +228,10 @@ impl Injector<'_> {
                 // An empty one is as good as none, as in the environment.
                 Some("") if FLAGS.contains(&flag) => {}
                 Some(value) if FLAGS.contains(&flag) => flags.push((flag, value)),
-                Some(_) | None => self
-                    .mistakes
-                    .push(Mistake::NoFlag { whose: whose.to_owned(), annotation: format!("{annotation}: {value}") }),
+                Some(_) | None => self.mistakes.push(Mistake::NoFlag {
+                    whose: whose.to_owned(),
+                    annotation: format!("{annotation}: {value}"),
+                }),
             }
         }
         flags
@@ -216,7 +244,8 @@ impl Injector<'_> {
 
 /// What the sidecar will say to what it is told.
 fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>> {
-    let flag = |name| flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| (*value).to_owned());
+    let flag =
+        |name| flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| (*value).to_owned());
     let settings = Settings {
         election: Some(election.to_owned()),
         answer_validity: flag("answer-validity"),
@@ -229,7 +258,11 @@ fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>>
         retry_period: flag("retry-period"),
         ..Settings::default()
     };
-    let surroundings = Surroundings { in_kubernetes: true, host_name: election.to_owned(), ..Surroundings::default() };
+    let surroundings = Surroundings {
+        in_kubernetes: true,
+        host_name: election.to_owned(),
+        ..Surroundings::default()
+    };
     Config::new(&settings, &surroundings).map(drop)
 }
 
@@ -249,7 +282,8 @@ fn documents(text: &str) -> Vec<&str> {
 }
 
 fn is_marker(line: &str) -> bool {
-    line.strip_prefix("---").is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
+    line.strip_prefix("---")
+        .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
 /// How much of a document comes before its content: a marker, comments, empty lines.

@@ -12,7 +12,9 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     /// The directory of the file backend.
-    #[error("--directory {0:?} cannot be used: create it on a local file system that all candidates share")]
+    #[error(
+        "--directory {0:?} cannot be used: create it on a local file system that all candidates share"
+    )]
     Directory(PathBuf, #[source] io::Error),
     /// A file of credentials or certificates.
     #[error("--{flag} {path:?} cannot be read: create it, or name the right file")]

@@ -41,7 +41,10 @@ pub async fn ask(listen: Listen, question: Question) -> Result<(StatusCode, Stri
     answer.map_err(Into::into).flatten().map_err(|source| NoAnswer { listen, source })
 }
 
-async fn exchange(listen: Listen, question: Question) -> Result<(StatusCode, String), Box<dyn Error + Send + Sync>> {
+async fn exchange(
+    listen: Listen,
+    question: Question,
+) -> Result<(StatusCode, String), Box<dyn Error + Send + Sync>> {
     let stream = connect(listen).await?;
     let host = stream.peer_addr()?.to_string();
     let request = Request::builder()

@@ -38,7 +38,9 @@ pub fn about_leading(status: StatusCode, body: &str) -> Verdict {
         return Verdict::NotBaton;
     };
     match (status, is_leader, token) {
-        (StatusCode::OK, true, Some(token)) if standing == "leading" && is_token(&token) => Verdict::Yes,
+        (StatusCode::OK, true, Some(token)) if standing == "leading" && is_token(&token) => {
+            Verdict::Yes
+        }
         (StatusCode::SERVICE_UNAVAILABLE, false, None) => Verdict::No,
         _ => Verdict::NotBaton,
     }

@@ -4,7 +4,10 @@
 
 /// The known word nearest to `typed`, unless it takes so many changes that a reader would see
 /// another word.
-pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(super) fn nearest<'a>(
+    typed: &str,
+    known: impl IntoIterator<Item = &'a str>,
+) -> Option<&'a str> {
     let most = (typed.chars().count() / 3).clamp(1, 3);
     let measured = known.into_iter().map(|word| (changes(typed, word), word));
     measured.filter(|(changes, _)| *changes <= most).min().map(|(_, word)| word)
@@ -34,7 +37,8 @@ mod tests {
 
     #[test]
     fn changes_are_counted() {
-        for (from, to, count) in [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("abc", "abc", 0)]
+        for (from, to, count) in
+            [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("abc", "abc", 0)]
         {
             assert_eq!((changes(from, to), changes(to, from)), (count, count), "{from} {to}");
         }

@@ -53,10 +53,14 @@ pub enum ConfigError {
     )]
     NoZooKeeperPath,
     /// A certificate without its key, or the reverse.
-    #[error("a certificate goes with its key: pass both --zookeeper-cert-file and --zookeeper-key-file, or neither")]
+    #[error(
+        "a certificate goes with its key: pass both --zookeeper-cert-file and --zookeeper-key-file, or neither"
+    )]
     HalfACertificate,
     /// A certificate of ours, and nothing to judge the servers' by.
-    #[error("TLS needs an authority that the servers' certificates come from: pass --zookeeper-ca-file FILE")]
+    #[error(
+        "TLS needs an authority that the servers' certificates come from: pass --zookeeper-ca-file FILE"
+    )]
     NoAuthority,
     /// A tick that no server can have.
     #[error(

@@ -20,7 +20,9 @@ pub struct Foreign {
 
 /// Every flag in `settings` that belongs to another store than `chosen`.
 pub fn foreign_flags(settings: &Settings, chosen: Kind) -> Vec<Foreign> {
-    let flags = owned(settings).into_iter().filter(|(_, value, owners)| typed(*value).is_some() && !owners.has(chosen));
+    let flags = owned(settings)
+        .into_iter()
+        .filter(|(_, value, owners)| typed(*value).is_some() && !owners.has(chosen));
     flags.map(|(flag, _, Owners(_, owners))| Foreign { flag, owners, chosen }).collect()
 }
 

@@ -31,8 +31,12 @@ impl Listen {
 
     /// The addresses that reach this listener from this machine, in the order to try.
     pub fn reachable_at(self) -> Vec<SocketAddr> {
-        let loopbacks =
-            |port| vec![SocketAddr::from((Ipv4Addr::LOCALHOST, port)), SocketAddr::from((Ipv6Addr::LOCALHOST, port))];
+        let loopbacks = |port| {
+            vec![
+                SocketAddr::from((Ipv4Addr::LOCALHOST, port)),
+                SocketAddr::from((Ipv6Addr::LOCALHOST, port)),
+            ]
+        };
         match self {
             Self::Localhost(port) | Self::Everywhere(port) => loopbacks(port),
             Self::At(address) => match address.ip() {

@@ -27,7 +27,11 @@ impl FromStr for ElectionName {
     type Err = ConfigError;
 
     fn from_str(text: &str) -> Result<Self, ConfigError> {
-        if is_subdomain(text) { Ok(Self(text.to_owned())) } else { Err(ConfigError::Election(text.to_owned())) }
+        if is_subdomain(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(ConfigError::Election(text.to_owned()))
+        }
     }
 }
 
@@ -38,7 +42,11 @@ pub fn check_service_account(text: &str) -> Result<(), ConfigError> {
 
 /// Whether a namespace can be called `text`: a DNS-1123 label.
 pub fn check_namespace(text: &str) -> Result<(), ConfigError> {
-    if text.len() <= 63 && is_label(text) { Ok(()) } else { Err(ConfigError::Namespace(text.to_owned())) }
+    if text.len() <= 63 && is_label(text) {
+        Ok(())
+    } else {
+        Err(ConfigError::Namespace(text.to_owned()))
+    }
 }
 
 fn is_subdomain(text: &str) -> bool {
@@ -47,5 +55,7 @@ fn is_subdomain(text: &str) -> bool {
 
 fn is_label(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
-    text.chars().all(|c| letter(c) || c == '-') && text.starts_with(letter) && text.ends_with(letter)
+    text.chars().all(|c| letter(c) || c == '-')
+        && text.starts_with(letter)
+        && text.ends_with(letter)
 }

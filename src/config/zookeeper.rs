@@ -37,18 +37,24 @@ pub(super) fn place(
     mistakes: &mut Mistakes,
 ) -> Option<ZooKeeperPlace> {
     let servers = typed(settings.zookeeper_servers.as_ref()).ok_or(ConfigError::NoZooKeeperServers);
-    let servers = mistakes.keep(servers.and_then(|text| text.parse().map_err(ConfigError::ZooKeeperServers)));
+    let servers =
+        mistakes.keep(servers.and_then(|text| text.parse().map_err(ConfigError::ZooKeeperServers)));
     let path = path(settings, surroundings, election);
     let path = mistakes.keep(path);
-    let tick = mistakes.duration("zookeeper-tick-time", typed(settings.zookeeper_tick_time.as_ref()));
+    let tick =
+        mistakes.duration("zookeeper-tick-time", typed(settings.zookeeper_tick_time.as_ref()));
     let tick = tick.unwrap_or(TICK);
     // Their configuration has it in whole milliseconds.
     if tick < Duration::from_millis(1) {
         mistakes.0.push(ConfigError::NoTick);
     }
     let timing = timing.and_then(|timing| {
-        let wrong = |error: SessionTooShort| ConfigError::Session(Box::new(error), Flags::new(error.remedy));
-        SessionTiming::new(*timing, tick).map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong))).ok()
+        let wrong = |error: SessionTooShort| {
+            ConfigError::Session(Box::new(error), Flags::new(error.remedy))
+        };
+        SessionTiming::new(*timing, tick)
+            .map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong)))
+            .ok()
     });
     let tls = mistakes.keep(tls(settings));
     let auth_file = typed(settings.zookeeper_auth_file.as_ref()).map(PathBuf::from);
@@ -58,7 +64,8 @@ pub(super) fn place(
 /// Durations near `lease_duration` that pass with sessions too, so that nobody is refused a second time.
 pub(super) fn suggestion(settings: &Settings, lease_duration: Duration, drift: Drift) -> Durations {
     // A tick that cannot be read is a mistake of its own, and named with the place.
-    let tick = typed(settings.zookeeper_tick_time.as_ref()).and_then(|text| humantime::parse_duration(text).ok());
+    let tick = typed(settings.zookeeper_tick_time.as_ref())
+        .and_then(|text| humantime::parse_duration(text).ok());
     SessionTiming::suggestion(lease_duration, drift, tick.unwrap_or(TICK))
 }
 
@@ -83,7 +90,8 @@ fn path(
 
 fn tls(settings: &Settings) -> Result<Option<TlsFiles>, ConfigError> {
     let file = |typed_file: &Option<String>| typed(typed_file.as_ref()).map(PathBuf::from);
-    let (certificate, key) = (file(&settings.zookeeper_cert_file), file(&settings.zookeeper_key_file));
+    let (certificate, key) =
+        (file(&settings.zookeeper_cert_file), file(&settings.zookeeper_key_file));
     match (file(&settings.zookeeper_ca_file), certificate, key) {
         (None, None, None) => Ok(None),
         (Some(authorities), None, None) => Ok(Some(TlsFiles { authorities, own: None })),

@@ -43,7 +43,9 @@ impl Admission {
     pub(super) fn is_admitted(self, now: Instant) -> bool {
         match self.shown {
             Rights::Unknown => false,
-            Rights::Reads => self.refused_write.is_none_or(|refused| now.since(refused) >= self.patience),
+            Rights::Reads => {
+                self.refused_write.is_none_or(|refused| now.since(refused) >= self.patience)
+            }
             Rights::Writes => true,
         }
     }
@@ -81,7 +83,8 @@ impl Admission {
 
     /// Whether the store has refused us for a lease duration, and never let us take part.
     pub(super) fn is_refused(self, now: Instant) -> bool {
-        !self.is_admitted(now) && self.refusals.is_some_and(|(first, last)| last.since(first) >= self.patience)
+        !self.is_admitted(now)
+            && self.refusals.is_some_and(|(first, last)| last.since(first) >= self.patience)
     }
 }
 
@@ -105,7 +108,10 @@ mod tests {
         assert!(follower.is_admitted(at(0)));
         for second in 1..100 {
             follower.refused(false, at(second));
-            assert!(follower.is_admitted(at(second)) && !follower.is_refused(at(second)), "a server restarts");
+            assert!(
+                follower.is_admitted(at(second)) && !follower.is_refused(at(second)),
+                "a server restarts"
+            );
         }
     }
 

@@ -16,7 +16,10 @@ use std::time::Duration;
 
 /// Makes the two ends of what is published. Each promise is good for `answer_validity`.
 pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
-    let shared = Arc::new(Shared { leadership: Mutex::new(Leadership::new(answer_validity)), claimed: Condvar::new() });
+    let shared = Arc::new(Shared {
+        leadership: Mutex::new(Leadership::new(answer_validity)),
+        claimed: Condvar::new(),
+    });
     (Publisher(Arc::clone(&shared)), Reader(shared))
 }
 
@@ -104,7 +107,9 @@ pub(crate) mod fixture {
     use baton_election::identity::Identity;
     use baton_election::machine::Election as _;
     use baton_election::record::RecordElection;
-    use baton_election::record::messages::{Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version};
+    use baton_election::record::messages::{
+        Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version,
+    };
     use baton_election::timing::{Drift, Durations, Jitter, Timing};
 
     /// Leads from a write that was sent at `sent`, and so for ten seconds from then on.
@@ -117,7 +122,8 @@ pub(crate) mod fixture {
             answer_validity: seconds(2),
         };
         let timing = Timing::new(durations, Drift::default()).unwrap();
-        let mut machine = RecordElection::new(Identity::parse("us_1").unwrap(), timing, Jitter::none(), sent);
+        let mut machine =
+            RecordElection::new(Identity::parse("us_1").unwrap(), timing, Jitter::none(), sent);
         while let Some(request) = machine.poll_request(sent) {
             let event = match request {
                 RecordRequest::Read => RecordEvent::Read(None),
@@ -173,7 +179,8 @@ mod tests {
             thread::yield_now();
             publisher.publish(Standing::Following { leader: None }, at(0));
             publisher.publish(leading_since(at(0)), at(0));
-            let claim = wakes.recv_timeout(Duration::from_secs(10)).expect("the thread was not woken");
+            let claim =
+                wakes.recv_timeout(Duration::from_secs(10)).expect("the thread was not woken");
             assert_eq!(claim.deadline(), at(10));
         }
     }

@@ -48,7 +48,8 @@ impl Control {
     /// Withdraws from leading until there is an order to campaign; returns the instant at which the last promise has run
     /// out.
     pub async fn withdraw(&self) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw { how: Withdrawal::Releasing, for_good: false, done }).await
+        self.order(|done| Command::Withdraw { how: Withdrawal::Releasing, for_good: false, done })
+            .await
     }
 
     /// The same, for a process that is about to end.
@@ -66,7 +67,10 @@ impl Control {
         self.0.send(Command::Campaign(from)).await.map_err(|_| Over)
     }
 
-    async fn order<T>(&self, command: impl FnOnce(oneshot::Sender<T>) -> Command) -> Result<T, Over> {
+    async fn order<T>(
+        &self,
+        command: impl FnOnce(oneshot::Sender<T>) -> Command,
+    ) -> Result<T, Over> {
         let (done, answer) = oneshot::channel();
         self.0.send(command(done)).await.map_err(|_| Over)?;
         answer.await.map_err(|_| Over)

@@ -54,7 +54,11 @@ pub enum ServerError {
 /// The listeners share the slots, of which `askers` are for connections that have sent a request.
 /// Handlers find the client's address as `ConnectInfo<SocketAddr>`, their connection's [`Turn`] as
 /// an extension, and no body: none of our requests has one.
-pub async fn serve(mut listeners: Vec<TcpListener>, askers: usize, router: Router) -> Result<(), ServerError> {
+pub async fn serve(
+    mut listeners: Vec<TcpListener>,
+    askers: usize,
+    router: Router,
+) -> Result<(), ServerError> {
     let mut connections = JoinSet::new();
     let mut slots = Slots::new(askers);
     let mut accepted_at_once = 0;

@@ -51,7 +51,11 @@ pub(super) fn client(config: &Config, resolver: Resolver) -> kube::Result<Client
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
         .layer(AndThenLayer::new(with_its_code))
-        .service(legacy::Client::builder(TokioExecutor::new()).http1_max_buf_size(LONGEST_BUFFER).build(connector));
+        .service(
+            legacy::Client::builder(TokioExecutor::new())
+                .http1_max_buf_size(LONGEST_BUFFER)
+                .build(connector),
+        );
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 

@@ -49,13 +49,19 @@ pub enum ConnectError {
     )]
     InCluster(#[source] InClusterError),
     /// No usable kubeconfig.
-    #[error("no kubeconfig can be used: pass --kubeconfig FILE and --context NAME, or set KUBECONFIG, as for kubectl")]
+    #[error(
+        "no kubeconfig can be used: pass --kubeconfig FILE and --context NAME, or set KUBECONFIG, as for kubectl"
+    )]
     Kubeconfig(#[source] KubeconfigError),
     /// An address that is none of an API server.
-    #[error("{0} is no address of an API server: in the kubeconfig, let the cluster's server begin with https://")]
+    #[error(
+        "{0} is no address of an API server: in the kubeconfig, let the cluster's server begin with https://"
+    )]
     Server(String),
     /// A kubeconfig that leads elsewhere by now.
-    #[error("the kubeconfig leads to {is} now, and this election is held at {was}: start Baton anew to go there")]
+    #[error(
+        "the kubeconfig leads to {is} now, and this election is held at {was}: start Baton anew to go there"
+    )]
     Elsewhere {
         /// The address of the election.
         was: String,
@@ -63,7 +69,9 @@ pub enum ConnectError {
         is: String,
     },
     /// A bundle of certificates without one.
-    #[error("no certificate is in the certificate authority's bundle: it must be PEM, -----BEGIN CERTIFICATE-----")]
+    #[error(
+        "no certificate is in the certificate authority's bundle: it must be PEM, -----BEGIN CERTIFICATE-----"
+    )]
     NoCertificate,
     /// A proxy, which we do not speak to.
     #[error(
@@ -85,7 +93,9 @@ pub enum ConnectError {
         source: io::Error,
     },
     /// Something that no bearer token can be.
-    #[error("the bearer token in {0} cannot be sent: it must be one line of visible ASCII characters")]
+    #[error(
+        "the bearer token in {0} cannot be sent: it must be one line of visible ASCII characters"
+    )]
     Token(String),
     /// A program that gives no credentials.
     #[error("the kubeconfig's program for credentials gives none")]
@@ -157,7 +167,8 @@ impl Connections {
                 Err(error) => Err(error),
             }
         });
-        let (connection, origin) = timeout(START, opening).await.map_err(|_elapsed| ConnectError::Late(START))??;
+        let (connection, origin) =
+            timeout(START, opening).await.map_err(|_elapsed| ConnectError::Late(START))??;
         Ok(Self { origin, current: RefCell::new(connection), look: Mutex::default() })
     }
 
@@ -212,7 +223,9 @@ impl Connections {
     fn begin(&self, look: Look) -> Blocking<Looked> {
         let origin = self.origin.clone();
         let files = match look {
-            Look::Files => self.current.borrow().as_ref().map(|connection| connection.files.clone()),
+            Look::Files => {
+                self.current.borrow().as_ref().map(|connection| connection.files.clone())
+            }
             Look::Anew => None,
         };
         run_blocking(LOOK, move || match files {
@@ -269,7 +282,9 @@ impl Copied {
 fn found(cluster: &Cluster) -> Result<(Config, Vec<Copied>), ConnectError> {
     match cluster {
         Cluster::Pod => {
-            let files = ["token", "ca.crt"].map(|file| Copied::of(format!("{SERVICE_ACCOUNT}/{file}"))).to_vec();
+            let files = ["token", "ca.crt"]
+                .map(|file| Copied::of(format!("{SERVICE_ACCOUNT}/{file}")))
+                .to_vec();
             Ok((Config::incluster_env().map_err(ConnectError::InCluster)?, files))
         }
         Cluster::Kubeconfig { path, context } => {
@@ -277,7 +292,8 @@ fn found(cluster: &Cluster) -> Result<(Config, Vec<Copied>), ConnectError> {
             let files = files_of(&kubeconfig, context.as_deref()).unwrap_or_default();
             let files = files.into_iter().map(Copied::of).collect();
             let options = KubeConfigOptions { context: context.clone(), ..Default::default() };
-            let config = Handle::current().block_on(Config::from_custom_kubeconfig(kubeconfig, &options));
+            let config =
+                Handle::current().block_on(Config::from_custom_kubeconfig(kubeconfig, &options));
             Ok((config.map_err(ConnectError::Kubeconfig)?, files))
         }
     }
@@ -289,7 +305,8 @@ fn kubeconfig(path: Option<&PathBuf>) -> Result<Kubeconfig, ConnectError> {
 
 /// What stands in this file. kube takes UTF-16 too, and panics where the last character of it is cut.
 fn read_from(path: &PathBuf) -> Result<Kubeconfig, KubeconfigError> {
-    let is_utf16 = |content: &[u8]| content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
+    let is_utf16 =
+        |content: &[u8]| content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
     if fs::read(path).is_ok_and(|content| is_utf16(&content) && content.len() % 2 == 1) {
         let cut = io::Error::new(io::ErrorKind::InvalidData, "its UTF-16 ends within a character");
         return Err(KubeconfigError::ReadConfig(cut, path.clone()));
@@ -301,11 +318,22 @@ fn read_from(path: &PathBuf) -> Result<Kubeconfig, KubeconfigError> {
 fn files_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Vec<String>> {
     let named = kubeconfig.contexts.iter().find(|named| Some(&*named.name) == context)?;
     let context = named.context.as_ref()?;
-    let cluster = kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
-    let user = kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
-    let of_user = |user: &AuthInfo| [&user.token_file, &user.client_certificate, &user.client_key].map(Clone::clone);
+    let cluster =
+        kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
+    let user =
+        kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
+    let of_user = |user: &AuthInfo| {
+        [&user.token_file, &user.client_certificate, &user.client_key].map(Clone::clone)
+    };
     let of_user = user.and_then(|named| named.auth_info.as_ref()).map(of_user);
-    Some(of_user.into_iter().flatten().chain([cluster.certificate_authority.clone()]).flatten().collect())
+    Some(
+        of_user
+            .into_iter()
+            .flatten()
+            .chain([cluster.certificate_authority.clone()])
+            .flatten()
+            .collect(),
+    )
 }
 
 /// Refuses what kube takes and fails with at each request, and what leads to another election.
@@ -343,8 +371,8 @@ fn identify(user: &mut AuthInfo) -> Result<(), ConnectError> {
     if let Some(token) = token {
         user.token = Some(sendable(token.expose_secret(), "the kubeconfig")?);
     } else if let Some(path) = file.map(PathBuf::from) {
-        let text =
-            fs::read_to_string(&path).map_err(|source| ConnectError::TokenFile { path: path.clone(), source })?;
+        let text = fs::read_to_string(&path)
+            .map_err(|source| ConnectError::TokenFile { path: path.clone(), source })?;
         user.token = Some(sendable(&text, path.display())?);
     } else if let Some(program) = program {
         match Handle::current().block_on(credentials::run(&program))? {

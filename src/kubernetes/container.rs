@@ -30,7 +30,12 @@ pub fn volume() -> Value {
 }
 
 /// The container of a candidate of `election`, with `flags` as their names and values.
-pub fn container(image: &str, restart: RestartApplication, election: &str, flags: &[(&str, &str)]) -> Value {
+pub fn container(
+    image: &str,
+    restart: RestartApplication,
+    election: &str,
+    flags: &[(&str, &str)],
+) -> Value {
     let mut container = json!({
         "name": NAME,
         "image": image,
@@ -55,8 +60,7 @@ pub fn container(image: &str, restart: RestartApplication, election: &str, flags
     });
     if restart == RestartApplication::Always {
         let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
-        container["restartPolicyRules"] =
-            json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": alone}}]);
+        container["restartPolicyRules"] = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": alone}}]);
     }
     container
 }

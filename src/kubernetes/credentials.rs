@@ -83,7 +83,9 @@ impl ProgramError {
         match self {
             Self::Failed { .. } | Self::Late { .. } => true,
             Self::Run { source, .. } => ![NotFound, PermissionDenied].contains(&source.kind()),
-            Self::Unnamed | Self::Interactive(_) | Self::Nonsense { .. } | Self::Nothing(_) => false,
+            Self::Unnamed | Self::Interactive(_) | Self::Nonsense { .. } | Self::Nothing(_) => {
+                false
+            }
         }
     }
 }
@@ -118,10 +120,14 @@ pub(super) async fn run(exec: &ExecConfig) -> Result<Credentials, ProgramError> 
         return Err(ProgramError::Interactive(program));
     }
     match timeout(PATIENCE, output_of(command(exec, &program))).await {
-        Ok(Ok((status, printed, _))) if status.success() => match serde_json::from_slice(&printed) {
-            Ok(Printed { status }) => status.credentials().ok_or(ProgramError::Nothing(program)),
-            Err(source) => Err(ProgramError::Nonsense { program, source }),
-        },
+        Ok(Ok((status, printed, _))) if status.success() => {
+            match serde_json::from_slice(&printed) {
+                Ok(Printed { status }) => {
+                    status.credentials().ok_or(ProgramError::Nothing(program))
+                }
+                Err(source) => Err(ProgramError::Nonsense { program, source }),
+            }
+        }
         Ok(Ok((status, _, said))) => {
             let said = String::from_utf8_lossy(&said).trim().replace('\n', "; ");
             let said = one_line(&said).chars().take(LONGEST_COMPLAINT).collect();
@@ -145,8 +151,11 @@ impl Status {
 fn command(exec: &ExecConfig, program: &str) -> Command {
     let mut command = Command::new(program);
     command.args(exec.args.iter().flatten());
-    let variables =
-        exec.env.iter().flatten().filter_map(|variable| Some((variable.get("name")?, variable.get("value")?)));
+    let variables = exec
+        .env
+        .iter()
+        .flatten()
+        .filter_map(|variable| Some((variable.get("name")?, variable.get("value")?)));
     command.envs(variables);
     let mut spec = json!({ "interactive": false });
     if let Some(cluster) = &exec.cluster {
@@ -161,7 +170,10 @@ fn command(exec: &ExecConfig, program: &str) -> Command {
 /// Runs it to its end: how it ended, what it printed, and what it said beside that.
 async fn output_of(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
     let mut running = Running(command.spawn()?);
-    let (out, err) = (running.0.stdout.take().expect("it is piped"), running.0.stderr.take().expect("it is piped"));
+    let (out, err) = (
+        running.0.stdout.take().expect("it is piped"),
+        running.0.stderr.take().expect("it is piped"),
+    );
     let (mut printed, mut said) = (Vec::new(), Vec::new());
     let (mut out, mut err) = (
         pipe::Receiver::from_owned_fd(out.into())?.take(LONGEST_OUTPUT),

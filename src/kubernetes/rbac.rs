@@ -40,11 +40,13 @@ impl Role {
             // Who came without credentials needs some, and no rights.
             return None;
         }
-        let account = user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
+        let account =
+            user.strip_prefix("system:serviceaccount:").and_then(|account| account.split_once(':'));
         let subject = match account {
-            Some((namespace, name)) => {
-                Subject::ServiceAccount { name: name.to_owned(), namespace: Some(namespace.to_owned()) }
-            }
+            Some((namespace, name)) => Subject::ServiceAccount {
+                name: name.to_owned(),
+                namespace: Some(namespace.to_owned()),
+            },
             // Quoted as Go does it: CORP\\jane.
             None => Subject::User(user.replace(r"\\", r"\")),
         };
@@ -56,14 +58,20 @@ impl fmt::Display for Role {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { election, namespace, subject } = self;
         let line = |indent: &str, namespace: Option<&String>| {
-            namespace.map_or_else(String::new, |namespace| format!("\n{indent}namespace: {namespace:?}"))
+            namespace
+                .map_or_else(String::new, |namespace| format!("\n{indent}namespace: {namespace:?}"))
         };
         let of_object = line("  ", namespace.as_ref());
         let subject = match subject {
             Subject::ServiceAccount { name, namespace } => {
-                format!("kind: ServiceAccount\n    name: {name:?}{}", line("    ", namespace.as_ref()))
+                format!(
+                    "kind: ServiceAccount\n    name: {name:?}{}",
+                    line("    ", namespace.as_ref())
+                )
             }
-            Subject::User(name) => format!("kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: {name:?}"),
+            Subject::User(name) => {
+                format!("kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: {name:?}")
+            }
         };
         write!(
             f,
@@ -105,11 +113,17 @@ mod tests {
     fn a_refusal_names_who_was_refused_and_where_that_one_lives() {
         let role = |user| Role::of_refusal("orders", "infra", &forbidden(user)).unwrap();
         let pod = role("system:serviceaccount:sales:shop");
-        let account = Subject::ServiceAccount { name: "shop".to_owned(), namespace: Some("sales".to_owned()) };
+        let account = Subject::ServiceAccount {
+            name: "shop".to_owned(),
+            namespace: Some("sales".to_owned()),
+        };
         assert_eq!((pod.namespace.as_deref(), &pod.subject), (Some("infra"), &account));
         let yaml = pod.to_string();
         assert!(yaml.contains("name: \"orders\"\n  namespace: \"infra\""), "{yaml}");
-        assert!(yaml.ends_with("- kind: ServiceAccount\n    name: \"shop\"\n    namespace: \"sales\""), "{yaml}");
+        assert!(
+            yaml.ends_with("- kind: ServiceAccount\n    name: \"shop\"\n    namespace: \"sales\""),
+            "{yaml}"
+        );
 
         let person = role("jane").to_string();
         let binding = "- kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: \"jane\"";
@@ -118,8 +132,7 @@ mod tests {
 
     #[test]
     fn what_no_role_would_let_through_is_given_none() {
-        let quota =
-            r#"leases.coordination.k8s.io "orders" is forbidden: exceeded quota: one, requested: count/leases=1"#;
+        let quota = r#"leases.coordination.k8s.io "orders" is forbidden: exceeded quota: one, requested: count/leases=1"#;
         let going = r#"leases "orders" is forbidden: unable to create new content in namespace sales because it is being terminated"#;
         for message in [quota, going, "Forbidden", &forbidden("system:anonymous")] {
             assert_eq!(Role::of_refusal("orders", "sales", message), None, "{message}");

@@ -15,7 +15,8 @@ impl Clock {
     /// The present moment, by `CLOCK_BOOTTIME`.
     pub fn now(self) -> Instant {
         let time = clock_gettime(ClockId::Boottime);
-        let seconds = u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
+        let seconds =
+            u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
         let nanos = u32::try_from(time.tv_nsec).expect("nanoseconds stay below one second");
         Instant::since_boot(Duration::new(seconds, nanos))
     }

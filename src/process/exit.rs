@@ -26,8 +26,15 @@ pub enum Exit {
 
 impl Exit {
     /// All of them.
-    pub const ALL: [Self; 7] =
-        [Self::Clean, Self::No, Self::Usage, Self::NoAnswer, Self::Fault, Self::Lost, Self::Refused];
+    pub const ALL: [Self; 7] = [
+        Self::Clean,
+        Self::No,
+        Self::Usage,
+        Self::NoAnswer,
+        Self::Fault,
+        Self::Lost,
+        Self::Refused,
+    ];
 
     /// The number that the process leaves behind; 69 to 77 are sysexits.h's.
     pub const fn code(self) -> u8 {

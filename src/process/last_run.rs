@@ -37,8 +37,7 @@ const MOST_REMEMBERED: usize = 16;
 const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
 
 /// Why a run ends with 75 before it has begun.
-pub const LEFT_BEHIND: &str =
-    "the run before this one led and stopped cleanly, but its application is still here: exiting once to have it moved";
+pub const LEFT_BEHIND: &str = "the run before this one led and stopped cleanly, but its application is still here: exiting once to have it moved";
 
 /// The memory of this sidecar's runs.
 #[derive(Debug)]
@@ -120,7 +119,10 @@ impl Lifecycle {
         election: &ElectionName,
     ) -> Result<(Self, Result<Option<LastEnd>, Forgotten>), LifecycleError> {
         let place = directory.map(|directory| Place::open(directory, election)).transpose()?;
-        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned();
+        let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")
+            .unwrap_or_default()
+            .trim()
+            .to_owned();
         let page = place.as_ref().map_or(Ok(None), |place| read(&place.folder));
         let mut this = Self { place, boot_id, bad_ends: Vec::new() };
         let last = page.map(|page| page.map(|page| this.remember(page)));
@@ -143,7 +145,8 @@ impl Lifecycle {
     pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
         // A memory that cannot be used remembers no application.
         let Ok((this, last)) = Self::open(directory, election) else { return Exit::Usage };
-        let left_behind = last.ok().flatten().is_some_and(|last| last.left_application_behind(on_lost));
+        let left_behind =
+            last.ok().flatten().is_some_and(|last| last.left_application_behind(on_lost));
         let (exit, noted) = if left_behind {
             tracing::warn!(event = "previous_end", "{LEFT_BEHIND}");
             (Exit::Lost, this.end_to_move())
@@ -167,7 +170,11 @@ impl Lifecycle {
     /// Notes that this run ends at once, to have the application moved: no fault, and not to be
     /// repeated. If a full disk has no room for the note, this removes the memory.
     pub fn end_to_move(self) -> Result<(), LifecycleError> {
-        let end = End { reason: Reason::Shutdown.as_str().to_owned(), code: Exit::Lost.code(), led: false };
+        let end = End {
+            reason: Reason::Shutdown.as_str().to_owned(),
+            code: Exit::Lost.code(),
+            led: false,
+        };
         let Err(error) = self.write(Some(end)) else { return Ok(()) };
         let Some(place) = &self.place else { return Err(error) };
         place.folder.remove(LAST_RUN).map_err(|source| LifecycleError { source, ..error })
@@ -186,7 +193,9 @@ impl Lifecycle {
                 led: end.led,
                 same_boot,
             },
-            None => LastEnd { reason: Reason::Fault, code: None, at: page.wall, led: false, same_boot },
+            None => {
+                LastEnd { reason: Reason::Fault, code: None, at: page.wall, led: false, same_boot }
+            }
         };
         // A killed process wrote no end; it ended some time before now.
         if last.code.is_none() && same_boot {
@@ -212,7 +221,12 @@ impl Lifecycle {
         let Some(place) = &self.place else {
             return Ok(());
         };
-        let page = Page { boot_id: self.boot_id.clone(), bad_ends: self.bad_ends.clone(), wall: Clock.wall(), end };
+        let page = Page {
+            boot_id: self.boot_id.clone(),
+            bad_ends: self.bad_ends.clone(),
+            wall: Clock.wall(),
+            end,
+        };
         let text = serde_json::to_vec(&page).expect("a page of texts and numbers is JSON");
         let path = || place.folder.path().join(LAST_RUN);
         replace(&place.folder, &text).map_err(|source| LifecycleError { path: path(), source })
@@ -236,7 +250,9 @@ impl Place {
             }
             let folder = PrivateFolder::make(directory, election.as_str(), |_, _| Ok(()))?;
             let lock = folder.lock_file(LOCK)?;
-            lock.try_lock().map_err(io::Error::from).map_err(FolderError::io("lock", &path.join(LOCK)))?;
+            lock.try_lock()
+                .map_err(io::Error::from)
+                .map_err(FolderError::io("lock", &path.join(LOCK)))?;
             Ok(Self { folder, _lock: lock })
         };
         opened().map_err(|source| LifecycleError { path: path.clone(), source })

@@ -14,8 +14,8 @@ pub use error::FolderError;
 use directory::open_directory;
 use error::{Quoted, kind_of};
 use rustix::fs::{
-    AtFlags, Dir, FileType, FsWord, Mode, OFlags, Stat, fchmod, fstat, fstatfs, mkdirat, openat, renameat, statat,
-    unlinkat,
+    AtFlags, Dir, FileType, FsWord, Mode, OFlags, Stat, fchmod, fstat, fstatfs, mkdirat, openat,
+    renameat, statat, unlinkat,
 };
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -63,7 +63,11 @@ impl PrivateFolder {
     }
 
     /// The folder `name` in `directory`; `None` if there is none.
-    pub(crate) fn find(directory: &Path, name: &str, check: Check) -> Result<Option<Self>, FolderError> {
+    pub(crate) fn find(
+        directory: &Path,
+        name: &str,
+        check: Check,
+    ) -> Result<Option<Self>, FolderError> {
         Self::open_in(&open_directory(directory)?, name, directory.join(name), check)
     }
 
@@ -96,7 +100,8 @@ impl PrivateFolder {
     /// Makes a file that is not there yet, to be written.
     pub(crate) fn create_new(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
-        self.open(name, flags)?.ok_or_else(|| FolderError::io("write", &self.path.join(name))(Errno::NOENT.into()))
+        self.open(name, flags)?
+            .ok_or_else(|| FolderError::io("write", &self.path.join(name))(Errno::NOENT.into()))
     }
 
     /// A file to hold a lock on, made if it is not there. Its content stays.
@@ -150,22 +155,34 @@ impl PrivateFolder {
     /// The names in the folder. A name that is not UTF-8 is none of ours.
     pub(crate) fn names(&self) -> Result<Vec<String>, FolderError> {
         let io = |error: Errno| FolderError::io("list", &self.path)(error.into());
-        let entries = Dir::read_from(&self.file).map_err(io)?.collect::<Result<Vec<_>, _>>().map_err(io)?;
-        Ok(entries.iter().filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned)).collect())
+        let entries =
+            Dir::read_from(&self.file).map_err(io)?.collect::<Result<Vec<_>, _>>().map_err(io)?;
+        Ok(entries
+            .iter()
+            .filter_map(|entry| entry.file_name().to_str().ok().map(str::to_owned))
+            .collect())
     }
 
-    fn open_in(around: &OwnedFd, name: &str, path: PathBuf, check: Check) -> Result<Option<Self>, FolderError> {
+    fn open_in(
+        around: &OwnedFd,
+        name: &str,
+        path: PathBuf,
+        check: Check,
+    ) -> Result<Option<Self>, FolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(around, name, flags, Mode::empty()) {
             Ok(fd) => {
-                let found = fstatfs(&fd).map_err(|error| FolderError::io("look at", &path)(error.into()))?;
+                let found = fstatfs(&fd)
+                    .map_err(|error| FolderError::io("look at", &path)(error.into()))?;
                 check(found.f_type, &path)?;
                 let folder = Self { file: fd.into(), path };
                 folder.keep_others_out()?;
                 Ok(Some(folder))
             }
             Err(Errno::NOENT) => Ok(None),
-            Err(Errno::LOOP | Errno::NOTDIR) => Err(FolderError::NotAFolder { kind: kind_at(around, name), path }),
+            Err(Errno::LOOP | Errno::NOTDIR) => {
+                Err(FolderError::NotAFolder { kind: kind_at(around, name), path })
+            }
             Err(error) => Err(FolderError::io("open the folder", &path)(error.into())),
         }
     }
@@ -189,9 +206,15 @@ impl PrivateFolder {
             fchmod(&self.file, Mode::RWXU).map_err(io)?;
             let (path, could) = (
                 self.path.display(),
-                if mode & WRITE_BY_GROUP_OR_OTHERS != 0 { "replace its files" } else { "hold its lock" },
+                if mode & WRITE_BY_GROUP_OR_OTHERS != 0 {
+                    "replace its files"
+                } else {
+                    "hold its lock"
+                },
             );
-            tracing::warn!("{path} had mode {mode:04o}, by which other users could {could}: it has 0700 now");
+            tracing::warn!(
+                "{path} had mode {mode:04o}, by which other users could {could}: it has 0700 now"
+            );
         }
         Ok(())
     }
@@ -207,12 +230,15 @@ impl PrivateFolder {
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => {
                 return Err(match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(there) if !is_regular(&there) => FolderError::NotAFile { path, kind: kind_of(&there) },
+                    Ok(there) if !is_regular(&there) => {
+                        FolderError::NotAFile { path, kind: kind_of(&there) }
+                    }
                     _ => FolderError::io("open", &path)(error.into()),
                 });
             }
         };
-        let there = fstat(&file).map_err(|error| FolderError::io("look at", &path)(error.into()))?;
+        let there =
+            fstat(&file).map_err(|error| FolderError::io("look at", &path)(error.into()))?;
         let user = geteuid().as_raw();
         if !is_regular(&there) {
             return Err(FolderError::NotAFile { path, kind: kind_of(&there) });

@@ -91,7 +91,11 @@ impl Resolver {
     ///
     /// Waits up to `patience` for a lookup to end, but only for a moment if older addresses are
     /// known: then these serve until it has ended.
-    pub async fn look_up(&self, name: &str, patience: Duration) -> Result<Vec<SocketAddr>, LookupError> {
+    pub async fn look_up(
+        &self,
+        name: &str,
+        patience: Duration,
+    ) -> Result<Vec<SocketAddr>, LookupError> {
         if let Ok(address) = name.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, 0)]);
         }
@@ -248,7 +252,9 @@ mod tests {
         assert_eq!(known.best().unwrap(), [address(2)]);
         for denial in DENIALS {
             known.take_in(Ok(vec![address(3)]));
-            known.take_in(Err(io::Error::other(format!("failed to lookup address information: {denial}"))));
+            known.take_in(Err(io::Error::other(format!(
+                "failed to lookup address information: {denial}"
+            ))));
             assert!(matches!(known.best(), Err(LookupError::Failed(_))), "{denial}");
         }
     }

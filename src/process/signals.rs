@@ -30,7 +30,8 @@ impl Signals {
     /// Catches them.
     pub fn catch() -> io::Result<Self> {
         let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
-        let (terminate, interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let (terminate, interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         Ok(Self { terminate, interrupt, hang_up, asked_at: None })
     }
 
@@ -63,7 +64,8 @@ async fn next_of(signal: &mut Option<Signal>) {
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).is_some_and(|mask| mask & 1 == 1)
+    mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok())
+        .is_some_and(|mask| mask & 1 == 1)
 }
 
 /// The outcome of the release in a clean stop. The exit code is 0 for all of them; the log says
@@ -88,10 +90,20 @@ impl Release {
         let (release, code) = (self.as_str(), Exit::Clean.code());
         match self {
             Self::Confirmed => {
-                tracing::info!(event = "stopped", release, code, "stopped: the store holds nothing of this candidate");
+                tracing::info!(
+                    event = "stopped",
+                    release,
+                    code,
+                    "stopped: the store holds nothing of this candidate"
+                );
             }
             Self::Needless => {
-                tracing::info!(event = "stopped", release, code, "stopped: there was nothing to release");
+                tracing::info!(
+                    event = "stopped",
+                    release,
+                    code,
+                    "stopped: there was nothing to release"
+                );
             }
             Self::Expired => tracing::warn!(
                 event = "stopped",

@@ -43,7 +43,11 @@ fn is_overdue(reader: &Reader, now: Instant) -> bool {
     reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero())
 }
 
-#[expect(clippy::exit, clippy::disallowed_methods, reason = "what would return through main is what is stuck")]
+#[expect(
+    clippy::exit,
+    clippy::disallowed_methods,
+    reason = "what would return through main is what is stuck"
+)]
 fn end() -> ! {
     // What is stuck may be stuck in the log, whose lock it then holds: the line gets a thread and a moment of its own.
     let told = thread::Builder::new().spawn(|| {

@@ -93,7 +93,9 @@ impl FileStore {
         work: impl FnOnce(&RecordFile) -> Result<T, FileError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let record = Arc::clone(&self.record);
-        run_blocking("a call to the record file", move || work(&record)).await.map_err(StoreError::from)
+        run_blocking("a call to the record file", move || work(&record))
+            .await
+            .map_err(StoreError::from)
     }
 
     /// Waits until the record has changed, or may have while nobody watched.
@@ -147,13 +149,17 @@ impl FileStore {
     fn tell_deafness(&self, error: &io::Error) {
         if error.kind() != io::ErrorKind::NotFound && !self.told_deafness.replace(true) {
             let (place, sysctl) = (self.place(), "fs.inotify.max_user_instances");
-            tracing::warn!("cannot watch {place}, so changes are seen at the next read only (see {sysctl}): {error}");
+            tracing::warn!(
+                "cannot watch {place}, so changes are seen at the next read only (see {sysctl}): {error}"
+            );
         }
     }
 
     /// A folder that was moved away takes its watch with it: whoever reads looks whether that has happened.
     fn check_watch(&self) {
-        if self.watched.get().is_some() && Folder::at(self.record.folder()).ok() != self.watched.get() {
+        if self.watched.get().is_some()
+            && Folder::at(self.record.folder()).ok() != self.watched.get()
+        {
             self.turned.notify_one();
         }
     }
@@ -203,9 +209,10 @@ impl From<FileError> for StoreError {
             FileError::Folder(source) if source.is_refusal() => Self::Refused(Box::new(error)),
             FileError::Folder(source) if source.is_unfit() => Self::Unusable(Box::new(error)),
             FileError::Foreign { .. } => Self::Unusable(Box::new(error)),
-            FileError::Folder(_) | FileError::Locked { .. } | FileError::OutOfTime { .. } | FileError::Moved { .. } => {
-                Self::Unreachable(Box::new(error))
-            }
+            FileError::Folder(_)
+            | FileError::Locked { .. }
+            | FileError::OutOfTime { .. }
+            | FileError::Moved { .. } => Self::Unreachable(Box::new(error)),
         }
     }
 }
@@ -214,7 +221,10 @@ impl Watch {
     fn new(path: &Path) -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
         let folder = Folder::at(path)?;
-        let flags = WatchFlags::MOVED_TO | WatchFlags::DELETE | WatchFlags::DELETE_SELF | WatchFlags::MOVE_SELF;
+        let flags = WatchFlags::MOVED_TO
+            | WatchFlags::DELETE
+            | WatchFlags::DELETE_SELF
+            | WatchFlags::MOVE_SELF;
         inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW)?;
         #[expect(
             deprecated,
@@ -254,8 +264,10 @@ enum Heard {
 
 /// Reads what has come, to the last event: a burst is one change.
 fn read_events(fd: &OwnedFd) -> Result<Heard, Errno> {
-    const GONE: ReadFlags =
-        ReadFlags::DELETE_SELF.union(ReadFlags::MOVE_SELF).union(ReadFlags::IGNORED).union(ReadFlags::UNMOUNT);
+    const GONE: ReadFlags = ReadFlags::DELETE_SELF
+        .union(ReadFlags::MOVE_SELF)
+        .union(ReadFlags::IGNORED)
+        .union(ReadFlags::UNMOUNT);
     let mut buffer = [MaybeUninit::uninit(); 1024];
     let mut reader = inotify::Reader::new(fd, &mut buffer);
     let mut heard = Heard::Other;

@@ -122,7 +122,8 @@ impl LeaseStore {
     /// The object of this version, with whatever others keep in it: `None` where the server holds another by now. It is
     /// asked where we do not have it at hand, since a watch has brought something else meanwhile.
     async fn object_at(&self, version: &Version) -> Result<Option<Rc<Object>>, CallError> {
-        let at_hand = || self.latest.borrow().clone().filter(|object| object.seen.version == *version);
+        let at_hand =
+            || self.latest.borrow().clone().filter(|object| object.seen.version == *version);
         match at_hand() {
             Some(object) => Ok(Some(object)),
             None => self.read().await.map(|_| at_hand()),
@@ -144,7 +145,8 @@ impl Leases {
         &self,
         request: Result<Request<Vec<u8>>, RequestError>,
     ) -> Result<kube::Result<Response<Body>>, CallError> {
-        let request = request.map_err(|error| CallError::Transport(kube::Error::BuildRequest(error)))?;
+        let request =
+            request.map_err(|error| CallError::Transport(kube::Error::BuildRequest(error)))?;
         match self.send(request.clone()).await? {
             Err(kube::Error::Api(status)) if status.code == 401 => {
                 self.connections.renew().await.map_err(CallError::Credentials)?;
@@ -154,7 +156,10 @@ impl Leases {
         }
     }
 
-    async fn send(&self, request: Request<Vec<u8>>) -> Result<kube::Result<Response<Body>>, CallError> {
+    async fn send(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<kube::Result<Response<Body>>, CallError> {
         let client = self.connections.client().await.map_err(CallError::NoCredentials)?;
         Ok(client.send(request.map(Body::from)).await)
     }

@@ -17,7 +17,9 @@ use crate::process::resolver::Resolver;
 use crate::store::{Store, StoreError};
 use baton_election::identity::Identity;
 use baton_election::queue::QueueElection;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId, leader_path};
+use baton_election::queue::messages::{
+    Acknowledgement, QueueEvent, QueueRequest, SessionId, leader_path,
+};
 use files::Files;
 use std::cell::Cell;
 use std::time::Duration;
@@ -67,7 +69,8 @@ struct RefusedCall {
 struct NoSession(ConnectError);
 
 fn failures(error: &ConnectError) -> String {
-    let mut told: Vec<String> = error.failures().iter().map(|failure| ErrorChain(failure).to_string()).collect();
+    let mut told: Vec<String> =
+        error.failures().iter().map(|failure| ErrorChain(failure).to_string()).collect();
     told.sort();
     told.dedup();
     told.join("; ")
@@ -107,9 +110,14 @@ impl ZooKeeperStore {
         }
         let within = self.within.saturating_sub(Clock.now().since(begun));
         match self.client.connect(session, timeout, within).await {
-            Ok(Some(grant)) => Ok(QueueEvent::Connected { session: SessionId(grant.session), timeout: grant.timeout }),
+            Ok(Some(grant)) => Ok(QueueEvent::Connected {
+                session: SessionId(grant.session),
+                timeout: grant.timeout,
+            }),
             Ok(None) => Ok(QueueEvent::Expired),
-            Err(error) if error.is_refusal() => Err(StoreError::Refused(Box::new(NoSession(error)))),
+            Err(error) if error.is_refusal() => {
+                Err(StoreError::Refused(Box::new(NoSession(error))))
+            }
             Err(error) => Err(StoreError::Unreachable(Box::new(NoSession(error)))),
         }
     }
@@ -119,14 +127,18 @@ impl ZooKeeperStore {
     /// A server that knows no containers closes the connection behind its answer, so the path is made to stay at the next
     /// attempt.
     async fn make_path(&self) -> Result<QueueEvent, Failed> {
-        let starts = self.path.match_indices('/').map(|(at, _)| at).filter(|at| *at > self.chroot.len());
-        let ancestors: Vec<&str> = starts.chain([self.path.len()]).map(|end| &self.path[..end]).collect();
+        let starts =
+            self.path.match_indices('/').map(|(at, _)| at).filter(|at| *at > self.chroot.len());
+        let ancestors: Vec<&str> =
+            starts.chain([self.path.len()]).map(|end| &self.path[..end]).collect();
         let mut depth = ancestors.len() - 1;
         loop {
             match self.make(ancestors[depth]).await {
                 Ok(()) if depth + 1 == ancestors.len() => return Ok(QueueEvent::Made),
                 Ok(()) => depth += 1,
-                Err(Failed { error: CallError::Refused(Code::NoNode), .. }) if depth > 0 => depth -= 1,
+                Err(Failed { error: CallError::Refused(Code::NoNode), .. }) if depth > 0 => {
+                    depth -= 1
+                }
                 Err(Failed { error: CallError::Refused(Code::Unimplemented), .. })
                     if self.knows_containers.replace(false) =>
                 {
@@ -144,7 +156,8 @@ impl ZooKeeperStore {
         let made = if self.knows_containers.get() {
             self.call(doing, path, &CreateContainer { path: path.to_owned(), access }).await
         } else {
-            let stays = Create { path: path.to_owned(), data: Vec::new(), kind: Kind::Persistent, access };
+            let stays =
+                Create { path: path.to_owned(), data: Vec::new(), kind: Kind::Persistent, access };
             self.call(doing, path, &stays).await.map(drop)
         };
         match made {
@@ -159,8 +172,12 @@ impl ZooKeeperStore {
         let own = Create { path, data, kind: Kind::EphemeralSequential, access: self.access.get() };
         let path = match self.call("join the election at", &self.path, &own).await {
             Ok(path) => path,
-            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => return Ok(QueueEvent::Missing),
-            Err(Failed { error: CallError::Refused(Code::NodeExists), .. }) => return Ok(QueueEvent::Saturated),
+            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => {
+                return Ok(QueueEvent::Missing);
+            }
+            Err(Failed { error: CallError::Refused(Code::NodeExists), .. }) => {
+                return Ok(QueueEvent::Saturated);
+            }
             Err(failed) => return Err(failed),
         };
         // The reply that would tell the transaction (create2) is one that servers before 3.5 do not know.
@@ -170,20 +187,30 @@ impl ZooKeeperStore {
         Ok(QueueEvent::Joined { name, czxid: node.czxid })
     }
 
-    async fn acknowledge(&self, name: &str, text: String, replaces: bool) -> Result<QueueEvent, Failed> {
+    async fn acknowledge(
+        &self,
+        name: &str,
+        text: String,
+        replaces: bool,
+    ) -> Result<QueueEvent, Failed> {
         let leader = leader_path(&self.path);
         let (path, data) = (leader.clone(), text.into_bytes());
         let create = Create { path, data, kind: Kind::Ephemeral, access: self.access.get() };
         let parts = [Part::Check(self.child(name))].into_iter();
-        let parts = parts.chain(replaces.then(|| Part::Delete(leader.clone()))).chain([Part::Create(create)]);
-        let done = self.call("acknowledge a leader at", &leader, &Together(parts.collect())).await?;
+        let parts = parts
+            .chain(replaces.then(|| Part::Delete(leader.clone())))
+            .chain([Part::Create(create)]);
+        let done =
+            self.call("acknowledge a leader at", &leader, &Together(parts.collect())).await?;
         match done {
             Ok(()) => Ok(QueueEvent::Acknowledged),
             Err(Refusal { part: 0, code: Code::NoNode }) => Ok(QueueEvent::Missing),
             Err(Refusal { code: Code::NoNode | Code::NodeExists, .. }) => Ok(QueueEvent::Changed),
-            Err(Refusal { code, .. }) => {
-                Err(Failed { doing: "acknowledge a leader at", path: leader, error: CallError::Refused(code) })
-            }
+            Err(Refusal { code, .. }) => Err(Failed {
+                doing: "acknowledge a leader at",
+                path: leader,
+                error: CallError::Refused(code),
+            }),
         }
     }
 
@@ -192,12 +219,17 @@ impl ZooKeeperStore {
         match self.call("check", &path, &Together(vec![Part::Check(path.clone())])).await? {
             Ok(()) => Ok(QueueEvent::Checked),
             Err(Refusal { code: Code::NoNode, .. }) => Ok(QueueEvent::Missing),
-            Err(Refusal { code, .. }) => Err(Failed { doing: "check", path, error: CallError::Refused(code) }),
+            Err(Refusal { code, .. }) => {
+                Err(Failed { doing: "check", path, error: CallError::Refused(code) })
+            }
         }
     }
 
     async fn list(&self) -> Result<QueueEvent, Failed> {
-        match self.call("list the candidates of", &self.path, &Children { path: self.path.clone() }).await {
+        match self
+            .call("list the candidates of", &self.path, &Children { path: self.path.clone() })
+            .await
+        {
             Ok(names) => Ok(QueueEvent::Listed(names)),
             Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Ok(QueueEvent::Missing),
             Err(failed) => Err(failed),
@@ -213,8 +245,17 @@ impl ZooKeeperStore {
         }
     }
 
-    async fn call<R: Request>(&self, doing: &'static str, path: &str, request: &R) -> Result<R::Reply, Failed> {
-        self.client.call(request).await.map_err(|error| Failed { doing, path: path.to_owned(), error })
+    async fn call<R: Request>(
+        &self,
+        doing: &'static str,
+        path: &str,
+        request: &R,
+    ) -> Result<R::Reply, Failed> {
+        self.client.call(request).await.map_err(|error| Failed {
+            doing,
+            path: path.to_owned(),
+            error,
+        })
     }
 
     fn child(&self, name: &str) -> String {
@@ -224,7 +265,9 @@ impl ZooKeeperStore {
     /// What a call that went wrong means.
     fn judge(&self, Failed { doing, path, error }: Failed) -> Result<QueueEvent, StoreError> {
         let source = match error {
-            CallError::NotSent | CallError::Unknown(_) => return Err(StoreError::Unreachable(Box::new(error))),
+            CallError::NotSent | CallError::Unknown(_) => {
+                return Err(StoreError::Unreachable(Box::new(error)));
+            }
             CallError::Refused(Code::SessionExpired) => return Ok(QueueEvent::Expired),
             CallError::Refused(code) => code,
         };
@@ -265,7 +308,11 @@ impl Store<QueueElection> for ZooKeeperStore {
             QueueRequest::Resume { timeout } => return self.connect(Session::Same, timeout).await,
             QueueRequest::Close => {
                 let closed = self.client.close().await.map(|()| QueueEvent::Closed);
-                closed.map_err(|error| Failed { doing: "close the session of", path: self.path.clone(), error })
+                closed.map_err(|error| Failed {
+                    doing: "close the session of",
+                    path: self.path.clone(),
+                    error,
+                })
             }
             QueueRequest::MakePath => self.make_path().await,
             QueueRequest::Join { prefix, identity } => match self.keep_strangers_out().await? {
@@ -273,18 +320,24 @@ impl Store<QueueElection> for ZooKeeperStore {
                 None => self.join(&prefix, &identity).await,
             },
             QueueRequest::List => self.list().await,
-            QueueRequest::Look { name } => self.read(&self.child(&name), true).await.map(|node| match node {
-                Some(node) => QueueEvent::Found { owner: owner(&node) },
-                None => QueueEvent::Missing,
-            }),
+            QueueRequest::Look { name } => {
+                self.read(&self.child(&name), true).await.map(|node| match node {
+                    Some(node) => QueueEvent::Found { owner: owner(&node) },
+                    None => QueueEvent::Missing,
+                })
+            }
             QueueRequest::Check { name } => self.check(&name).await,
-            QueueRequest::ReadLeader => self.read(&leader_path(&self.path), false).await.map(|node| {
-                QueueEvent::Leader(node.map(|node| Acknowledgement {
-                    owner: owner(&node),
-                    text: String::from_utf8_lossy(&node.data).into_owned(),
-                }))
-            }),
-            QueueRequest::Acknowledge { name, text, replaces } => self.acknowledge(&name, text, replaces).await,
+            QueueRequest::ReadLeader => {
+                self.read(&leader_path(&self.path), false).await.map(|node| {
+                    QueueEvent::Leader(node.map(|node| Acknowledgement {
+                        owner: owner(&node),
+                        text: String::from_utf8_lossy(&node.data).into_owned(),
+                    }))
+                })
+            }
+            QueueRequest::Acknowledge { name, text, replaces } => {
+                self.acknowledge(&name, text, replaces).await
+            }
         };
         called.or_else(|failed| self.judge(failed))
     }

@@ -32,7 +32,9 @@ pub fn start(format: Option<LogFormat>, level: Level, plain: bool) {
         let flat = lines.json().flatten_event(true).with_current_span(false).with_span_list(false);
         registry.with(flat).try_init()
     } else {
-        registry.with(lines.event_format(Lines { colors: terminal && !plain, folds: terminal })).try_init()
+        registry
+            .with(lines.event_format(Lines { colors: terminal && !plain, folds: terminal }))
+            .try_init()
     };
     drop(started);
 }

@@ -13,7 +13,9 @@ use baton_election::instant::Instant;
 use baton_election::leadership::Status;
 use baton_election::machine::{Outcome, Reason, Transition, Verb};
 use prometheus::core::Collector;
-use prometheus::{Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec};
+use prometheus::{
+    Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
+};
 use prometheus::{Opts, Registry, TextEncoder};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,7 +25,8 @@ pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
 /// Upper bounds of the renewals' histogram, in seconds: a local file takes a millisecond, a starved API server ten
 /// seconds.
-const RENEW_BUCKETS: [f64; 13] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
+const RENEW_BUCKETS: [f64; 13] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
 /// Every metric of this process.
 #[derive(Debug, Clone)]
@@ -71,7 +74,9 @@ impl Metrics {
         let series = &self.0;
         match transition {
             Transition::Following { leader: Some(_) } => series.leader_changes.inc(),
-            Transition::Following { leader: None } | Transition::StoreWentBack { .. } | Transition::Diagnosed(_) => {}
+            Transition::Following { leader: None }
+            | Transition::StoreWentBack { .. }
+            | Transition::Diagnosed(_) => {}
             Transition::Leading { .. } => {
                 series.acquisitions.inc();
                 series.leader_changes.inc();
@@ -114,13 +119,24 @@ impl Series {
         let gauge = |name, help| register(&registry, Gauge::with_opts(opts(name, help)));
         let flag = |name, help| register(&registry, IntGauge::with_opts(opts(name, help)));
         let count = |name, help| register(&registry, IntCounter::with_opts(opts(name, help)));
-        let counts = |name, help, labels: &[&str]| register(&registry, IntCounterVec::new(opts(name, help), labels));
-        let status = Opts::new("leader_election_master_status", "1 while this process leads, as client-go names it");
-        let durations = HistogramOpts::new("baton_renew_duration_seconds", "Time from a renewal to its outcome")
-            .const_label("election", election)
-            .buckets(RENEW_BUCKETS.to_vec());
+        let counts = |name, help, labels: &[&str]| {
+            register(&registry, IntCounterVec::new(opts(name, help), labels))
+        };
+        let status = Opts::new(
+            "leader_election_master_status",
+            "1 while this process leads, as client-go names it",
+        );
+        let durations = HistogramOpts::new(
+            "baton_renew_duration_seconds",
+            "Time from a renewal to its outcome",
+        )
+        .const_label("election", election)
+        .buckets(RENEW_BUCKETS.to_vec());
         let standings = opts("baton_standing", "1 for the standing that this process answers with");
-        let ends = opts("baton_last_end_info", "1 for the reason for which the last run of this sidecar ended");
+        let ends = opts(
+            "baton_last_end_info",
+            "1 for the reason for which the last run of this sidecar ended",
+        );
         let info = opts("baton_build_info", "1, with what was built")
             .const_label("version", build::VERSION)
             .const_label("revision", build::REVISION);
@@ -129,19 +145,41 @@ impl Series {
         registry.register(Box::new(process)).expect("process_* is registered once");
         Self {
             is_leader: flag("baton_is_leader", "1 while this process leads; 0 while it resigns"),
-            master_status: register(&registry, IntGauge::with_opts(status.const_label("name", election))),
-            has_leader: flag("baton_has_leader", "1 while this process knows of a leader; 0 while it resigns"),
+            master_status: register(
+                &registry,
+                IntGauge::with_opts(status.const_label("name", election)),
+            ),
+            has_leader: flag(
+                "baton_has_leader",
+                "1 while this process knows of a leader; 0 while it resigns",
+            ),
             standing: register(&registry, IntGaugeVec::new(standings, &["standing"])),
-            claim_remaining: gauge("baton_claim_remaining_seconds", "Time until our claim ends; 0 without one"),
-            last_contact: gauge("baton_store_last_contact_timestamp_seconds", "When the store last answered; 0 before"),
+            claim_remaining: gauge(
+                "baton_claim_remaining_seconds",
+                "Time until our claim ends; 0 without one",
+            ),
+            last_contact: gauge(
+                "baton_store_last_contact_timestamp_seconds",
+                "When the store last answered; 0 before",
+            ),
             acquisitions: count("baton_acquisitions_total", "Terms of this process that began"),
             losses: counts("baton_losses_total", "Terms of this process that ended", &["reason"]),
-            leader_changes: count("baton_leader_changes_seen_total", "Changes of leader that this process saw"),
+            leader_changes: count(
+                "baton_leader_changes_seen_total",
+                "Changes of leader that this process saw",
+            ),
             renewals: counts("baton_renewals_total", "Renewals of our claim", &["outcome"]),
-            requests: counts("baton_store_requests_total", "Requests to the store", &["verb", "outcome"]),
+            requests: counts(
+                "baton_store_requests_total",
+                "Requests to the store",
+                &["verb", "outcome"],
+            ),
             renew_duration: register(&registry, Histogram::with_opts(durations)),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
-            last_end_timestamp: gauge("baton_last_end_timestamp_seconds", "When the last run ended; 0 if unknown"),
+            last_end_timestamp: gauge(
+                "baton_last_end_timestamp_seconds",
+                "When the last run ended; 0 if unknown",
+            ),
             registry,
         }
     }
@@ -164,7 +202,10 @@ impl Series {
 }
 
 /// Both can fail only for a name that is misspelt or given twice, which the first run of any test shows.
-fn register<C: Collector + Clone + 'static>(registry: &Registry, collector: prometheus::Result<C>) -> C {
+fn register<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    collector: prometheus::Result<C>,
+) -> C {
     let collector = collector.expect("a metric's name is well formed");
     registry.register(Box::new(collector.clone())).expect("a metric's name is given once");
     collector

@@ -75,7 +75,12 @@ impl Reporter {
                 );
             }
             Transition::Following { leader: None } => {
-                tracing::info!(event = "following", election, identity, "following, and nobody leads");
+                tracing::info!(
+                    event = "following",
+                    election,
+                    identity,
+                    "following, and nobody leads"
+                );
             }
             Transition::Leading { token } => {
                 let token = token.to_string();
@@ -83,8 +88,18 @@ impl Reporter {
             }
             Transition::Lost { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
-                let (code, paused_ms) = (loss.exit.map(Exit::code), loss.stood_still.map(milliseconds));
-                tracing::warn!(event = "lost", election, identity, token, reason, code, paused_ms, "{loss}");
+                let (code, paused_ms) =
+                    (loss.exit.map(Exit::code), loss.stood_still.map(milliseconds));
+                tracing::warn!(
+                    event = "lost",
+                    election,
+                    identity,
+                    token,
+                    reason,
+                    code,
+                    paused_ms,
+                    "{loss}"
+                );
             }
             Transition::StoreWentBack { token, version } => {
                 let (token, version) = (token.to_string(), version.to_string());
@@ -100,7 +115,9 @@ impl Reporter {
             }
             Transition::Diagnosed(found) => {
                 let event = found.event();
-                let remedy = found.remedy().map(|durations| format!("; these would pass: {}", Flags::new(durations)));
+                let remedy = found
+                    .remedy()
+                    .map(|durations| format!("; these would pass: {}", Flags::new(durations)));
                 let remedy = remedy.unwrap_or_default();
                 if found.is_error() {
                     tracing::error!(event, election, identity, "{found}{remedy}");
@@ -110,26 +127,48 @@ impl Reporter {
             }
             Transition::Resigned { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
-                tracing::info!(event = "resigned", election, identity, token, reason, "leadership is given back");
+                tracing::info!(
+                    event = "resigned",
+                    election,
+                    identity,
+                    token,
+                    reason,
+                    "leadership is given back"
+                );
             }
         }
     }
 
     /// Reports that a leader stopped promising leadership, and how that ends.
     pub fn withdrawn(&self, token: FencingToken, how: Withdrawal) {
-        let (election, identity, token) = (self.election.as_str(), self.identity.as_str(), token.to_string());
+        let (election, identity, token) =
+            (self.election.as_str(), self.identity.as_str(), token.to_string());
         let next = match how {
-            Withdrawal::Renewing => "it holds the election until it receives SIGTERM, and no candidate leads",
+            Withdrawal::Renewing => {
+                "it holds the election until it receives SIGTERM, and no candidate leads"
+            }
             Withdrawal::Releasing => "the release follows when the last promise expires",
         };
-        tracing::info!(event = "withdrawn", election, identity, token, "stopped promising leadership: {next}");
+        tracing::info!(
+            event = "withdrawn",
+            election,
+            identity,
+            token,
+            "stopped promising leadership: {next}"
+        );
     }
 
     /// Tells of a request and how it went.
     pub fn request(&self, call: Call, outcome: Outcome, took: Duration) {
         self.metrics.count_request(call, outcome, took);
         let (verb, outcome) = (call.verb.as_str(), outcome.as_str());
-        tracing::debug!(event = "request", verb, outcome, took_ms = milliseconds(took), "asked the store");
+        tracing::debug!(
+            event = "request",
+            verb,
+            outcome,
+            took_ms = milliseconds(took),
+            "asked the store"
+        );
     }
 
     /// Tells why a request has an unknown outcome, once until another trouble comes or the store is back.
@@ -155,7 +194,13 @@ impl Reporter {
     pub fn store_answers(&mut self) {
         if let Some(Trouble { told, times }) = self.trouble.take() {
             let (election, identity) = (self.election.as_str(), self.identity.as_str());
-            tracing::info!(event = "store_back", election, identity, times, "the store answers again, after: {told}");
+            tracing::info!(
+                event = "store_back",
+                election,
+                identity,
+                times,
+                "the store answers again, after: {told}"
+            );
         }
     }
 }

@@ -65,7 +65,9 @@ impl Connection {
     pub(crate) fn ask_leader(&mut self) -> Result<()> {
         match self.ask()?.status {
             b"200" => Ok(()),
-            status => Err(format!("the leader answered {}", String::from_utf8_lossy(status)).into()),
+            status => {
+                Err(format!("the leader answered {}", String::from_utf8_lossy(status)).into())
+            }
         }
     }
 }

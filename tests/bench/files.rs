@@ -38,7 +38,9 @@ impl Ground for Folder {
 
 pub(crate) fn clean() -> Result<Vec<Row>> {
     let gaps = handoff::clean(&Folder(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
-    let row = |what: &str, percent| Row::new(what, Unit::Milliseconds, gaps.percentile(percent)).aim(20.0);
+    let row = |what: &str, percent| {
+        Row::new(what, Unit::Milliseconds, gaps.percentile(percent)).aim(20.0)
+    };
     Ok(vec![
         row("clean handoff, end of the last promise to the successor's 200, p50 of 50", 50),
         row("the same, p99", 99),
@@ -46,8 +48,11 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
 }
 
 pub(crate) fn killed() -> Result<Vec<Row>> {
-    let Killed { whole, excess } = handoff::killed(&Folder(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
-    let row = |what: &str, sample: &Sample, percent| Row::new(what, Unit::Milliseconds, sample.percentile(percent));
+    let Killed { whole, excess } =
+        handoff::killed(&Folder(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
+    let row = |what: &str, sample: &Sample, percent| {
+        Row::new(what, Unit::Milliseconds, sample.percentile(percent))
+    };
     Ok(vec![
         row(
             "killed handoff (lease 1.5s, renew 1s, retry 200ms), SIGKILL to the successor's 200, p50 of 50",

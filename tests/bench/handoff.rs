@@ -55,7 +55,11 @@ pub(crate) fn clean<G: Ground>(ground: &G, rounds: u32) -> Result<Sample> {
         let gap = succeeded.checked_duration_since(asked + G::VALIDITY);
         gaps.push(gap.ok_or("the successor led while the last promise was good")?);
         let status = leader.server.wait()?;
-        if status.success() { Ok(()) } else { Err(format!("the old leader ended with {status}").into()) }
+        if status.success() {
+            Ok(())
+        } else {
+            Err(format!("the old leader ended with {status}").into())
+        }
     })?;
     Ok(gaps)
 }
@@ -104,7 +108,10 @@ pub(crate) fn side_by_side<T: Send>(
         let ours = begin(scope, 0..our_elections, ours);
         let theirs = begin(scope, our_elections..all, theirs);
         let end = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
-            elections.into_iter().map(|election| election.join().expect("a measurement does not panic")).collect()
+            elections
+                .into_iter()
+                .map(|election| election.join().expect("a measurement does not panic"))
+                .collect()
         };
         Ok([end(ours)?, end(theirs)?])
     })
@@ -145,7 +152,9 @@ fn each_round<G: Ground>(
         if let Err(error) = done {
             let ends = election.candidates.iter_mut().map(|candidate| candidate.server.end());
             let ends: Vec<_> = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-            return Err(format!("round {number}: {error}; candidates that have ended: {ends:#?}").into());
+            return Err(
+                format!("round {number}: {error}; candidates that have ended: {ends:#?}").into()
+            );
         }
     }
     Ok(())
@@ -188,7 +197,8 @@ impl<G: Ground> Election<'_, G> {
                 .iter_mut()
                 .map(|candidate| candidate.connection.leader())
                 .collect::<Result<Vec<_>>>()?;
-            let leads = |candidate: &Candidate| told.iter().all(|told| *told == candidate.server.identity);
+            let leads =
+                |candidate: &Candidate| told.iter().all(|told| *told == candidate.server.identity);
             if let Some(leader) = self.candidates.iter().position(leads) {
                 return Ok(leader);
             }
@@ -204,10 +214,15 @@ impl<G: Ground> Election<'_, G> {
         thread::sleep(earliest.saturating_duration_since(Instant::now() + BEFORE));
         let found = AtomicBool::new(false);
         let answers = thread::scope(|scope| {
-            let asking =
-                self.candidates.iter_mut().map(|candidate| scope.spawn(|| candidate.until_it_leads::<G>(&found)));
+            let asking = self
+                .candidates
+                .iter_mut()
+                .map(|candidate| scope.spawn(|| candidate.until_it_leads::<G>(&found)));
             let asking: Vec<_> = asking.collect();
-            asking.into_iter().map(|thread| thread.join().expect("asking does not panic")).collect::<Result<Vec<_>>>()
+            asking
+                .into_iter()
+                .map(|thread| thread.join().expect("asking does not panic"))
+                .collect::<Result<Vec<_>>>()
         })?;
         let mut leading = answers.into_iter().flatten();
         match (leading.next(), leading.next()) {

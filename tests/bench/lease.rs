@@ -79,11 +79,22 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
         Row::new(what, Unit::Milliseconds, ours).beside("client-go", theirs).aim(theirs / 100.0)
     };
     Ok(vec![
-        Row::new("a read of a Lease, over a connection that is there, p50", Unit::Milliseconds, read),
+        Row::new(
+            "a read of a Lease, over a connection that is there, p50",
+            Unit::Milliseconds,
+            read,
+        ),
         Row::new("a write of a Lease, p50", Unit::Milliseconds, write),
-        row("clean handoff over a Lease, end of the last promise to the successor's 200, p50 of 50", 50),
+        row(
+            "clean handoff over a Lease, end of the last promise to the successor's 200, p50 of 50",
+            50,
+        ),
         row("the same, p99", 99),
-        Row::new("the same, p50, in reads and writes", Unit::Calls, 2.0 * ours.percentile(50) / (read + write)),
+        Row::new(
+            "the same, p50, in reads and writes",
+            Unit::Calls,
+            2.0 * ours.percentile(50) / (read + write),
+        ),
     ])
 }
 
@@ -104,7 +115,11 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
         Row::new(what, Unit::Milliseconds, ours).beside("client-go", theirs)
     };
     Ok(vec![
-        row("killed handoff over a Lease (15s, 10s, 2s), SIGKILL to the successor's 200, p50 of 50", 0, 50),
+        row(
+            "killed handoff over a Lease (15s, 10s, 2s), SIGKILL to the successor's 200, p50 of 50",
+            0,
+            50,
+        ),
         row("the same, p99", 0, 99),
         row("the same, from the end of the lease (last renewal + 15s), p50", 1, 50).aim(100.0),
         row("the same, p99", 1, 99).aim(100.0),
@@ -134,7 +149,8 @@ fn calls() -> Result<[Sample; 2]> {
             samples[0].push(begun.elapsed());
             thread::sleep(BETWEEN_CALLS);
             let begun = Instant::now();
-            lease.spec = Some(LeaseSpec { lease_transitions: Some(number), ..LeaseSpec::default() });
+            lease.spec =
+                Some(LeaseSpec { lease_transitions: Some(number), ..LeaseSpec::default() });
             lease = leases.replace(ELECTION, &PostParams::default(), &lease).await?;
             samples[1].push(begun.elapsed());
         }
@@ -145,6 +161,7 @@ fn calls() -> Result<[Sample; 2]> {
 /// When the Lease was written, as its writer dates it: before it sends it.
 fn renewed(access: &Access) -> Result<Instant> {
     let lease = access.lease(ELECTION)?.ok_or("there is no Lease")?;
-    let renewed = lease.spec.and_then(|spec| spec.renew_time).ok_or("both programs date their writes")?;
+    let renewed =
+        lease.spec.and_then(|spec| spec.renew_time).ok_or("both programs date their writes")?;
     handoff::instant(renewed.0.into())
 }

@@ -46,14 +46,21 @@ pub(crate) fn measure() -> Result<Vec<Row>> {
         let [sidecar, baseline] = loads.each_ref().map(figure);
         Row::new(what, unit, sidecar).beside("bare axum", baseline)
     };
-    let memory = |what: &str, bytes| Row::new(what, Unit::Megabytes, f64::from(bytes) / 1e6).aim(8.0);
+    let memory =
+        |what: &str, bytes| Row::new(what, Unit::Megabytes, f64::from(bytes) / 1e6).aim(8.0);
     Ok(vec![
         row("`/leader` at 1,000 requests a second, p50", Unit::Milliseconds, &paced, |load| {
             load.latencies.percentile(50)
         }),
-        row("the same, p99", Unit::Milliseconds, &paced, |load| load.latencies.percentile(99)).aim(1.0),
+        row("the same, p99", Unit::Milliseconds, &paced, |load| load.latencies.percentile(99))
+            .aim(1.0),
         row("the same, processor time", Unit::PercentOfOneCore, &paced, Load::processor_share),
-        row("`/leader` flat out over 64 connections", Unit::RequestsPerSecond, &flat_out, Load::rate),
+        row(
+            "`/leader` flat out over 64 connections",
+            Unit::RequestsPerSecond,
+            &flat_out,
+            Load::rate,
+        ),
         row("the same, p99", Unit::Milliseconds, &flat_out, |load| load.latencies.percentile(99)),
         memory("resident memory, idle", idle),
         memory("resident memory, after this load", loaded),
@@ -138,9 +145,11 @@ fn over(
 ) -> Result<Vec<Duration>> {
     let ask = &ask;
     thread::scope(|scope| {
-        let asking: Vec<_> =
-            (0..connections).map(|number| scope.spawn(move || ask(number, &mut Connection::open(address)?))).collect();
-        let latencies = asking.into_iter().map(|thread| thread.join().expect("asking does not panic"));
+        let asking: Vec<_> = (0..connections)
+            .map(|number| scope.spawn(move || ask(number, &mut Connection::open(address)?)))
+            .collect();
+        let latencies =
+            asking.into_iter().map(|thread| thread.join().expect("asking does not panic"));
         Ok(latencies.collect::<Result<Vec<_>>>()?.concat())
     })
 }

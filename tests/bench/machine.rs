@@ -15,8 +15,11 @@ const SYNCS: u32 = 200;
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let late: Sample = (0..WAKES).map(|_| oversleep()).collect();
     let folder = TempDir::with_prefix("baton-bench-")?;
-    let synced = (0..SYNCS).map(|number| sync_a_file(&folder, number)).collect::<Result<Sample>>()?;
-    let row = |what: &str, sample: &Sample, percent| Row::new(what, Unit::Milliseconds, sample.percentile(percent));
+    let synced =
+        (0..SYNCS).map(|number| sync_a_file(&folder, number)).collect::<Result<Sample>>()?;
+    let row = |what: &str, sample: &Sample, percent| {
+        Row::new(what, Unit::Milliseconds, sample.percentile(percent))
+    };
     Ok(vec![
         row("this machine wakes a sleeping thread late by, p50", &late, 50),
         row("the same, p99", &late, 99),

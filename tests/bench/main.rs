@@ -4,7 +4,10 @@
 //! Starts sidecars over temporary folders, over a real API server and over real ZooKeeper servers. What they are compared
 //! with runs in the same minutes, since the machines that this runs on are noisy and a ratio is less so: a bare axum server,
 //! which is this program again, and candidates of client-go and of Curator. Nothing is tried twice: what fails ends the bench.
-#![expect(clippy::disallowed_methods, reason = "a bench measures the sidecar by a clock of its own")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a bench measures the sidecar by a clock of its own"
+)]
 
 mod baseline;
 mod client;
@@ -27,14 +30,22 @@ mod noise {
         wait()
     }
 
-    pub(crate) fn start_once<T>(shared: &'static OnceLock<T>, start: impl FnOnce() -> T) -> &'static T {
+    pub(crate) fn start_once<T>(
+        shared: &'static OnceLock<T>,
+        start: impl FnOnce() -> T,
+    ) -> &'static T {
         shared.get_or_init(start)
     }
 }
 
 /// Real servers and the candidates of other programs, found and started as the tests do.
 #[path = "../it/rig"]
-#[expect(dead_code, unused_imports, clippy::unwrap_used, reason = "they are those of the tests, with tests")]
+#[expect(
+    dead_code,
+    unused_imports,
+    clippy::unwrap_used,
+    reason = "they are those of the tests, with tests"
+)]
 mod rig {
     mod apiserver;
     mod assets;
@@ -95,11 +106,18 @@ fn main() -> ExitCode {
 }
 
 /// Measures the parts that are named, or all, and prints one table.
-#[expect(clippy::print_stdout, clippy::print_stderr, reason = "the table is the product; what is under way is told")]
+#[expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "the table is the product; what is under way is told"
+)]
 fn measure(arguments: &[&str]) -> Result<()> {
     let named: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
-    if let Some(unknown) = named.iter().find(|named| PARTS.iter().all(|(part, _)| part != **named)) {
-        return Err(format!("there is no part {unknown}, only {:?}", PARTS.map(|(part, _)| part)).into());
+    if let Some(unknown) = named.iter().find(|named| PARTS.iter().all(|(part, _)| part != **named))
+    {
+        return Err(
+            format!("there is no part {unknown}, only {:?}", PARTS.map(|(part, _)| part)).into()
+        );
     }
     let mut table = Table::default();
     for (part, measure) in PARTS {

@@ -31,18 +31,30 @@ pub(crate) struct Server {
 impl Server {
     /// A candidate over the files in `directory`, with these flags besides.
     pub(crate) fn over_files(directory: &Path, flags: &[&str]) -> Result<Self> {
-        Self::baton(guarded(BATON).args(["run", "--backend", "file", "--directory"]).arg(directory).args(flags))
+        Self::baton(
+            guarded(BATON)
+                .args(["run", "--backend", "file", "--directory"])
+                .arg(directory)
+                .args(flags),
+        )
     }
 
     /// A candidate over the Lease that `kubeconfig` leads to.
     pub(crate) fn over_lease(kubeconfig: &Path) -> Result<Self> {
-        Self::baton(guarded(BATON).args(["run", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig))
+        Self::baton(
+            guarded(BATON).args(["run", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig),
+        )
     }
 
     /// client-go's candidate over the same Lease.
     pub(crate) fn client_go(kubeconfig: &Path, identity: &str) -> Result<Self> {
         let mut command = guarded(client_go_candidate());
-        command.arg("--kubeconfig").arg(kubeconfig).args(["--lease", ELECTION, "--identity", identity]);
+        command.arg("--kubeconfig").arg(kubeconfig).args([
+            "--lease",
+            ELECTION,
+            "--identity",
+            identity,
+        ]);
         command.args(["--listen", "127.0.0.1:0", "--release-on-cancel"]).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn()?;
         let lines = child.stdout.take().expect("it is piped");
@@ -56,7 +68,12 @@ impl Server {
     }
 
     /// Curator's candidate over the same znodes.
-    pub(crate) fn curator(servers: &str, path: &str, identity: &str, session_timeout: Duration) -> Result<Self> {
+    pub(crate) fn curator(
+        servers: &str,
+        path: &str,
+        identity: &str,
+        session_timeout: Duration,
+    ) -> Result<Self> {
         let (java, arguments) = curator_candidate();
         let mut command = guarded(java);
         command.args(arguments).args([
@@ -73,7 +90,14 @@ impl Server {
     }
 
     fn baton(command: &mut Command) -> Result<Self> {
-        command.args(["--listen", "127.0.0.1:0", "--probe-listen", "127.0.0.1:0", "--log-format", "json"]);
+        command.args([
+            "--listen",
+            "127.0.0.1:0",
+            "--probe-listen",
+            "127.0.0.1:0",
+            "--log-format",
+            "json",
+        ]);
         Self::start(command.args(["--election", ELECTION]))
     }
 
@@ -125,8 +149,12 @@ impl Server {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
         // The name, in parentheses, may contain anything. From the state on, utime and stime are the 12th and 13th.
         let (_, fields) = stat.rsplit_once(") ").ok_or("the form of proc(5)")?;
-        let ticks: Vec<u64> =
-            fields.split(' ').skip(11).take(2).map(str::parse).collect::<std::result::Result<_, _>>()?;
+        let ticks: Vec<u64> = fields
+            .split(' ')
+            .skip(11)
+            .take(2)
+            .map(str::parse)
+            .collect::<std::result::Result<_, _>>()?;
         // Hundredths of a second, on every Linux.
         Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
     }

@@ -55,7 +55,9 @@ impl Table {
             [
                 row.what,
                 unit.show(row.figure),
-                row.baseline.map_or_else(String::new, |(what, baseline)| format!("{what} {}", unit.show(baseline))),
+                row.baseline.map_or_else(String::new, |(what, baseline)| {
+                    format!("{what} {}", unit.show(baseline))
+                }),
                 row.baseline.map_or_else(String::new, |(_, baseline)| ratio(row.figure / baseline)),
                 row.aim.map_or_else(String::new, |aim| {
                     let missed = if row.figure < aim { "" } else { ": missed" };

@@ -107,7 +107,10 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
         Row::new(what, Unit::Milliseconds, ours).beside("Curator", theirs).aim(100.0)
     };
     Ok(vec![
-        row("clean handoff over ZooKeeper, end of the last promise to the successor's 200, p50 of 50", 50),
+        row(
+            "clean handoff over ZooKeeper, end of the last promise to the successor's 200, p50 of 50",
+            50,
+        ),
         row("the same, p99", 99),
     ])
 }
@@ -127,7 +130,10 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
         Row::new(what, Unit::Milliseconds, ours).beside("Curator", theirs).aim(TAKEOVER)
     };
     Ok(vec![
-        row("killed handoff over ZooKeeper (15s, 10s, 2s), SIGKILL to the successor's 200, p50 of 50", 50),
+        row(
+            "killed handoff over ZooKeeper (15s, 10s, 2s), SIGKILL to the successor's 200, p50 of 50",
+            50,
+        ),
         row("the same, p99", 99),
     ])
 }

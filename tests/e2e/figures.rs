@@ -56,20 +56,25 @@ fn memory_and_processor_of_a_sidecar() {
     let case = Case::new("figures-usage");
     let leader = case.install(json!({}));
     let pods = case.pods(SHOP);
-    let follower = pods.iter().find(|pod| pod.name() != leader.pod).expect("there are three").name();
+    let follower =
+        pods.iter().find(|pod| pod.name() != leader.pod).expect("there are three").name();
     for (role, pod) in [("leader", leader.pod.as_str()), ("follower", follower)] {
         let node = case.node(pod);
         let before = node.usage(pod, "baton");
         thread::sleep(SPAN);
         let after = node.usage(pod, "baton");
         let used = Duration::from_micros(after.cpu_microseconds - before.cpu_microseconds);
-        let [now, peak] = [after.memory_bytes, after.peak_memory_bytes].map(|bytes| bytes.div_ceil(1024));
-        case.note(&format!("the {role}: {now} KiB, at the most {peak} KiB; {used:?} of a processor in {SPAN:?}"));
+        let [now, peak] =
+            [after.memory_bytes, after.peak_memory_bytes].map(|bytes| bytes.div_ceil(1024));
+        case.note(&format!(
+            "the {role}: {now} KiB, at the most {peak} KiB; {used:?} of a processor in {SPAN:?}"
+        ));
     }
 }
 
 fn tell(case: &Case, what: &str, mut took: Vec<Duration>) {
     took.sort_unstable();
-    let [median, nearly_all] = [50, 99].map(|percent| took[(took.len() * percent).div_ceil(100) - 1]);
+    let [median, nearly_all] =
+        [50, 99].map(|percent| took[(took.len() * percent).div_ceil(100) - 1]);
     case.note(&format!("{what}: p50 {median:?}, p99 {nearly_all:?}, of {took:?}"));
 }

@@ -19,11 +19,17 @@ fn it_holds_the_program_and_the_public_authorities_and_is_small() {
 #[test]
 fn it_runs_as_nobody_by_number_and_says_what_it_is() {
     let image = variable("BATON_IMAGE");
-    let told = run(&variable("ENGINE"), &["image", "inspect", &image], "").expect("the image is there");
+    let told =
+        run(&variable("ENGINE"), &["image", "inspect", &image], "").expect("the image is there");
     let told: Value = serde_json::from_str(&told).expect("an engine tells it as JSON");
     let config = &told[0]["Config"];
-    assert_eq!((&config["User"], &config["Entrypoint"]), (&json!("65532:65532"), &json!(["/baton"])));
-    let label = |name: &str| config["Labels"][format!("org.opencontainers.image.{name}")].as_str().unwrap_or_default();
+    assert_eq!(
+        (&config["User"], &config["Entrypoint"]),
+        (&json!("65532:65532"), &json!(["/baton"]))
+    );
+    let label = |name: &str| {
+        config["Labels"][format!("org.opencontainers.image.{name}")].as_str().unwrap_or_default()
+    };
     assert_eq!([label("title"), label("version")], ["baton", env!("CARGO_PKG_VERSION")]);
     assert_eq!(label("licenses"), "Apache-2.0");
     assert!(!["", "unknown"].contains(&label("revision")), "{config}");

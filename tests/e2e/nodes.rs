@@ -13,5 +13,12 @@ use crate::rig::Case;
 /// Waits until the cluster has got over what a case has done to it.
 pub(crate) fn recover(case: &Case) {
     case.kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=120s"]);
-    case.kubectl(&["wait", "--for=condition=Ready", "pod", "--all", "--namespace=kube-system", "--timeout=180s"]);
+    case.kubectl(&[
+        "wait",
+        "--for=condition=Ready",
+        "pod",
+        "--all",
+        "--namespace=kube-system",
+        "--timeout=180s",
+    ]);
 }

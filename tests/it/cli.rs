@@ -36,7 +36,9 @@ fn every_error_of_a_configuration_is_named_at_once() {
         "--log-level=loud",
     ]));
     assert_eq!(code, 2);
-    for named in ["\"Orders\"", "\"paper\"", "\"soon\"", "\"9\"", "\"weep\"", "\"here\"", "\"loud\""] {
+    for named in
+        ["\"Orders\"", "\"paper\"", "\"soon\"", "\"9\"", "\"weep\"", "\"here\"", "\"loud\""]
+    {
         assert!(errors.contains(named), "{named} is not named in:\n{errors}");
     }
     assert_eq!(errors.lines().count(), 7, "{errors}");
@@ -54,8 +56,12 @@ fn every_error_of_a_place_in_zookeeper_is_named_at_once() {
         "--zookeeper-cert-file=here",
     ]));
     assert_eq!(code, 2);
-    let named_flags =
-        ["--zookeeper-path", "--zookeeper-tick-time", "--zookeeper-ca-file", "--zookeeper-cert-file \"here\""];
+    let named_flags = [
+        "--zookeeper-path",
+        "--zookeeper-tick-time",
+        "--zookeeper-ca-file",
+        "--zookeeper-cert-file \"here\"",
+    ];
     for named in ["\"zk:port\""].into_iter().chain(named_flags) {
         assert!(errors.contains(named), "{named} is not named in:\n{errors}");
     }
@@ -73,17 +79,27 @@ fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
     );
     fs::write(kubeconfig.path(), lists).unwrap();
     let (code, _, errors) =
-        run(baton(&["run", "--election=orders", "--backend=lease", "--kubeconfig"]).arg(kubeconfig.path()));
+        run(baton(&["run", "--election=orders", "--backend=lease", "--kubeconfig"])
+            .arg(kubeconfig.path()));
     assert_eq!(code, 2);
-    assert!(errors.contains("not through http://proxy:3128/") && errors.contains("take proxy-url out"), "{errors}");
+    assert!(
+        errors.contains("not through http://proxy:3128/") && errors.contains("take proxy-url out"),
+        "{errors}"
+    );
 }
 
 #[test]
 fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
     let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
-    let (code, _, errors) = run(baton(&election).args(["--lease-duration=12s", "--renew-deadline=10s"]));
+    let (code, _, errors) =
+        run(baton(&election).args(["--lease-duration=12s", "--renew-deadline=10s"]));
     assert_eq!(code, 2);
-    assert!(errors.contains("renew deadline × (1 + drift) must be less than lease duration × (1 − drift)"), "{errors}");
+    assert!(
+        errors.contains(
+            "renew deadline × (1 + drift) must be less than lease duration × (1 − drift)"
+        ),
+        "{errors}"
+    );
     let suggested = errors.split("these would pass: ").nth(1).expect("numbers that pass").trim();
     let (code, drawing, errors) = run(baton(&election).args(suggested.split(' ')));
     assert_eq!((code, errors.as_str()), (0, ""), "{suggested} passes");
@@ -92,7 +108,8 @@ fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
 
 #[test]
 fn what_zookeeper_leaves_of_the_durations_is_drawn() {
-    let election = ["check-config", "--election=orders", "--backend=zookeeper", "--zookeeper-servers=zk"];
+    let election =
+        ["check-config", "--election=orders", "--backend=zookeeper", "--zookeeper-servers=zk"];
     let (_, usual, _) = run(&mut baton(&election));
     assert!(usual.contains("gone within 272.7ms of the claim's end"), "{usual}");
     let (_, short, _) = run(baton(&election).args(["--lease-duration=10s", "--renew-deadline=8s"]));
@@ -121,7 +138,8 @@ fn what_is_suggested_passes_whatever_was_typed() {
         let (code, _, errors) = run(check().arg(typed));
         assert_eq!(code, 2, "{typed}");
         let suggested = errors.lines().next().unwrap().split("these would pass: ").nth(1).unwrap();
-        let kept = (typed.starts_with("--max") || typed.starts_with("--zookeeper")).then_some(typed);
+        let kept =
+            (typed.starts_with("--max") || typed.starts_with("--zookeeper")).then_some(typed);
         let (code, _, errors) = run(check().args(suggested.split(' ')).args(kept));
         assert_eq!((code, errors.as_str()), (0, ""), "{typed}: {suggested}");
     }
@@ -149,7 +167,10 @@ fn polling_that_no_application_could_keep_up_with_is_refused() {
         "--require-polling=0s",
     ]));
     assert_eq!(code, 2);
-    assert!(errors.contains("at least the answer validity and the retry period together, 4s"), "{errors}");
+    assert!(
+        errors.contains("at least the answer validity and the retry period together, 4s"),
+        "{errors}"
+    );
 }
 
 #[test]
@@ -159,9 +180,16 @@ fn a_flag_goes_before_the_environment_and_that_before_the_default() {
     assert!(drawing(&mut baton(&base)).contains("is good for 2s"));
     assert!(drawing(baton(&base).env("BATON_ANSWER_VALIDITY", "1s")).contains("is good for 1s"));
     let both = ["--answer-validity=3s"];
-    assert!(drawing(baton(&base).env("BATON_ANSWER_VALIDITY", "1s").args(both)).contains("is good for 3s"));
+    assert!(
+        drawing(baton(&base).env("BATON_ANSWER_VALIDITY", "1s").args(both))
+            .contains("is good for 3s")
+    );
     // A Service named baton injects variables of its own; an empty one says nothing.
-    let noise = [("BATON_PORT", "tcp://10.0.0.1:80"), ("BATON_SERVICE_HOST", "10.0.0.1"), ("BATON_ON_LOST", "")];
+    let noise = [
+        ("BATON_PORT", "tcp://10.0.0.1:80"),
+        ("BATON_SERVICE_HOST", "10.0.0.1"),
+        ("BATON_ON_LOST", ""),
+    ];
     assert!(drawing(baton(&base).envs(noise)).contains("is good for 2s"));
 }
 
@@ -170,7 +198,8 @@ fn file_is_never_chosen_silently() {
     let (code, _, errors) = run(&mut baton(&["--election=orders"]));
     assert_eq!(code, 2);
     assert!(errors.contains("--backend file --directory DIR"), "{errors}");
-    let (code, _, errors) = run(baton(&["--election=orders"]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
+    let (code, _, errors) =
+        run(baton(&["--election=orders"]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
     assert_eq!(code, 2, "a Pod elects over its Lease, and says what it misses for that");
     assert!(errors.contains("service account cannot be used: mount its token"), "{errors}");
 }
@@ -213,8 +242,12 @@ fn nobody_there_is_69() {
 
 #[test]
 fn rbac_prints_a_role_that_is_limited_to_the_one_lease() {
-    let (code, yaml, _) =
-        run(&mut baton(&["rbac", "--election=orders", "--service-account=shop", "--namespace=sales"]));
+    let (code, yaml, _) = run(&mut baton(&[
+        "rbac",
+        "--election=orders",
+        "--service-account=shop",
+        "--namespace=sales",
+    ]));
     assert_eq!(code, 0);
     for line in [
         "    resourceNames: [\"orders\"]",

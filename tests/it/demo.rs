@@ -27,7 +27,12 @@ struct Demo {
 impl Demo {
     fn start(backend: &str) -> Self {
         let mut command = Command::new("unshare");
-        command.args(["-rn", "sh", "-c", ENTER, "sh"]).arg(built()).args(["--backend", backend, "--seconds", SECONDS]);
+        command.args(["-rn", "sh", "-c", ENTER, "sh"]).arg(built()).args([
+            "--backend",
+            backend,
+            "--seconds",
+            SECONDS,
+        ]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut process = command.spawn().expect("util-linux has unshare");
         let keys = process.stdin.take().expect("it is piped");
@@ -44,7 +49,8 @@ impl Demo {
     fn hear(&mut self, awaited: &[&str]) -> (String, String) {
         loop {
             let line = self.lines.next().and_then(Result::ok);
-            let line = line.unwrap_or_else(|| panic!("nobody does any of {awaited:?} in:\n{}", self.told));
+            let line =
+                line.unwrap_or_else(|| panic!("nobody does any of {awaited:?} in:\n{}", self.told));
             self.told += &line;
             self.told.push('\n');
             if let Some((_, said)) = line.split_once(" s  ")
@@ -69,11 +75,23 @@ fn built() -> &'static Path {
         let mut cargo = Command::new(env!("CARGO"));
         // What cargo says of this test would have some crates built anew, and the programs replaced under the other tests.
         let said = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        for name in said.filter(|name| name.starts_with("CARGO_") && name != "CARGO_TARGET_DIR" || name == "OUT_DIR") {
+        for name in said.filter(|name| {
+            name.starts_with("CARGO_") && name != "CARGO_TARGET_DIR" || name == "OUT_DIR"
+        }) {
             cargo.env_remove(name);
         }
-        cargo.args(["build", "--locked", "--offline", "--quiet", "--bin", "baton", "--example", "ledger"]);
-        let status = cargo.args(["--example", "demo"]).current_dir(env!("CARGO_MANIFEST_DIR")).status();
+        cargo.args([
+            "build",
+            "--locked",
+            "--offline",
+            "--quiet",
+            "--bin",
+            "baton",
+            "--example",
+            "ledger",
+        ]);
+        let status =
+            cargo.args(["--example", "demo"]).current_dir(env!("CARGO_MANIFEST_DIR")).status();
         assert!(status.expect("cargo is there").success(), "the demo can be built");
         env::current_exe().expect("it has a path").with_file_name("../examples/demo")
     })
@@ -103,7 +121,8 @@ fn shows_a_leader_its_end_and_its_successor(backend: &str) {
     let (_, next) = demo.hear(&["leading"]);
     assert_ne!(next, term, "a new term has a token of its own:\n{}", demo.told);
     demo.press("q");
-    let last = demo.lines.by_ref().map_while(Result::ok).last().expect("it says what the ledger saw");
+    let last =
+        demo.lines.by_ref().map_while(Result::ok).last().expect("it says what the ledger saw");
     let told = format!("{}{last}", demo.told);
     assert!(demo.process.wait().expect("it is our child").success(), "{told}");
     assert!(last.starts_with("The ledger's journal: ") && last.ends_with("conflicts 0"), "{told}");

@@ -24,13 +24,24 @@ fn what_is_left_for_an_application_that_never_asks_is_what_the_program_draws() {
         } else {
             program.arg("--backend=lease");
         }
-        program.args(["--lease-duration", &lease, "--renew-deadline", &renew, "--retry-period", &retry]);
+        program.args([
+            "--lease-duration",
+            &lease,
+            "--renew-deadline",
+            &renew,
+            "--retry-period",
+            &retry,
+        ]);
         let drawing = String::from_utf8(program.output().unwrap().stdout).unwrap();
         let left = drawing.split("must be gone within ").nth(1).unwrap().split(' ').next().unwrap();
         let left = duration.captures(left).unwrap();
         let seconds = left[1].parse::<f64>().unwrap() / if &left[2] == "ms" { 1000.0 } else { 1.0 };
         assert_eq!(figure(&row[1]), rounded_as(figure(&row[1]), seconds), "{row:?}");
-        assert_eq!(row[2].starts_with("no"), drawing.contains("which is more: let it ask"), "{row:?}: {drawing}");
+        assert_eq!(
+            row[2].starts_with("no"),
+            drawing.contains("which is more: let it ask"),
+            "{row:?}: {drawing}"
+        );
     }
 }
 
@@ -39,7 +50,8 @@ fn tuning_is_computed_from_the_durations() {
     let rows = rows("lease duration, renew deadline, retry period");
     assert_eq!(rows.len(), 4);
     for row in rows {
-        let [lease, renew, retry] = durations(&row[0]).map(|text| humantime::parse_duration(&text).unwrap());
+        let [lease, renew, retry] =
+            durations(&row[0]).map(|text| humantime::parse_duration(&text).unwrap());
         let seconds = Duration::as_secs_f64;
         let expected = [
             seconds(&lease) * 1.1 + 2.0 * seconds(&retry),
@@ -57,14 +69,21 @@ fn exit_codes_are_those_of_a_sidecar() {
     let told: BTreeSet<_> = rows("code").iter().map(|row| row[0].clone()).collect();
     // It answers no questions; and who is killed leaves what kubelet makes of it.
     let asked = [Exit::No, Exit::NoAnswer];
-    let codes = Exit::ALL.iter().filter(|exit| !asked.contains(exit)).map(|exit| exit.code().to_string());
+    let codes =
+        Exit::ALL.iter().filter(|exit| !asked.contains(exit)).map(|exit| exit.code().to_string());
     assert_eq!(told, codes.chain(["137".to_owned()]).collect());
 }
 
 #[test]
 fn the_flags_that_annotations_can_set_are_all_listed() {
     let text = read("docs/platform.md");
-    let list = text.split("Flags that an annotation can set: ").nth(1).unwrap().split("\n\n").next().unwrap();
+    let list = text
+        .split("Flags that an annotation can set: ")
+        .nth(1)
+        .unwrap()
+        .split("\n\n")
+        .next()
+        .unwrap();
     let flag = Regex::new("`([a-z-]+)`").unwrap();
     let told: Vec<_> = flag.captures_iter(list).map(|found| found[1].to_owned()).collect();
     assert_eq!(told, FLAGS);
@@ -73,15 +92,26 @@ fn the_flags_that_annotations_can_set_are_all_listed() {
 #[test]
 fn links_lead_to_files() {
     let link = Regex::new(r"\]\(([^)#:]+)\)").unwrap();
-    let mut pages = vec![PathBuf::from("README.md"), "charts/baton/README.md".into(), "manifests/README.md".into()];
+    let mut pages = vec![
+        PathBuf::from("README.md"),
+        "charts/baton/README.md".into(),
+        "manifests/README.md".into(),
+    ];
     for folder in ["docs", "docs/runbooks"] {
         let files = fs::read_dir(root().join(folder)).unwrap().map(|entry| entry.unwrap().path());
-        pages.extend(files.filter(|path| path.extension().is_some_and(|extension| extension == "md")));
+        pages.extend(
+            files.filter(|path| path.extension().is_some_and(|extension| extension == "md")),
+        );
     }
     for page in pages {
         for found in link.captures_iter(&read(&page)) {
             let target = root().join(&page).parent().unwrap().join(&found[1]);
-            assert!(target.exists(), "{} links to {}, which is not there", page.display(), &found[1]);
+            assert!(
+                target.exists(),
+                "{} links to {}, which is not there",
+                page.display(),
+                &found[1]
+            );
         }
     }
 }
@@ -89,10 +119,13 @@ fn links_lead_to_files() {
 /// The rows of the table in `docs/operations.md` whose first column is headed so.
 fn rows(first_column: &str) -> Vec<Vec<String>> {
     let text = read("docs/operations.md");
-    let table =
-        text.split(&format!("\n| {first_column} |")).nth(1).unwrap_or_else(|| panic!("no table {first_column}"));
+    let table = text
+        .split(&format!("\n| {first_column} |"))
+        .nth(1)
+        .unwrap_or_else(|| panic!("no table {first_column}"));
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect()).collect()
+    rows.map(|row| row.trim_matches('|').split(" | ").map(|cell| cell.trim().to_owned()).collect())
+        .collect()
 }
 
 fn durations(cell: &str) -> [String; 3] {

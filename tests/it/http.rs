@@ -37,11 +37,13 @@ impl Answer {
 fn send(address: &str, request: &str, headers: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(AT_ONCE)).unwrap();
-    let host = if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
+    let host =
+        if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
     write!(stream, "{request} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n").unwrap();
     let mut text = String::new();
     stream.read_to_string(&mut text).unwrap();
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer to {request}: {text:?}"));
+    let (head, body) =
+        text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer to {request}: {text:?}"));
     let status = head.split(' ').nth(1).unwrap().parse().unwrap();
     Answer { status, head: head.to_owned(), body: body.to_owned() }
 }
@@ -72,7 +74,10 @@ fn leader_says_in_status_header_and_body_who_leads() {
     assert_eq!(body["token"].as_str().map(|token| token.parse::<u128>().is_ok()), Some(true));
     assert_eq!(body["valid_for_ms"], 500);
     assert_eq!((&body["standing"], &body["is_leader"]), (&"leading".into(), &true.into()));
-    assert_eq!((body["leader"].as_str(), body["leader_name"].as_str()), (Some(&*leader.identity), Some("a")));
+    assert_eq!(
+        (body["leader"].as_str(), body["leader_name"].as_str()),
+        (Some(&*leader.identity), Some("a"))
+    );
     assert_eq!((&body["election"], &body["backend"]), (&"orders".into(), &"file".into()));
 
     let no = get(&follower.listen, "/leader");
@@ -123,11 +128,17 @@ fn the_root_answers_as_older_sidecars_did() {
         let answer = get(&candidate.listen, "/");
         let body = answer.json();
         assert_eq!(answer.status, 200);
-        assert_eq!((body["name"].as_str(), body["is_leader"].as_bool()), (Some("a"), Some(is_leader)));
+        assert_eq!(
+            (body["name"].as_str(), body["is_leader"].as_bool()),
+            (Some("a"), Some(is_leader))
+        );
         assert_eq!(body["node"].as_str(), Some(&*candidate.identity));
         assert_eq!(body["leader"].as_str(), Some(&*leader.identity));
         for time in ["timestamp", "last_update"] {
-            assert!(humantime::parse_rfc3339(body[time].as_str().unwrap()).is_ok(), "{time} in {body}");
+            assert!(
+                humantime::parse_rfc3339(body[time].as_str().unwrap()).is_ok(),
+                "{time} in {body}"
+            );
         }
     }
 }
@@ -159,7 +170,9 @@ fn half_a_request_from_each_of_many_strangers_takes_nothing_from_the_election() 
             stranger
         })
         .collect();
-    throughout(TIMING.lease_duration, "it leads on", || get(&leader.listen, "/leader").status == 200);
+    throughout(TIMING.lease_duration, "it leads on", || {
+        get(&leader.listen, "/leader").status == 200
+    });
     let metrics = get(&leader.listen, "/metrics").body;
     let open = metrics.lines().find_map(|line| line.strip_prefix("process_open_fds ")).unwrap();
     let open: f64 = open.parse().unwrap();
@@ -175,7 +188,8 @@ fn the_probe_listener_changes_nothing_and_names_nobody() {
     }
     assert!(get(&leader.probe_listen, "/version").json()["rustc"].is_string());
     for request in ["GET /leader", "GET /", "POST /stopping"] {
-        let answer = send(&leader.probe_listen, request, "Baton-Request: 1\r\nContent-Length: 0\r\n");
+        let answer =
+            send(&leader.probe_listen, request, "Baton-Request: 1\r\nContent-Length: 0\r\n");
         assert_eq!(answer.status, 404, "{request}");
     }
     assert!(!get(&leader.probe_listen, "/metrics").body.contains(&leader.identity));
@@ -185,7 +199,9 @@ fn the_probe_listener_changes_nothing_and_names_nobody() {
 fn stopping_needs_its_header_and_a_loopback_host() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
-    let stopping = |headers: &str| send(&leader.listen, "POST /stopping", &format!("Content-Length: 0\r\n{headers}"));
+    let stopping = |headers: &str| {
+        send(&leader.listen, "POST /stopping", &format!("Content-Length: 0\r\n{headers}"))
+    };
     assert_eq!(stopping("").status, 403);
     assert_eq!(stopping("Host: evil.example\r\nBaton-Request: 1\r\n").status, 403);
     assert_eq!(get(&leader.listen, "/leader").status, 200, "it still leads");
@@ -210,8 +226,13 @@ fn stopping_is_refused_to_strangers_whatever_host_they_name() {
     rig.leader();
     rig.hear_enough();
     let port = leader.listen.rsplit_once(':').unwrap().1;
-    let stopping =
-        |address: &str| send(address, "POST /stopping", "Host: localhost\r\nBaton-Request: 1\r\nContent-Length: 0\r\n");
+    let stopping = |address: &str| {
+        send(
+            address,
+            "POST /stopping",
+            "Host: localhost\r\nBaton-Request: 1\r\nContent-Length: 0\r\n",
+        )
+    };
     let refused = stopping(&format!("{}:{port}", outer_address()));
     assert_eq!(refused.status, 403, "{}", refused.body);
     assert!(refused.body.contains("loopback"), "{}", refused.body);
@@ -232,9 +253,13 @@ fn a_mapped_loopback_client_may_stop() {
 
 #[test]
 fn an_application_listener_that_is_not_loopback_warns() {
-    for (listen, warns) in
-        [("127.0.0.1:0", false), ("[::1]:0", false), ("localhost:0", false), (":0", true), ("0.0.0.0:0", true)]
-    {
+    for (listen, warns) in [
+        ("127.0.0.1:0", false),
+        ("[::1]:0", false),
+        ("localhost:0", false),
+        (":0", true),
+        ("0.0.0.0:0", true),
+    ] {
         let rig = Rig::new(TIMING);
         let candidate = rig.candidate("a").flag("--listen", listen).start();
         rig.leader();
@@ -255,8 +280,10 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
     for candidate in [&leader, &follower] {
         let answer = get(&candidate.listen, "/metrics");
         assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4"));
-        let names = answer.body.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-        let told: BTreeSet<_> = names.filter(|name| !name.starts_with("process_")).map(str::to_owned).collect();
+        let names =
+            answer.body.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
+        let told: BTreeSet<_> =
+            names.filter(|name| !name.starts_with("process_")).map(str::to_owned).collect();
         assert_eq!(told, listed_metrics());
         for (standing, candidate_has_it) in [
             ("unknown", false),
@@ -265,7 +292,11 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
             ("resigning", false),
         ] {
             let series = format!("baton_standing{{election=\"orders\",standing=\"{standing}\"}}");
-            assert_eq!(candidate.metric(&series), Some(f64::from(u8::from(candidate_has_it))), "{series}");
+            assert_eq!(
+                candidate.metric(&series),
+                Some(f64::from(u8::from(candidate_has_it))),
+                "{series}"
+            );
         }
         for reason in baton_election::machine::Reason::ALL {
             let series = format!("baton_losses_total{{election=\"orders\",reason=\"{reason}\"}}");
@@ -296,13 +327,22 @@ fn every_request_of_the_readme_is_answered() {
 #[test]
 fn both_loopbacks_answer_and_the_probe_listener_answers_on_both_families() {
     let rig = Rig::new(TIMING);
-    let candidate = rig.candidate("a").flag("--listen", "localhost:0").flag("--probe-listen", ":0").start();
+    let candidate =
+        rig.candidate("a").flag("--listen", "localhost:0").flag("--probe-listen", ":0").start();
     rig.leader();
     rig.hear_enough();
     let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
     for ip in ["127.0.0.1", "[::1]"] {
-        assert_eq!(get(&format!("{ip}:{}", port(&candidate.listen)), "/leader").status, 200, "{ip}");
-        assert_eq!(get(&format!("{ip}:{}", port(&candidate.probe_listen)), "/healthz").status, 200, "{ip}");
+        assert_eq!(
+            get(&format!("{ip}:{}", port(&candidate.listen)), "/leader").status,
+            200,
+            "{ip}"
+        );
+        assert_eq!(
+            get(&format!("{ip}:{}", port(&candidate.probe_listen)), "/healthz").status,
+            200,
+            "{ip}"
+        );
     }
 }
 
@@ -311,7 +351,13 @@ fn garbage_is_answered_and_forgotten() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20));
-    for garbage in ["\r\n\r\n", "GET\r\n\r\n", "\u{0}\u{1}\u{2}\r\n\r\n", "GET /leader HTTP/9.9\r\n\r\n", &long] {
+    for garbage in [
+        "\r\n\r\n",
+        "GET\r\n\r\n",
+        "\u{0}\u{1}\u{2}\r\n\r\n",
+        "GET /leader HTTP/9.9\r\n\r\n",
+        &long,
+    ] {
         let mut stream = TcpStream::connect(&leader.listen).unwrap();
         stream.set_read_timeout(Some(AT_ONCE)).unwrap();
         // A sidecar that has heard enough may close the connection before all is written.

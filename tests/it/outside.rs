@@ -75,7 +75,11 @@ impl Reading<'_> {
 impl Drop for Reading<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
-            eprintln!("this was read, near {}: \"{}\"", self.file.display(), self.bytes.escape_ascii());
+            eprintln!(
+                "this was read, near {}: \"{}\"",
+                self.file.display(),
+                self.bytes.escape_ascii()
+            );
         }
     }
 }
@@ -85,7 +89,8 @@ fn corpus() -> PathBuf {
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
 }

@@ -40,7 +40,9 @@ mod zookeeper;
 use crate::noise::{Assumption, never_excuse};
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
-pub(crate) use contender::{Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side};
+pub(crate) use contender::{
+    Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side,
+};
 pub(crate) use daemon::Daemon;
 pub(crate) use disk::Disk;
 pub(crate) use fuse::Fuse;
@@ -79,8 +81,10 @@ pub(crate) const ELECTIONS: [&str; 4] = [ELECTION, "orders.v2", "bills", "a"];
 pub(crate) const NOISE: Duration = Duration::from_millis(700);
 
 /// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it.
-pub(crate) const ASSUMED: &[Assumption] =
-    &[Assumption::LosesAtMost(Duration::from_millis(250)), Assumption::StoresStartWithin(Duration::from_secs(6))];
+pub(crate) const ASSUMED: &[Assumption] = &[
+    Assumption::LosesAtMost(Duration::from_millis(250)),
+    Assumption::StoresStartWithin(Duration::from_secs(6)),
+];
 
 /// How long before its failure noise still excuses a case. A case misses a late leader or answer after
 /// at most 30 seconds of waiting, and then its rig may take 15 more to end the processes.
@@ -185,11 +189,19 @@ impl<S: Store> Rig<S> {
     /// Waits for the first answer "leading" of another than `old` to a question asked after `since`, which has
     /// to come `within` that time: who gave it, and when.
     #[track_caller]
-    pub(crate) fn successor(&self, old: &Candidate, since: Moment, within: Duration) -> (Arc<Candidate>, Moment) {
+    pub(crate) fn successor(
+        &self,
+        old: &Candidate,
+        since: Moment,
+        within: Duration,
+    ) -> (Arc<Candidate>, Moment) {
         let leads = |answer: &Answer| {
-            answer.asked >= since && answer.leads_in(&old.election) && answer.identity() != Some(&old.identity)
+            answer.asked >= since
+                && answer.leads_in(&old.election)
+                && answer.identity() != Some(&old.identity)
         };
-        let answer = wait_for(PATIENCE, "another candidate leads", || self.journal.first_answer(leads));
+        let answer =
+            wait_for(PATIENCE, "another candidate leads", || self.journal.first_answer(leads));
         let took = answer.answered.since(since);
         assert!(took <= within, "the successor took {took:?}, which is more than {within:?}");
         (self.asked_in(&answer), answer.answered)
@@ -202,14 +214,19 @@ impl<S: Store> Rig<S> {
         let written = self.written(&old.election);
         let (new, led) = self.successor(old, since, self.store.takeover(self.timing));
         let waited = led.since(written);
-        assert!(waited >= self.timing.lease_duration, "it waited {waited:?} after the last renewal");
+        assert!(
+            waited >= self.timing.lease_duration,
+            "it waited {waited:?} after the last renewal"
+        );
         new
     }
 
     /// Whether anybody but `old` was heard leading in answer to a question asked after `since`.
     pub(crate) fn succeeded(&self, old: &Candidate, since: Moment) -> bool {
         let leads = |answer: &Answer| {
-            answer.asked >= since && answer.leads_in(&old.election) && answer.identity() != Some(&old.identity)
+            answer.asked >= since
+                && answer.leads_in(&old.election)
+                && answer.identity() != Some(&old.identity)
         };
         self.journal.first_answer(leads).is_some()
     }
@@ -234,7 +251,8 @@ impl<S: Store> Rig<S> {
 
     fn last_said(&self, candidate: &Candidate, holds: impl FnOnce(&Answer) -> bool) -> bool {
         let answers = lock(&self.journal.answers);
-        let mut own = answers.iter().rev().filter(|answer| answer.identity() == Some(&candidate.identity));
+        let mut own =
+            answers.iter().rev().filter(|answer| answer.identity() == Some(&candidate.identity));
         own.next().is_some_and(holds)
     }
 
@@ -257,8 +275,9 @@ impl<S: Store> Rig<S> {
 
     /// When a candidate was first heard leading, if it was.
     pub(crate) fn first_promise(&self, candidate: &Candidate) -> Option<Moment> {
-        let leads =
-            |answer: &Answer| answer.identity() == Some(&candidate.identity) && answer.leads_in(&candidate.election);
+        let leads = |answer: &Answer| {
+            answer.identity() == Some(&candidate.identity) && answer.leads_in(&candidate.election)
+        };
         Some(self.journal.first_answer(leads)?.answered)
     }
 
@@ -281,7 +300,8 @@ impl<S: Store> Rig<S> {
     /// The candidate that an answer came from.
     fn asked_in(&self, answer: &Answer) -> Arc<Candidate> {
         let candidates = lock(&self.candidates);
-        let found = candidates.iter().find(|candidate| answer.identity() == Some(&candidate.identity));
+        let found =
+            candidates.iter().find(|candidate| answer.identity() == Some(&candidate.identity));
         Arc::clone(found.expect("only candidates of this rig answer"))
     }
 
@@ -298,7 +318,11 @@ impl<S: Store> Rig<S> {
         let candidates = lock(&self.candidates);
         let ends = candidates.iter().filter_map(|candidate| {
             let since = candidate.ended()?.seen;
-            Some(Silence { identity: candidate.identity.clone(), since, why: "it had ended".to_owned() })
+            Some(Silence {
+                identity: candidate.identity.clone(),
+                since,
+                why: "it had ended".to_owned(),
+            })
         });
         History {
             elections: candidates.iter().map(|candidate| candidate.election.clone()).collect(),
@@ -310,7 +334,8 @@ impl<S: Store> Rig<S> {
     /// Ends everything, and says what was wrong with it.
     fn finish(&self) -> Vec<String> {
         let candidates = lock(&self.candidates).clone();
-        let mut faults: Vec<String> = candidates.iter().filter_map(|candidate| candidate.unexpected_end()).collect();
+        let mut faults: Vec<String> =
+            candidates.iter().filter_map(|candidate| candidate.unexpected_end()).collect();
         self.journal.close();
         for candidate in &candidates {
             candidate.put_down();

@@ -67,7 +67,9 @@ fn works_only_while_its_sidecar_leads(program: &Program) {
         the_loop.last_step_at() < worthless && the_loop.is_alive()
     });
     first.kill();
-    throughout(ROUND, "it does not work, and asks on", || the_loop.last_step_at() < worthless && the_loop.is_alive());
+    throughout(ROUND, "it does not work, and asks on", || {
+        the_loop.last_step_at() < worthless && the_loop.is_alive()
+    });
 
     // The other election is free at once: nobody's lease has to run out first.
     let second = rig.candidate("second").election("bills").flag("--listen", &first.listen).start();

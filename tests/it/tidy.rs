@@ -68,7 +68,10 @@ fn each_power_has_one_owner() {
         let used = uses(&sources, power);
         assert!(!used.is_empty(), "nobody uses {power}: is it still called so?");
         for place in used {
-            assert!(owners.iter().any(|owner| place.starts_with(&format!("{owner}:"))), "{power} is used in {place}");
+            assert!(
+                owners.iter().any(|owner| place.starts_with(&format!("{owner}:"))),
+                "{power} is used in {place}"
+            );
         }
     }
     for task in ["tokio::spawn", "spawn_local", "thread::spawn"] {
@@ -89,15 +92,25 @@ fn every_file_says_what_it_is_and_stays_readable() {
 /// What stands between backticks at the start of the first cell of each row of README's table under `heading`.
 fn listed(heading: &str, column: &str) -> BTreeSet<String> {
     let readme = read("README.md");
-    let section = readme.split(&format!("## {heading}\n")).nth(1).unwrap_or_else(|| panic!("no section {heading}"));
+    let section = readme
+        .split(&format!("## {heading}\n"))
+        .nth(1)
+        .unwrap_or_else(|| panic!("no section {heading}"));
     let section = section.split("\n## ").next().unwrap();
-    let table = section.split(&format!("| {column} |")).nth(1).unwrap_or_else(|| panic!("no table of {column}"));
+    let table = section
+        .split(&format!("| {column} |"))
+        .nth(1)
+        .unwrap_or_else(|| panic!("no table of {column}"));
     let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
-    rows.map(|row| row.trim_start_matches("| ").split(" |").next().unwrap().trim_matches('`').to_owned()).collect()
+    rows.map(|row| {
+        row.trim_start_matches("| ").split(" |").next().unwrap().trim_matches('`').to_owned()
+    })
+    .collect()
 }
 
 fn help(arguments: &[&str]) -> String {
-    let output = Command::new(env!("CARGO_BIN_EXE_baton")).args(arguments).arg("--help").output().unwrap();
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_baton")).args(arguments).arg("--help").output().unwrap();
     assert!(output.status.success());
     String::from_utf8(output.stdout).unwrap()
 }
@@ -111,14 +124,20 @@ fn first_words(text: &str, pattern: &str) -> BTreeSet<String> {
 fn readme_lists_the_flags_that_there_are_each_with_its_variable() {
     let told = first_words(&help(&["run"]), r"(?m)^ +(?:-\w, )?(--[a-z-]+)");
     let told: BTreeSet<_> = told.into_iter().filter(|flag| flag != "--help").collect();
-    let listed: BTreeSet<_> =
-        listed("Command line", "flag").iter().map(|row| row.split(' ').next().unwrap().to_owned()).collect();
+    let listed: BTreeSet<_> = listed("Command line", "flag")
+        .iter()
+        .map(|row| row.split(' ').next().unwrap().to_owned())
+        .collect();
     assert_eq!(told, listed);
-    let variables =
-        first_words(&help(&["run"]).split_whitespace().collect::<Vec<_>>().join(" "), r"env: (BATON_[A-Z_]+)=");
+    let variables = first_words(
+        &help(&["run"]).split_whitespace().collect::<Vec<_>>().join(" "),
+        r"env: (BATON_[A-Z_]+)=",
+    );
     let expected: BTreeSet<_> = told
         .iter()
-        .map(|flag| format!("BATON_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase()))
+        .map(|flag| {
+            format!("BATON_{}", flag.trim_start_matches('-').replace('-', "_").to_uppercase())
+        })
         .collect();
     assert_eq!(variables, expected);
 }
@@ -126,16 +145,20 @@ fn readme_lists_the_flags_that_there_are_each_with_its_variable() {
 #[test]
 fn readme_lists_the_subcommands_that_there_are() {
     let commands = help(&[]);
-    let commands = commands.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap().to_owned();
+    let commands =
+        commands.split("Commands:").nth(1).unwrap().split("\n\n").next().unwrap().to_owned();
     let told = first_words(&commands, r"(?m)^  ([a-z][a-z-]+) ");
-    let listed: BTreeSet<_> =
-        listed("Command line", "subcommand").iter().map(|row| row.split(' ').next().unwrap().to_owned()).collect();
+    let listed: BTreeSet<_> = listed("Command line", "subcommand")
+        .iter()
+        .map(|row| row.split(' ').next().unwrap().to_owned())
+        .collect();
     assert_eq!(told, listed);
 }
 
 #[test]
 fn readme_lists_the_exit_codes_that_there_are() {
-    let codes: BTreeSet<_> = baton::process::exit::Exit::ALL.iter().map(|exit| exit.code().to_string()).collect();
+    let codes: BTreeSet<_> =
+        baton::process::exit::Exit::ALL.iter().map(|exit| exit.code().to_string()).collect();
     assert_eq!(codes, listed("Command line", "exit code"));
 }
 
@@ -154,5 +177,8 @@ pub(crate) fn listed_requests() -> BTreeSet<String> {
 
 /// README's metrics, compared in `http.rs` with what a running sidecar serves.
 pub(crate) fn listed_metrics() -> BTreeSet<String> {
-    listed("Metrics", "metric").iter().map(|row| row.split('{').next().unwrap().trim_matches('`').to_owned()).collect()
+    listed("Metrics", "metric")
+        .iter()
+        .map(|row| row.split('{').next().unwrap().trim_matches('`').to_owned())
+        .collect()
 }

@@ -71,10 +71,14 @@ mod tests {
             (3_600_000_000_001, "3600s", "3600.001s", "3600s"),
         ] {
             let duration = Duration::from_nanos(nanos);
-            let written = [Rounded::nearest, Rounded::up, Rounded::down].map(|rounded| rounded(duration).to_string());
+            let written = [Rounded::nearest, Rounded::up, Rounded::down]
+                .map(|rounded| rounded(duration).to_string());
             assert_eq!(written, [nearest, up, down], "{duration:?}");
         }
-        assert_eq!(format!("[{:<8}]", Rounded::nearest(Duration::from_millis(2_500))), "[2.5s    ]");
+        assert_eq!(
+            format!("[{:<8}]", Rounded::nearest(Duration::from_millis(2_500))),
+            "[2.5s    ]"
+        );
     }
 
     #[test]

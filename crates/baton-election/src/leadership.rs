@@ -132,10 +132,14 @@ impl Leadership {
         let aspect = match &self.standing {
             Standing::Unknown => Aspect::Unknown,
             Standing::Following { leader } => Aspect::Following(leader.clone()),
-            Standing::Leading(claim) | Standing::Resigning(claim) if claim.remaining(now).is_zero() => {
+            Standing::Leading(claim) | Standing::Resigning(claim)
+                if claim.remaining(now).is_zero() =>
+            {
                 Aspect::Following(None)
             }
-            Standing::Leading(claim) if claim.remaining(now) >= self.answer_validity => Aspect::Leading(claim.token()),
+            Standing::Leading(claim) if claim.remaining(now) >= self.answer_validity => {
+                Aspect::Leading(claim.token())
+            }
             Standing::Leading(_) | Standing::Resigning(_) => Aspect::Resigning,
         };
         if aspect != self.aspect {
@@ -207,7 +211,8 @@ mod tests {
     #[test]
     fn glance_promises_nothing_and_is_no_question() {
         let mut leadership = leading_until(10);
-        let glance = Status::Leading(Promise { token: FencingToken::new(7), valid_for: Duration::ZERO });
+        let glance =
+            Status::Leading(Promise { token: FencingToken::new(7), valid_for: Duration::ZERO });
         assert_eq!(leadership.glance(at(1)).status, glance);
         assert_eq!(leadership.promised_until(), None);
         assert_eq!(leadership.asked_at(), None);
@@ -221,7 +226,11 @@ mod tests {
         assert_eq!(leadership.promise(at(3)).revision, 1, "a renewal changes nothing");
         assert_eq!(leadership.promise(at(12)).revision, 2, "the deadline does");
         leadership.publish(Standing::Following { leader: None }, at(12));
-        assert_eq!(leadership.promise(at(13)).revision, 2, "and publishing it later does not count twice");
+        assert_eq!(
+            leadership.promise(at(13)).revision,
+            2,
+            "and publishing it later does not count twice"
+        );
     }
 
     #[test]

@@ -317,8 +317,19 @@ mod tests {
     /// People write alerts and searches with these.
     #[test]
     fn words_are_spelled_as_they_always_were() {
-        let verbs = [Verb::Read, Verb::Create, Verb::Replace, Verb::Connect, Verb::Close, Verb::List, Verb::Check];
-        assert_eq!(verbs.map(Verb::as_str), ["read", "create", "replace", "connect", "close", "list", "check"]);
+        let verbs = [
+            Verb::Read,
+            Verb::Create,
+            Verb::Replace,
+            Verb::Connect,
+            Verb::Close,
+            Verb::List,
+            Verb::Check,
+        ];
+        assert_eq!(
+            verbs.map(Verb::as_str),
+            ["read", "create", "replace", "connect", "close", "list", "check"]
+        );
         assert_eq!(Outcome::ALL.map(Outcome::as_str), ["applied", "conflict", "unknown"]);
         let reasons = "deadline conflict deleted session_expired resigned unasked shutdown fault";
         assert_eq!(Reason::ALL.map(|reason| reason.to_string()).join(" "), reasons);

@@ -86,7 +86,12 @@ pub struct QueueElection {
 impl QueueElection {
     /// A candidate without a session, that joins the line from `campaign_from` on. `chance` also makes the names of its
     /// znodes unique.
-    pub fn new(identity: Identity, timing: SessionTiming, mut chance: Jitter, campaign_from: Instant) -> Self {
+    pub fn new(
+        identity: Identity,
+        timing: SessionTiming,
+        mut chance: Jitter,
+        campaign_from: Instant,
+    ) -> Self {
         let start = Instant::since_boot(Duration::ZERO);
         Self {
             identity,
@@ -102,7 +107,12 @@ impl QueueElection {
             join_at: start,
             path_is_missing: false,
             idle: BTreeSet::new(),
-            remarks: Remarks { largest_token: FencingToken::new(0), granted: None, strangers: false, saturated: false },
+            remarks: Remarks {
+                largest_token: FencingToken::new(0),
+                granted: None,
+                strangers: false,
+                saturated: false,
+            },
             in_flight: None,
             not_before: start,
             transitions: VecDeque::new(),
@@ -118,13 +128,17 @@ impl QueueElection {
         let timeout = self.timing.asked().lease_duration();
         let (due, request) = match &self.session {
             None => (self.not_before, QueueRequest::Begin { timeout }),
-            Some(Session { link: Link::Down { .. }, .. }) => (self.not_before, QueueRequest::Resume { timeout }),
+            Some(Session { link: Link::Down { .. }, .. }) => {
+                (self.not_before, QueueRequest::Resume { timeout })
+            }
             Some(session) if self.ends(session) => match (&self.place, self.candidacy) {
                 // Others could lead while the claim holds.
-                (Place::Leading { .. }, Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_)) => return None,
-                (Place::Outside | Place::InLine { .. } | Place::Leaving { .. }, _) | (_, Candidacy::Releasing(_)) => {
-                    (self.not_before, QueueRequest::Close)
-                }
+                (
+                    Place::Leading { .. },
+                    Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_),
+                ) => return None,
+                (Place::Outside | Place::InLine { .. } | Place::Leaving { .. }, _)
+                | (_, Candidacy::Releasing(_)) => (self.not_before, QueueRequest::Close),
             },
             Some(_) => self.plan_in_place()?,
         };
@@ -136,7 +150,10 @@ impl QueueElection {
         // Who does not want to lead must not stand before those who do.
         let blocks = match (self.candidacy, &self.place) {
             (Candidacy::Campaigning { .. }, _)
-            | (Candidacy::Withdrawn(_), Place::Outside | Place::Leading { .. } | Place::Leaving { .. }) => false,
+            | (
+                Candidacy::Withdrawn(_),
+                Place::Outside | Place::Leading { .. } | Place::Leaving { .. },
+            ) => false,
             (Candidacy::Withdrawn(_), Place::InLine { .. }) | (Candidacy::Releasing(_), _) => true,
         };
         session.is_over || blocks
@@ -152,10 +169,14 @@ impl QueueElection {
                 let join = if self.path_is_missing { QueueRequest::MakePath } else { join };
                 earliest([(max(from, self.join_at), join), read_leader])
             }
-            (Place::Outside, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => Some(read_leader),
+            (Place::Outside, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
+                Some(read_leader)
+            }
             (Place::InLine { own, view }, _) => match view {
                 View::Stale => Some((self.not_before, QueueRequest::List)),
-                View::First { check_at } => Some((*check_at, QueueRequest::Check { name: own.name.clone() })),
+                View::First { check_at } => {
+                    Some((*check_at, QueueRequest::Check { name: own.name.clone() }))
+                }
                 View::Behind { again_at, is_readable: false, .. } => {
                     earliest([(*again_at, QueueRequest::List), read_leader])
                 }
@@ -163,7 +184,8 @@ impl QueueElection {
                     earliest([(*again_at, QueueRequest::Look { name: name.clone() }), read_leader])
                 }
             },
-            (Place::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing)) | (Place::Leaving { .. }, _) => None,
+            (Place::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing))
+            | (Place::Leaving { .. }, _) => None,
             (Place::Leading { own, renew_at, watch_at, told_others, .. }, candidacy) => {
                 let name = || own.name.clone();
                 let renew = (*renew_at, QueueRequest::Check { name: name() });
@@ -171,10 +193,16 @@ impl QueueElection {
                 let tell = match (told_others, candidacy) {
                     (ToldOthers::NotYet { at, replaces }, Candidacy::Campaigning { .. }) => {
                         let text = order::acknowledgement(own.token, &self.identity);
-                        Some((*at, QueueRequest::Acknowledge { name: name(), text, replaces: *replaces }))
+                        Some((
+                            *at,
+                            QueueRequest::Acknowledge { name: name(), text, replaces: *replaces },
+                        ))
                     }
-                    (ToldOthers::Look, Candidacy::Campaigning { .. }) => Some((self.not_before, read_leader.1)),
-                    (ToldOthers::Settled, _) | (_, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => None,
+                    (ToldOthers::Look, Candidacy::Campaigning { .. }) => {
+                        Some((self.not_before, read_leader.1))
+                    }
+                    (ToldOthers::Settled, _)
+                    | (_, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => None,
                 };
                 earliest([renew].into_iter().chain(watch).chain(tell))
             }
@@ -189,7 +217,9 @@ impl QueueElection {
 }
 
 /// The request that is due first; of those that are due at once, the first.
-fn earliest(requests: impl IntoIterator<Item = (Instant, QueueRequest)>) -> Option<(Instant, QueueRequest)> {
+fn earliest(
+    requests: impl IntoIterator<Item = (Instant, QueueRequest)>,
+) -> Option<(Instant, QueueRequest)> {
     requests.into_iter().min_by_key(|(due, _)| *due)
 }
 
@@ -262,7 +292,9 @@ impl Election for QueueElection {
 
     fn standing(&self) -> Standing {
         match (&self.place, self.candidacy) {
-            (Place::Leading { claim, .. }, Candidacy::Campaigning { .. }) => Standing::Leading(*claim),
+            (Place::Leading { claim, .. }, Candidacy::Campaigning { .. }) => {
+                Standing::Leading(*claim)
+            }
             (Place::Leading { claim, .. }, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Standing::Resigning(*claim)
             }
@@ -327,7 +359,8 @@ mod tests {
     /// Tells the machine that it was taken into its session.
     fn connect(machine: &mut QueueElection, now: Instant) {
         let request = machine.poll_request(now);
-        let Some(QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout }) = request else {
+        let Some(QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout }) = request
+        else {
             panic!("asked for was {request:?}")
         };
         machine.handle_event(QueueEvent::Connected { session: SessionId(1), timeout }, now);
@@ -344,9 +377,14 @@ mod tests {
         machine.handle_event(QueueEvent::Disconnected, at(1));
         assert!(machine.is_at_rest(), "a session that has nothing ends by itself");
         connect(&mut machine, at(4));
-        let Some(QueueRequest::Join { prefix, .. }) = machine.poll_request(at(5)) else { panic!("it joins") };
+        let Some(QueueRequest::Join { prefix, .. }) = machine.poll_request(at(5)) else {
+            panic!("it joins")
+        };
         assert!(!machine.is_at_rest(), "a request is under way");
-        machine.handle_event(QueueEvent::Joined { name: format!("{prefix}0000000000"), czxid: 5 }, at(5));
+        machine.handle_event(
+            QueueEvent::Joined { name: format!("{prefix}0000000000"), czxid: 5 },
+            at(5),
+        );
         machine.handle_event(QueueEvent::Disconnected, at(5));
         assert!(!machine.is_at_rest(), "our znode stays as long as the session");
         machine.release(Reason::Shutdown, at(6));

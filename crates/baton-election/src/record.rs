@@ -149,14 +149,15 @@ impl RecordElection {
         let read = (self.read_at, Step::Read);
         let (due, step) = match (&self.role, self.candidacy) {
             (Role::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing)) => return None,
-            (Role::Leading { renew_at, .. }, Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_)) => {
-                match knowledge {
-                    Knowledge::Contradicted => (at_once, Step::Read),
-                    Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => {
-                        (*renew_at, Step::Write(Intent::Renew))
-                    }
+            (
+                Role::Leading { renew_at, .. },
+                Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_),
+            ) => match knowledge {
+                Knowledge::Contradicted => (at_once, Step::Read),
+                Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => {
+                    (*renew_at, Step::Write(Intent::Renew))
                 }
-            }
+            },
             // Only a record that is still ours is released, so a write of unknown outcome is followed by a read. An order to
             // release comes when the last promise has expired; a withdrawn candidate that lost its term waits for that here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
@@ -201,7 +202,9 @@ impl RecordElection {
     /// From when on the record may be released, if it is ours.
     fn may_release_at(&self) -> Instant {
         match self.candidacy {
-            Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) => max(self.not_before, self.promises_end),
+            Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) => {
+                max(self.not_before, self.promises_end)
+            }
             Candidacy::Releasing(_) => self.not_before,
         }
     }
@@ -219,7 +222,12 @@ impl RecordElection {
             Step::Read => RecordRequest::Read,
             Step::Write(intent) => {
                 let lease_duration = self.timing.lease_duration();
-                RecordRequest::Write(Write::over(self.held(), intent, &self.identity, lease_duration))
+                RecordRequest::Write(Write::over(
+                    self.held(),
+                    intent,
+                    &self.identity,
+                    lease_duration,
+                ))
             }
         }
     }
@@ -255,15 +263,22 @@ impl Election for RecordElection {
             // A reply of another kind than the request says as little as none.
             (RecordRequest::Read, RecordEvent::Applied(_) | RecordEvent::Conflict)
             | (RecordRequest::Write(_), RecordEvent::Read(_))
-            | (_, RecordEvent::Unknown | RecordEvent::Noticed(_)) => self.unknown(&request, sent, now),
+            | (_, RecordEvent::Unknown | RecordEvent::Noticed(_)) => {
+                self.unknown(&request, sent, now)
+            }
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         match &self.role {
-            Role::Leading { claim, .. } if claim.remaining(now).is_zero() => self.lose(Reason::Deadline, now),
+            Role::Leading { claim, .. } if claim.remaining(now).is_zero() => {
+                self.lose(Reason::Deadline, now)
+            }
             Role::Following { leader: Some(_) } => self.follow_unless_held(now),
-            Role::Unknown | Role::Leading { .. } | Role::Releasing { .. } | Role::Following { leader: None } => {}
+            Role::Unknown
+            | Role::Leading { .. }
+            | Role::Releasing { .. }
+            | Role::Following { leader: None } => {}
         }
     }
 
@@ -271,8 +286,11 @@ impl Election for RecordElection {
         self.handle_timeout(now);
         let (_, step) = self.plan().filter(|(due, _)| *due <= now)?;
         let request = self.request(step);
-        if let (Step::Write(Intent::Release), Role::Leading { claim, .. }, Candidacy::Releasing(reason)) =
-            (step, &self.role, self.candidacy)
+        if let (
+            Step::Write(Intent::Release),
+            Role::Leading { claim, .. },
+            Candidacy::Releasing(reason),
+        ) = (step, &self.role, self.candidacy)
         {
             self.role = Role::Releasing { token: claim.token(), reason, may_be_done: false };
         }
@@ -284,7 +302,9 @@ impl Election for RecordElection {
         let request = self.plan().map(|(due, _)| (due, Timer::Request));
         let other = match (&self.role, &self.seen) {
             (Role::Leading { claim, .. }, _) => Some((claim.deadline(), Timer::Deadline)),
-            (Role::Following { leader: Some(_) }, Some(seen)) => Some((seen.lapses_at(), Timer::Lapse)),
+            (Role::Following { leader: Some(_) }, Some(seen)) => {
+                Some((seen.lapses_at(), Timer::Lapse))
+            }
             (Role::Unknown | Role::Following { .. } | Role::Releasing { .. }, _) => None,
         };
         request.into_iter().chain(other).min_by_key(|(due, _)| *due)
@@ -299,7 +319,9 @@ impl Election for RecordElection {
             (Role::Unknown, _) => Standing::Unknown,
             (Role::Following { leader }, _) => Standing::Following { leader: leader.clone() },
             (Role::Releasing { .. }, _) => Standing::Following { leader: None },
-            (Role::Leading { claim, .. }, Candidacy::Campaigning { .. }) => Standing::Leading(*claim),
+            (Role::Leading { claim, .. }, Candidacy::Campaigning { .. }) => {
+                Standing::Leading(*claim)
+            }
             (Role::Leading { claim, .. }, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Standing::Resigning(*claim)
             }
@@ -357,7 +379,8 @@ mod tests {
 
     /// The record that a write left behind.
     fn applied(request: Option<RecordRequest>, number: u128) -> RecordEvent {
-        let Some(RecordRequest::Write(Write { holder, duration, transitions, .. })) = request else {
+        let Some(RecordRequest::Write(Write { holder, duration, transitions, .. })) = request
+        else {
             panic!("asked for was {request:?}")
         };
         let [acquired, renewed] = [Stamp::default(), Stamp(number.to_string())];

@@ -34,9 +34,10 @@ mod tests {
     #[test]
     fn line_keeps_letters_and_loses_what_forges() {
         assert_eq!(one_line("Zoë 🦀 日本\u{a0}x"), "Zoë 🦀 日本\u{a0}x");
-        for c in
-            ['\n', '\r', '\t', '\0', '\u{1b}', '\u{85}', '\u{2028}', '\u{2029}', '\u{202e}', '\u{2066}', '\u{200b}']
-        {
+        for c in [
+            '\n', '\r', '\t', '\0', '\u{1b}', '\u{85}', '\u{2028}', '\u{2029}', '\u{202e}',
+            '\u{2066}', '\u{200b}',
+        ] {
             assert_eq!(one_line(&format!("a{c}b")), "a?b", "{c:?}");
         }
     }

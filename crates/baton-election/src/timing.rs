@@ -154,8 +154,14 @@ impl Timing {
         let call = call_timeout(durations);
         if call < Self::SHORTEST_CALL {
             errors.push(TimingError::TooFewTries { renew_deadline, retry_period });
-        } else if answer_validity.saturating_add(retry_period).saturating_add(call) > renew_deadline {
-            errors.push(TimingError::AnswerTooLong { answer_validity, renew_deadline, retry_period, call });
+        } else if answer_validity.saturating_add(retry_period).saturating_add(call) > renew_deadline
+        {
+            errors.push(TimingError::AnswerTooLong {
+                answer_validity,
+                renew_deadline,
+                retry_period,
+                call,
+            });
         }
         if retry_period < Self::SHORTEST_RETRY {
             errors.push(TimingError::RetryTooShort(retry_period));
@@ -174,7 +180,12 @@ impl Timing {
             let safe = drift.least_of_ours(lease_duration) / 20 * 19;
             let renew_deadline = whole_milliseconds(safe.min(lease_duration / 3 * 2));
             let retry_period = whole_milliseconds(renew_deadline / 5);
-            let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+            let durations = Durations {
+                lease_duration,
+                renew_deadline,
+                retry_period,
+                answer_validity: retry_period,
+            };
             if Self::new(durations, drift).is_ok() {
                 return durations;
             }
@@ -369,8 +380,16 @@ mod tests {
     fn where_a_clock_may_stand_still_no_timing_is_safe() {
         assert_eq!(Drift::parts_per_million(1_000_000), None);
         assert_eq!(Drift::parts_per_million(100_000), Some(Drift::default()));
-        assert_eq!(Drift::default().least_of_ours(Duration::from_secs(11)), Duration::from_secs(9), "11 × 0.9 ÷ 1.1");
-        assert_eq!(Drift::default().most_of_ours(Duration::from_secs(9)), Duration::from_secs(11), "9 × 1.1 ÷ 0.9");
+        assert_eq!(
+            Drift::default().least_of_ours(Duration::from_secs(11)),
+            Duration::from_secs(9),
+            "11 × 0.9 ÷ 1.1"
+        );
+        assert_eq!(
+            Drift::default().most_of_ours(Duration::from_secs(9)),
+            Duration::from_secs(11),
+            "9 × 1.1 ÷ 0.9"
+        );
         let fast = Drift::parts_per_million(999_999).unwrap();
         assert_eq!(fast.most_of_ours(Duration::MAX), Duration::MAX, "no arithmetic overflows");
     }

@@ -26,7 +26,10 @@ pub fn transition<D: Diagnostic>(transition: &Transition<D>) -> String {
 /// A request of the record machine: `replace v3 to renew: us_1 15s transitions 0`.
 pub fn record_request(request: &RecordRequest) -> String {
     let RecordRequest::Write(write) = request else { return "read".to_owned() };
-    let over = write.over.as_ref().map_or_else(|| "create".to_owned(), |over| format!("replace v{}", over.number));
+    let over = write
+        .over
+        .as_ref()
+        .map_or_else(|| "create".to_owned(), |over| format!("replace v{}", over.number));
     let intent = match write.intent {
         Intent::Acquire => "acquire",
         Intent::Renew => "renew",
@@ -43,7 +46,9 @@ pub fn queue_request(own: &str, request: &QueueRequest) -> String {
         QueueRequest::Resume { timeout } => format!("resume the session, of {timeout:?}"),
         QueueRequest::Close => "close the session".to_owned(),
         QueueRequest::MakePath => "make the path".to_owned(),
-        QueueRequest::Join { prefix, identity } => format!("join as {}…: {identity}", &prefix[..11]),
+        QueueRequest::Join { prefix, identity } => {
+            format!("join as {}…: {identity}", &prefix[..11])
+        }
         QueueRequest::List => "list".to_owned(),
         QueueRequest::Look { name } => format!("look at {}", nickname(own, name)),
         QueueRequest::Check { name } => format!("check {}", nickname(own, name)),

@@ -41,7 +41,8 @@ impl Violation {
 }
 
 /// Where one of these does not hold, two may lead at once.
-const EXCLUSION: [&str; 3] = ["exclusion of claims", "exclusion of promises", "the record names whoever holds a claim"];
+const EXCLUSION: [&str; 3] =
+    ["exclusion of claims", "exclusion of promises", "the record names whoever holds a claim"];
 
 /// What must hold, by name: the first that does not, and what was seen. Most look at one kind of happening, which is plain to the
 /// compiler where they are called by name, and not where a table is gone through.

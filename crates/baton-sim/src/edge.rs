@@ -56,9 +56,11 @@ fn failures(lease: u32, renew: u32, off: i32) -> impl Iterator<Item = Violation>
 
 /// A slow leader is cut off at some moment between two of its renewals, and a fast follower takes over.
 fn world(seed: u64, lease: u32, renew: u32, off: i32) -> Setup {
-    let [lease_duration, renew_deadline] = [lease, renew].map(|seconds| Duration::from_secs(seconds.into()));
+    let [lease_duration, renew_deadline] =
+        [lease, renew].map(|seconds| Duration::from_secs(seconds.into()));
     let retry_period = Duration::from_secs(2);
-    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+    let durations =
+        Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
     let drift = Drift::parts_per_million(100_000).expect("less than the whole");
     let timing = Timing::new(durations, drift).expect("durations that pass under a tenth");
     let candidate = |starts: u64, off| Candidate {
@@ -69,7 +71,9 @@ fn world(seed: u64, lease: u32, renew: u32, off: i32) -> Setup {
         stays: true,
         asks_every: Duration::from_millis(500),
     };
-    let at = Moment::START + lease_duration + Duration::from_millis(retry_period.as_secs() * 1_000 * seed / WORLDS);
+    let at = Moment::START
+        + lease_duration
+        + Duration::from_millis(retry_period.as_secs() * 1_000 * seed / WORLDS);
     let cut = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
     Setup {
         seed,

@@ -97,12 +97,15 @@ enum Happens {
 impl Ensemble {
     /// Servers that have just been started, and as many clients.
     pub fn new(kind: EnsembleKind, candidates: usize, seed: u64) -> Self {
-        let servers: Vec<_> = kind.rates.iter().map(|rate| Server::new(Clock::new(kind.shows, *rate))).collect();
+        let servers: Vec<_> =
+            kind.rates.iter().map(|rate| Server::new(Clock::new(kind.shows, *rate))).collect();
         let mut ensemble = Self {
             chance: Chance::new(seed),
             now: Moment::START,
             servers,
-            clients: (0..candidates).map(|number| Client { connection: number as u64, ..Client::default() }).collect(),
+            clients: (0..candidates)
+                .map(|number| Client { connection: number as u64, ..Client::default() })
+                .collect(),
             entries: Vec::new(),
             agreed: Tree::default(),
             agreed_length: 0,
@@ -120,7 +123,8 @@ impl Ensemble {
     }
 
     fn server_of(&self, connection: u64) -> usize {
-        usize::try_from(connection % self.kind.rates.len() as u64).expect("it is less than a length")
+        usize::try_from(connection % self.kind.rates.len() as u64)
+            .expect("it is less than a length")
     }
 
     /// Whether what happens has to wait, for its server stands still or is cut off.
@@ -130,9 +134,9 @@ impl Ensemble {
                 !self.servers[*from].is_reachable() || !self.servers[*to].is_reachable()
             }
             Happens::Request { caller, .. } => self.servers[caller.server].still > 0,
-            Happens::Ping { server, .. } | Happens::Expiry { server, .. } | Happens::Silence { server, .. } => {
-                self.servers[*server].still > 0
-            }
+            Happens::Ping { server, .. }
+            | Happens::Expiry { server, .. }
+            | Happens::Silence { server, .. } => self.servers[*server].still > 0,
             Happens::Election => false,
         }
     }
@@ -142,7 +146,9 @@ impl Ensemble {
             return self.held.push(happens);
         }
         match happens {
-            Happens::Message { from, to, stream, message } => self.received(from, to, stream, message),
+            Happens::Message { from, to, stream, message } => {
+                self.received(from, to, stream, message)
+            }
             Happens::Request { caller, request } => self.requested(caller, &request),
             Happens::Ping { server, term } => self.ping(server, term),
             Happens::Expiry { server, term } => self.expire(server, term),
@@ -154,7 +160,11 @@ impl Ensemble {
     /// All candidates of a server are let go.
     fn part(&mut self, own: usize) {
         for (to, connection) in self.servers[own].drop_connections() {
-            self.effects.push_back(Effect::News { to, connection, event: QueueEvent::Disconnected });
+            self.effects.push_back(Effect::News {
+                to,
+                connection,
+                event: QueueEvent::Disconnected,
+            });
         }
         self.stirred();
     }
@@ -176,11 +186,13 @@ impl Ensemble {
     fn miss(&mut self, dead: usize) {
         for own in 0..self.servers.len() {
             let server = &mut self.servers[own];
-            let is_orphaned =
-                server.is_reachable() && matches!(server.role, Role::Following { leader, .. } if leader == dead);
+            let is_orphaned = server.is_reachable()
+                && matches!(server.role, Role::Following { leader, .. } if leader == dead);
             if is_orphaned {
                 self.look(own);
-            } else if let (true, Role::Leading(leadership)) = (server.is_reachable(), &mut server.role) {
+            } else if let (true, Role::Leading(leadership)) =
+                (server.is_reachable(), &mut server.role)
+            {
                 leadership.learners.remove(&dead);
             }
         }
@@ -195,8 +207,7 @@ impl Ensemble {
     }
 
     fn leading(&self) -> usize {
-        let leads =
-            |server: &Server| matches!(&server.role, Role::Leading(leadership) if leadership.epoch == self.epoch);
+        let leads = |server: &Server| matches!(&server.role, Role::Leading(leadership) if leadership.epoch == self.epoch);
         self.servers.iter().position(leads).unwrap_or(0)
     }
 }
@@ -204,8 +215,15 @@ impl Ensemble {
 impl Store for Ensemble {
     type Election = QueueElection;
 
-    fn machine(&self, identity: Identity, candidate: &Candidate, jitter: Jitter, from: Instant) -> QueueElection {
-        let timing = SessionTiming::new(candidate.timing, self.kind.told_tick).expect("what was drawn was tried");
+    fn machine(
+        &self,
+        identity: Identity,
+        candidate: &Candidate,
+        jitter: Jitter,
+        from: Instant,
+    ) -> QueueElection {
+        let timing = SessionTiming::new(candidate.timing, self.kind.told_tick)
+            .expect("what was drawn was tried");
         QueueElection::new(identity, timing, jitter, from)
     }
 
@@ -216,7 +234,8 @@ impl Store for Ensemble {
             client.connection += 1 + u64::from(self.chance.in_thousand(300));
             if let QueueRequest::Begin { .. } = request {
                 let forgotten = client.session.take();
-                if forgotten.is_some() && forgotten == self.agreed.first().map(|znode| znode.owner) {
+                if forgotten.is_some() && forgotten == self.agreed.first().map(|znode| znode.owner)
+                {
                     self.effects.push_back(Effect::Orphaned);
                 }
             }
@@ -258,12 +277,20 @@ impl Store for Ensemble {
         self.effects.pop_front()
     }
 
-    fn strike(&mut self, now: Moment, which: Which, leader: Option<usize>, mishap: Mishap) -> usize {
+    fn strike(
+        &mut self,
+        now: Moment,
+        which: Which,
+        leader: Option<usize>,
+        mishap: Mishap,
+    ) -> usize {
         self.now = now;
         let struck = match which {
             Which::Server(number) | Which::From(number) => number % self.servers.len(),
             Which::Leading => self.leading(),
-            Which::OfLeader => leader.map_or(0, |leader| self.server_of(self.clients[leader].connection)),
+            Which::OfLeader => {
+                leader.map_or(0, |leader| self.server_of(self.clients[leader].connection))
+            }
         };
         for own in self.all_struck(which, struck) {
             let server = &mut self.servers[own];

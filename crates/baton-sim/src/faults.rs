@@ -8,8 +8,8 @@ use crate::clock::{Moment, Rate};
 use crate::isolation::isolate;
 use crate::rng::{Chance, nanos};
 use crate::scenario::{
-    Candidate, Deed, EnsembleKind, Fault, Harm, Mishap, Outage, RecordKind, Setup, StoreKind, Trouble, What, Which,
-    Whom,
+    Candidate, Deed, EnsembleKind, Fault, Harm, Mishap, Outage, RecordKind, Setup, StoreKind,
+    Trouble, What, Which, Whom,
 };
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Timing};
@@ -62,7 +62,12 @@ pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
     let scale = scale.max(common.lease_duration());
     let mut end = Moment::START + scale;
     for _ in 0..chance.between(1, 3) {
-        end = storm(&mut chance, &mut faults, end, Bounds { scale, latency, candidates: number, drift, held, climate });
+        end = storm(
+            &mut chance,
+            &mut faults,
+            end,
+            Bounds { scale, latency, candidates: number, drift, held, climate },
+        );
     }
     let seed = chance.draw();
     if held == Held::InRecord && chance.in_thousand(30) {
@@ -98,8 +103,10 @@ fn timing(chance: &mut Chance, lease: Duration, drift: u32) -> Timing {
     durations.retry_period = durations.renew_deadline / chance.pick(&[4, 5, 5, 5, 10]);
     let longest_answer = durations.renew_deadline.saturating_sub(durations.retry_period) / 3 * 2;
     let short = Duration::from_millis(20);
-    durations.answer_validity = chance.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
-    Timing::new(durations, drift).unwrap_or_else(|_| Timing::new(usual, drift).expect("what is suggested passes"))
+    durations.answer_validity =
+        chance.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
+    Timing::new(durations, drift)
+        .unwrap_or_else(|_| Timing::new(usual, drift).expect("what is suggested passes"))
 }
 
 fn record(chance: &mut Chance) -> StoreKind {
@@ -107,7 +114,12 @@ fn record(chance: &mut Chance) -> StoreKind {
 }
 
 /// Servers, and durations around a session of `scale` that they let anybody lead with.
-fn ensemble(chance: &mut Chance, scale: Duration, drift: u32, latency: Duration) -> (Timing, EnsembleKind) {
+fn ensemble(
+    chance: &mut Chance,
+    scale: Duration,
+    drift: u32,
+    latency: Duration,
+) -> (Timing, EnsembleKind) {
     let allowed = Drift::parts_per_million(drift).expect("less than the whole");
     let tick = scale / chance.pick(&[5, 8, 8, 12]);
     let told_tick = tick * chance.pick(&[1, 1, 1, 2]);
@@ -115,7 +127,8 @@ fn ensemble(chance: &mut Chance, scale: Duration, drift: u32, latency: Duration)
     let timing = if SessionTiming::new(drawn, told_tick).is_ok() {
         drawn
     } else {
-        Timing::new(SessionTiming::suggestion(scale, allowed, told_tick), allowed).expect("what is suggested passes")
+        Timing::new(SessionTiming::suggestion(scale, allowed, told_tick), allowed)
+            .expect("what is suggested passes")
     };
     let rates = (0..chance.pick(&[1, 3, 3, 3, 5])).map(|_| rate(chance, drift)).collect();
     // No shorter than they can grant.
@@ -170,7 +183,15 @@ fn candidate(chance: &mut Chance, timing: Timing, drift: u32, stays: bool) -> Ca
 fn rate(chance: &mut Chance, drift: u32) -> Rate {
     let drift = i32::try_from(drift).expect("less than the whole");
     let part = i32::try_from(chance.between(0, 1_000)).expect("it is small");
-    Rate::off_by(chance.pick(&[-drift, -drift, drift, drift, 0, drift / 1_000 * part, -(drift / 1_000 * part)]))
+    Rate::off_by(chance.pick(&[
+        -drift,
+        -drift,
+        drift,
+        drift,
+        0,
+        drift / 1_000 * part,
+        -(drift / 1_000 * part),
+    ]))
 }
 
 /// What a storm keeps to.
@@ -200,14 +221,22 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
         };
         let what = match chance.pick(&kinds) {
             0 | 1 => {
-                let whom =
-                    if chance.in_thousand(500) { Whom::Leader } else { Whom::Candidate(chance.index(candidates)) };
+                let whom = if chance.in_thousand(500) {
+                    Whom::Leader
+                } else {
+                    Whom::Candidate(chance.index(candidates))
+                };
                 What::Candidate(whom, suited(harm(chance, scale, drift), held))
             }
-            3 if held == Held::InEnsemble && climate == Climate::Strangers && chance.in_thousand(300) => {
+            3 if held == Held::InEnsemble
+                && climate == Climate::Strangers
+                && chance.in_thousand(300) =>
+            {
                 What::Store(Outage::Restored(chance.index(30)))
             }
-            3 if held == Held::InEnsemble && climate == Climate::Strangers => What::Stranger(Deed::Delete),
+            3 if held == Held::InEnsemble && climate == Climate::Strangers => {
+                What::Stranger(Deed::Delete)
+            }
             _ if held == Held::InEnsemble => mishap(chance),
             2 => What::Store(outage(chance, scale)),
             _ => deed(chance, scale, climate),
@@ -224,7 +253,13 @@ fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: B
 
 /// A stranger edits the record again and again during a calm, with gaps in which two round trips
 /// fit. No leader may lose its term by that. Returns when it is over, and all has settled.
-fn edits(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, timing: Timing, latency: Duration) -> Moment {
+fn edits(
+    chance: &mut Chance,
+    faults: &mut Vec<Fault>,
+    begins: Moment,
+    timing: Timing,
+    latency: Duration,
+) -> Moment {
     let round_trip = latency * 2;
     // More than a thousand edits would cost time and show nothing new.
     let gap = chance.lasting(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
@@ -248,7 +283,9 @@ fn blackout(chance: &mut Chance, scale: Duration, end: Moment) -> Fault {
 
 fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {
     match what {
-        What::Stranger(_) | What::Candidate(_, Harm::Bend(_)) | What::Store(Outage::Restored(_)) => Duration::ZERO,
+        What::Stranger(_)
+        | What::Candidate(_, Harm::Bend(_))
+        | What::Store(Outage::Restored(_)) => Duration::ZERO,
         // One in ten does not come back.
         What::Candidate(_, Harm::Kill | Harm::Stop) if chance.in_thousand(100) => Duration::ZERO,
         What::Candidate(..) | What::Store(_) | What::Server(..) => {
@@ -276,7 +313,8 @@ fn harm(chance: &mut Chance, scale: Duration, drift: u32) -> Harm {
 
 fn trouble(chance: &mut Chance, scale: Duration) -> Trouble {
     let mut cases = || chance.pick(&[0, 0, 0, 300, 600, 1_000]);
-    let (requests_lost, replies_lost, late, broken, twice) = (cases(), cases(), cases(), cases(), cases());
+    let (requests_lost, replies_lost, late, broken, twice) =
+        (cases(), cases(), cases(), cases(), cases());
     Trouble { requests_lost, replies_lost, late, broken, twice, longest: scale * 2 }
 }
 
@@ -303,7 +341,13 @@ fn suited(harm: Harm, held: Held) -> Harm {
 
 fn mishap(chance: &mut Chance) -> What {
     let number = chance.index(5);
-    let which = chance.pick(&[Which::OfLeader, Which::OfLeader, Which::Leading, Which::Leading, Which::Server(number)]);
+    let which = chance.pick(&[
+        Which::OfLeader,
+        Which::OfLeader,
+        Which::Leading,
+        Which::Leading,
+        Which::Server(number),
+    ]);
     What::Server(which, chance.pick(&[Mishap::Cut, Mishap::Cut, Mishap::Still, Mishap::Down]))
 }
 

@@ -1,8 +1,15 @@
 //! Seed after seed, until one fails or it is enough.
 //!
 //! Touches threads and the clock, to run worlds side by side and to measure how long they take. Start with [`hunt`].
-#![expect(clippy::disallowed_methods, reason = "how long a run takes is measured by a clock of its own")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "traces are the product; progress goes to stderr")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how long a run takes is measured by a clock of its own"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "traces are the product; progress goes to stderr"
+)]
 
 use crate::checkers::{Census, Judge, Legible, Violation};
 use crate::clock::Moment;
@@ -107,7 +114,9 @@ pub fn traces(from: u64, seeds: u64) -> ExitCode {
 
 fn trace(setup: Setup) -> u64 {
     match setup.store.clone() {
-        StoreKind::Record(kind) => World::new(setup, RecordStore::new(kind), TraceHash::new()).run().value(),
+        StoreKind::Record(kind) => {
+            World::new(setup, RecordStore::new(kind), TraceHash::new()).run().value()
+        }
         StoreKind::Ensemble(kind) => {
             let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
             World::new(setup, store, TraceHash::new()).run().value()
@@ -210,7 +219,17 @@ impl Tally {
     fn new(from: u64) -> Self {
         let (now, simulated, census) = (Instant::now(), Duration::ZERO, Census::default());
         let of_three = (Duration::ZERO, Duration::ZERO);
-        Self { begun: now, shown: now, from, next: from, failed: None, worlds: 0, simulated, of_three, census }
+        Self {
+            begun: now,
+            shown: now,
+            from,
+            next: from,
+            failed: None,
+            worlds: 0,
+            simulated,
+            of_three,
+            census,
+        }
     }
 
     /// The next seed to look at, unless it is enough.
@@ -244,7 +263,9 @@ impl Tally {
     }
 
     fn show(&self) {
-        let speed = |simulated: Duration, took: Duration| simulated.as_secs_f64() / took.as_secs_f64().max(1e-9);
+        let speed = |simulated: Duration, took: Duration| {
+            simulated.as_secs_f64() / took.as_secs_f64().max(1e-9)
+        };
         eprintln!(
             "prove: {} seeds, {:.1} days simulated, {:.0} times as fast as real time, and three candidates on one processor {:.0} times; {}",
             self.worlds,

@@ -9,7 +9,9 @@
 
 use crate::clock::{Moment, Rate};
 use crate::rng::Chance;
-use crate::scenario::{Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom};
+use crate::scenario::{
+    Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom,
+};
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
@@ -42,13 +44,19 @@ pub(crate) fn isolate(chance: &mut Chance, setup: &mut Setup) {
 }
 
 /// Durations for a session as long as theirs, with a retry period near ¾ tick.
-fn timing(chance: &mut Chance, candidates: &[Candidate], tick: Duration, off: u32) -> Option<Timing> {
+fn timing(
+    chance: &mut Chance,
+    candidates: &[Candidate],
+    tick: Duration,
+    off: u32,
+) -> Option<Timing> {
     let lease_duration = candidates.first()?.timing.lease_duration();
     let drift = Drift::parts_per_million(off)?;
     let shortest = tick * 3 / 4;
     let retry_period = chance.lasting(shortest, drift.most_of_ours(shortest)) + LATENCY.1 * 3;
     // The session ends a claim, and not the renew deadline.
-    let renew_deadline = drift.least_of_ours(lease_duration).saturating_sub(Duration::from_millis(1));
+    let renew_deadline =
+        drift.least_of_ours(lease_duration).saturating_sub(Duration::from_millis(1));
     let answer_validity = Duration::from_millis(20);
     let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
     let timing = Timing::new(durations, drift).ok()?;
@@ -64,5 +72,9 @@ fn faults(chance: &mut Chance, tick: Duration, session: Duration, end: Moment) -
     let lasts = session + tick * 2;
     let server = |at, mishap| Fault { at, lasts, what: What::Server(Which::OfLeader, mishap) };
     let link = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
-    [server(slow_at, Mishap::SlowPings(takes)), server(cut_at, Mishap::Cut), Fault { at: cut_at, lasts, what: link }]
+    [
+        server(slow_at, Mishap::SlowPings(takes)),
+        server(cut_at, Mishap::Cut),
+        Fault { at: cut_at, lasts, what: link },
+    ]
 }

@@ -69,7 +69,8 @@ impl Link {
         };
         let (lost, late) = (self.has(trouble.requests_lost), self.has(trouble.late));
         let (broken, twice) = (self.has(trouble.broken), self.has(trouble.twice));
-        let arrives = if late { on_time + self.chance.of_any_size(trouble.longest) } else { on_time };
+        let arrives =
+            if late { on_time + self.chance.of_any_size(trouble.longest) } else { on_time };
         let again = arrives + self.chance.of_any_size(trouble.longest);
         Fate {
             arrives: [Some(arrives).filter(|_| !lost), Some(again).filter(|_| twice && !lost)],
@@ -97,7 +98,11 @@ impl Link {
         let is_cut = self.has(trouble.replies_lost.max(trouble.requests_lost).max(trouble.broken));
         self.is_deaf |= is_cut || self.deafening > 0;
         let late = self.has(trouble.late).then(|| self.chance.of_any_size(trouble.longest));
-        let lag = self.lags.last().map(|(_, longest)| *longest).map(|longest| self.chance.of_any_size(longest));
+        let lag = self
+            .lags
+            .last()
+            .map(|(_, longest)| *longest)
+            .map(|longest| self.chance.of_any_size(longest));
         let arrives = now + self.latency() + late.or(lag).unwrap_or_default();
         self.last_news = self.last_news.max(arrives);
         (!self.is_deaf).then_some(self.last_news)

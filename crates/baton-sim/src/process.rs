@@ -86,7 +86,13 @@ pub(crate) enum Step<E: Election> {
 }
 
 impl<E: Election> Process<E> {
-    pub(crate) fn new(number: usize, identity: Identity, machine: E, timing: Timing, stays: bool) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        identity: Identity,
+        machine: E,
+        timing: Timing,
+        stays: bool,
+    ) -> Self {
         let leadership = Leadership::new(timing.answer_validity());
         let (is_calling, is_ending, told) = (false, false, None);
         let errand = Errand::None;
@@ -94,7 +100,12 @@ impl<E: Election> Process<E> {
     }
 
     /// Takes something in at `now` on its own clock.
-    pub(crate) fn take(&mut self, input: Input<E>, now: Instant, tell: &mut impl FnMut(&Happening<'_, E>)) -> Step<E> {
+    pub(crate) fn take(
+        &mut self,
+        input: Input<E>,
+        now: Instant,
+        tell: &mut impl FnMut(&Happening<'_, E>),
+    ) -> Step<E> {
         match input {
             Input::Wake => self.machine.handle_timeout(now),
             Input::Reply { event, .. } => {
@@ -166,8 +177,10 @@ impl<E: Election> Process<E> {
                 && !self.stays
             {
                 // By the deadline the last promise has run out too, so a stop that it overtakes is a clean one.
-                let stops =
-                    matches!(self.errand, Errand::Waiting(Purpose::Stop, _) | Errand::Releasing(Purpose::Stop, _));
+                let stops = matches!(
+                    self.errand,
+                    Errand::Waiting(Purpose::Stop, _) | Errand::Releasing(Purpose::Stop, _)
+                );
                 let is_clean = stops && reason == Reason::Deadline;
                 return Some(if is_clean { End::Stopped } else { End::Lost(reason) });
             }
@@ -225,13 +238,19 @@ impl<E: Election> Process<E> {
                 self.errand = Errand::Waiting(Purpose::Resign { campaigns_after: true }, until);
             }
             (Order::Campaign, Errand::Releasing(Purpose::Resign { .. }, patience)) => {
-                self.errand = Errand::Releasing(Purpose::Resign { campaigns_after: true }, patience);
+                self.errand =
+                    Errand::Releasing(Purpose::Resign { campaigns_after: true }, patience);
             }
             (Order::Resign | Order::Campaign, _) => {}
         }
     }
 
-    fn withdraw(&mut self, purpose: Purpose, now: Instant, tell: &mut impl FnMut(&Happening<'_, E>)) {
+    fn withdraw(
+        &mut self,
+        purpose: Purpose,
+        now: Instant,
+        tell: &mut impl FnMut(&Happening<'_, E>),
+    ) {
         tell(&Happening::Resigns(self.number, Withdrawal::Releasing));
         self.machine.withdraw(Withdrawal::Releasing);
         self.publish(now, tell);

@@ -66,7 +66,10 @@ impl Chance {
 
 /// `duration` in nanoseconds: 580 years fit.
 pub(crate) fn nanos(duration: Duration) -> u64 {
-    duration.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(duration.subsec_nanos()))
+    duration
+        .as_secs()
+        .saturating_mul(1_000_000_000)
+        .saturating_add(u64::from(duration.subsec_nanos()))
 }
 
 #[cfg(test)]
@@ -84,8 +87,15 @@ mod tests {
     fn bounds_are_kept_and_reached() {
         let mut chance = Chance::new(1);
         let drawn: Vec<_> = (0..1_000).map(|_| chance.between(3, 5)).collect();
-        assert!([3, 4, 5].iter().all(|number| drawn.contains(number)) && drawn.iter().all(|n| (3..=5).contains(n)));
-        assert_eq!(chance.between(0, u64::MAX).min(1), chance.between(1, 1), "the whole range is one too");
+        assert!(
+            [3, 4, 5].iter().all(|number| drawn.contains(number))
+                && drawn.iter().all(|n| (3..=5).contains(n))
+        );
+        assert_eq!(
+            chance.between(0, u64::MAX).min(1),
+            chance.between(1, 1),
+            "the whole range is one too"
+        );
         assert!(!chance.in_thousand(0) && chance.in_thousand(1_000));
     }
 }

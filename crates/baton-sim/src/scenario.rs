@@ -236,13 +236,22 @@ impl Fault {
     pub const fn hits_one_of(&self, candidates: usize) -> bool {
         match self.what {
             What::Candidate(Whom::Candidate(candidate), _) => candidate < candidates,
-            What::Candidate(Whom::Leader, _) | What::Store(_) | What::Server(..) | What::Stranger(_) => candidates > 0,
+            What::Candidate(Whom::Leader, _)
+            | What::Store(_)
+            | What::Server(..)
+            | What::Stranger(_) => candidates > 0,
         }
     }
 }
 
 impl Trouble {
     /// Nothing comes through.
-    pub const CUT: Self =
-        Self { requests_lost: 1_000, replies_lost: 1_000, late: 0, broken: 0, twice: 0, longest: Duration::ZERO };
+    pub const CUT: Self = Self {
+        requests_lost: 1_000,
+        replies_lost: 1_000,
+        late: 0,
+        broken: 0,
+        twice: 0,
+        longest: Duration::ZERO,
+    };
 }

@@ -42,7 +42,9 @@ fn keep_if_it_fails(setup: &mut Setup, property: &'static str, change: impl FnOn
     let mut smaller = setup.clone();
     change(&mut smaller);
     let all_hit = smaller.faults.iter().all(|fault| fault.hits_one_of(smaller.candidates.len()));
-    if all_hit && judge(smaller.clone()).verdict.is_some_and(|violation| violation.property == property) {
+    if all_hit
+        && judge(smaller.clone()).verdict.is_some_and(|violation| violation.property == property)
+    {
         *setup = smaller;
     }
 }

@@ -10,7 +10,9 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event as _};
 use baton_election::record::RecordElection;
-use baton_election::record::messages::{Intent, Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version, Write};
+use baton_election::record::messages::{
+    Intent, Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version, Write,
+};
 use baton_election::timing::Jitter;
 use std::collections::VecDeque;
 use std::fmt;
@@ -22,7 +24,13 @@ pub trait Store: fmt::Debug {
     type Election: Election<Request: Clone>;
 
     /// The machine of one candidate.
-    fn machine(&self, identity: Identity, candidate: &Candidate, jitter: Jitter, from: Instant) -> Self::Election;
+    fn machine(
+        &self,
+        identity: Identity,
+        candidate: &Candidate,
+        jitter: Jitter,
+        from: Instant,
+    ) -> Self::Election;
 
     /// A candidate sends a request: the number of the connection that it goes over.
     fn sets_out(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
@@ -54,7 +62,13 @@ pub trait Store: fmt::Debug {
     }
 
     /// Servers are struck, and which one first; `leader` is the candidate that leads.
-    fn strike(&mut self, _now: Moment, _which: Which, _leader: Option<usize>, _mishap: Mishap) -> usize {
+    fn strike(
+        &mut self,
+        _now: Moment,
+        _which: Which,
+        _leader: Option<usize>,
+        _mishap: Mishap,
+    ) -> usize {
         0
     }
 
@@ -183,7 +197,8 @@ impl RecordStore {
             return RecordEvent::Conflict;
         }
         let seconds = write.duration.as_secs() + u64::from(write.duration.subsec_nanos() > 0);
-        let duration = if self.kind.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
+        let duration =
+            if self.kind.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
         let uid = held.map(|held| held.uid.clone());
         self.count();
         let stamp = Stamp(self.number.to_string());
@@ -222,7 +237,13 @@ impl RecordStore {
 impl Store for RecordStore {
     type Election = RecordElection;
 
-    fn machine(&self, identity: Identity, candidate: &Candidate, jitter: Jitter, from: Instant) -> RecordElection {
+    fn machine(
+        &self,
+        identity: Identity,
+        candidate: &Candidate,
+        jitter: Jitter,
+        from: Instant,
+    ) -> RecordElection {
         RecordElection::new(identity, candidate.timing, jitter, from)
     }
 
@@ -236,7 +257,9 @@ impl Store for RecordStore {
     fn feign(&self, request: &RecordRequest, ago: usize) -> RecordEvent {
         let (was, _) = self.was(ago);
         match (request, was) {
-            (RecordRequest::Write(write), Some(was)) if write.over.as_ref() == Some(&was.version) => {
+            (RecordRequest::Write(write), Some(was))
+                if write.over.as_ref() == Some(&was.version) =>
+            {
                 RecordEvent::Applied(was.clone())
             }
             (RecordRequest::Write(_), _) => RecordEvent::Conflict,

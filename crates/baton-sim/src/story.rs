@@ -32,10 +32,16 @@ impl Story {
     pub(crate) fn new(setup: &Setup) -> Self {
         let mut text = String::new();
         for (number, candidate) in setup.candidates.iter().enumerate() {
-            writeln!(text, "# {}: {}", name(number), spell_candidate(candidate)).expect("a string takes all");
+            writeln!(text, "# {}: {}", name(number), spell_candidate(candidate))
+                .expect("a string takes all");
         }
         let candidates = setup.candidates.len();
-        Self { text, is_answer: true, own: vec![String::new(); candidates], told: vec![None; candidates] }
+        Self {
+            text,
+            is_answer: true,
+            own: vec![String::new(); candidates],
+            told: vec![None; candidates],
+        }
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -63,8 +69,15 @@ impl Story {
     fn heard(&mut self, scene: &Scene<'_>, number: usize, what: &str, now: Instant) {
         let shown = scene.shown_to(number);
         let late = shown.since(now);
-        let late = if late.is_zero() { String::new() } else { format!(", {late:?} after it looked at its clock") };
-        self.stimulus(scene, &format!("{} {what} (its clock: {}{late})", name(number), transcript::instant(shown)));
+        let late = if late.is_zero() {
+            String::new()
+        } else {
+            format!(", {late:?} after it looked at its clock")
+        };
+        self.stimulus(
+            scene,
+            &format!("{} {what} (its clock: {}{late})", name(number), transcript::instant(shown)),
+        );
     }
 }
 
@@ -117,18 +130,25 @@ impl<E: Spelled> Observer<E> for Story {
             | Happening::Holder(..)
             | Happening::Orphaned => {}
             Happening::Started(number, identity, from) => {
-                let line =
-                    format!("{} starts as {identity}, to campaign from {}", name(*number), transcript::instant(*from));
+                let line = format!(
+                    "{} starts as {identity}, to campaign from {}",
+                    name(*number),
+                    transcript::instant(*from)
+                );
                 self.stimulus(scene, &line);
             }
-            Happening::Ended(number, end) => self.stimulus(scene, &format!("{} ends: {end:?}", name(*number))),
+            Happening::Ended(number, end) => {
+                self.stimulus(scene, &format!("{} ends: {end:?}", name(*number)))
+            }
             Happening::Resigns(number, Withdrawal::Renewing) => {
                 self.stimulus(scene, &format!("{} withdraw", name(*number)));
             }
             Happening::Resigns(number, Withdrawal::Releasing) => {
                 self.stimulus(scene, &format!("{} withdraw for a release", name(*number)));
             }
-            Happening::Campaigns(number) => self.stimulus(scene, &format!("{} campaign", name(*number))),
+            Happening::Campaigns(number) => {
+                self.stimulus(scene, &format!("{} campaign", name(*number)))
+            }
             Happening::Asks(number, request, _) => {
                 self.answer(*number, &format!("> {}", E::request(&self.own[*number], request)));
             }
@@ -145,7 +165,9 @@ impl<E: Spelled> Observer<E> for Story {
                 let line = E::event(&self.own[*number], event);
                 self.heard(scene, *number, &line, *now);
             }
-            Happening::Tells(number, transition) => self.answer(*number, &transcript::transition(transition)),
+            Happening::Tells(number, transition) => {
+                self.answer(*number, &transcript::transition(transition))
+            }
             Happening::Claims(number, None) => self.answer(*number, "claims nothing"),
             Happening::Claims(number, Some(claim)) => {
                 let until = spell_moment(scene.clocks[*number].when(claim.deadline()));
@@ -159,8 +181,12 @@ impl<E: Spelled> Observer<E> for Story {
             Happening::Answered(number, answer, now) => {
                 let line = match &answer.status {
                     Status::Leading(promise) => {
-                        let until = spell_moment(scene.clocks[*number].when(*now + promise.valid_for));
-                        format!("tells its application: leading, token {}, until {until}", promise.token)
+                        let until =
+                            spell_moment(scene.clocks[*number].when(*now + promise.valid_for));
+                        format!(
+                            "tells its application: leading, token {}, until {until}",
+                            promise.token
+                        )
                     }
                     Status::Unknown | Status::Following { .. } | Status::Resigning => {
                         "tells its application: not leading".to_owned()
@@ -217,13 +243,17 @@ fn spell_harm(harm: Harm) -> String {
         Harm::Stop => "is told to stop".to_owned(),
         Harm::Leave => "is told that it will be stopped".to_owned(),
         Harm::Unasked => "is not asked any more".to_owned(),
-        Harm::Link(Trouble { requests_lost, replies_lost, late, broken, twice, longest }) => format!(
-            "has a bad link: of 1000 {requests_lost} requests lost, {replies_lost} replies lost, {late} late, {broken} broken, \
+        Harm::Link(Trouble { requests_lost, replies_lost, late, broken, twice, longest }) => {
+            format!(
+                "has a bad link: of 1000 {requests_lost} requests lost, {replies_lost} replies lost, {late} late, {broken} broken, \
              {twice} twice, up to {longest:?} late"
-        ),
+            )
+        }
         Harm::Lag(longest) => format!("hears news up to {longest:?} late"),
         Harm::Deaf => "hears no news".to_owned(),
-        Harm::Bend(rate) => format!("has a clock that is off by {} ppm from now on", rate.parts_per_million()),
+        Harm::Bend(rate) => {
+            format!("has a clock that is off by {} ppm from now on", rate.parts_per_million())
+        }
     }
 }
 
@@ -279,20 +309,26 @@ fn spell_lease_event(event: &RecordEvent) -> String {
 fn spell_record(snapshot: Option<&Snapshot>) -> String {
     let Some(Snapshot { version, record }) = snapshot else { return "none".to_owned() };
     let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
-    let duration = record.duration.map_or_else(|| "-".to_owned(), |duration| format!("{duration:?}"));
+    let duration =
+        record.duration.map_or_else(|| "-".to_owned(), |duration| format!("{duration:?}"));
     format!("{holder} v{} {duration}", version.number)
 }
 
 fn spell_zookeeper_event(own: &str, event: &QueueEvent) -> String {
     match event {
-        QueueEvent::Connected { session, timeout } => format!("connected: s{} {timeout:?}", session.0),
+        QueueEvent::Connected { session, timeout } => {
+            format!("connected: s{} {timeout:?}", session.0)
+        }
         QueueEvent::Expired => "expired".to_owned(),
         QueueEvent::Closed => "closed".to_owned(),
         QueueEvent::Made => "made".to_owned(),
-        QueueEvent::Joined { name, czxid } => format!("joined: {} z{czxid}", transcript::nickname("", name)),
+        QueueEvent::Joined { name, czxid } => {
+            format!("joined: {} z{czxid}", transcript::nickname("", name))
+        }
         QueueEvent::Listed(names) => {
             // Only a request quotes what is not named as usual.
-            let names: Vec<_> = names.iter().map(|name| transcript::nickname(own, name).replace('"', "")).collect();
+            let names: Vec<_> =
+                names.iter().map(|name| transcript::nickname(own, name).replace('"', "")).collect();
             format!("listed: {}", names.join(" "))
         }
         QueueEvent::Found { owner } => format!("found: {}", spell_owner(*owner)),

@@ -111,11 +111,28 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// The world of `setup`, before anything has happened.
     pub fn new(setup: Setup, store: S, observer: O) -> Self {
         let mut chance = Chance::new(setup.seed);
-        let clocks = setup.candidates.iter().map(|c| Clock::new(c.clock_shows, c.clock_rate)).collect();
-        let nodes = setup.candidates.iter().map(|c| Node::new(c, Link::new(chance.fork(), setup.latency))).collect();
+        let clocks =
+            setup.candidates.iter().map(|c| Clock::new(c.clock_shows, c.clock_rate)).collect();
+        let nodes = setup
+            .candidates
+            .iter()
+            .map(|c| Node::new(c, Link::new(chance.fork(), setup.latency)))
+            .collect();
         let (outages, ends) = (Vec::new(), Vec::new());
         let post = Queue::default();
-        Self { now: Moment::START, setup, clocks, nodes, store, outages, post, next_fault: 0, ends, chance, observer }
+        Self {
+            now: Moment::START,
+            setup,
+            clocks,
+            nodes,
+            store,
+            outages,
+            post,
+            next_fault: 0,
+            ends,
+            chance,
+            observer,
+        }
     }
 
     /// Lets everything happen until the end, and returns who has seen it.
@@ -165,7 +182,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// Whoever holds a claim by its own clock.
     pub fn leader(&self) -> Option<usize> {
         let leads = |(node, clock): (&Node<S::Election>, &Clock)| {
-            node.process.as_ref().is_some_and(|process| process.claim(clock.read(self.now)).is_some())
+            node.process
+                .as_ref()
+                .is_some_and(|process| process.claim(clock.read(self.now)).is_some())
         };
         self.nodes.iter().zip(&self.clocks).position(leads)
     }
@@ -267,7 +286,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     fn set(&mut self, number: usize, alarm: Alarm, due: Instant) {
         let late = self.nodes[number].link.latency() / 8;
         let soonest = self.now + Duration::from_nanos(1);
-        self.nodes[number].alarms[alarm as usize] = self.clocks[number].when(due).max(soonest) + late;
+        self.nodes[number].alarms[alarm as usize] =
+            self.clocks[number].when(due).max(soonest) + late;
     }
 
     fn start(&mut self, number: usize) {
@@ -280,7 +300,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         node.starts += 1;
         node.returns = false;
         let name = char::from(b'a' + u8::try_from(number).expect("a world has few candidates"));
-        let identity = Identity::unique(name.encode_utf8(&mut [0; 4]), node.starts).expect("a letter and a number");
+        let identity = Identity::unique(name.encode_utf8(&mut [0; 4]), node.starts)
+            .expect("a letter and a number");
         let now = self.clocks[number].read(self.now);
         let damped = node.damping(now, timing.retry_period()).min(timing.lease_duration());
         let from = now + damped;
@@ -357,7 +378,20 @@ impl<E: Election> Node<E> {
         let (process, call, in_hand) = (None, None, None);
         let (bad_ends, backlog, starved) = (Vec::new(), Vec::new(), Vec::new());
         let (starts, returns, calls, is_still) = (0, false, 0, false);
-        Self { process, starts, returns, bad_ends, call, calls, alarms, is_still, in_hand, backlog, starved, link }
+        Self {
+            process,
+            starts,
+            returns,
+            bad_ends,
+            call,
+            calls,
+            alarms,
+            is_still,
+            in_hand,
+            backlog,
+            starved,
+            link,
+        }
     }
 
     /// How long a process holds back after bad ends shortly before.

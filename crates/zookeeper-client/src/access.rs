@@ -26,7 +26,8 @@ const ALL: i32 = 31;
 const DECISIVE: i32 = CREATE | DELETE | ADMIN;
 
 /// How zkCli writes permissions, in its order.
-const LETTERS: [(i32, char); 5] = [(CREATE, 'c'), (DELETE, 'd'), (READ, 'r'), (2, 'w'), (ADMIN, 'a')];
+const LETTERS: [(i32, char); 5] =
+    [(CREATE, 'c'), (DELETE, 'd'), (READ, 'r'), (2, 'w'), (ADMIN, 'a')];
 
 /// The rights of one identity.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -87,7 +88,11 @@ impl Entry {
 
     /// The identity without the hash of its password, for a log. A stranger may have chosen it.
     fn name(&self) -> String {
-        let id = if self.scheme == "digest" { self.id.split(':').next().unwrap_or_default() } else { &self.id };
+        let id = if self.scheme == "digest" {
+            self.id.split(':').next().unwrap_or_default()
+        } else {
+            &self.id
+        };
         format!("{}:{id}", self.scheme).escape_debug().to_string()
     }
 
@@ -110,8 +115,10 @@ impl AccessList {
     /// No entry survives where strangers had ADMIN: any of them may have planted it.
     #[must_use]
     pub fn closed(&self) -> Self {
-        let others = self.entries.iter().filter(|entry| entry.scheme != "world" && !self.is_untrusted());
-        let others = others.map(|entry| Entry { permissions: entry.permissions & !DECISIVE, ..entry.clone() });
+        let others =
+            self.entries.iter().filter(|entry| entry.scheme != "world" && !self.is_untrusted());
+        let others = others
+            .map(|entry| Entry { permissions: entry.permissions & !DECISIVE, ..entry.clone() });
         let others = others.filter(|entry| entry.permissions != 0);
         let entries = [Entry::new(ALL, "auth", "")].into_iter().chain(others);
         let entries = entries.chain([Entry::new(READ, "world", "anyone")]).collect();
@@ -122,7 +129,11 @@ impl AccessList {
     /// world.
     pub fn deprived(&self, ours: &[Entry]) -> Vec<String> {
         let is_untrusted = self.is_untrusted();
-        self.names(|entry| entry.scheme != "world" && (is_untrusted || entry.is_decisive()) && !entry.is_among(ours))
+        self.names(|entry| {
+            entry.scheme != "world"
+                && (is_untrusted || entry.is_decisive())
+                && !entry.is_among(ours)
+        })
     }
 
     /// The names of those beside `ours` that can decide elections.
@@ -150,7 +161,8 @@ impl fmt::Display for AccessList {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = self.entries.iter().filter(|entry| !entry.is_masked());
         for (at, Entry { permissions, scheme, id }) in shown.enumerate() {
-            let letters = LETTERS.iter().filter(|(bit, _)| permissions & bit != 0).map(|(_, letter)| letter);
+            let letters =
+                LETTERS.iter().filter(|(bit, _)| permissions & bit != 0).map(|(_, letter)| letter);
             let letters: String = letters.collect();
             write!(f, "{}{scheme}:{id}:{letters}", if at == 0 { "" } else { "," })?;
         }
@@ -167,10 +179,12 @@ impl Request for ReadAccess {
     }
 
     fn decode(&self, reply: &mut Reader<'_>) -> Result<AccessList, Malformed> {
-        let entry =
-            |reply: &mut Reader<'_>| Ok(Entry { permissions: reply.int()?, scheme: reply.text()?, id: reply.text()? });
+        let entry = |reply: &mut Reader<'_>| {
+            Ok(Entry { permissions: reply.int()?, scheme: reply.text()?, id: reply.text()? })
+        };
         let entries = reply.list(entry)?;
-        let (_czxid, _mzxid, _ctime, _mtime) = (reply.long()?, reply.long()?, reply.long()?, reply.long()?);
+        let (_czxid, _mzxid, _ctime, _mtime) =
+            (reply.long()?, reply.long()?, reply.long()?, reply.long()?);
         let (_version, _cversion, aversion) = (reply.int()?, reply.int()?, reply.int()?);
         Ok(AccessList { entries, version: aversion })
     }
@@ -202,13 +216,16 @@ mod tests {
     use crate::wire;
 
     fn list(entries: &[(i32, &str, &str)]) -> AccessList {
-        let entries = entries.iter().map(|(permissions, scheme, id)| Entry::new(*permissions, scheme, id));
+        let entries =
+            entries.iter().map(|(permissions, scheme, id)| Entry::new(*permissions, scheme, id));
         AccessList { entries: entries.collect(), version: 3 }
     }
 
     #[test]
     fn strangers_meddle_by_create_delete_or_admin() {
-        for (permissions, is_open) in [(31, true), (READ, false), (READ | 2, false), (4, true), (8, true), (16, true)] {
+        for (permissions, is_open) in
+            [(31, true), (READ, false), (READ | 2, false), (4, true), (8, true), (16, true)]
+        {
             for stranger in [(permissions, "world", "anyone"), (permissions, "ip", "10.0.0.0/8")] {
                 assert_eq!(list(&[stranger]).is_open(), is_open, "{stranger:?}");
             }
@@ -229,14 +246,19 @@ mod tests {
 
     #[test]
     fn others_keep_only_harmless_rights_in_a_closed_list() {
-        let open = [(CREATE | DELETE, "world", "anyone"), (ALL, "sasl", "ops"), (DELETE, "ip", "10.0.0.1")];
+        let open = [
+            (CREATE | DELETE, "world", "anyone"),
+            (ALL, "sasl", "ops"),
+            (DELETE, "ip", "10.0.0.1"),
+        ];
         assert_eq!(list(&open).closed().to_string(), "auth::cdrwa,sasl:ops:rw,world:anyone:r");
     }
 
     #[test]
     fn names_tell_who_loses_rights_who_decides_and_who_is_hidden() {
         let ours = list(&[(ALL, "digest", "shop:hash"), (READ, "world", "anyone")]).entries;
-        let others = [(ALL, "digest", "shop:hash"), (ALL, "digest", "e\nvil:hash"), (READ, "sasl", "ops")];
+        let others =
+            [(ALL, "digest", "shop:hash"), (ALL, "digest", "e\nvil:hash"), (READ, "sasl", "ops")];
         assert_eq!(list(&others).deprived(&ours), ["digest:e\\nvil"]);
         assert_eq!(list(&others).deciders(&ours), ["digest:e\\nvil"]);
         let open = [&[(ALL, "world", "anyone")], &others[..]].concat();
@@ -244,7 +266,11 @@ mod tests {
         let masked = list(&[(ALL, "digest", "ops:x"), (CREATE, "digest", "shop:x")]);
         assert_eq!(masked.hidden(), ["digest:ops", "digest:shop"]);
         assert_eq!(masked.deciders(&ours), ["digest:ops"]);
-        assert_eq!(list(&[(ALL, "digest", "shop:x")]).deciders(&ours), ["digest:shop"], "we are no administrator");
+        assert_eq!(
+            list(&[(ALL, "digest", "shop:x")]).deciders(&ours),
+            ["digest:shop"],
+            "we are no administrator"
+        );
     }
 
     #[test]

@@ -177,7 +177,9 @@ impl<R: Resolve> Client<R> {
         let call = Call::begin(self)?;
         let frame = wire::ask(call.xid, request);
         let result = match call.exchange(&frame).await.map_err(CallError::Unknown)? {
-            Ok(reply) => request.decode(&mut Reader::new(&reply)).map_err(|error| CallError::Unknown(error.into()))?,
+            Ok(reply) => request
+                .decode(&mut Reader::new(&reply))
+                .map_err(|error| CallError::Unknown(error.into()))?,
             Err(code @ (Code::SessionMoved | Code::Other(_))) => {
                 return Err(CallError::Unknown(Lost::Unfinished(code)));
             }
@@ -203,17 +205,22 @@ impl<R: Resolve> Client<R> {
                 heard = poll_fn(|cx| self.poll_idle(cx)) => heard,
                 () = self.turned.notified() => continue,
             };
-            let lost = match heard.and_then(|frame| Ok(self.understand(&frame)?.map(|(xid, _)| xid))) {
-                Ok(None) => continue,
-                Ok(Some(xid)) => Malformed::Unasked(xid).into(),
-                Err(lost) => lost,
-            };
+            let lost =
+                match heard.and_then(|frame| Ok(self.understand(&frame)?.map(|(xid, _)| xid))) {
+                    Ok(None) => continue,
+                    Ok(Some(xid)) => Malformed::Unasked(xid).into(),
+                    Err(lost) => lost,
+                };
             self.link.take();
             return News::Lost(lost);
         }
     }
 
-    async fn dial_all(&self, wish: Wish<'_>, within: Duration) -> Result<Option<(Stream, Grant)>, ConnectError> {
+    async fn dial_all(
+        &self,
+        wish: Wish<'_>,
+        within: Duration,
+    ) -> Result<Option<(Stream, Grant)>, ConnectError> {
         let dialer = Arc::clone(&self.dialer.borrow());
         let begun = now();
         let share = || within.saturating_sub(begun.elapsed()).min(within / 2);
@@ -285,7 +292,10 @@ impl<'a, R: Resolve> Call<'a, R> {
     fn begin(client: &'a Client<R>) -> Result<Self, CallError> {
         let mut link = client.link.borrow_mut();
         let link = link.as_mut().ok_or(CallError::NotSent)?;
-        assert!(!std::mem::replace(&mut link.is_called, true), "one request is in flight at a time");
+        assert!(
+            !std::mem::replace(&mut link.is_called, true),
+            "one request is in flight at a time"
+        );
         let xid = link.next_xid;
         link.next_xid = xid.checked_add(1).unwrap_or(1);
         Ok(Self { client, xid })
@@ -304,7 +314,10 @@ impl<'a, R: Resolve> Call<'a, R> {
         }
     }
 
-    fn with_link<T>(&self, use_it: impl FnOnce(&mut Link) -> Poll<Result<T, Lost>>) -> Poll<Result<T, Lost>> {
+    fn with_link<T>(
+        &self,
+        use_it: impl FnOnce(&mut Link) -> Poll<Result<T, Lost>>,
+    ) -> Poll<Result<T, Lost>> {
         self.client.link.borrow_mut().as_mut().map_or(Poll::Ready(Err(Lost::Closed)), use_it)
     }
 
@@ -327,7 +340,12 @@ impl Link {
         Self { stream, frames: Frames::default(), next_xid: 1, is_called: false, has_fired: false }
     }
 
-    fn poll_send(&mut self, cx: &mut Context<'_>, frame: &[u8], sent: &mut usize) -> Poll<Result<(), Lost>> {
+    fn poll_send(
+        &mut self,
+        cx: &mut Context<'_>,
+        frame: &[u8],
+        sent: &mut usize,
+    ) -> Poll<Result<(), Lost>> {
         while *sent < frame.len() {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &frame[*sent..]))? {
                 0 => return Poll::Ready(Err(Lost::Closed)),

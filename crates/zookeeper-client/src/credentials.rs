@@ -27,7 +27,9 @@ pub enum Credential {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
     /// No line holds any. Without credentials everybody could change our znodes.
-    #[error("it is empty: write a line like digest:user:password or sasl:user:password, or leave the file out")]
+    #[error(
+        "it is empty: write a line like digest:user:password or sasl:user:password, or leave the file out"
+    )]
     Empty,
     /// The line of this number is no credential.
     #[error(
@@ -43,7 +45,9 @@ impl Credential {
         let mut all = Vec::new();
         for (at, line) in lines {
             let credential = Self::parse(line.trim()).ok_or(CredentialError::Line(at + 1))?;
-            if matches!(credential, Self::Sasl { .. }) && all.iter().any(|other| matches!(other, Self::Sasl { .. })) {
+            if matches!(credential, Self::Sasl { .. })
+                && all.iter().any(|other| matches!(other, Self::Sasl { .. }))
+            {
                 return Err(CredentialError::Line(at + 1));
             }
             all.push(credential);
@@ -52,15 +56,19 @@ impl Credential {
     }
 
     fn parse(line: &str) -> Option<Self> {
-        let (scheme, secret) =
-            line.split_once(':').filter(|(scheme, secret)| !scheme.is_empty() && !secret.is_empty())?;
+        let (scheme, secret) = line
+            .split_once(':')
+            .filter(|(scheme, secret)| !scheme.is_empty() && !secret.is_empty())?;
         match scheme {
             "sasl" => {
-                let (user, password) = secret.split_once(':').filter(|(user, _)| !user.is_empty())?;
+                let (user, password) =
+                    secret.split_once(':').filter(|(user, _)| !user.is_empty())?;
                 Some(Self::Sasl { user: user.to_owned(), password: password.to_owned() })
             }
             "digest" if !secret.contains(':') => None,
-            scheme => Some(Self::Plain { scheme: scheme.to_owned(), secret: secret.as_bytes().to_vec() }),
+            scheme => {
+                Some(Self::Plain { scheme: scheme.to_owned(), secret: secret.as_bytes().to_vec() })
+            }
         }
     }
 
@@ -95,11 +103,14 @@ mod tests {
     #[test]
     fn credentials_are_read_line_by_line_and_never_shown() {
         let all = Credential::parse_all("digest:shop:s3:cret\n\nsasl:alice:pass word\n").unwrap();
-        let digest = Credential::Plain { scheme: "digest".to_owned(), secret: b"shop:s3:cret".to_vec() };
+        let digest =
+            Credential::Plain { scheme: "digest".to_owned(), secret: b"shop:s3:cret".to_vec() };
         let sasl = Credential::Sasl { user: "alice".to_owned(), password: "pass word".to_owned() };
         assert_eq!(all, [digest, sasl]);
         assert_eq!(format!("{all:?}"), "[digest:…, sasl:…]");
-        for (wrong, line) in [("digest", 1), ("digest:user", 1), ("\nsasl:alice", 2), (":x", 1), ("ip:", 1)] {
+        for (wrong, line) in
+            [("digest", 1), ("digest:user", 1), ("\nsasl:alice", 2), (":x", 1), ("ip:", 1)]
+        {
             assert_eq!(Credential::parse_all(wrong), Err(CredentialError::Line(line)), "{wrong}");
         }
         assert_eq!(Credential::parse_all("sasl:a:b\nsasl:c:d"), Err(CredentialError::Line(2)));

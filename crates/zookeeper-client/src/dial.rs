@@ -118,9 +118,9 @@ impl Dialer {
         wish: Wish<'_>,
         within: Duration,
     ) -> Result<Option<(Stream, Grant)>, DialError> {
-        timeout(within, self.attempt(host, address, wish))
-            .await
-            .unwrap_or_else(|_elapsed| Err(DialError::Slow(host.clone(), whole_milliseconds(within))))
+        timeout(within, self.attempt(host, address, wish)).await.unwrap_or_else(|_elapsed| {
+            Err(DialError::Slow(host.clone(), whole_milliseconds(within)))
+        })
     }
 
     async fn attempt(
@@ -129,7 +129,9 @@ impl Dialer {
         address: SocketAddr,
         wish: Wish<'_>,
     ) -> Result<Option<(Stream, Grant)>, DialError> {
-        let socket = TcpStream::connect(address).await.map_err(|error| DialError::Connect(host.clone(), error))?;
+        let socket = TcpStream::connect(address)
+            .await
+            .map_err(|error| DialError::Connect(host.clone(), error))?;
         // What has not gone out when a connection is given up must not go out later, when nobody waits for it.
         socket
             .set_nodelay(true)
@@ -145,26 +147,36 @@ impl Dialer {
         let granted = self.introduce(&mut stream, wish).await.map_err(|broken| match broken {
             Broken::Io(error) => DialError::Ungranted(host.clone(), error),
             Broken::Malformed(error) => DialError::Protocol(host.clone(), error),
-            Broken::Refused(scheme, source) => DialError::Refused { host: host.clone(), scheme, source },
+            Broken::Refused(scheme, source) => {
+                DialError::Refused { host: host.clone(), scheme, source }
+            }
         })?;
         Ok(granted.map(|grant| (stream, grant)))
     }
 
     /// The first words: the session, then credentials, before anything that they are needed for.
-    async fn introduce(&self, stream: &mut Stream, wish: Wish<'_>) -> Result<Option<Grant>, Broken> {
+    async fn introduce(
+        &self,
+        stream: &mut Stream,
+        wish: Wish<'_>,
+    ) -> Result<Option<Grant>, Broken> {
         send(stream, &wire::hello(wish.before, wish.timeout, wish.last_zxid)).await?;
         let Some(grant) = wire::welcome(&receive(stream).await?)? else {
             return Ok(None);
         };
         for credential in &self.credentials {
-            let refused = |refused: Refused| Broken::Refused(credential.scheme().to_owned(), refused);
+            let refused =
+                |refused: Refused| Broken::Refused(credential.scheme().to_owned(), refused);
             match credential {
                 Credential::Plain { scheme, secret } => {
                     send(stream, &wire::auth(scheme, secret)).await?;
-                    answer(&receive(stream).await?)?.map_err(|code| refused(Refused::Server(code)))?;
+                    answer(&receive(stream).await?)?
+                        .map_err(|code| refused(Refused::Server(code)))?;
                 }
                 Credential::Sasl { user, password } => {
-                    let challenge = sasl(stream, Vec::new()).await?.map_err(|code| refused(Refused::Server(code)))?;
+                    let challenge = sasl(stream, Vec::new())
+                        .await?
+                        .map_err(|code| refused(Refused::Server(code)))?;
                     let nonce = Uuid::new_v4().simple().to_string();
                     let exchange = Exchange::respond(user, password, &challenge, &nonce);
                     let exchange = exchange.map_err(|error| refused(error.into()))?;
@@ -209,11 +221,18 @@ async fn send(stream: &mut Stream, frame: &[u8]) -> Result<(), Broken> {
 
 async fn receive(stream: &mut Stream) -> Result<Vec<u8>, Broken> {
     let told = stream.read_i32().await?;
-    let length = u64::try_from(told).ok().filter(|_| told <= LONGEST_FIRST_FRAME).ok_or(Malformed::Length(told))?;
+    let length = u64::try_from(told)
+        .ok()
+        .filter(|_| told <= LONGEST_FIRST_FRAME)
+        .ok_or(Malformed::Length(told))?;
     // Nothing is set aside for a length that was merely told.
     let mut body = Vec::new();
     let came = stream.take(length).read_to_end(&mut body).await?;
-    if u64::try_from(came) == Ok(length) { Ok(body) } else { Err(io::Error::from(ErrorKind::UnexpectedEof).into()) }
+    if u64::try_from(came) == Ok(length) {
+        Ok(body)
+    } else {
+        Err(io::Error::from(ErrorKind::UnexpectedEof).into())
+    }
 }
 
 impl From<io::Error> for Broken {

@@ -17,7 +17,9 @@ pub enum SaslError {
     #[error("the server's SASL challenge is not one of DIGEST-MD5")]
     Challenge,
     /// The server accepted us without knowing the password.
-    #[error("the server accepts our SASL response, but does not know the password itself: it is not the one we mean")]
+    #[error(
+        "the server accepts our SASL response, but does not know the password itself: it is not the one we mean"
+    )]
     Impostor,
 }
 
@@ -31,25 +33,41 @@ pub struct Exchange {
 
 impl Exchange {
     /// The response to `challenge`.
-    pub fn respond(user: &str, password: &str, challenge: &[u8], cnonce: &str) -> Result<Self, SaslError> {
+    pub fn respond(
+        user: &str,
+        password: &str,
+        challenge: &[u8],
+        cnonce: &str,
+    ) -> Result<Self, SaslError> {
         let challenge = str::from_utf8(challenge).map_err(|_| SaslError::Challenge)?;
         let nonce = directive(challenge, "nonce").ok_or(SaslError::Challenge)?;
         let realm = directive(challenge, "realm").unwrap_or_default();
 
-        let secret = md5::compute([&legacy(user), &b":"[..], &legacy(&realm), b":", &legacy(password)].concat());
+        let secret = md5::compute(
+            [&legacy(user), &b":"[..], &legacy(&realm), b":", &legacy(password)].concat(),
+        );
         let session = [&secret[..], format!(":{nonce}:{cnonce}").as_bytes()].concat();
         let value = |method: &str| {
-            let (one, two) = (md5::compute(&session), md5::compute(format!("{method}:{DIGEST_URI}")));
-            format!("{:x}", md5::compute(format!("{one:x}:{nonce}:{NONCE_COUNT}:{cnonce}:auth:{two:x}")))
+            let (one, two) =
+                (md5::compute(&session), md5::compute(format!("{method}:{DIGEST_URI}")));
+            format!(
+                "{:x}",
+                md5::compute(format!("{one:x}:{nonce}:{NONCE_COUNT}:{cnonce}:auth:{two:x}"))
+            )
         };
         let mut response = String::from("charset=utf-8,qop=auth");
-        for (name, text) in
-            [("username", user), ("realm", &realm), ("nonce", &nonce), ("cnonce", cnonce), ("digest-uri", DIGEST_URI)]
-        {
+        for (name, text) in [
+            ("username", user),
+            ("realm", &realm),
+            ("nonce", &nonce),
+            ("cnonce", cnonce),
+            ("digest-uri", DIGEST_URI),
+        ] {
             let text = text.replace('\\', "\\\\").replace('"', "\\\"");
             write!(response, ",{name}=\"{text}\"").expect("a String takes everything");
         }
-        write!(response, ",nc={NONCE_COUNT},response={}", value("AUTHENTICATE")).expect("a String takes everything");
+        write!(response, ",nc={NONCE_COUNT},response={}", value("AUTHENTICATE"))
+            .expect("a String takes everything");
         Ok(Self { response, proof: value("") })
     }
 
@@ -94,7 +112,8 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
 
 /// A text as it is hashed: in ISO 8859-1 where that can hold it (RFC 2831, 2.1.2.1).
 fn legacy(text: &str) -> Vec<u8> {
-    let latin: Option<Vec<u8>> = text.chars().map(|character| u8::try_from(character).ok()).collect();
+    let latin: Option<Vec<u8>> =
+        text.chars().map(|character| u8::try_from(character).ok()).collect();
     latin.unwrap_or_else(|| text.as_bytes().to_vec())
 }
 
@@ -108,7 +127,8 @@ mod tests {
 
     #[test]
     fn who_knows_the_password_proves_it_and_wants_proof() {
-        let challenge = br#"realm="zk-sasl-md5",nonce="OA6MG9tEQGm2hh",charset=utf-8,algorithm=md5-sess"#;
+        let challenge =
+            br#"realm="zk-sasl-md5",nonce="OA6MG9tEQGm2hh",charset=utf-8,algorithm=md5-sess"#;
         let exchange = Exchange::respond("alice", "secret1", challenge, "OA6MHXh6VqTrRk").unwrap();
         let expected = format!(
             "charset=utf-8,qop=auth,username=\"alice\",realm=\"zk-sasl-md5\",nonce=\"OA6MG9tEQGm2hh\",\
@@ -116,7 +136,10 @@ mod tests {
         );
         assert_eq!(exchange.response, expected);
         assert_eq!(exchange.verify(format!("rspauth={PROOF}").as_bytes()), Ok(()));
-        assert_eq!(exchange.verify(format!("rspauth={RESPONSE}").as_bytes()), Err(SaslError::Impostor));
+        assert_eq!(
+            exchange.verify(format!("rspauth={RESPONSE}").as_bytes()),
+            Err(SaslError::Impostor)
+        );
         assert_eq!(exchange.verify(b""), Err(SaslError::Impostor));
     }
 
@@ -135,7 +158,10 @@ mod tests {
     #[test]
     fn a_challenge_of_something_else_is_refused() {
         for challenge in [&b""[..], b"\xff", b"realm=\"x\""] {
-            assert!(Exchange::respond("alice", "secret1", challenge, "x").is_err(), "{challenge:?}");
+            assert!(
+                Exchange::respond("alice", "secret1", challenge, "x").is_err(),
+                "{challenge:?}"
+            );
         }
     }
 }

@@ -27,7 +27,8 @@ impl Frames {
             return Ok(None);
         };
         let told = i32::from_be_bytes(*told);
-        let length = usize::try_from(told).ok().filter(|length| *length <= LONGEST).ok_or(NoFrame(told))?;
+        let length =
+            usize::try_from(told).ok().filter(|length| *length <= LONGEST).ok_or(NoFrame(told))?;
         if behind.len() < length {
             return Ok(None);
         }

@@ -123,7 +123,10 @@ impl<'a> Reader<'a> {
     }
 
     /// The next list, each item read by `item`; an absent one is empty.
-    pub fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Result<T, Malformed>) -> Result<Vec<T>, Malformed> {
+    pub fn list<T>(
+        &mut self,
+        mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,
+    ) -> Result<Vec<T>, Malformed> {
         let length = self.length()?;
         // Not `with_capacity`: the count is only a claim until the items are there.
         let mut items = Vec::new();
@@ -135,7 +138,11 @@ impl<'a> Reader<'a> {
 
     fn length(&mut self) -> Result<usize, Malformed> {
         let length = self.int()?;
-        if length == -1 { Ok(0) } else { usize::try_from(length).map_err(|_| Malformed::Length(length)) }
+        if length == -1 {
+            Ok(0)
+        } else {
+            usize::try_from(length).map_err(|_| Malformed::Length(length))
+        }
     }
 
     fn array<const N: usize>(&mut self) -> Result<[u8; N], Malformed> {
@@ -152,7 +159,13 @@ mod tests {
     #[test]
     fn a_frame_is_what_the_protocol_writes() {
         let mut writer = Writer::frame();
-        writer.int(-2).long(0x1_0000_0004).bool(true).text("é").buffer(&[]).milliseconds(Duration::from_secs(15));
+        writer
+            .int(-2)
+            .long(0x1_0000_0004)
+            .bool(true)
+            .text("é")
+            .buffer(&[])
+            .milliseconds(Duration::from_secs(15));
         let frame = writer.finish();
         let expected = [
             &[0, 0, 0, 27][..],
@@ -166,8 +179,14 @@ mod tests {
         assert_eq!(frame, expected.concat());
 
         let mut reader = Reader::new(&frame[4..]);
-        assert_eq!((reader.int(), reader.long(), reader.bool()), (Ok(-2), Ok(0x1_0000_0004), Ok(true)));
-        assert_eq!((reader.text(), reader.buffer(), reader.int()), (Ok("é".to_owned()), Ok(&[][..]), Ok(15_000)));
+        assert_eq!(
+            (reader.int(), reader.long(), reader.bool()),
+            (Ok(-2), Ok(0x1_0000_0004), Ok(true))
+        );
+        assert_eq!(
+            (reader.text(), reader.buffer(), reader.int()),
+            (Ok("é".to_owned()), Ok(&[][..]), Ok(15_000))
+        );
         assert_eq!((reader.int(), reader.rest()), (Err(Malformed::TooShort), &[][..]));
     }
 
@@ -176,7 +195,11 @@ mod tests {
         let read = |bytes: [u8; 4]| Reader::new(&bytes).buffer().map(<[u8]>::to_vec);
         assert_eq!(read([0xff; 4]), Ok(Vec::new()));
         assert_eq!(read([0xff, 0xff, 0xff, 0xfe]), Err(Malformed::Length(-2)));
-        assert_eq!(read([0x7f, 0xff, 0xff, 0xff]), Err(Malformed::TooShort), "and nothing is set aside for it");
+        assert_eq!(
+            read([0x7f, 0xff, 0xff, 0xff]),
+            Err(Malformed::TooShort),
+            "and nothing is set aside for it"
+        );
         let names = Reader::new(&[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, b'a']).list(Reader::text);
         assert_eq!(names, Err(Malformed::TooShort));
     }

@@ -299,9 +299,17 @@ mod tests {
         asks(2, &own, &format!("00000002 00000001 {path} 000000026d65 {OPEN} 00000003"));
         let mine = create("/o/mine", b"x", Kind::Ephemeral, Access::Creator);
         let creator = "00000002 0000001f 0000000461757468 00000000 00000001 00000005776f726c64 00000006616e796f6e65";
-        asks(11, &mine, &format!("0000000b 00000001 000000072f6f2f6d696e65 0000000178 {creator} 00000001"));
+        asks(
+            11,
+            &mine,
+            &format!("0000000b 00000001 000000072f6f2f6d696e65 0000000178 {creator} 00000001"),
+        );
         asks(3, &Children { path: "/o".to_owned() }, "00000003 00000008 000000022f6f 00");
-        asks(4, &Read { path: OWN.to_owned(), watch: true }, &format!("00000004 00000004 {OWN_HEX} 01"));
+        asks(
+            4,
+            &Read { path: OWN.to_owned(), watch: true },
+            &format!("00000004 00000004 {OWN_HEX} 01"),
+        );
         asks(12, &Close, "0000000c fffffff5");
         let container = CreateContainer { path: "/o".to_owned(), access: Access::Open };
         asks(1, &container, &format!("00000001 00000013 000000022f6f 00000000 {OPEN} 00000004"));
@@ -310,11 +318,21 @@ mod tests {
     #[test]
     fn several_things_are_written_in_one_request() {
         let leader = create("/o_leader", b"me 7", Kind::Ephemeral, Access::Open);
-        let all = [Part::Check(OWN.to_owned()), Part::Delete("/o_leader".to_owned()), Part::Create(leader)];
+        let all = [
+            Part::Check(OWN.to_owned()),
+            Part::Delete("/o_leader".to_owned()),
+            Part::Create(leader),
+        ];
         let check = format!("0000000d 00 ffffffff {OWN_HEX} ffffffff");
         let delete = "00000002 00 ffffffff 00000009 2f6f5f6c6561646572 ffffffff";
-        let create = format!("00000001 00 ffffffff 00000009 2f6f5f6c6561646572 000000046d652037 {OPEN} 00000001");
-        asks(5, &Together(all.into()), &format!("00000005 0000000e {check} {delete} {create} ffffffff 01 ffffffff"));
+        let create = format!(
+            "00000001 00 ffffffff 00000009 2f6f5f6c6561646572 000000046d652037 {OPEN} 00000001"
+        );
+        asks(
+            5,
+            &Together(all.into()),
+            &format!("00000005 0000000e {check} {delete} {create} ffffffff 01 ffffffff"),
+        );
     }
 
     #[test]
@@ -323,11 +341,17 @@ mod tests {
         assert_eq!(reads(&own, OWN_HEX), Ok(OWN.to_owned()));
         let names = "00000003 000000097a6f6f6b6565706572 00000004636f6e74 000000016f";
         let children = Children { path: "/".to_owned() };
-        assert_eq!(reads(&children, names), Ok(["zookeeper", "cont", "o"].map(str::to_owned).into()));
+        assert_eq!(
+            reads(&children, names),
+            Ok(["zookeeper", "cont", "o"].map(str::to_owned).into())
+        );
         let own = Read { path: OWN.to_owned(), watch: false };
         let node = "000000026d65 0000000000000003 0000000000000003 000001a1fec5f4f4 000001a1fec5f4f4 00000000 00000000 \
                     00000000 010000b3d9ee0000 00000002 00000000 0000000000000003";
-        assert_eq!(reads(&own, node), Ok(Node { data: b"me".into(), czxid: 3, owner: Some(0x0100_00b3_d9ee_0000) }));
+        assert_eq!(
+            reads(&own, node),
+            Ok(Node { data: b"me".into(), czxid: 3, owner: Some(0x0100_00b3_d9ee_0000) })
+        );
         let container = "00000000 000000000000000c 000000000000000c 000001a1fec5fa4a 000001a1fec5fa4a 00000000 00000000 \
                          00000000 8000000000000000 00000000 00000000 000000000000000c";
         assert_eq!(reads(&own, container), Ok(Node { data: Vec::new(), czxid: 12, owner: None }));
@@ -341,9 +365,14 @@ mod tests {
         ]);
         let done = "0000000d 00 00000000 00000001 00 00000000 00000009 2f6f5f6c6561646572 ffffffff 01 ffffffff";
         assert_eq!(reads(&acknowledge, done), Ok(Ok(())));
-        let second = "ffffffff 00 00000000 00000000 ffffffff 00 ffffff92 ffffff92 ffffffff 01 ffffffff";
-        assert_eq!(reads(&acknowledge, second), Ok(Err(Refusal { part: 1, code: Code::NodeExists })));
-        let first = "ffffffff 00 ffffff9b ffffff9b ffffffff 00 fffffffe fffffffe ffffffff 01 ffffffff";
+        let second =
+            "ffffffff 00 00000000 00000000 ffffffff 00 ffffff92 ffffff92 ffffffff 01 ffffffff";
+        assert_eq!(
+            reads(&acknowledge, second),
+            Ok(Err(Refusal { part: 1, code: Code::NodeExists }))
+        );
+        let first =
+            "ffffffff 00 ffffff9b ffffff9b ffffffff 00 fffffffe fffffffe ffffffff 01 ffffffff";
         assert_eq!(reads(&acknowledge, first), Ok(Err(Refusal { part: 0, code: Code::NoNode })));
     }
 

@@ -10,7 +10,11 @@ use std::time::Duration;
 /// Looks up host names.
 pub trait Resolve {
     /// The addresses of `name`, with port 0. Takes no longer than `patience`.
-    fn look_up(&self, name: &str, patience: Duration) -> impl Future<Output = Result<Vec<SocketAddr>, LookupError>>;
+    fn look_up(
+        &self,
+        name: &str,
+        patience: Duration,
+    ) -> impl Future<Output = Result<Vec<SocketAddr>, LookupError>>;
 }
 
 /// Why a name has no address.

@@ -49,7 +49,8 @@ pub struct PathError(String);
 /// Checks that `path` can be a znode's, by the rules of ZooKeeper's `PathUtils`; the root is none.
 pub fn check_path(path: &str) -> Result<(), PathError> {
     // Java sees what is beyond U+FFFF as two surrogates, which stand in the first of these ranges for it.
-    let is_refused = |c: char| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..);
+    let is_refused =
+        |c: char| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..);
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(is_refused);
     let parts = path.strip_prefix('/').map(|parts| parts.split('/').all(is_part));
     if parts == Some(true) { Ok(()) } else { Err(PathError(path.to_owned())) }
@@ -81,7 +82,9 @@ impl FromStr for Host {
                 let (name, port) = bracketed.split_once(']').ok_or_else(wrong)?;
                 (name, port.strip_prefix(':').or_else(|| port.is_empty().then_some("")))
             }
-            None => text.split_once(':').map_or((text, Some("")), |(name, port)| (name, Some(port))),
+            None => {
+                text.split_once(':').map_or((text, Some("")), |(name, port)| (name, Some(port)))
+            }
         };
         let port = match port.ok_or_else(wrong)? {
             "" if !text.ends_with(':') => PORT,
@@ -120,7 +123,10 @@ mod tests {
         for (written, meant) in [
             ("zk", "zk:2181"),
             ("zk-0.zk:2182,zk-1.zk", "zk-0.zk:2182,zk-1.zk:2181"),
-            ("10.0.0.1:2181, [::1]:2183,[fe80::1]/apps/one", "10.0.0.1:2181,[::1]:2183,[fe80::1]:2181/apps/one"),
+            (
+                "10.0.0.1:2181, [::1]:2183,[fe80::1]/apps/one",
+                "10.0.0.1:2181,[::1]:2183,[fe80::1]:2181/apps/one",
+            ),
             ("zk/", "zk:2181"),
         ] {
             assert_eq!(

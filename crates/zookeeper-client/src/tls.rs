@@ -38,7 +38,9 @@ pub struct Tls(TlsConnector);
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
     /// A file that cannot be read, or holds no PEM of the kind.
-    #[error("{what} in {path:?} cannot be used: --{flag} must name a PEM file that this user may read")]
+    #[error(
+        "{what} in {path:?} cannot be used: --{flag} must name a PEM file that this user may read"
+    )]
     File {
         /// What was looked for.
         what: &'static str,
@@ -66,22 +68,33 @@ impl TlsFiles {
     pub fn load(&self) -> Result<Tls, TlsError> {
         let mut roots = RootCertStore::empty();
         let authorities = certificates("a certificate", "zookeeper-ca-file", &self.authorities)?;
-        let content = |path: &Path, remedy, source| TlsError::Content { path: path.to_owned(), remedy, source };
+        let content = |path: &Path, remedy, source| TlsError::Content {
+            path: path.to_owned(),
+            remedy,
+            source,
+        };
         for authority in authorities {
             let remedy = "write the authority's own certificate into it";
             roots.add(authority).map_err(|source| content(&self.authorities, remedy, source))?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.expect("ring can do what TLS 1.2 and 1.3 need").with_root_certificates(roots);
+        let builder =
+            ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder =
+            builder.expect("ring can do what TLS 1.2 and 1.3 need").with_root_certificates(roots);
         let config = match &self.own {
             None => builder.with_no_client_auth(),
             Some(OwnFiles { certificate, key }) => {
                 let chain = certificates("a certificate", "zookeeper-cert-file", certificate)?;
-                let private =
-                    PrivateKeyDer::from_pem_file(key).map_err(file("a private key", "zookeeper-key-file", key))?;
+                let private = PrivateKeyDer::from_pem_file(key).map_err(file(
+                    "a private key",
+                    "zookeeper-key-file",
+                    key,
+                ))?;
                 let remedy = "give the certificate and the key that belong together";
-                builder.with_client_auth_cert(chain, private).map_err(|source| content(key, remedy, source))?
+                builder
+                    .with_client_auth_cert(chain, private)
+                    .map_err(|source| content(key, remedy, source))?
             }
         };
         Ok(Tls(TlsConnector::from(Arc::new(config))))
@@ -90,7 +103,11 @@ impl TlsFiles {
 
 impl Tls {
     /// Speaks TLS on `socket`, with the server that is called `name` or has that address.
-    pub(super) async fn secure(&self, name: &str, socket: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+    pub(super) async fn secure(
+        &self,
+        name: &str,
+        socket: TcpStream,
+    ) -> io::Result<TlsStream<TcpStream>> {
         let name = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
         self.0.connect(name, socket).await
     }
@@ -102,12 +119,24 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn certificates(what: &'static str, flag: &'static str, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(
+    what: &'static str,
+    flag: &'static str,
+    path: &Path,
+) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
     let certificates: Vec<_> = found.map_err(file(what, flag, path))?;
-    if certificates.is_empty() { Err(file(what, flag, path)(pem::Error::NoItemsFound)) } else { Ok(certificates) }
+    if certificates.is_empty() {
+        Err(file(what, flag, path)(pem::Error::NoItemsFound))
+    } else {
+        Ok(certificates)
+    }
 }
 
-fn file(what: &'static str, flag: &'static str, path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
+fn file(
+    what: &'static str,
+    flag: &'static str,
+    path: &Path,
+) -> impl FnOnce(pem::Error) -> TlsError {
     move |source| TlsError::File { what, flag, path: path.to_owned(), source }
 }

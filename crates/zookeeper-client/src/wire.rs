@@ -49,7 +49,8 @@ pub fn hello(before: Option<&Grant>, timeout: Duration, last_zxid: i64) -> Vec<u
 /// What a server answers to [`hello`]; `None` when the session that was asked for is over.
 pub fn welcome(body: &[u8]) -> Result<Option<Grant>, Malformed> {
     let mut reader = Reader::new(body);
-    let (_version, timeout, session) = (reader.int()?, reader.int()?, reader.long()?.cast_unsigned());
+    let (_version, timeout, session) =
+        (reader.int()?, reader.int()?, reader.long()?.cast_unsigned());
     let password = reader.buffer()?.to_vec();
     let timeout = u64::try_from(timeout).map(Duration::from_millis).unwrap_or_default();
     let granted = session != 0 && !timeout.is_zero();
@@ -192,7 +193,8 @@ mod tests {
     use crate::samples::bytes;
 
     /// What a server of version 3.9.5 granted to kazoo, without the frame's length.
-    const WELCOME: &str = "00000000 00001770 010000b3d9ee0000 00000010 d0fcfa011db655932e64d96d2e449be9 00";
+    const WELCOME: &str =
+        "00000000 00001770 010000b3d9ee0000 00000010 d0fcfa011db655932e64d96d2e449be9 00";
 
     #[test]
     fn sessions_are_asked_for_and_credentials_shown_as_kazoo_does() {
@@ -211,7 +213,8 @@ mod tests {
 
     #[test]
     fn a_session_that_is_over_is_told_by_zeros() {
-        let over = "00000000 00000000 0000000000000000 00000010 00000000000000000000000000000000 00";
+        let over =
+            "00000000 00000000 0000000000000000 00000010 00000000000000000000000000000000 00";
         assert_eq!(welcome(&bytes(over)), Ok(None));
         let no_time = "00000000 ffffffff 010000b3d9ee0000 00000000 00";
         assert_eq!(welcome(&bytes(no_time)), Ok(None));
@@ -227,12 +230,24 @@ mod tests {
             received(&frame).map(|(what, zxid)| (format!("{what:?}"), zxid))
         };
         let told = |what: &str, zxid| Ok((what.to_owned(), zxid));
-        assert_eq!(heard("00000007 0000000000000006 00000000 ab"), told("Reply(7, Ok([171]))", Some(6)));
-        assert_eq!(heard("00000009 0000000000000007 ffffff9b"), told("Reply(9, Err(NoNode))", Some(7)));
-        assert_eq!(heard("0000000b 0000000000000007 ffffff87"), told("Reply(11, Err(Other(-121)))", Some(7)));
+        assert_eq!(
+            heard("00000007 0000000000000006 00000000 ab"),
+            told("Reply(7, Ok([171]))", Some(6))
+        );
+        assert_eq!(
+            heard("00000009 0000000000000007 ffffff9b"),
+            told("Reply(9, Err(NoNode))", Some(7))
+        );
+        assert_eq!(
+            heard("0000000b 0000000000000007 ffffff87"),
+            told("Reply(11, Err(Other(-121)))", Some(7))
+        );
         let fired = "ffffffff 0000000000000008 00000000 00000002 00000003 000000022f6f";
         assert_eq!(heard(fired), told("Fired", None));
         assert_eq!(heard("ffffffff 0000000000000008 00000000"), Err(Malformed::TooShort));
-        assert_eq!(heard("fffffffc 0000000000000000 ffffff8d"), told("Reply(-4, Err(AuthFailed))", None));
+        assert_eq!(
+            heard("fffffffc 0000000000000000 ffffff8d"),
+            told("Reply(-4, Err(AuthFailed))", None)
+        );
     }
 }

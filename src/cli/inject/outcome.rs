@@ -75,7 +75,11 @@ pub enum NearMiss {
 }
 
 /// Why a template that looks as if it should have a sidecar gets none. `prefix` begins its label.
-pub(super) fn near_miss(template: &Map<String, Value>, whose: &str, prefix: &str) -> Option<NearMiss> {
+pub(super) fn near_miss(
+    template: &Map<String, Value>,
+    whose: &str,
+    prefix: &str,
+) -> Option<NearMiss> {
     let (label, annotation) = (format!("{prefix}/inject"), format!("{prefix}/election"));
     let metadata = |list: &str, key: &str| template.get("metadata")?.get(list)?.get(key).cloned();
     let whose = whose.to_owned();
@@ -85,7 +89,11 @@ pub(super) fn near_miss(template: &Map<String, Value>, whose: &str, prefix: &str
         None if metadata("annotations", &label).is_some_and(|value| !is_refusal(&value)) => {
             Some(NearMiss::Annotation { whose, label })
         }
-        None => metadata("annotations", &annotation).map(|_| NearMiss::Unlabelled { whose, annotation, label }),
+        None => metadata("annotations", &annotation).map(|_| NearMiss::Unlabelled {
+            whose,
+            annotation,
+            label,
+        }),
     }
 }
 

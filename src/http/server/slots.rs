@@ -48,8 +48,11 @@ impl Turn {
     }
 
     fn counted_in(requests: Arc<AtomicU64>) -> Self {
-        let state =
-            State { last: AtomicU64::new(NEVER), is_busy: AtomicBool::new(false), is_kept: AtomicBool::new(false) };
+        let state = State {
+            last: AtomicU64::new(NEVER),
+            is_busy: AtomicBool::new(false),
+            is_kept: AtomicBool::new(false),
+        };
         Self { state: Arc::new(state), requests }
     }
 

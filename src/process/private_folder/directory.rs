@@ -3,7 +3,9 @@
 //! Touches the file system. Start with [`Exposure::of`]. A user that renames our folder can put another
 //! in its place, but only the user knows whom they trust: an exposed directory is a warning.
 
-use crate::process::private_folder::{FolderError, Quoted, STICKY, TRUSTED_UID, WRITE_BY_GROUP_OR_OTHERS};
+use crate::process::private_folder::{
+    FolderError, Quoted, STICKY, TRUSTED_UID, WRITE_BY_GROUP_OR_OTHERS,
+};
 use rustix::fs::{Mode, OFlags, fstat, open};
 use rustix::io::Errno;
 use rustix::process::geteuid;
@@ -36,7 +38,8 @@ impl Exposure {
                 Self::Owner { path, owner, user }
             }));
         }
-        let is_writable = there.st_mode & WRITE_BY_GROUP_OR_OTHERS != 0 && there.st_mode & STICKY == 0;
+        let is_writable =
+            there.st_mode & WRITE_BY_GROUP_OR_OTHERS != 0 && there.st_mode & STICKY == 0;
         Ok(is_writable.then_some(Self::Writable { path }))
     }
 }

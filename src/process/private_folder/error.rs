@@ -131,7 +131,9 @@ impl FolderError {
     pub(crate) fn is_refusal(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match self {
-            Self::Io { source, .. } => [PermissionDenied, ReadOnlyFilesystem].contains(&source.kind()),
+            Self::Io { source, .. } => {
+                [PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
+            }
             Self::Remote { .. }
             | Self::Owner { .. }
             | Self::Writable { .. }
@@ -193,7 +195,9 @@ mod tests {
 
     #[test]
     fn a_command_to_paste_names_the_path_as_a_shell_reads_it() {
-        for (path, quoted) in [("/tmp/a-b_1.c", "/tmp/a-b_1.c"), ("/a b", "'/a b'"), ("/$(x)'", r"'/$(x)'\'''")] {
+        for (path, quoted) in
+            [("/tmp/a-b_1.c", "/tmp/a-b_1.c"), ("/a b", "'/a b'"), ("/$(x)'", r"'/$(x)'\'''")]
+        {
             assert_eq!(Quoted(Path::new(path)).to_string(), quoted);
         }
     }

@@ -113,7 +113,8 @@ impl<'a> Draft<'a> {
         let file = folder.create_new(&name)?;
         let mut draft = Self { folder, name, file };
         let locked = draft.file.try_lock().map_err(io::Error::from);
-        let written = locked.and_then(|()| draft.file.write_all(text)).and_then(|()| draft.file.sync_all());
+        let written =
+            locked.and_then(|()| draft.file.write_all(text)).and_then(|()| draft.file.sync_all());
         written.map_err(FolderError::io("write", &folder.path().join(&draft.name)))?;
         Ok(draft)
     }
@@ -131,12 +132,16 @@ impl RecordFile {
     pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, FileError> {
         let folder = directory.join(election.as_str());
         let record = folder.join(RECORD);
-        let this = Self { directory: directory.to_owned(), election: election.clone(), folder, record };
+        let this =
+            Self { directory: directory.to_owned(), election: election.clone(), folder, record };
         // Check before making anything there.
-        let around = statfs(directory).map_err(|error| FolderError::io("look at", directory)(error.into()))?;
+        let around = statfs(directory)
+            .map_err(|error| FolderError::io("look at", directory)(error.into()))?;
         refuse_remote(around.f_type, directory)?;
         if let Some(exposure) = Exposure::of(directory)? {
-            tracing::warn!("there may be two leaders if the candidates' folder is renamed, and {exposure}");
+            tracing::warn!(
+                "there may be two leaders if the candidates' folder is renamed, and {exposure}"
+            );
         }
         let folder = this.make_folder()?;
         drop(Draft::write(&folder, b"")?);
@@ -165,8 +170,8 @@ impl RecordFile {
             return Ok(Replaced::Conflict);
         }
         let uid = || Uuid::new_v4().to_string();
-        let next =
-            Stored::after(current.map(|(stored, _)| stored), write, Clock.wall(), uid).map_err(self.foreign())?;
+        let next = Stored::after(current.map(|(stored, _)| stored), write, Clock.wall(), uid)
+            .map_err(self.foreign())?;
         let draft = Draft::write(&folder, &next.to_text())?;
         if self.swap(&folder, &draft, write, until)? {
             Ok(Replaced::Applied(next.snapshot().map_err(self.foreign())?))
@@ -206,7 +211,11 @@ impl RecordFile {
         // The rename is durable before anybody counts on it; whoever replaces the record meanwhile syncs the same folder.
         folder.sync()?;
         // Other candidates never look into a folder that was moved away.
-        if folder.is_in_place() { Ok(true) } else { Err(FileError::Moved { path: self.folder.clone() }) }
+        if folder.is_in_place() {
+            Ok(true)
+        } else {
+            Err(FileError::Moved { path: self.folder.clone() })
+        }
     }
 
     fn stored(&self, folder: &PrivateFolder) -> Result<Option<(Stored, Snapshot)>, FileError> {
@@ -274,7 +283,8 @@ mod tests {
     /// The numbers are those of linux/magic.h, and of coreutils' stat.c where the kernel has none.
     #[test]
     fn cluster_file_systems_are_refused_and_local_ones_are_not() {
-        let refused = |magic| refuse_remote(magic, Path::new("/srv")).map_err(|error| error.to_string());
+        let refused =
+            |magic| refuse_remote(magic, Path::new("/srv")).map_err(|error| error.to_string());
         let remote = [
             (0x6969, "NFS"),
             (0x6573_5546, "FUSE"),
@@ -283,9 +293,15 @@ mod tests {
             (0x1983_0326, "BeeGFS"),
         ];
         for (magic, name) in remote {
-            assert!(refused(magic).is_err_and(|error| error.contains(&format!("/srv is on {name}"))), "{name}");
+            assert!(
+                refused(magic).is_err_and(|error| error.contains(&format!("/srv is on {name}"))),
+                "{name}"
+            );
         }
         let local = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
-        assert!(local.into_iter().all(|magic| refused(magic).is_ok()), "ext4, XFS, btrfs, tmpfs, overlayfs");
+        assert!(
+            local.into_iter().all(|magic| refused(magic).is_ok()),
+            "ext4, XFS, btrfs, tmpfs, overlayfs"
+        );
     }
 }

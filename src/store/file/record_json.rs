@@ -43,11 +43,16 @@ pub(super) struct Stored {
 mod decimal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
-    pub(super) fn serialize<S: Serializer>(number: &u128, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(
+        number: &u128,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
         serializer.collect_str(number)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u128, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<u128, D::Error> {
         String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
     }
 }
@@ -108,12 +113,16 @@ impl Stored {
         let holder = Some(self.holder_identity.as_str()).filter(|holder| !holder.is_empty());
         let record = Record {
             holder: holder.map(Identity::parse).transpose()?,
-            duration: Some(Duration::from_millis(self.lease_duration_ms)).filter(|duration| !duration.is_zero()),
+            duration: Some(Duration::from_millis(self.lease_duration_ms))
+                .filter(|duration| !duration.is_zero()),
             transitions: self.lease_transitions,
             acquired: Stamp(self.acquire_time.clone()),
             renewed: Stamp(self.renew_time.clone()),
         };
-        Ok(Snapshot { version: Version { uid: Arc::from(self.uid.as_str()), number: self.version }, record })
+        Ok(Snapshot {
+            version: Version { uid: Arc::from(self.uid.as_str()), number: self.version },
+            record,
+        })
     }
 }
 
@@ -125,8 +134,10 @@ fn time_of(version: u128) -> String {
     let since_epoch = Duration::from_micros(u64::try_from(version).unwrap_or(u64::MAX));
     // The last moment that RFC 3339 can write. A version that was edited beyond it shows this time.
     let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
-    humantime::format_rfc3339_micros(UNIX_EPOCH.checked_add(since_epoch).map_or(last, |time| time.min(last)))
-        .to_string()
+    humantime::format_rfc3339_micros(
+        UNIX_EPOCH.checked_add(since_epoch).map_or(last, |time| time.min(last)),
+    )
+    .to_string()
 }
 
 fn microseconds_since_epoch(wall: SystemTime) -> u128 {

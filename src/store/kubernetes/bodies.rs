@@ -65,7 +65,8 @@ mod tests {
 
     #[test]
     fn body_is_read_up_to_the_bound_and_no_further() {
-        let read = |length| whole(answer(&"x".repeat(length))).now_or_never().expect("it is all there");
+        let read =
+            |length| whole(answer(&"x".repeat(length))).now_or_never().expect("it is all there");
         assert_eq!(read(LARGEST).unwrap().len(), LARGEST);
         assert!(matches!(read(LARGEST + 1), Err(CallError::TooLarge)));
     }

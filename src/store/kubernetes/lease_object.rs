@@ -50,8 +50,10 @@ impl Object {
     /// The Lease `name` in these bytes. A malformed field of the election counts as absent.
     pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Self, NoLease> {
         let fields: Fields = serde_json::from_slice(bytes).map_err(NoLease::Json)?;
-        let metadata = fields.get("metadata").map(|raw| serde_json::from_str(raw.get())).transpose();
-        let Metadata { name: named, uid, resource_version } = metadata.map_err(NoLease::Metadata)?.unwrap_or_default();
+        let metadata =
+            fields.get("metadata").map(|raw| serde_json::from_str(raw.get())).transpose();
+        let Metadata { name: named, uid, resource_version } =
+            metadata.map_err(NoLease::Metadata)?.unwrap_or_default();
         let named = named.ok_or(NoLease::Missing("name"))?;
         if named != name {
             return Err(NoLease::Another(named));
@@ -91,7 +93,12 @@ fn value<'a, T: Deserialize<'a>>(fields: &'a Fields, field: &str) -> Option<T> {
 }
 
 /// The object that `write` makes of `base`, or of nothing, when the wall clock shows `wall`.
-pub(super) fn written(base: Option<&Object>, name: &str, write: &Write, wall: SystemTime) -> Vec<u8> {
+pub(super) fn written(
+    base: Option<&Object>,
+    name: &str,
+    write: &Write,
+    wall: SystemTime,
+) -> Vec<u8> {
     let mut fields = base.map_or_else(|| nothing(name), |base| base.fields.clone());
     let mut spec = spec_of(&fields);
     let now = after(value::<String>(&spec, "renewTime").as_deref(), wall);
@@ -131,7 +138,9 @@ fn as_json<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
 fn after(before: Option<&str>, wall: SystemTime) -> String {
     let before = before.and_then(|text| humantime::parse_rfc3339(text).ok());
     let next = before.and_then(|before| before.checked_add(Duration::from_micros(1)));
-    let is_near = |next: &SystemTime| next.duration_since(wall).is_ok_and(|ahead| ahead < Duration::from_mins(1));
+    let is_near = |next: &SystemTime| {
+        next.duration_since(wall).is_ok_and(|ahead| ahead < Duration::from_mins(1))
+    };
     humantime::format_rfc3339_micros(next.filter(is_near).unwrap_or(wall)).to_string()
 }
 
@@ -152,7 +161,9 @@ mod tests {
 
     fn lease(spec: &Value) -> Object {
         let metadata = json!({ "name": "orders", "uid": "u", "resourceVersion": "7", "labels": { "team": "sales" } });
-        object(&json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec }))
+        object(
+            &json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec }),
+        )
     }
 
     fn renewal() -> Write {
@@ -177,7 +188,11 @@ mod tests {
         ];
         for spec in specs {
             let record = lease(&spec).seen.record;
-            assert_eq!((record.holder, record.duration, record.transitions), (None, None, 0), "{spec}");
+            assert_eq!(
+                (record.holder, record.duration, record.transitions),
+                (None, None, 0),
+                "{spec}"
+            );
         }
     }
 
@@ -188,7 +203,8 @@ mod tests {
 
     #[test]
     fn another_lease_is_not_ours() {
-        let others = json!({ "metadata": { "name": "bills", "uid": "u", "resourceVersion": "7" } }).to_string();
+        let others = json!({ "metadata": { "name": "bills", "uid": "u", "resourceVersion": "7" } })
+            .to_string();
         assert!(matches!(Object::parse(others.as_bytes(), "orders"), Err(NoLease::Another(_))));
         assert!(matches!(Object::parse(b"{}", "orders"), Err(NoLease::Missing("name"))));
         assert!(matches!(Object::parse(b"<html>", "orders"), Err(NoLease::Json(_))));
@@ -196,8 +212,7 @@ mod tests {
 
     #[test]
     fn a_renewal_touches_its_own_fields_only() {
-        let before =
-            json!({ "holderIdentity": "a", "acquireTime": "then", "strategy": "theirs", "later": { "field": 1 } });
+        let before = json!({ "holderIdentity": "a", "acquireTime": "then", "strategy": "theirs", "later": { "field": 1 } });
         let object = after_writing(&lease(&before), &renewal());
         assert_eq!(object["metadata"]["labels"], json!({ "team": "sales" }));
         let spec = &object["spec"];
@@ -221,8 +236,13 @@ mod tests {
 
     #[test]
     fn every_renewal_shows_even_while_the_wall_clock_stands_still() {
-        let mut base = lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
-        for expected in ["1970-01-01T00:00:00.000001Z", "1970-01-01T00:00:00.000002Z", "1970-01-01T00:00:00.000003Z"] {
+        let mut base =
+            lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
+        for expected in [
+            "1970-01-01T00:00:00.000001Z",
+            "1970-01-01T00:00:00.000002Z",
+            "1970-01-01T00:00:00.000003Z",
+        ] {
             let renewed = after_writing(&base, &renewal());
             assert_eq!(renewed["spec"]["renewTime"], expected);
             base = object(&renewed);
@@ -232,7 +252,10 @@ mod tests {
     #[test]
     fn a_time_that_is_no_clocks_is_not_carried_on() {
         for strange in ["9999-12-31T23:59:59.999999Z", "1970-01-01T00:01:00.000000Z", "yesterday"] {
-            let object = after_writing(&lease(&json!({ "holderIdentity": "a", "renewTime": strange })), &renewal());
+            let object = after_writing(
+                &lease(&json!({ "holderIdentity": "a", "renewTime": strange })),
+                &renewal(),
+            );
             assert_eq!(object["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
         }
     }
@@ -241,9 +264,11 @@ mod tests {
     fn a_release_is_what_client_go_writes() {
         let base = lease(&json!({ "holderIdentity": "a", "leaseTransitions": 3 }));
         let identity = Identity::parse("a").unwrap();
-        let release = Write::over(Some(&base.seen), Intent::Release, &identity, Duration::from_secs(15));
+        let release =
+            Write::over(Some(&base.seen), Intent::Release, &identity, Duration::from_secs(15));
         let spec = after_writing(&base, &release)["spec"].clone();
-        let fields = [&spec["holderIdentity"], &spec["leaseDurationSeconds"], &spec["leaseTransitions"]];
+        let fields =
+            [&spec["holderIdentity"], &spec["leaseDurationSeconds"], &spec["leaseTransitions"]];
         assert_eq!(fields, [&json!(""), &json!(1), &json!(3)]);
         assert_eq!(spec["acquireTime"], spec["renewTime"]);
     }
@@ -254,7 +279,10 @@ mod tests {
         let create = Write::over(None, Intent::Acquire, &identity, Duration::from_secs(15));
         let bytes = written(None, "orders", &create, SystemTime::UNIX_EPOCH);
         let made: Value = serde_json::from_slice(&bytes).unwrap();
-        assert_eq!((&made["kind"], &made["apiVersion"]), (&json!("Lease"), &json!("coordination.k8s.io/v1")));
+        assert_eq!(
+            (&made["kind"], &made["apiVersion"]),
+            (&json!("Lease"), &json!("coordination.k8s.io/v1"))
+        );
         assert_eq!(made["metadata"], json!({ "name": "orders" }));
     }
 }

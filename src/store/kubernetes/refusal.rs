@@ -63,11 +63,19 @@ impl Place {
     /// What the refusal of a read means.
     pub(super) fn read_refused(&self, error: kube::Error) -> Result<Absent, CallError> {
         let status = answered(error)?;
-        if is_missing(&status, "leases", &self.name) { Ok(Absent) } else { Err(self.failure(status)) }
+        if is_missing(&status, "leases", &self.name) {
+            Ok(Absent)
+        } else {
+            Err(self.failure(status))
+        }
     }
 
     /// What the refusal of a write means; `creates` where there was to be no Lease before it.
-    pub(super) fn write_refused(&self, error: kube::Error, creates: bool) -> Result<LostRace, CallError> {
+    pub(super) fn write_refused(
+        &self,
+        error: kube::Error,
+        creates: bool,
+    ) -> Result<LostRace, CallError> {
         let status = answered(error)?;
         if is_lost_race(&status, creates) { Ok(LostRace) } else { Err(self.failure(status)) }
     }
@@ -104,7 +112,8 @@ fn answered(error: kube::Error) -> Result<Status, CallError> {
 
 /// Whether this very object is not there.
 fn is_missing(status: &Status, kind: &str, name: &str) -> bool {
-    let is_named = status.details.as_ref().is_some_and(|details| details.kind == kind && details.name == name);
+    let is_named =
+        status.details.as_ref().is_some_and(|details| details.kind == kind && details.name == name);
     status.code == 404 && status.reason == reason::NOT_FOUND && is_named
 }
 
@@ -112,7 +121,11 @@ fn is_lost_race(status: &Status, creates: bool) -> bool {
     match status.code {
         409 => status.reason == reason::CONFLICT || status.reason == reason::ALREADY_EXISTS,
         // Of two creating PUTs the server retries the loser against what the winner made.
-        422 => creates && status.reason == reason::INVALID && status.message.contains("metadata.resourceVersion"),
+        422 => {
+            creates
+                && status.reason == reason::INVALID
+                && status.message.contains("metadata.resourceVersion")
+        }
         _ => false,
     }
 }
@@ -151,7 +164,8 @@ mod tests {
 
     /// A refusal in the API server's own words, about an object.
     fn status(code: u16, reason: &str, kind: &str, name: &str) -> Status {
-        let status = json!({ "code": code, "reason": reason, "details": { "kind": kind, "name": name } });
+        let status =
+            json!({ "code": code, "reason": reason, "details": { "kind": kind, "name": name } });
         serde_json::from_value(status).unwrap()
     }
 
@@ -176,7 +190,9 @@ mod tests {
     fn is_unknown(status: &Status) -> bool {
         let unreachable = |error: CallError| matches!(error.into(), StoreError::Unreachable(_));
         let read = place().read_refused(api(status)).is_err_and(unreachable);
-        read && [true, false].iter().all(|&creates| place().write_refused(api(status), creates).is_err_and(unreachable))
+        read && [true, false]
+            .iter()
+            .all(|&creates| place().write_refused(api(status), creates).is_err_and(unreachable))
     }
 
     #[test]
@@ -214,9 +230,12 @@ mod tests {
         for code in [400, 404, 405, 408, 409, 410, 413, 422, 429, 500, 501, 502, 503, 504] {
             assert!(is_unknown(&page(code)), "{code}");
         }
-        for (code, reason) in
-            [(429, "TooManyRequests"), (500, "InternalError"), (503, "ServiceUnavailable"), (504, "Timeout")]
-        {
+        for (code, reason) in [
+            (429, "TooManyRequests"),
+            (500, "InternalError"),
+            (503, "ServiceUnavailable"),
+            (504, "Timeout"),
+        ] {
             assert!(is_unknown(&status(code, reason, "leases", "orders")), "{code}");
         }
     }
@@ -232,12 +251,20 @@ mod tests {
         let failure = |status: &Status| place().watch_refused(api(status));
         assert!(matches!(failure(&page(401)), CallError::Unauthorized(_)));
         assert!(matches!(failure(&page(403)), CallError::Forbidden(_)));
-        let message = r#"leases "orders" is forbidden: User "jane" cannot watch resource "leases""#.to_owned();
+        let message = r#"leases "orders" is forbidden: User "jane" cannot watch resource "leases""#
+            .to_owned();
         let rights = Status { message, ..status(403, "Forbidden", "leases", "orders") };
         assert!(matches!(failure(&rights), CallError::NoRights { .. }));
-        assert!(matches!(failure(&status(404, "NotFound", "namespaces", "sales")), CallError::NoNamespace(_)));
-        assert!(matches!(failure(&status(422, "Invalid", "Lease", "orders")), CallError::Invalid(_)));
-        for status in [page(401), page(403), rights, status(404, "NotFound", "namespaces", "sales")] {
+        assert!(matches!(
+            failure(&status(404, "NotFound", "namespaces", "sales")),
+            CallError::NoNamespace(_)
+        ));
+        assert!(matches!(
+            failure(&status(422, "Invalid", "Lease", "orders")),
+            CallError::Invalid(_)
+        ));
+        for status in [page(401), page(403), rights, status(404, "NotFound", "namespaces", "sales")]
+        {
             assert!(matches!(failure(&status).into(), StoreError::Refused(_)), "{status:?}");
         }
     }

@@ -138,7 +138,9 @@ impl Watch {
                     }
                     Err(Over::Overtaken) => {}
                     // A server that closes every watch at once must not be asked without pause.
-                    Err(Over::Ended) => self.pause_until(stream.opened_at + leases.retry_period).await,
+                    Err(Over::Ended) => {
+                        self.pause_until(stream.opened_at + leases.retry_period).await
+                    }
                     Err(Over::Failed(why)) => self.fail(leases, &why, stream.opened_at).await,
                 },
                 (None, Some(position)) => {
@@ -155,7 +157,8 @@ impl Watch {
     async fn open(&self, leases: &Leases, position: u128) -> Option<News> {
         let is_refused = self.refused_position.get().is_some_and(|refused| position <= refused);
         // Without a Lease there is no version to begin after.
-        let start = if position == 0 || is_refused { Start::Present } else { Start::Behind(position) };
+        let start =
+            if position == 0 || is_refused { Start::Present } else { Start::Behind(position) };
         let opening_at = Clock.now();
         match open(leases, start).await {
             Ok(stream) => {
@@ -163,7 +166,9 @@ impl Watch {
                 self.stream.replace(Some(stream));
                 return is_refused.then_some(News::Suspected);
             }
-            Err(CallError::Status { code: 410, message }) => self.fail(leases, &message, opening_at).await,
+            Err(CallError::Status { code: 410, message }) => {
+                self.fail(leases, &message, opening_at).await
+            }
             Err(error) => {
                 self.tell(leases, error.into());
                 self.pause_until(Clock.now() + leases.retry_period).await;
@@ -174,7 +179,8 @@ impl Watch {
 
     /// The next line of a watch; `None` if it brings nothing new.
     async fn next_of(&self, stream: &mut Stream, leases: &Leases) -> Result<Option<News>, Over> {
-        let ends_at = stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + leases.call_timeout;
+        let ends_at =
+            stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + leases.call_timeout;
         let line = tokio::select! {
             // The read that follows on silence reports why a line could not be read.
             line = stream.lines.next() => line.ok().flatten().ok_or(Over::Ended)?,
@@ -190,7 +196,8 @@ impl Watch {
                 Ok(None)
             }
             "ERROR" => {
-                let Failure { code, message } = serde_json::from_str(object.get()).unwrap_or_default();
+                let Failure { code, message } =
+                    serde_json::from_str(object.get()).unwrap_or_default();
                 Err(Over::Failed(format!("{code}: {message}")))
             }
             _ => Ok(None),
@@ -222,7 +229,10 @@ impl Watch {
         self.refused_position.set(self.position.get());
         if !self.told_error.replace(true) {
             let (place, why) = (&leases.place, one_line(why));
-            tracing::warn!(event = "watch_failed", "the watch of {place} failed, and begins at the present: {why}");
+            tracing::warn!(
+                event = "watch_failed",
+                "the watch of {place} failed, and begins at the present: {why}"
+            );
         }
         Clock.sleep_until(opened_at + leases.retry_period).await;
     }
@@ -242,7 +252,10 @@ impl Watch {
             StoreError::Refused(error) if !self.told_refusal.replace(true) => {
                 let place = &leases.place;
                 let told = ErrorChain(&*error);
-                tracing::error!(event = "store_refuses", "{place} cannot be watched, so changes are seen late: {told}");
+                tracing::error!(
+                    event = "store_refuses",
+                    "{place} cannot be watched, so changes are seen late: {told}"
+                );
             }
             StoreError::Refused(_) | StoreError::Unusable(_) | StoreError::Unreachable(_) => {}
         }

@@ -53,7 +53,10 @@ impl OpenToStrangers {
             "an administrator's credentials (ours lack the right a) and those of --zookeeper-auth-file"
         };
         let losers = phrase("; unless they are our own, it takes rights from", &list.deprived(&[]));
-        let hidden = phrase("; it lacks them because the servers hide these entries from us:", &closed.hidden());
+        let hidden = phrase(
+            "; it lacks them because the servers hide these entries from us:",
+            &closed.hidden(),
+        );
         Self { path: path.to_owned(), closed, login, when, losers, hidden }
     }
 }
@@ -94,12 +97,18 @@ impl ZooKeeperStore {
     }
 
     async fn check_parent(&self) -> Result<(), Unchecked> {
-        let parent = self.path.rsplit_once('/').map(|(parent, _)| parent).filter(|parent| !parent.is_empty());
+        let parent = self
+            .path
+            .rsplit_once('/')
+            .map(|(parent, _)| parent)
+            .filter(|parent| !parent.is_empty());
         let parent = parent.unwrap_or("/");
         let is_shared = self.is_shared(parent);
         let list = match self.read_access(parent).await {
             // A list that we may not even read keeps strangers out too.
-            Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) if is_shared => return Ok(()),
+            Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) if is_shared => {
+                return Ok(());
+            }
             list => list.map_err(Unchecked::Call)?,
         };
         match list.filter(AccessList::is_open) {
@@ -134,13 +143,19 @@ impl ZooKeeperStore {
                 Err(Failed { error: CallError::Refused(Code::BadVersion), .. }) => {}
                 Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => return Ok(()),
                 Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) => {
-                    return Err(Unchecked::Open(OpenToStrangers::new(&self.path, &list, false, "")));
+                    return Err(Unchecked::Open(OpenToStrangers::new(
+                        &self.path, &list, false, "",
+                    )));
                 }
                 Err(failed) => return Err(Unchecked::Call(failed)),
             }
         }
         let error = CallError::Refused(Code::BadVersion);
-        Err(Unchecked::Call(Failed { doing: "set the access list of", path: self.path.clone(), error }))
+        Err(Unchecked::Call(Failed {
+            doing: "set the access list of",
+            path: self.path.clone(),
+            error,
+        }))
     }
 
     /// Says who loses rights with the list that was just replaced.
@@ -159,14 +174,19 @@ impl ZooKeeperStore {
 
     /// Whether every child of the path is ours: we may administer it, and strangers may not.
     async fn is_ours_alone(&self) -> Result<bool, Failed> {
-        let names = match self.call("list the candidates of", &self.path, &Children { path: self.path.clone() }).await {
+        let names = match self
+            .call("list the candidates of", &self.path, &Children { path: self.path.clone() })
+            .await
+        {
             Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Vec::new(),
             names => names?,
         };
         for name in names {
             match self.is_ours(&self.child(&name)).await {
                 Ok(true) | Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => {}
-                Ok(false) | Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) => return Ok(false),
+                Ok(false) | Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) => {
+                    return Ok(false);
+                }
                 Err(failed) => return Err(failed),
             }
         }
@@ -176,11 +196,14 @@ impl ZooKeeperStore {
     /// Asks the servers, which know by what names access lists call us. They compare a version only
     /// after they have found the right to set the list.
     async fn is_ours(&self, path: &str) -> Result<bool, Failed> {
-        let list = self.call("read the access list of", path, &ReadAccess { path: path.to_owned() }).await?;
+        let list = self
+            .call("read the access list of", path, &ReadAccess { path: path.to_owned() })
+            .await?;
         if list.is_open() {
             return Ok(false);
         }
-        let set = SetAccess { path: path.to_owned(), list: AccessList { version: NO_VERSION, ..list } };
+        let set =
+            SetAccess { path: path.to_owned(), list: AccessList { version: NO_VERSION, ..list } };
         match self.call("try to set the access list of", path, &set).await {
             Ok(()) | Err(Failed { error: CallError::Refused(Code::BadVersion), .. }) => Ok(true),
             Err(failed) => Err(failed),
@@ -193,7 +216,9 @@ impl ZooKeeperStore {
         if self.searched_list.get() || matches!(self.access.get(), Access::Open) {
             return Ok(());
         }
-        let (Some(own), Some(list)) = (self.read_access(own).await?, self.read_access(&self.path).await?) else {
+        let (Some(own), Some(list)) =
+            (self.read_access(own).await?, self.read_access(&self.path).await?)
+        else {
             return Ok(());
         };
         self.searched_list.set(true);
@@ -212,7 +237,10 @@ impl ZooKeeperStore {
 
     /// The access list of a znode, if it is there.
     async fn read_access(&self, path: &str) -> Result<Option<AccessList>, Failed> {
-        match self.call("read the access list of", path, &ReadAccess { path: path.to_owned() }).await {
+        match self
+            .call("read the access list of", path, &ReadAccess { path: path.to_owned() })
+            .await
+        {
             Ok(list) => Ok(Some(list)),
             Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Ok(None),
             Err(failed) => Err(failed),

@@ -33,7 +33,9 @@ pub enum OpenError {
     #[error("TLS is not possible")]
     Tls(#[from] TlsError),
     /// A disk that hangs.
-    #[error("the credentials and certificates were not read within {0:?}: see whether their disk answers")]
+    #[error(
+        "the credentials and certificates were not read within {0:?}: see whether their disk answers"
+    )]
     Late(Duration),
 }
 
@@ -58,10 +60,19 @@ struct Named {
 
 impl Files {
     /// Reads the files for the first time.
-    pub(super) async fn open(auth: Option<PathBuf>, tls: Option<TlsFiles>) -> Result<(Self, Dialer), OpenError> {
+    pub(super) async fn open(
+        auth: Option<PathBuf>,
+        tls: Option<TlsFiles>,
+    ) -> Result<(Self, Dialer), OpenError> {
         let named = Named { auth, tls };
-        let files = Self { named, look: Mutex::default(), said: RefCell::default(), said_clear: Cell::default() };
-        let dialer = timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))??;
+        let files = Self {
+            named,
+            look: Mutex::default(),
+            said: RefCell::default(),
+            said_clear: Cell::default(),
+        };
+        let dialer =
+            timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))??;
         files.warn_clear_text(&dialer);
         Ok((files, dialer))
     }
@@ -88,7 +99,8 @@ impl Files {
     async fn glance(&self, patience: Duration) -> Result<Dialer, OpenError> {
         let mut look = self.look.lock().await;
         let under_way = look.get_or_insert_with(|| self.begin());
-        let ended = timeout(patience, under_way).await.map_err(|_elapsed| OpenError::Late(patience))?;
+        let ended =
+            timeout(patience, under_way).await.map_err(|_elapsed| OpenError::Late(patience))?;
         *look = None;
         ended
     }
@@ -102,7 +114,9 @@ impl Files {
     fn complain(&self, error: &OpenError) {
         let why = ErrorChain(error).to_string();
         if *self.said.borrow() != why {
-            tracing::warn!("the previous credentials and certificates are shown to the servers again: {why}");
+            tracing::warn!(
+                "the previous credentials and certificates are shown to the servers again: {why}"
+            );
             self.said.replace(why);
         }
     }
@@ -127,8 +141,10 @@ impl Named {
         let credentials = match &self.auth {
             None => Vec::new(),
             Some(file) => {
-                let text = fs::read_to_string(file).map_err(|error| OpenError::Unreadable(file.clone(), error))?;
-                Credential::parse_all(&text).map_err(|error| OpenError::Credentials(file.clone(), error))?
+                let text = fs::read_to_string(file)
+                    .map_err(|error| OpenError::Unreadable(file.clone(), error))?;
+                Credential::parse_all(&text)
+                    .map_err(|error| OpenError::Credentials(file.clone(), error))?
             }
         };
         Ok(Dialer { tls: self.tls.as_ref().map(TlsFiles::load).transpose()?, credentials })
@@ -145,7 +161,12 @@ mod tests {
     fn panic_of_a_look_ends_the_attempt_that_waits_for_it() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let named = Named { auth: Some(PathBuf::from("auth")), tls: None };
-        let files = Files { named, look: Mutex::default(), said: RefCell::default(), said_clear: Cell::default() };
+        let files = Files {
+            named,
+            look: Mutex::default(),
+            said: RefCell::default(),
+            said_clear: Cell::default(),
+        };
         let look = async {
             files.look.lock().await.replace(run_blocking("a test", || panic!("a fault of ours")));
             files.look(START).await

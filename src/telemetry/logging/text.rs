@@ -33,7 +33,12 @@ where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
 {
-    fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
+    fn format_event(
+        &self,
+        _: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
         let mut words = Words::default();
         event.record(&mut words);
         let mut time = String::new();
@@ -105,7 +110,9 @@ impl Words {
         let mut line = message.clone();
         for (name, value) in fields {
             let shown = match (name, value) {
-                ("identity" | "place" | "listen", Value::Text(text)) if message.contains(&text) => continue,
+                ("identity" | "place" | "listen", Value::Text(text)) if message.contains(&text) => {
+                    continue;
+                }
                 // The random part is in the first line and in JSON.
                 ("identity" | "leader", Value::Text(text)) => {
                     let identity = Identity::lossy(&text);
@@ -150,7 +157,11 @@ mod tests {
 
     #[test]
     fn every_line_stays_below_250_columns() {
-        for text in ["word ".repeat(200), "ä".repeat(1000), format!("{} {}", "x".repeat(215), "y".repeat(400))] {
+        for text in [
+            "word ".repeat(200),
+            "ä".repeat(1000),
+            format!("{} {}", "x".repeat(215), "y".repeat(400)),
+        ] {
             let lines = folded(&text);
             assert!(34 + lines[0].chars().count() <= COLUMNS, "{lines:?}");
             assert!(lines[1..].iter().all(|line| line.chars().count() <= COLUMNS), "{lines:?}");
@@ -178,6 +189,9 @@ mod tests {
             ("code", Value::Other("75".to_owned())),
         ];
         let words = Words { message: "held in /tmp/orders".to_owned(), fields };
-        assert_eq!(words.line(), r#"held in /tmp/orders event="starting" identity="a" leader="b_x" code=75"#);
+        assert_eq!(
+            words.line(),
+            r#"held in /tmp/orders event="starting" identity="a" leader="b_x" code=75"#
+        );
     }
 }

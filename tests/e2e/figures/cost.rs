@@ -21,9 +21,14 @@ impl Cost {
         let (before, begun) = (Metrics::read(), Instant::now());
         thread::sleep(span);
         let (after, took) = (Metrics::read(), begun.elapsed().as_secs_f64());
-        let rate = |verb: &String, count: f64| (count - before.requests.get(verb).unwrap_or(&0.0)) / took;
+        let rate =
+            |verb: &String, count: f64| (count - before.requests.get(verb).unwrap_or(&0.0)) / took;
         Self {
-            requests: after.requests.iter().map(|(verb, count)| (verb.clone(), rate(verb, *count))).collect(),
+            requests: after
+                .requests
+                .iter()
+                .map(|(verb, count)| (verb.clone(), rate(verb, *count)))
+                .collect(),
             processors: (after.processor_seconds - before.processor_seconds) / took,
             memory_mib: after.memory_bytes / 1024.0 / 1024.0,
         }
@@ -38,7 +43,9 @@ impl Cost {
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.2} requests about Leases a second (", self.requests())?;
-        for (number, (verb, rate)) in self.requests.iter().filter(|(_, rate)| **rate > 0.0).enumerate() {
+        for (number, (verb, rate)) in
+            self.requests.iter().filter(|(_, rate)| **rate > 0.0).enumerate()
+        {
             write!(f, "{}{verb} {rate:.2}", if number == 0 { "" } else { ", " })?;
         }
         write!(f, "), {:.3} processors, {:.0} MiB", self.processors, self.memory_mib)
@@ -54,15 +61,19 @@ struct Metrics {
 
 impl Metrics {
     fn read() -> Self {
-        let told = run("kubectl", &["get", "--raw", "/metrics"], "").expect("the API server answers");
-        let mut this = Self { requests: BTreeMap::new(), processor_seconds: 0.0, memory_bytes: 0.0 };
+        let told =
+            run("kubectl", &["get", "--raw", "/metrics"], "").expect("the API server answers");
+        let mut this =
+            Self { requests: BTreeMap::new(), processor_seconds: 0.0, memory_bytes: 0.0 };
         for line in told.lines().filter(|line| !line.starts_with('#')) {
             let (series, value) = line.rsplit_once(' ').expect("a series has a value");
             let count: f64 = value.parse().expect("the value is a number");
             match series {
                 "process_cpu_seconds_total" => this.processor_seconds = count,
                 "process_resident_memory_bytes" => this.memory_bytes = count,
-                _ if series.starts_with("apiserver_request_total{") && series.contains("resource=\"leases\"") => {
+                _ if series.starts_with("apiserver_request_total{")
+                    && series.contains("resource=\"leases\"") =>
+                {
                     let (_, verb) = series.split_once("verb=\"").expect("a request has a verb");
                     let (verb, _) = verb.split_once('"').expect("it is quoted");
                     *this.requests.entry(verb.to_owned()).or_default() += count;

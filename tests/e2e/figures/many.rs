@@ -42,11 +42,14 @@ fn measure(durations: &str, environment: &Value) {
     let before = crowd.leaders();
     let busy = Cost::over(SPAN);
     let after = crowd.leaders();
-    let lost: Vec<_> = before.iter().filter(|(election, leader)| after.get(*election) != Some(leader)).collect();
+    let lost: Vec<_> =
+        before.iter().filter(|(election, leader)| after.get(*election) != Some(leader)).collect();
     assert!(lost.is_empty(), "these have lost their leader: {lost:?}");
     assert_eq!(crowd.restarts(), 0);
 
-    println!("{ELECTIONS} elections of {CANDIDATES} candidates at the {durations} durations, over {SPAN:?}:");
+    println!(
+        "{ELECTIONS} elections of {CANDIDATES} candidates at the {durations} durations, over {SPAN:?}:"
+    );
     println!("the API server without them: {quiet}");
     println!("with them: {busy}");
     let times = |elections: f64| {
@@ -73,13 +76,16 @@ impl Crowd {
         let of = json!({ "serviceAccountName": "crowd" });
         let elections: BTreeMap<String, Value> = names().map(|name| (name, of.clone())).collect();
         let values = json!({ "elections": elections, "serviceAccount": { "create": true } });
-        let install = ["--namespace", &this.namespace, "install", "crowd", "charts/baton", "--values", "-"];
+        let install =
+            ["--namespace", &this.namespace, "install", "crowd", "charts/baton", "--values", "-"];
         run("helm", &install, &values.to_string()).unwrap_or_else(|error| panic!("helm: {error}"));
         let deployments: Vec<Value> = names().map(|name| deployment(&name, environment)).collect();
         this.kubectl(&["apply", "--filename", "-"], &list(&deployments));
         let timeout = format!("--timeout={}s", START.as_secs());
         this.kubectl(&["wait", "--for=condition=Available", "deployment", "--all", &timeout], "");
-        eventually(PATIENCE, "each election has a leader", || this.leaders().len() == ELECTIONS as usize);
+        eventually(PATIENCE, "each election has a leader", || {
+            this.leaders().len() == ELECTIONS as usize
+        });
         this
     }
 
@@ -88,7 +94,8 @@ impl Crowd {
         let mut leaders = BTreeMap::new();
         for lease in self.items("leases") {
             let spec = &lease["spec"];
-            let (Some(holder), Some(changes)) = (spec["holderIdentity"].as_str(), spec["leaseTransitions"].as_u64())
+            let (Some(holder), Some(changes)) =
+                (spec["holderIdentity"].as_str(), spec["leaseTransitions"].as_u64())
             else {
                 continue;
             };
@@ -108,7 +115,8 @@ impl Crowd {
     }
 
     fn items(&self, kind: &str) -> Vec<Value> {
-        let told: Value = serde_json::from_str(&self.kubectl(&["get", kind, "--output=json"], "")).expect("JSON");
+        let told: Value =
+            serde_json::from_str(&self.kubectl(&["get", kind, "--output=json"], "")).expect("JSON");
         told["items"].as_array().expect("it is a list").clone()
     }
 

@@ -26,8 +26,11 @@ fn an_api_server_that_hangs_or_refuses_for_five_seconds_changes_nothing() {
     throughout(TIMING.renew_deadline, "nobody else leads", || case.terms() == 1);
 
     case.note("whoever calls the API server is refused");
-    let refuse =
-        |change| format!("iptables {change} INPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset");
+    let refuse = |change| {
+        format!(
+            "iptables {change} INPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset"
+        )
+    };
     let outage = control_plane.outage(&refuse("--insert"), &refuse("--delete"));
     thread::sleep(SHORT);
     drop(outage);
@@ -47,10 +50,10 @@ fn an_api_server_that_is_away_for_a_minute_ends_the_term_in_time_and_nobody_cras
     let other = without_rules("api-long-never");
     let control_plane = case.cluster.control_plane();
     // Each case has a clock of its own.
-    let [gone, gone_there] =
-        [&case, &other.case].map(|case| case.note("the API server is killed, and not started again"));
-    let outage =
-        control_plane.outage("systemctl stop kubelet && pkill -KILL kube-apiserver", "systemctl start kubelet");
+    let [gone, gone_there] = [&case, &other.case]
+        .map(|case| case.note("the API server is killed, and not started again"));
+    let outage = control_plane
+        .outage("systemctl stop kubelet && pkill -KILL kube-apiserver", "systemctl start kubelet");
     case.must_be_silent(&old, case.now() + TIMING.renew_deadline, "its deadline had passed");
     case.wait_for_run(&old.pod, "application", 1);
     other.gives_up_in_place(gone_there);
@@ -67,7 +70,9 @@ fn an_api_server_that_is_away_for_a_minute_ends_the_term_in_time_and_nobody_cras
     // A kubelet that was cut off from the API server tells it late what has happened meanwhile.
     let restarts = || case.pods(SHOP).iter().map(|pod| pod.restarts("baton")).collect::<Vec<_>>();
     eventually(PATIENCE, "who led has ended", || restarts().iter().sum::<u64>() > 0);
-    throughout(TIMING.renew_deadline, "nobody else has ended", || restarts().iter().sum::<u64>() == 1);
+    throughout(TIMING.renew_deadline, "nobody else has ended", || {
+        restarts().iter().sum::<u64>() == 1
+    });
     assert_eq!(case.leader().identity, new.identity);
     case.assert_books_are_clean();
     other.has_restarted_nothing();
@@ -92,8 +97,12 @@ impl WithoutRules {
         let Self { case, old } = self;
         let took = case.event("lost", &old.pod).0.since(gone);
         assert!(took <= TIMING.renew_deadline + NOISE, "lost only after {took:?}");
-        let stands_idle =
-            || case.log(&old.pod, "application", 0).lines().last().is_some_and(|line| line.contains("idle"));
+        let stands_idle = || {
+            case.log(&old.pod, "application", 0)
+                .lines()
+                .last()
+                .is_some_and(|line| line.contains("idle"))
+        };
         eventually(NOISE, "its application stands idle", stands_idle);
     }
 
@@ -110,7 +119,12 @@ impl WithoutRules {
         case.settle(SHOP, 3);
         let leader = case.leader();
         for pod in case.pods(SHOP) {
-            assert_eq!([pod.restarts("baton"), pod.restarts("application")], [0, 0], "{}", pod.name());
+            assert_eq!(
+                [pod.restarts("baton"), pod.restarts("application")],
+                [0, 0],
+                "{}",
+                pod.name()
+            );
             if pod.name() != leader.pod {
                 case.follows(pod.name(), leader.heard);
             }

@@ -27,8 +27,7 @@ fn a_drained_node_hands_leadership_over() {
 fn a_drain_takes_one_candidate_after_another_where_the_chart_has_a_budget_for_it() {
     let case = Case::new("budget");
     let election = json!({ "serviceAccountName": "shop", "podLabels": { SHOP.0: SHOP.1 } });
-    let values =
-        json!({ "elections": { case.election.as_str(): election }, "podDisruptionBudget": { "enabled": true } });
+    let values = json!({ "elections": { case.election.as_str(): election }, "podDisruptionBudget": { "enabled": true } });
     case.helm_with(&["install", &case.namespace, "charts/baton"], &values);
     let elsewhere = case.drain(case.cluster.workers().last().expect("there are two"));
     let old = case.install(json!({ "rights": false }));
@@ -41,7 +40,8 @@ fn a_drain_takes_one_candidate_after_another_where_the_chart_has_a_budget_for_it
         let mut fewest = usize::MAX;
         while !drain.is_finished() {
             let pods = case.pods(SHOP);
-            fewest = fewest.min(pods.iter().filter(|pod| pod.is_ready() && !pod.is_terminating()).count());
+            fewest = fewest
+                .min(pods.iter().filter(|pod| pod.is_ready() && !pod.is_terminating()).count());
         }
         (drain.join().expect("the node is drained"), fewest)
     });

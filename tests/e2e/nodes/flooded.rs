@@ -35,7 +35,9 @@ fn a_flood_costs_nobody_leadership_where_renewals_have_a_queue_of_their_own() {
     assert_eq!(case.leader().identity, leader.identity);
     let [waiting, waiting_here] = [lists.waiting(), renewals.waiting()];
     drop(flood);
-    case.note(&format!("it is over: {waiting:.0} of its lists were waiting, and {waiting_here:.2} renewals"));
+    case.note(&format!(
+        "it is over: {waiting:.0} of its lists were waiting, and {waiting_here:.2} renewals"
+    ));
     assert!(waiting >= MANY, "that was no flood");
     assert!(renewals.served() > 0.0, "renewals had no queue of their own");
     case.assert_books_are_clean();
@@ -82,7 +84,9 @@ fn flood(case: &Case) -> Outage {
     let pids = format!("/run/{namespace}.pids");
     case.note("the flood begins");
     case.cluster.control_plane().outage(
-        &format!("for n in 1 2 3 4 5 6; do setsid {curl} > /dev/null 2>&1 & echo $! >> {pids}; done"),
+        &format!(
+            "for n in 1 2 3 4 5 6; do setsid {curl} > /dev/null 2>&1 & echo $! >> {pids}; done"
+        ),
         &format!("kill $(cat {pids}); rm {pids}"),
     )
 }

@@ -19,7 +19,8 @@ fn renewals_that_take_longer_than_a_second_are_told_and_nobody_loses_leadership(
     case.note("the API server stands still again and again");
     // How often is the renewals' to say: one of them has to meet it.
     eventually(PATIENCE, "renewals are told to be slow", || {
-        let outage = control_plane.outage("pkill -STOP kube-apiserver", "pkill -CONT kube-apiserver");
+        let outage =
+            control_plane.outage("pkill -STOP kube-apiserver", "pkill -CONT kube-apiserver");
         thread::sleep(STILL);
         drop(outage);
         // So long a renewal comes by.
@@ -36,6 +37,7 @@ fn renewals_that_take_longer_than_a_second_are_told_and_nobody_loses_leadership(
 
 /// The chart's values for a case that cannot wait for minutes.
 fn hurried() -> Value {
-    let rule = json!({ "for": { "BatonRenewalsSlow": "1s" }, "window": { "BatonRenewalsSlow": "20s" } });
+    let rule =
+        json!({ "for": { "BatonRenewalsSlow": "1s" }, "window": { "BatonRenewalsSlow": "20s" } });
     json!({ "podMonitor": { "interval": "1s" }, "prometheusRule": rule })
 }

@@ -16,13 +16,23 @@ const LINES: u64 = 10;
 #[test]
 fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
     let case = Case::new("slow");
-    let old = case.install(json!({ "terminationGracePeriodSeconds": 60, "args": ["--linger", format!("{SLOW:?}")] }));
+    let old = case.install(
+        json!({ "terminationGracePeriodSeconds": 60, "args": ["--linger", format!("{SLOW:?}")] }),
+    );
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-    case.must_be_silent(&old, deleted + UNTIL_SILENT, "its Pod was ending, and it had been told so");
+    case.must_be_silent(
+        &old,
+        deleted + UNTIL_SILENT,
+        "its Pod was ending, and it had been told so",
+    );
     let new = case.successor(&old, deleted, PATIENCE);
     let released = case.event("resigned", &old.pod).0;
-    assert!(released.since(deleted) >= SLOW, "released {:?} after the deletion", released.since(deleted));
+    assert!(
+        released.since(deleted) >= SLOW,
+        "released {:?} after the deletion",
+        released.since(deleted)
+    );
     let took = new.heard.since(released);
     case.note(&format!("{} leads {took:?} after the release", new.pod));
     assert!(took <= AFTER_A_RELEASE, "{took:?} after the release");
@@ -33,12 +43,18 @@ fn a_slow_application_ends_first_and_leadership_is_released_after_it() {
 fn an_application_that_uses_up_its_whole_grace_leaves_time_for_the_release() {
     let case = Case::new("stubborn");
     let grace = Duration::from_secs(8);
-    let old = case.install(json!({ "terminationGracePeriodSeconds": grace.as_secs(), "args": ["--linger", "5m"] }));
+    let old = case.install(
+        json!({ "terminationGracePeriodSeconds": grace.as_secs(), "args": ["--linger", "5m"] }),
+    );
     let deleted = case.note("the leader is deleted");
     case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
     let new = case.successor(&old, deleted, PATIENCE);
     let released = case.event("resigned", &old.pod).0;
-    assert!(released.since(deleted) >= grace, "released {:?} after the deletion", released.since(deleted));
+    assert!(
+        released.since(deleted) >= grace,
+        "released {:?} after the deletion",
+        released.since(deleted)
+    );
     assert!(new.heard.since(released) <= AFTER_A_RELEASE);
     case.assert_books_are_clean();
 }
@@ -51,7 +67,12 @@ fn a_job_completes_though_a_sidecar_stands_beside_it() {
         &case.values(json!({ "kind": "Job", "args": ["--lines", LINES.to_string()] })),
     );
     case.leader();
-    case.kubectl(&["wait", "--for=condition=Complete", "job/shop", &format!("--timeout={}s", PATIENCE.as_secs())]);
+    case.kubectl(&[
+        "wait",
+        "--for=condition=Complete",
+        "job/shop",
+        &format!("--timeout={}s", PATIENCE.as_secs()),
+    ]);
     let pods = case.pods(SHOP);
     let [pod] = &pods[..] else { panic!("{pods:?}") };
     assert_eq!(pod.phase(), "Succeeded");

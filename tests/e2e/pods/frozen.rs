@@ -4,11 +4,13 @@ use crate::rig::{Case, SHOP, TIMING};
 use serde_json::json;
 
 #[test]
-fn a_frozen_leader_is_succeeded_in_time_its_late_writes_are_refused_and_its_application_is_restarted() {
+fn a_frozen_leader_is_succeeded_in_time_its_late_writes_are_refused_and_its_application_is_restarted()
+ {
     let case = Case::new("frozen");
     let old = case.install(json!({ "args": ["--ask-once"] }));
     let node = case.node(&old.pod);
-    let frozen = case.note("the leader's sidecar is frozen, and its application writes on without asking");
+    let frozen =
+        case.note("the leader's sidecar is frozen, and its application writes on without asking");
     node.signal("stop", &old.pod, "baton");
     case.must_be_silent(&old, frozen + TIMING.renew_deadline, "its deadline had passed");
     let new = case.takeover(&old, frozen);

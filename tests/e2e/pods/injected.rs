@@ -4,7 +4,8 @@
 //! Policies are the whole cluster's, so each case has a release and a prefix of its own.
 
 use crate::rig::{
-    CHART, Case, NOISE, PATIENCE, Pod, Release, SHOP, TIMING, eventually, parts, run, succeeds, variable,
+    CHART, Case, NOISE, PATIENCE, Pod, Release, SHOP, TIMING, eventually, parts, run, succeeds,
+    variable,
 };
 use serde_json::{Value, json};
 
@@ -41,7 +42,8 @@ fn an_injected_job_completes_and_so_does_that_of_a_cron_job() {
     for kind in ["Job", "CronJob"] {
         let case = Case::new(&format!("injected-{}", kind.to_lowercase()));
         let platform = Platform::set_up(&case);
-        let values = platform.values(&json!({ "kind": kind, "args": ["--lines", LINES.to_string()] }));
+        let values =
+            platform.values(&json!({ "kind": kind, "args": ["--lines", LINES.to_string()] }));
         case.helm_with(&["install", "shop", "tests/e2e/shop"], &case.values(values));
         if kind == "CronJob" {
             // Its schedule may be a minute away, and the Job would be the same.
@@ -49,7 +51,12 @@ fn an_injected_job_completes_and_so_does_that_of_a_cron_job() {
             case.kubectl(&["delete", "jobs", "--all"]);
             case.kubectl(&["create", "job", "shop", "--from=cronjob/shop"]);
         }
-        case.kubectl(&["wait", "--for=condition=Complete", "job/shop", &format!("--timeout={}s", PATIENCE.as_secs())]);
+        case.kubectl(&[
+            "wait",
+            "--for=condition=Complete",
+            "job/shop",
+            &format!("--timeout={}s", PATIENCE.as_secs()),
+        ]);
         assert_eq!(init_containers(&case), ["baton"]);
         assert!(case.assert_books_are_clean().lines >= LINES);
     }
@@ -59,7 +66,10 @@ fn an_injected_job_completes_and_so_does_that_of_a_cron_job() {
 fn a_pod_that_has_the_sidecar_keeps_its_own_and_gets_no_second() {
     let case = Case::new("injected-twice");
     let platform = Platform::set_up(&case);
-    case.install(platform.values(&json!({ "sidecar": true, "baton": { "config": { "logLevel": "debug" } } })));
+    case.install(
+        platform
+            .values(&json!({ "sidecar": true, "baton": { "config": { "logLevel": "debug" } } })),
+    );
     assert_eq!(init_containers(&case), ["baton"]);
     let leader = case.leader();
     // The policy's would not be told so.
@@ -70,7 +80,9 @@ fn a_pod_that_has_the_sidecar_keeps_its_own_and_gets_no_second() {
 fn a_deployment_that_names_no_election_gets_no_pod_and_its_events_say_what_to_do() {
     let case = Case::new("injected-nowhere");
     let platform = Platform::set_up(&case);
-    let Value::Object(mut template) = platform.without_election() else { unreachable!("a Pod is an object") };
+    let Value::Object(mut template) = platform.without_election() else {
+        unreachable!("a Pod is an object")
+    };
     template.retain(|field, _| ["metadata", "spec"].contains(&field.as_str()));
     let spec = json!({ "selector": { "matchLabels": template["metadata"]["labels"] }, "template": template });
     case.apply(&json!({ "apiVersion": "apps/v1", "kind": "Deployment", "metadata": { "name": "shop" }, "spec": spec }));
@@ -88,7 +100,9 @@ fn nothing_is_left_of_a_policy_that_is_removed_and_new_pods_are_like_any_other()
     let platform = Platform::set_up(&case);
     assert_eq!(platform.release.shared().len(), 4);
     platform.release.uninstall();
-    eventually(PATIENCE, "a labelled Pod gets no sidecar", || platform.gives_a_sidecar(&platform.pod()) == Ok(false));
+    eventually(PATIENCE, "a labelled Pod gets no sidecar", || {
+        platform.gives_a_sidecar(&platform.pod()) == Ok(false)
+    });
 }
 
 /// A release of the chart whose policies are obeyed in the case's namespace, which is `restricted`.
@@ -99,15 +113,27 @@ struct Platform<'a> {
 
 impl<'a> Platform<'a> {
     fn set_up(case: &'a Case) -> Self {
-        case.kubectl(&["label", "namespace", &case.namespace, "pod-security.kubernetes.io/enforce=restricted"]);
+        case.kubectl(&[
+            "label",
+            "namespace",
+            &case.namespace,
+            "pod-security.kubernetes.io/enforce=restricted",
+        ]);
         let image = parts(&variable("BATON_IMAGE"));
-        let values = json!({ "image": image, "injection": { "enabled": true, "prefix": case.namespace } });
+        let values =
+            json!({ "image": image, "injection": { "enabled": true, "prefix": case.namespace } });
         let this = Self { case, release: Release::install(case, &case.namespace, CHART, &values) };
         succeeds(PATIENCE, "both policies are obeyed", || {
             let given = this.gives_a_sidecar(&this.pod())?;
-            let refused = this.gives_a_sidecar(&this.without_election()).is_err_and(|why| why.contains(REFUSAL));
+            let refused = this
+                .gives_a_sidecar(&this.without_election())
+                .is_err_and(|why| why.contains(REFUSAL));
             let both = given && refused;
-            if both { Ok(()) } else { Err(format!("given a sidecar: {given}; refused without an election: {refused}")) }
+            if both {
+                Ok(())
+            } else {
+                Err(format!("given a sidecar: {given}; refused without an election: {refused}"))
+            }
         });
         this
     }
@@ -115,7 +141,10 @@ impl<'a> Platform<'a> {
     /// The shop's values, so that its sidecar comes from the policy.
     fn values(&self, otherwise: &Value) -> Value {
         let mut values = json!({ "sidecar": false, "injectedBy": self.case.namespace });
-        values.as_object_mut().expect("it is one").extend(otherwise.as_object().expect("they are values").clone());
+        values
+            .as_object_mut()
+            .expect("it is one")
+            .extend(otherwise.as_object().expect("they are values").clone());
         values
     }
 
@@ -131,7 +160,8 @@ impl<'a> Platform<'a> {
             "image": "localhost/nothing:1",
             "securityContext": { "allowPrivilegeEscalation": false, "capabilities": { "drop": ["ALL"] } },
         });
-        let security = json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } });
+        let security =
+            json!({ "runAsNonRoot": true, "seccompProfile": { "type": "RuntimeDefault" } });
         let spec = json!({ "containers": [container], "securityContext": security });
         json!({ "apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec })
     }
@@ -145,8 +175,14 @@ impl<'a> Platform<'a> {
 
     /// Whether the API server would make of this Pod one that has a sidecar; or why it would make none.
     fn gives_a_sidecar(&self, pod: &Value) -> Result<bool, String> {
-        let arguments =
-            ["--namespace", &self.case.namespace, "create", "--dry-run=server", "--output=json", "--filename=-"];
+        let arguments = [
+            "--namespace",
+            &self.case.namespace,
+            "create",
+            "--dry-run=server",
+            "--output=json",
+            "--filename=-",
+        ];
         run("kubectl", &arguments, &pod.to_string()).map(|pod| pod.contains("\"baton\""))
     }
 }

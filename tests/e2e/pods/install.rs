@@ -1,6 +1,8 @@
 //! What a person types who tries Baton: the demo, by the commands that its notes give.
 
-use crate::rig::{CHART, Case, NOISE, PATIENCE, Release, SHOP, TIMING, merge, parts, unique, variable};
+use crate::rig::{
+    CHART, Case, NOISE, PATIENCE, Release, SHOP, TIMING, merge, parts, unique, variable,
+};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -33,7 +35,8 @@ pub(super) fn install_the_demo(case: &Case, release: &str, otherwise: Value) -> 
     let installed = case.note("the demo is installed");
     let notes = case.helm_with(&["install", release, CHART], &demo(otherwise));
     let leader = case.leader();
-    let [took, waited] = [installed, case.event("starting", release).0].map(|since| leader.heard.since(since));
+    let [took, waited] =
+        [installed, case.event("starting", release).0].map(|since| leader.heard.since(since));
     case.note(&format!("{} leads {took:?} after the installation", leader.pod));
     assert!(waited <= UNTIL_A_LEADER, "it took {waited:?} until somebody led");
     case.settle(APPLICATION, 3);
@@ -52,9 +55,12 @@ fn demo(otherwise: Value) -> Value {
 /// Does what its notes say, and uninstalls it.
 pub(super) fn try_the_demo_and_remove_it(case: &Case, release: &str, notes: &str) {
     let old = case.leader();
-    let commands: Vec<&str> = notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl ")).collect();
+    let commands: Vec<&str> =
+        notes.lines().filter_map(|line| line.trim().strip_prefix("kubectl ")).collect();
     let [watch, kill, read] = commands[..] else { panic!("three commands in {notes}") };
-    assert!(case.shell(&format!("timeout 10 kubectl {watch} || test $? = 124")).contains(&old.identity));
+    assert!(
+        case.shell(&format!("timeout 10 kubectl {watch} || test $? = 124")).contains(&old.identity)
+    );
     let killed = case.note("the leader is killed as the notes say");
     case.shell(&format!("kubectl {kill} --wait=false"));
     case.successor(&old, killed, PATIENCE);
@@ -75,7 +81,11 @@ pub(super) fn try_the_demo_and_remove_it(case: &Case, release: &str, notes: &str
     case.settle(APPLICATION, 0);
     let took = case.last_heard(&leader.pod).since(uninstalled);
     case.note(&format!("{} was heard for {took:?} more", leader.pod));
-    assert!(took <= UNTIL_GONE, "{} was there for {took:?}, which is more than {UNTIL_GONE:?}", leader.pod);
+    assert!(
+        took <= UNTIL_GONE,
+        "{} was there for {took:?}, which is more than {UNTIL_GONE:?}",
+        leader.pod
+    );
 }
 
 #[test]
@@ -97,7 +107,9 @@ fn upgrade_to_all(from: &str, helm: &'static str) {
     let release = Release::install(&case, &name, from, &demo(shop.clone()));
     case.settle(APPLICATION, 3);
     case.leader();
-    let pods = || -> BTreeSet<String> { case.pods(APPLICATION).iter().map(|pod| pod.name().to_owned()).collect() };
+    let pods = || -> BTreeSet<String> {
+        case.pods(APPLICATION).iter().map(|pod| pod.name().to_owned()).collect()
+    };
     let term = "--output=jsonpath={.metadata.uid} {.spec.holderIdentity} {.spec.leaseTransitions}";
     let term = || case.kubectl(&["get", "lease", &case.election, term]);
     let before = (pods(), term());

@@ -50,7 +50,12 @@ fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
     case.kubectl(&["patch", "pod", &old.pod, "--patch", &patch.to_string()]);
     case.successor(&old, at, PATIENCE);
     case.wait_for_run(&old.pod, "application", 1);
-    case.wait_for_log(&old.pod, "baton", 1, "its application is still here: exiting once to have it moved");
+    case.wait_for_log(
+        &old.pod,
+        "baton",
+        1,
+        "its application is still here: exiting once to have it moved",
+    );
     case.settle(SHOP, 3);
     assert_eq!(case.ledger("ledger").conflicts, 0);
 }

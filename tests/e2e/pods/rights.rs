@@ -8,7 +8,12 @@ const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 #[test]
 fn the_rendered_role_and_nothing_more_suffices_in_a_restricted_namespace() {
     let case = Case::new("restricted");
-    case.kubectl(&["label", "namespace", &case.namespace, "pod-security.kubernetes.io/enforce=restricted"]);
+    case.kubectl(&[
+        "label",
+        "namespace",
+        &case.namespace,
+        "pod-security.kubernetes.io/enforce=restricted",
+    ]);
     case.install(json!({}));
     let user = format!("system:serviceaccount:{}:shop", case.namespace);
     let ours = format!("leases.coordination.k8s.io/{}", case.election);
@@ -37,8 +42,17 @@ fn a_verb_less_is_named_with_the_role() {
         ];
         case.kubectl(&role);
         let account = format!("--serviceaccount={}:shop", case.namespace);
-        case.kubectl(&["create", "rolebinding", &case.election, &format!("--role={}", case.election), &account]);
-        case.helm_with(&["install", "shop", "tests/e2e/shop"], &case.values(json!({ "rights": false, "replicas": 2 })));
+        case.kubectl(&[
+            "create",
+            "rolebinding",
+            &case.election,
+            &format!("--role={}", case.election),
+            &account,
+        ]);
+        case.helm_with(
+            &["install", "shop", "tests/e2e/shop"],
+            &case.values(json!({ "rights": false, "replicas": 2 })),
+        );
         let (_, told) = case.event("store_refuses", "shop");
         for needed in [
             &format!("cannot {missing} resource"),

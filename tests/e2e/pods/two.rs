@@ -1,6 +1,9 @@
 //! Two sidecars in one Pod, each for an election of its own, as the library chart's page has it.
 
-use crate::rig::{Case, Led, Moment, NOISE, PATIENCE, SHOP, TIMING, eventually, merge, parts, run, succeeds, variable};
+use crate::rig::{
+    Case, Led, Moment, NOISE, PATIENCE, SHOP, TIMING, eventually, merge, parts, run, succeeds,
+    variable,
+};
 use serde_json::json;
 
 /// The containers, and where each tells its metrics.
@@ -25,7 +28,11 @@ fn who_loses_one_of_two_elections_is_restarted_and_gives_the_other_one_up() {
     let often = |pod: &str| if pod == old.pod { 1..=2 } else { 0..=0 };
     for pod in case.pods(SHOP) {
         let restarts = CONTAINERS.map(|container| pod.restarts(container));
-        assert!(restarts.iter().all(|times| often(pod.name()).contains(times)), "{}: {restarts:?}", pod.name());
+        assert!(
+            restarts.iter().all(|times| often(pod.name()).contains(times)),
+            "{}: {restarts:?}",
+            pod.name()
+        );
     }
     case.assert_books_are_clean();
 }
@@ -37,7 +44,9 @@ fn who_stays_loses_one_of_two_elections_and_keeps_the_other() {
     two.take_rights();
     let Two { old, .. } = &two;
     case.wait_for_log(&old.pod, SECOND, 0, r#""event":"lost""#);
-    eventually(PATIENCE, "its metrics say so", || two.tells(&old.pod, SIDECARS[1].1, &two.reports) == Some(false));
+    eventually(PATIENCE, "its metrics say so", || {
+        two.tells(&old.pod, SIDECARS[1].1, &two.reports) == Some(false)
+    });
     two.give_rights();
     two.settle();
     assert_eq!((case.leader().identity, case.terms()), (old.identity.clone(), 1));
@@ -73,7 +82,10 @@ impl<'a> Two<'a> {
         eventually(PATIENCE, "it leads both", || this.leads(&this.old.pod, SECOND) == Some(true));
         case.kubectl(&["scale", "deployment/shop", "--replicas=3"]);
         this.settle();
-        assert_eq!([FIRST, SECOND].map(|sidecar| this.leads(&this.old.pod, sidecar)), [Some(true); 2]);
+        assert_eq!(
+            [FIRST, SECOND].map(|sidecar| this.leads(&this.old.pod, sidecar)),
+            [Some(true); 2]
+        );
         this
     }
 
@@ -81,14 +93,22 @@ impl<'a> Two<'a> {
     #[track_caller]
     fn settle(&self) {
         self.case.settle(SHOP, 3);
-        for ((sidecar, port), election) in SIDECARS.into_iter().zip([&self.case.election, &self.reports]) {
+        for ((sidecar, port), election) in
+            SIDECARS.into_iter().zip([&self.case.election, &self.reports])
+        {
             succeeds(PATIENCE, &format!("one {sidecar} of three leads"), || {
                 let pods = self.case.pods(SHOP);
-                let leading: Vec<_> = pods.iter().map(|pod| self.leads(pod.name(), sidecar)).collect();
-                let told: Vec<_> = pods.iter().map(|pod| self.tells(pod.name(), port, election)).collect();
+                let leading: Vec<_> =
+                    pods.iter().map(|pod| self.leads(pod.name(), sidecar)).collect();
+                let told: Vec<_> =
+                    pods.iter().map(|pod| self.tells(pod.name(), port, election)).collect();
                 let leaders = leading.iter().filter(|leads| **leads == Some(true)).count();
                 let is_so = leading == told && leaders == 1 && !leading.contains(&None);
-                if is_so { Ok(()) } else { Err(format!("they answer {leading:?}, and their metrics say {told:?}")) }
+                if is_so {
+                    Ok(())
+                } else {
+                    Err(format!("they answer {leading:?}, and their metrics say {told:?}"))
+                }
             });
         }
     }
@@ -96,8 +116,10 @@ impl<'a> Two<'a> {
     /// Whether that sidecar of a Pod answers that it leads, if it answers. kubectl's own failure looks like "no".
     #[track_caller]
     fn leads(&self, pod: &str, sidecar: &str) -> Option<bool> {
-        let ask = format!("kubectl --namespace {} exec {pod} --container {sidecar}", self.case.namespace);
-        match self.case.shell(&format!("{ask} -- /baton probe leader > /dev/null; echo $?")).trim() {
+        let ask =
+            format!("kubectl --namespace {} exec {pod} --container {sidecar}", self.case.namespace);
+        match self.case.shell(&format!("{ask} -- /baton probe leader > /dev/null; echo $?")).trim()
+        {
             "0" => Some(true),
             "1" => Some(false),
             _ => None,
@@ -106,10 +128,14 @@ impl<'a> Two<'a> {
 
     /// Whether the metrics at that port of a Pod say that it leads that election, if they are of that one alone.
     fn tells(&self, pod: &str, port: u16, election: &str) -> Option<bool> {
-        let path = format!("/api/v1/namespaces/{}/pods/{pod}:{port}/proxy/metrics", self.case.namespace);
+        let path =
+            format!("/api/v1/namespaces/{}/pods/{pod}:{port}/proxy/metrics", self.case.namespace);
         let told = run("kubectl", &["get", "--raw", &path], "").ok()?;
-        let told: Vec<&str> = told.lines().filter(|line| line.starts_with("baton_is_leader")).collect();
-        let ([line], election) = (&told[..], format!("election=\"{election}\"")) else { return None };
+        let told: Vec<&str> =
+            told.lines().filter(|line| line.starts_with("baton_is_leader")).collect();
+        let ([line], election) = (&told[..], format!("election=\"{election}\"")) else {
+            return None;
+        };
         line.contains(&election).then(|| line.ends_with(" 1"))
     }
 

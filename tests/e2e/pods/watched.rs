@@ -49,11 +49,19 @@ fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
     case.kubectl(&["scale", "deployment/shop", "--replicas=0"]);
     case.settle(SHOP, 0);
     let spec = json!({ "holderIdentity": "nobody", "renewTime": "2000-01-01T00:00:00.000000Z" });
-    case.kubectl(&["patch", "lease", &case.election, "--type=merge", &format!("--patch={}", json!({ "spec": spec }))]);
+    case.kubectl(&[
+        "patch",
+        "lease",
+        &case.election,
+        "--type=merge",
+        &format!("--patch={}", json!({ "spec": spec })),
+    ]);
     prometheus.wait_for_alert("BatonLeaseStale", true);
     case.kubectl(&["scale", "deployment/shop", "--replicas=3"]);
     prometheus.wait_for_alert("BatonLeaseStale", false);
-    eventually(FLAPPING + PATIENCE, "BatonFlapping has cleared", || !prometheus.fires("BatonFlapping"));
+    eventually(FLAPPING + PATIENCE, "BatonFlapping has cleared", || {
+        !prometheus.fires("BatonFlapping")
+    });
     assert_eq!(prometheus.blind_panels(), [""; 0], "these have never shown anything");
 }
 

@@ -7,7 +7,8 @@ use serde_json::json;
 
 /// Servers on two busy cores were seen to need ten seconds until they have a leader again, which is as long as a claim at the
 /// default durations lasts. These are the longest that servers grant by theirs, and hand over as soon.
-const LONG: [(&str, &str); 3] = [("leaseDuration", "40s"), ("renewDeadline", "30s"), ("retryPeriod", "2s")];
+const LONG: [(&str, &str); 3] =
+    [("leaseDuration", "40s"), ("renewDeadline", "30s"), ("retryPeriod", "2s")];
 
 #[test]
 fn the_demo_elects_over_servers_that_want_certificates_and_users() {
@@ -45,7 +46,9 @@ fn hear_of_an_outage(case: &Case) {
     prometheus.wait_for_leader(&case.leader().pod, "");
     case.note("nobody reaches the servers");
     // They are on this node, and no other case has any behind that port.
-    let refuse = |change| format!("iptables {change} FORWARD --protocol tcp --destination-port 2181 --jump DROP");
+    let refuse = |change| {
+        format!("iptables {change} FORWARD --protocol tcp --destination-port 2181 --jump DROP")
+    };
     let outage = case.cluster.control_plane().outage(&refuse("--insert"), &refuse("--delete"));
     prometheus.wait_for_alert("BatonNoLeader", true);
     case.note("they are reached again");

@@ -39,7 +39,16 @@ impl Case {
         cluster.observer.admit(&election, &journal);
         let onlooker = Onlooker::begin(cluster, &namespace, &journal);
         let (silences, led) = (Mutex::default(), Mutex::default());
-        let this = Self { namespace, election, helm_program: "helm", cluster, journal, onlooker, silences, led };
+        let this = Self {
+            namespace,
+            election,
+            helm_program: "helm",
+            cluster,
+            journal,
+            onlooker,
+            silences,
+            led,
+        };
         this.kubectl(&["create", "namespace", &this.namespace]);
         // Without one no Pod is taken. The controllers make it, which an outage of the API server may have set back.
         this.kubectl(&["wait", "--for=create", "serviceaccount/default", "--timeout=90s"]);
@@ -62,8 +71,10 @@ impl Case {
         self.onlooker.finish();
         self.cluster.observer.dismiss(&self.namespace);
         self.cluster.observer.dismiss(&self.election);
-        let elections: BTreeSet<String> = lock(&self.led).then(|| self.election.clone()).into_iter().collect();
-        let (answers, silences) = (lock(&self.journal.answers).clone(), lock(&self.silences).clone());
+        let elections: BTreeSet<String> =
+            lock(&self.led).then(|| self.election.clone()).into_iter().collect();
+        let (answers, silences) =
+            (lock(&self.journal.answers).clone(), lock(&self.silences).clone());
         let mut faults = self.journal.panics();
         let broken = judge(&History { elections, answers, silences });
         if !faults.is_empty() || broken.iter().any(|fault| fault.rule.is_timeless()) {
@@ -78,12 +89,18 @@ impl Drop for Case {
     #[expect(clippy::print_stdout, reason = "the timeline is what the case has to show")]
     fn drop(&mut self) {
         if thread::panicking() {
-            self.note(&format!("the cluster has complained: {}", self.complaints().unwrap_or_else(|error| error)));
+            self.note(&format!(
+                "the cluster has complained: {}",
+                self.complaints().unwrap_or_else(|error| error)
+            ));
         }
         let faults = self.finish();
         let story = self.journal.story(&faults, usize::MAX);
         println!("{story}");
-        drop(fs::write(Path::new("target/e2e").join(&self.namespace).with_extension("txt"), &story));
+        drop(fs::write(
+            Path::new("target/e2e").join(&self.namespace).with_extension("txt"),
+            &story,
+        ));
         drop(run("kubectl", &["delete", "namespace", &self.namespace, "--wait=false"], ""));
         assert!(faults.is_empty() || thread::panicking(), "{}", faults.join("\n"));
     }

@@ -34,7 +34,8 @@ impl Cluster {
 
     fn connect() -> Self {
         let (engine, cluster) = (variable("ENGINE"), variable("CLUSTER"));
-        let nodes = run("kind", &["get", "nodes", "--name", &cluster], "").expect("kind knows its nodes");
+        let nodes =
+            run("kind", &["get", "nodes", "--name", &cluster], "").expect("kind knows its nodes");
         let node = |name: &str| Node { engine: engine.clone(), name: name.to_owned() };
         let nodes: Vec<Node> = nodes.split_whitespace().map(node).collect();
         assert_eq!(nodes.len(), 3, "a control plane and two workers");
@@ -46,7 +47,10 @@ impl Cluster {
 
     /// The node of that name.
     pub(crate) fn node(&self, name: &str) -> &Node {
-        self.nodes.iter().find(|node| node.name == name).unwrap_or_else(|| panic!("there is no node {name:?}"))
+        self.nodes
+            .iter()
+            .find(|node| node.name == name)
+            .unwrap_or_else(|| panic!("there is no node {name:?}"))
     }
 
     /// The node of the API server.
@@ -62,21 +66,24 @@ impl Cluster {
     /// The object at a path of the API server.
     pub(crate) fn read(&self, path: &str) -> Result<Value, String> {
         let request = hyper::Request::get(path).body(Vec::new()).expect("it is a path");
-        let answer = self.runtime.block_on(async { timeout(PATIENCE, self.client.request(request)).await });
+        let answer =
+            self.runtime.block_on(async { timeout(PATIENCE, self.client.request(request)).await });
         answer.map_err(|late| late.to_string())?.map_err(|error| error.to_string())
     }
 }
 
 /// A runtime on a thread of its own, to the end of this process: tests block on it from theirs.
 fn runtime() -> Handle {
-    let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    let runtime =
+        Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
     let handle = runtime.handle().clone();
     thread::spawn(move || runtime.block_on(pending::<()>()));
     handle
 }
 
 async fn connect() -> Result<Client, Box<dyn std::error::Error>> {
-    let mut config = Config::from_custom_kubeconfig(Kubeconfig::read()?, &KubeConfigOptions::default()).await?;
+    let mut config =
+        Config::from_custom_kubeconfig(Kubeconfig::read()?, &KubeConfigOptions::default()).await?;
     config.default_retry = false;
     config.proxy_url = None; // whatever the environment says: it is on this machine
     Ok(config.try_into()?)

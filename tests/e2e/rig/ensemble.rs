@@ -59,26 +59,51 @@ impl<'a> Ensemble<'a> {
         authority.client("tls", "shop");
         authority.client(STRANGER, "bank");
         let at = |name: &str| folder.path().join(name).display().to_string();
-        self.case.shell(&format!("cat {} {} > {}", at("server.key"), at("server.crt"), at("server.pem")));
+        self.case.shell(&format!(
+            "cat {} {} > {}",
+            at("server.key"),
+            at("server.crt"),
+            at("server.pem")
+        ));
         let create = |secret: &str, files: &[&str]| {
-            let files: Vec<_> = files.iter().map(|name| format!("--from-file={}", at(name))).collect();
+            let files: Vec<_> =
+                files.iter().map(|name| format!("--from-file={}", at(name))).collect();
             let files: Vec<_> = files.iter().map(String::as_str).collect();
             self.case.kubectl(&[&["create", "secret", "generic", secret], &files[..]].concat());
         };
         create("zk", &["server.pem", "ca.crt"]);
         create(SECRETS[1], &["ca.crt", "tls.crt", "tls.key"]);
-        self.case.kubectl(&["create", "secret", "generic", SECRETS[0], "--from-literal=auth=digest:orders:s3cret"]);
+        self.case.kubectl(&[
+            "create",
+            "secret",
+            "generic",
+            SECRETS[0],
+            "--from-literal=auth=digest:orders:s3cret",
+        ]);
         let file = |key: &str, name: &str| format!("--from-file={key}={}", at(name));
-        let [authority, certificate, key] =
-            [file("ca.crt", "ca.crt"), file("tls.crt", "stranger.crt"), file("tls.key", "stranger.key")];
+        let [authority, certificate, key] = [
+            file("ca.crt", "ca.crt"),
+            file("tls.crt", "stranger.crt"),
+            file("tls.key", "stranger.key"),
+        ];
         let guessed = "--from-literal=auth=digest:orders:guessed";
-        self.case.kubectl(&["create", "secret", "generic", STRANGER, guessed, &authority, &certificate, &key]);
+        self.case.kubectl(&[
+            "create",
+            "secret",
+            "generic",
+            STRANGER,
+            guessed,
+            &authority,
+            &certificate,
+            &key,
+        ]);
     }
 
     /// What a sidecar's values say of it.
     pub(crate) fn values(&self) -> Value {
         let port = if self.secured { 2281 } else { 2181 };
-        let mut zookeeper = json!({ "servers": SERVERS.map(|server| format!("{server}:{port}")).join(",") });
+        let mut zookeeper =
+            json!({ "servers": SERVERS.map(|server| format!("{server}:{port}")).join(",") });
         if self.secured {
             zookeeper["authSecret"] = SECRETS[0].into();
             zookeeper["caSecret"] = SECRETS[1].into();
@@ -102,8 +127,13 @@ impl<'a> Ensemble<'a> {
         let case = self.case;
         case.note("a stranger joins, who guesses the password");
         let mut sidecar = self.values();
-        merge(&mut sidecar, json!({ "zookeeper": { "authSecret": STRANGER, "certificateSecret": STRANGER } }));
-        let values = case.values(json!({ "replicas": 1, "automountServiceAccountToken": false, "baton": sidecar }));
+        merge(
+            &mut sidecar,
+            json!({ "zookeeper": { "authSecret": STRANGER, "certificateSecret": STRANGER } }),
+        );
+        let values = case.values(
+            json!({ "replicas": 1, "automountServiceAccountToken": false, "baton": sidecar }),
+        );
         case.helm_with(&["install", "shop", "tests/e2e/shop"], &values);
         let (_, told) = case.event("store_refuses", "shop");
         assert!(told.contains("--zookeeper-auth-file"), "it is not told what to mend: {told}");

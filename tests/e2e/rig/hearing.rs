@@ -56,7 +56,9 @@ impl Case {
     #[track_caller]
     pub(crate) fn follows(&self, pod: &str, since: Moment) {
         let follows = |answer: &Answer| {
-            answer.asked >= since && answer.candidate == pod && answer.standing() == Some("following")
+            answer.asked >= since
+                && answer.candidate == pod
+                && answer.standing() == Some("following")
         };
         eventually(PATIENCE, "it follows", || self.journal.first_answer(follows).is_some());
     }
@@ -65,13 +67,18 @@ impl Case {
     #[track_caller]
     pub(crate) fn last_heard(&self, pod: &str) -> Moment {
         let answers = lock(&self.journal.answers);
-        let own = answers.iter().filter(|answer| answer.candidate == pod && answer.standing().is_some());
+        let own =
+            answers.iter().filter(|answer| answer.candidate == pod && answer.standing().is_some());
         own.map(|answer| answer.answered).max().expect("it has answered")
     }
 
     /// From `since` on no answer of this term may say "leading": judged at the end.
     pub(crate) fn must_be_silent(&self, old: &Led, since: Moment, why: &str) {
-        lock(&self.silences).push(Silence { identity: old.identity.clone(), since, why: why.to_owned() });
+        lock(&self.silences).push(Silence {
+            identity: old.identity.clone(),
+            since,
+            why: why.to_owned(),
+        });
     }
 
     /// How many terms were heard of.
@@ -87,7 +94,8 @@ impl Case {
         leading.retain(|answer| answer.leads_in(&self.election));
         leading.sort_by_key(|answer| answer.answered);
         let changes = leading.windows(2).filter(|pair| pair[0].identity() != pair[1].identity());
-        let gaps: Vec<Duration> = changes.map(|pair| pair[1].answered.since(pair[0].answered)).collect();
+        let gaps: Vec<Duration> =
+            changes.map(|pair| pair[1].answered.since(pair[0].answered)).collect();
         self.note(&format!("without a leader: {:?}, as {gaps:?}", gaps.iter().sum::<Duration>()));
         assert!(gaps.iter().all(|gap| *gap <= bound), "one of {gaps:?} is more than {bound:?}");
     }
@@ -115,7 +123,8 @@ impl Case {
     #[track_caller]
     pub(crate) fn event(&self, event: &str, pod: &str) -> (Moment, String) {
         let message = |text: &str| {
-            let line: Value = serde_json::from_str(text).ok().filter(|line: &Value| line["event"] == event)?;
+            let line: Value =
+                serde_json::from_str(text).ok().filter(|line: &Value| line["event"] == event)?;
             line["message"].as_str().map(str::to_owned)
         };
         wait_for(PATIENCE, &format!("{pod} logs {event}"), || {

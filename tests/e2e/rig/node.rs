@@ -61,7 +61,8 @@ impl Node {
 
     /// What the container of a program of a Pod on it has used.
     pub(crate) fn usage(&self, pod: &str, program: &str) -> Usage {
-        serde_json::from_str(&self.exec(&["witness", "usage", pod, program])).expect("the witness tells it so")
+        serde_json::from_str(&self.exec(&["witness", "usage", pod, program]))
+            .expect("the witness tells it so")
     }
 
     /// Runs a program on it, to its end.
@@ -78,7 +79,10 @@ impl Node {
 impl Outage {
     /// One that this command ends.
     pub(super) fn until(program: &str, arguments: &[&str]) -> Self {
-        Self { program: program.to_owned(), arguments: arguments.iter().copied().map(str::to_owned).collect() }
+        Self {
+            program: program.to_owned(),
+            arguments: arguments.iter().copied().map(str::to_owned).collect(),
+        }
     }
 }
 
@@ -86,6 +90,11 @@ impl Drop for Outage {
     fn drop(&mut self) {
         let arguments: Vec<&str> = self.arguments.iter().map(String::as_str).collect();
         let ended = run(&self.program, &arguments, "");
-        assert!(ended.is_ok() || thread::panicking(), "{} {}: {ended:?}", self.program, arguments.join(" "));
+        assert!(
+            ended.is_ok() || thread::panicking(),
+            "{} {}: {ended:?}",
+            self.program,
+            arguments.join(" ")
+        );
     }
 }

@@ -57,11 +57,17 @@ impl Observer {
             // What is no record is a line that was cut short with the node's power.
             for record in told.lines().map_while(|line| serde_json::from_str(&line.ok()?).ok()) {
                 match record {
-                    Record::Answer { network, asked, answered, reply } => self.hear(&network, asked, answered, reply),
+                    Record::Answer { network, asked, answered, reply } => {
+                        self.hear(&network, asked, answered, reply)
+                    }
                     Record::Line { namespace, pod, container, run, at, text } => {
                         last = last.max(at);
                         if let Some(journal) = lock(&self.journals).get(&namespace) {
-                            journal.note_at(journal.clock.moment(at), &format!("{pod}/{container}/{run}"), text);
+                            journal.note_at(
+                                journal.clock.moment(at),
+                                &format!("{pod}/{container}/{run}"),
+                                text,
+                            );
                         }
                     }
                 }
@@ -71,17 +77,33 @@ impl Observer {
         }
     }
 
-    fn hear(&self, network: &str, asked: Duration, answered: Duration, reply: Result<Reply, String>) {
+    fn hear(
+        &self,
+        network: &str,
+        asked: Duration,
+        answered: Duration,
+        reply: Result<Reply, String>,
+    ) {
         let heard = Heard::of(reply);
         let mut sidecars = lock(&self.sidecars);
         if let Heard::Said(said) = &heard {
-            let (pod, _) = said.body.identity.rsplit_once('_').expect("an identity ends in _ and what is unique");
+            let (pod, _) = said
+                .body
+                .identity
+                .rsplit_once('_')
+                .expect("an identity ends in _ and what is unique");
             sidecars.insert(network.to_owned(), (said.body.election.clone(), pod.to_owned()));
         }
         let Some((election, pod)) = sidecars.get(network) else { return };
         if let Some(journal) = lock(&self.journals).get(election) {
             let [asked, answered] = [asked, answered].map(|at| journal.clock.moment(at));
-            lock(&journal.answers).push(Answer { candidate: pod.clone(), asked, answered, relied_on: true, heard });
+            lock(&journal.answers).push(Answer {
+                candidate: pod.clone(),
+                asked,
+                answered,
+                relied_on: true,
+                heard,
+            });
         }
     }
 }

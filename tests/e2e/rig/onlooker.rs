@@ -25,7 +25,11 @@ struct Seen {
 
 impl Onlooker {
     /// Looks until the journal is closed.
-    pub(super) fn begin(cluster: &'static Cluster, namespace: &str, journal: &Arc<Journal>) -> Self {
+    pub(super) fn begin(
+        cluster: &'static Cluster,
+        namespace: &str,
+        journal: &Arc<Journal>,
+    ) -> Self {
         let seen = Arc::new(Mutex::new(Seen { asked: journal.clock.now(), pods: Vec::new() }));
         let path = format!("/api/v1/namespaces/{namespace}/pods");
         let (journal, seen_here) = (Arc::clone(journal), Arc::clone(&seen));
@@ -34,9 +38,15 @@ impl Onlooker {
             while !journal.is_closed() {
                 let asked = journal.clock.now();
                 let answer = cluster.read(&path);
-                tell(&journal, &mut told, "the API server", if answer.is_ok() { "answers" } else { "does not answer" });
+                tell(
+                    &journal,
+                    &mut told,
+                    "the API server",
+                    if answer.is_ok() { "answers" } else { "does not answer" },
+                );
                 if let Ok(list) = answer {
-                    let pods: Vec<Pod> = list["items"].as_array().into_iter().flatten().cloned().map(Pod).collect();
+                    let pods: Vec<Pod> =
+                        list["items"].as_array().into_iter().flatten().cloned().map(Pod).collect();
                     tell_changes(&journal, &mut told, &lock(&seen_here).pods, &pods);
                     *lock(&seen_here) = Seen { asked, pods };
                 }
@@ -63,7 +73,12 @@ impl Onlooker {
     }
 }
 
-fn tell_changes(journal: &Journal, told: &mut BTreeMap<String, String>, before: &[Pod], now: &[Pod]) {
+fn tell_changes(
+    journal: &Journal,
+    told: &mut BTreeMap<String, String>,
+    before: &[Pod],
+    now: &[Pod],
+) {
     for pod in now {
         tell(journal, told, pod.name(), &pod.to_string());
     }

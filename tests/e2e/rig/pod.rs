@@ -49,7 +49,9 @@ impl Pod {
     /// The names of its init containers, in the order in which they start.
     pub(crate) fn init_containers(&self) -> Vec<String> {
         let containers = self.0["spec"]["initContainers"].as_array().into_iter().flatten();
-        containers.map(|container| container["name"].as_str().unwrap_or_default().to_owned()).collect()
+        containers
+            .map(|container| container["name"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     fn containers(&self) -> impl Iterator<Item = &Value> {
@@ -63,7 +65,8 @@ impl fmt::Display for Pod {
         write!(f, "{} on {:?}", self.phase(), self.node())?;
         write!(f, "{}", if self.is_terminating() { ", terminating" } else { "" })?;
         for container in self.containers() {
-            let (name, restarts) = (container["name"].as_str().unwrap_or_default(), &container["restartCount"]);
+            let (name, restarts) =
+                (container["name"].as_str().unwrap_or_default(), &container["restartCount"]);
             let state = container["state"].as_object().and_then(|state| state.iter().next());
             let Some((state, detail)) = state else { continue };
             write!(f, "; {name} {state}")?;

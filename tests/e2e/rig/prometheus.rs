@@ -39,8 +39,11 @@ impl<'a> Prometheus<'a> {
         });
         merge(&mut all, values);
         let rendered = case.helm_with(&["template", &case.namespace, "charts/baton"], &all);
-        let objects: Vec<Value> = serde_saphyr::from_multiple(&rendered).expect("Helm renders YAML");
-        let find = |kind: &str| objects.iter().find(|object| object["kind"] == kind).expect("the chart has it");
+        let objects: Vec<Value> =
+            serde_saphyr::from_multiple(&rendered).expect("Helm renders YAML");
+        let find = |kind: &str| {
+            objects.iter().find(|object| object["kind"] == kind).expect("the chart has it")
+        };
         let port = PORT.fetch_add(2, Ordering::Relaxed);
         let states = port + 1;
         let here = Path::new("target/e2e").join(format!("{}-prometheus", case.namespace));
@@ -56,7 +59,11 @@ impl<'a> Prometheus<'a> {
 
         let node = case.cluster.control_plane();
         let folder = format!("/var/{}-prometheus", case.namespace);
-        let copied = run(&node.engine, &["cp", &here.to_string_lossy(), &format!("{}:{folder}", node.name)], "");
+        let copied = run(
+            &node.engine,
+            &["cp", &here.to_string_lossy(), &format!("{}:{folder}", node.name)],
+            "",
+        );
         copied.unwrap_or_else(|error| panic!("Prometheus' files are not copied: {error}"));
         let script = format!(
             "cd {folder} || exit; \
@@ -68,8 +75,12 @@ impl<'a> Prometheus<'a> {
             case.namespace
         );
         let mut server = Command::new(&node.engine);
-        server.args(["exec", &node.name, "sh", "-c", &script]).stdin(Stdio::null()).stdout(Stdio::null());
-        let server = server.stderr(Stdio::null()).spawn().expect("the engine is there: it made the node");
+        server
+            .args(["exec", &node.name, "sh", "-c", &script])
+            .stdin(Stdio::null())
+            .stdout(Stdio::null());
+        let server =
+            server.stderr(Stdio::null()).spawn().expect("the engine is there: it made the node");
         let this = Self { case, node, port, folder, server, dashboard };
         eventually(PATIENCE, "Prometheus answers", || this.get("/-/ready", &[]).is_some());
         this
@@ -78,11 +89,14 @@ impl<'a> Prometheus<'a> {
     /// Waits until the sidecars of three Pods have been scraped, and this Pod's leads. `gone` may be there still.
     #[track_caller]
     pub(crate) fn wait_for_leader(&self, pod: &str, gone: &str) {
-        let told = |pods: &str| format!("baton_is_leader{{namespace=\"{}\", pod{pods}}}", self.case.namespace);
+        let told = |pods: &str| {
+            format!("baton_is_leader{{namespace=\"{}\", pod{pods}}}", self.case.namespace)
+        };
         let (all, leader) = (told(&format!("!=\"{gone}\"")), told(&format!("=\"{pod}\"")));
         let query = format!("count({all}) == 3 and sum({leader}) == 1");
         eventually(PATIENCE, "Prometheus has seen all copies, and who leads", || {
-            self.get("/api/v1/query", &[("query", &query)]).is_some_and(|told| told["data"]["result"] != json!([]))
+            self.get("/api/v1/query", &[("query", &query)])
+                .is_some_and(|told| told["data"]["result"] != json!([]))
         });
     }
 
@@ -113,8 +127,12 @@ impl<'a> Prometheus<'a> {
     pub(crate) fn firing(&self) -> Vec<String> {
         let told = wait_for(PATIENCE, "Prometheus answers", || self.get("/api/v1/alerts", &[]));
         let alerts = told["data"]["alerts"].as_array().cloned().unwrap_or_default();
-        let of_ours = alerts.iter().filter(|alert| alert["state"] == "firing" && self.is_ours(&alert["labels"]));
-        of_ours.filter_map(|alert| alert["labels"]["alertname"].as_str().map(str::to_owned)).collect()
+        let of_ours = alerts
+            .iter()
+            .filter(|alert| alert["state"] == "firing" && self.is_ours(&alert["labels"]));
+        of_ours
+            .filter_map(|alert| alert["labels"]["alertname"].as_str().map(str::to_owned))
+            .collect()
     }
 
     /// The panels of the dashboard with a query that has shown nothing at any time. What all of them have shown is kept in
@@ -138,14 +156,20 @@ impl<'a> Prometheus<'a> {
     fn history(&self, query: &str) -> Value {
         let now = self.node.exec(&["date", "+%s"]).trim().parse::<u64>().expect("it is a number");
         let [start, end] = [now - 600, now].map(|time| time.to_string());
-        let told =
-            self.get("/api/v1/query_range", &[("query", query), ("start", &start), ("end", &end), ("step", "1")]);
+        let told = self.get(
+            "/api/v1/query_range",
+            &[("query", query), ("start", &start), ("end", &end), ("step", "1")],
+        );
         told.unwrap_or_else(|| panic!("Prometheus does not take {query}"))["data"]["result"].clone()
     }
 
     fn as_grafana_sends(&self, query: &Value) -> String {
-        let query = query.as_str().expect("it is a text").replace("$namespace", &self.case.namespace);
-        query.replace("$election", &self.case.election).replace("$__rate_interval", "10s").replace("[1h]", "[30s]")
+        let query =
+            query.as_str().expect("it is a text").replace("$namespace", &self.case.namespace);
+        query
+            .replace("$election", &self.case.election)
+            .replace("$__rate_interval", "10s")
+            .replace("[1h]", "[30s]")
     }
 
     fn is_ours(&self, labels: &Value) -> bool {
@@ -154,7 +178,9 @@ impl<'a> Prometheus<'a> {
 
     fn get(&self, path: &str, parameters: &[(&str, &str)]) -> Option<Value> {
         let mut command: Vec<String> =
-            ["exec", &self.node.name, "curl", "--silent", "--fail", "--get"].map(str::to_owned).into();
+            ["exec", &self.node.name, "curl", "--silent", "--fail", "--get"]
+                .map(str::to_owned)
+                .into();
         for (name, value) in parameters {
             command.extend(["--data-urlencode".to_owned(), format!("{name}={value}")]);
         }
@@ -167,7 +193,10 @@ impl<'a> Prometheus<'a> {
 
 impl Drop for Prometheus<'_> {
     fn drop(&mut self) {
-        let end = format!("tail -n 20 {0}/log {0}/states.log; kill -KILL $(cat {0}/pids); rm -rf {0}", self.folder);
+        let end = format!(
+            "tail -n 20 {0}/log {0}/states.log; kill -KILL $(cat {0}/pids); rm -rf {0}",
+            self.folder
+        );
         let log = run(&self.node.engine, &["exec", &self.node.name, "sh", "-c", &end], "");
         self.case.note(&format!("Prometheus has ended: {log:?}"));
         // The engine's program goes too: it might wait on for what has ended.
@@ -207,7 +236,8 @@ fn configuration(monitor: &Value, namespace: &str, states: u16) -> Value {
         "relabel_configs": relabelings,
     });
     let every = &endpoint["interval"];
-    let global = json!({ "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every });
+    let global =
+        json!({ "scrape_interval": every, "scrape_timeout": every, "evaluation_interval": every });
     let states = json!({
         "job_name": "kube-state-metrics",
         "honor_labels": true,

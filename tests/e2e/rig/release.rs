@@ -52,7 +52,8 @@ impl<'a> Release<'a> {
 
 impl Drop for Release<'_> {
     fn drop(&mut self) {
-        let arguments = ["--namespace", &self.case.namespace, "uninstall", &self.name, "--ignore-not-found"];
+        let arguments =
+            ["--namespace", &self.case.namespace, "uninstall", &self.name, "--ignore-not-found"];
         drop(run(self.case.helm_program, &arguments, ""));
     }
 }

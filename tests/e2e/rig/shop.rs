@@ -38,7 +38,8 @@ impl Case {
     /// What the ledger has taken and refused.
     #[track_caller]
     pub(crate) fn ledger(&self, service: &str) -> Books {
-        let path = format!("/api/v1/namespaces/{}/services/{service}:http/proxy/journal", self.namespace);
+        let path =
+            format!("/api/v1/namespaces/{}/services/{service}:http/proxy/journal", self.namespace);
         let books = wait_for(PATIENCE, "the ledger answers", || self.cluster.read(&path).ok());
         self.note(&format!("the ledger: {books}"));
         serde_json::from_value(books).expect("it is the ledger's report")

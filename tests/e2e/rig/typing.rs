@@ -16,7 +16,8 @@ impl Case {
     #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         self.note(&format!("$ kubectl {}", arguments.join(" ")));
-        self.run("kubectl", arguments, "").unwrap_or_else(|error| panic!("kubectl {}: {error}", arguments.join(" ")))
+        self.run("kubectl", arguments, "")
+            .unwrap_or_else(|error| panic!("kubectl {}: {error}", arguments.join(" ")))
     }
 
     /// Has the API server make an object, or those of a list.
@@ -31,7 +32,9 @@ impl Case {
     pub(crate) fn may(&self, user: &str, verb: &str, what: &str) -> bool {
         // It ends with 1 for "no", as it does where it could not ask: only the word tells.
         let namespace = &self.namespace;
-        let told = self.shell(&format!("kubectl --namespace {namespace} auth can-i {verb} {what} --as {user} || true"));
+        let told = self.shell(&format!(
+            "kubectl --namespace {namespace} auth can-i {verb} {what} --as {user} || true"
+        ));
         match told.split_whitespace().next() {
             Some("yes") => true,
             Some("no") => false,
@@ -43,7 +46,13 @@ impl Case {
     #[track_caller]
     pub(crate) fn drain(&self, node: &Node) -> Outage {
         let outage = Outage::until("kubectl", &["uncordon", &node.name]);
-        self.kubectl(&["drain", &node.name, "--ignore-daemonsets", "--delete-emptydir-data", "--timeout=120s"]);
+        self.kubectl(&[
+            "drain",
+            &node.name,
+            "--ignore-daemonsets",
+            "--delete-emptydir-data",
+            "--timeout=120s",
+        ]);
         outage
     }
 
@@ -58,8 +67,16 @@ impl Case {
     /// The same with `values` as a file.
     #[track_caller]
     pub(crate) fn helm_with(&self, arguments: &[&str], values: &Value) -> String {
-        self.note(&format!("$ {} {} --values - <<< '{values}'", self.helm_program, arguments.join(" ")));
-        let told = self.run(self.helm_program, &[arguments, &["--values", "-"]].concat(), &values.to_string());
+        self.note(&format!(
+            "$ {} {} --values - <<< '{values}'",
+            self.helm_program,
+            arguments.join(" ")
+        ));
+        let told = self.run(
+            self.helm_program,
+            &[arguments, &["--values", "-"]].concat(),
+            &values.to_string(),
+        );
         told.unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
     }
 
@@ -83,13 +100,19 @@ impl Case {
     /// A Pod as it is now.
     pub(crate) fn pod(&self, name: &str) -> Pod {
         let all = self.onlooker.pods(self.now());
-        all.into_iter().find(|pod| pod.name() == name).unwrap_or_else(|| panic!("there is no Pod {name}"))
+        all.into_iter()
+            .find(|pod| pod.name() == name)
+            .unwrap_or_else(|| panic!("there is no Pod {name}"))
     }
 
     /// What the cluster has complained of in this namespace: a Pod that was refused is nowhere else.
     pub(crate) fn complaints(&self) -> Result<String, String> {
         let columns = "--output=custom-columns=WHO:.involvedObject.name,WHY:.message";
-        self.run("kubectl", &["get", "events", "--field-selector=type=Warning", "--no-headers", columns], "")
+        self.run(
+            "kubectl",
+            &["get", "events", "--field-selector=type=Warning", "--no-headers", columns],
+            "",
+        )
     }
 
     /// The node that a Pod is on.
@@ -109,7 +132,8 @@ impl Case {
     /// Waits until nothing is left in the namespace but what each has.
     #[track_caller]
     pub(crate) fn assert_nothing_is_left(&self) {
-        let kinds = "all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,endpointslices";
+        let kinds =
+            "all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,endpointslices";
         succeeds(PATIENCE, "nothing is left", || {
             let left = self.kubectl(&["get", kinds, "--output=name", "--ignore-not-found"]);
             let is_bare = left.lines().eq(["configmap/kube-root-ca.crt", "serviceaccount/default"]);

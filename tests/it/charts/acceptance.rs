@@ -2,7 +2,9 @@
 
 use super::schemas::{RELEASES, schemas};
 use super::server::{create, pod};
-use super::tools::{Helm, chart, conform, in_repository, kustomization, kustomized, objects, objects_in, rendered};
+use super::tools::{
+    Helm, chart, conform, in_repository, kustomization, kustomized, objects, objects_in, rendered,
+};
 use super::zookeeper::ENSEMBLE;
 use crate::rig::ApiServer;
 use serde_json::json;
@@ -78,7 +80,9 @@ fn a_schema_refuses_what_its_release_does_not_know() {
 #[test]
 fn the_manifests_conform_to_the_schemas_of_the_release_that_they_are_for() {
     let schemas = schemas("1.36.3");
-    for objects in [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))] {
+    for objects in
+        [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))]
+    {
         let verdict = conform(&objects, schemas.path());
         assert!(verdict.is_ok(), "{verdict:?}");
     }
@@ -99,7 +103,8 @@ fn names_of_digits_are_texts() {
     let chart = chart("baton");
     let settings = ["--namespace=77", "--set=demo.enabled=true", "--kube-version=1.36.3"];
     for helm in Helm::BOTH {
-        let rendered = helm.run(&[&["template", "2024", chart.to_str().unwrap()], &settings[..]].concat());
+        let rendered =
+            helm.run(&[&["template", "2024", chart.to_str().unwrap()], &settings[..]].concat());
         let objects = objects(&rendered.unwrap());
         let verdict = conform(&objects, schemas("1.36.3").path());
         assert!(verdict.is_ok(), "{helm:?}: {verdict:?}");
@@ -112,11 +117,16 @@ fn a_real_api_server_takes_all_of_it_in_a_restricted_namespace() {
     let namespace = ApiServer::shared().namespace();
     namespace.restrict();
     let in_namespace = format!("--namespace={}", namespace.name);
-    let mut objects = rendered(&["--set=demo.enabled=true,elections.reports.serviceAccountName=shop", &in_namespace]);
+    let mut objects = rendered(&[
+        "--set=demo.enabled=true,elections.reports.serviceAccountName=shop",
+        &in_namespace,
+    ]);
     objects.extend(objects_in("manifests/plain.yaml"));
     // What a controller would make of a Deployment, and of a namespace.
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
-    let pods: Vec<_> = objects.iter().filter(|object| object["kind"] == "Deployment").map(pod).collect();
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let pods: Vec<_> =
+        objects.iter().filter(|object| object["kind"] == "Deployment").map(pod).collect();
     assert_eq!(pods.len(), 3);
     for object in [account].iter().chain(&objects).chain(&pods) {
         let taken = create(&namespace.admin, &namespace.name, object);
@@ -124,7 +134,10 @@ fn a_real_api_server_takes_all_of_it_in_a_restricted_namespace() {
     }
     let mut careless = pods[0].clone();
     careless["metadata"]["name"] = "careless".into();
-    careless["spec"]["initContainers"][0]["securityContext"].as_object_mut().unwrap().remove("seccompProfile");
+    careless["spec"]["initContainers"][0]["securityContext"]
+        .as_object_mut()
+        .unwrap()
+        .remove("seccompProfile");
     let refusal = create(&namespace.admin, &namespace.name, &careless).unwrap_err().to_string();
     assert!(refusal.contains("violates PodSecurity \"restricted:latest\""), "{refusal}");
 }

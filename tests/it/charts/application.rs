@@ -16,22 +16,37 @@ fn what_an_application_team_types_gives_its_pods_a_sidecar_with_rights() {
     for helm in Helm::BOTH {
         let application = Application::new(&readme(IN_THE_POD));
         let [build, install] = commands();
-        let complaint = application.helm(helm, &install.replace("install", "template")).unwrap_err();
-        assert!(complaint.contains("missing in charts/ directory: baton-sidecar"), "{helm:?}: {complaint}");
+        let complaint =
+            application.helm(helm, &install.replace("install", "template")).unwrap_err();
+        assert!(
+            complaint.contains("missing in charts/ directory: baton-sidecar"),
+            "{helm:?}: {complaint}"
+        );
 
         application.helm(helm, &build).unwrap();
         let namespace = ApiServer::shared().namespace();
         let kubeconfig = namespace.admin.kubeconfig();
-        let install = format!("{install} --kubeconfig={} --namespace={}", kubeconfig.display(), namespace.name);
+        let install = format!(
+            "{install} --kubeconfig={} --namespace={}",
+            kubeconfig.display(),
+            namespace.name
+        );
         application.helm(helm, &install).unwrap();
         let told = install.replacen("install shop shop", "get manifest shop", 1);
         let installed = objects(&application.helm(helm, &told).unwrap());
         let deployment = find(&installed, "Deployment", "shop");
-        let account = deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
+        let account =
+            deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
         let subject = &find(&installed, "RoleBinding", "orders")["subjects"][0];
-        assert_eq!((&subject["name"], &subject["namespace"]), (&account.into(), &namespace.name.as_str().into()));
+        assert_eq!(
+            (&subject["name"], &subject["namespace"]),
+            (&account.into(), &namespace.name.as_str().into())
+        );
         find(&installed, "ServiceAccount", account);
-        assert_eq!(find(&installed, "Role", "orders")["metadata"]["labels"]["app.kubernetes.io/name"], "shop");
+        assert_eq!(
+            find(&installed, "Role", "orders")["metadata"]["labels"]["app.kubernetes.io/name"],
+            "shop"
+        );
         assert_eq!(sidecar(deployment)["env"][0]["value"], "orders");
         let pushed = format!("docker push {}\n", sidecar(deployment)["image"].as_str().unwrap());
         assert!(front_page().contains(&pushed), "README pushes another image than {pushed}");
@@ -41,17 +56,26 @@ fn what_an_application_team_types_gives_its_pods_a_sidecar_with_rights() {
 #[test]
 fn the_front_page_says_the_same() {
     for block in [readme(IN_THE_POD), readme("templates/baton.yaml")] {
-        assert!(front_page().contains(&format!("```yaml\n{block}```")), "README has another block than {block}");
+        assert!(
+            front_page().contains(&format!("```yaml\n{block}```")),
+            "README has another block than {block}"
+        );
     }
     for command in commands() {
-        assert!(front_page().contains(&format!("`helm {command}`")), "README has another command than {command}");
+        assert!(
+            front_page().contains(&format!("`helm {command}`")),
+            "README has another command than {command}"
+        );
     }
 }
 
 #[test]
 fn the_items_fit_between_those_of_the_application() {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
-    let items = text.split("```yaml\n").find(|block| block.trim_start().starts_with("initContainers:")).unwrap();
+    let items = text
+        .split("```yaml\n")
+        .find(|block| block.trim_start().starts_with("initContainers:"))
+        .unwrap();
     let objects = Application::built(items.split("```").next().unwrap()).render();
     let pod = &find(&objects, "Deployment", "shop")["spec"]["template"]["spec"];
     for list in ["initContainers", "volumes"] {
@@ -66,7 +90,10 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
     let refusals = [
         ("--set=baton.election=Orders", ["/election", "Orders"]),
         ("--set=baton.elections=orders", ["elections", "not allowed"]),
-        ("--set=baton.config.renewDeadline=14s", ["unsafe timing", "these would pass: leaseDuration: 15s"]),
+        (
+            "--set=baton.config.renewDeadline=14s",
+            ["unsafe timing", "these would pass: leaseDuration: 15s"],
+        ),
     ];
     for (setting, words) in refusals {
         refused(&application.chart(), setting, &words);
@@ -74,7 +101,10 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
     fs::write(application.chart().join("values.yaml"), "baton: {}").unwrap();
     let missing = [
         ("--set=baton.serviceAccountName=shop", "no election is named: set `election`"),
-        ("--set=baton.election=orders", "nobody is named who may take part: set `serviceAccountName`"),
+        (
+            "--set=baton.election=orders",
+            "nobody is named who may take part: set `serviceAccountName`",
+        ),
     ];
     for (setting, words) in missing {
         refused(&application.chart(), setting, &[words]);
@@ -102,13 +132,20 @@ fn two_sidecars_in_one_pod_share_nothing() {
             json!({"name": "metrics-reports", "containerPort": 4051})
         ]
     );
-    assert_eq!((&second["name"], &pod["volumes"][1]["name"]), (&json!("baton-reports"), &json!("baton-state-reports")));
+    assert_eq!(
+        (&second["name"], &pod["volumes"][1]["name"]),
+        (&json!("baton-reports"), &json!("baton-state-reports"))
+    );
     assert_eq!(second["volumeMounts"][0]["name"], "baton-state-reports");
     let told = |container: &Value, name: &str| {
         let variables = container["env"].as_array().unwrap();
-        variables.iter().find(|variable| variable["name"] == name).map(|variable| variable["value"].clone())
+        variables
+            .iter()
+            .find(|variable| variable["name"] == name)
+            .map(|variable| variable["value"].clone())
     };
-    let says = ["BATON_ELECTION", "BATON_LISTEN", "BATON_PROBE_LISTEN"].map(|name| told(second, name));
+    let says =
+        ["BATON_ELECTION", "BATON_LISTEN", "BATON_PROBE_LISTEN"].map(|name| told(second, name));
     assert_eq!(says, ["reports", "localhost:4050", ":4051"].map(|value| Some(json!(value))));
     assert_eq!(told(first, "BATON_LISTEN"), None);
     find(&objects, "RoleBinding", "reports");
@@ -145,7 +182,8 @@ impl Application {
 
     /// Writes a file of the chart.
     fn takes(&self, file: &str, text: &str) {
-        let head = if file == "Chart.yaml" { "apiVersion: v2\nname: shop\nversion: 1.0.0\n" } else { "" };
+        let head =
+            if file == "Chart.yaml" { "apiVersion: v2\nname: shop\nversion: 1.0.0\n" } else { "" };
         fs::write(self.chart().join(file), format!("{head}{text}")).unwrap();
     }
 
@@ -180,15 +218,23 @@ impl Application {
 /// The two commands of the library's README, without `helm`.
 fn commands() -> [String; 2] {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
-    let block = text.split("```sh\n").nth(1).and_then(|block| block.split("```").next()).expect("it has commands");
-    let commands: Vec<_> = block.lines().map(|line| line.strip_prefix("helm ").expect("Helm's").to_owned()).collect();
+    let block = text
+        .split("```sh\n")
+        .nth(1)
+        .and_then(|block| block.split("```").next())
+        .expect("it has commands");
+    let commands: Vec<_> =
+        block.lines().map(|line| line.strip_prefix("helm ").expect("Helm's").to_owned()).collect();
     commands.try_into().expect("there are two")
 }
 
 /// The block of the library's README that begins with `# title`, without that line.
 fn readme(title: &str) -> String {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
-    let block = text.split(&format!("```yaml\n# {title}\n")).nth(1).unwrap_or_else(|| panic!("no block {title}"));
+    let block = text
+        .split(&format!("```yaml\n# {title}\n"))
+        .nth(1)
+        .unwrap_or_else(|| panic!("no block {title}"));
     block.split("```").next().unwrap().to_owned()
 }
 

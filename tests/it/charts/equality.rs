@@ -1,7 +1,8 @@
 //! One sidecar everywhere: in both charts and in the manifests, and of the program's own version.
 
 use super::tools::{
-    Helm, chart, find, in_repository, inject, kustomization, kustomized, objects_in, rendered, sidecar,
+    Helm, chart, find, in_repository, inject, kustomization, kustomized, objects_in, rendered,
+    sidecar,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -20,10 +21,16 @@ fn the_manifests_have_the_sidecar_of_the_chart() {
     let example = in_repository("manifests/example");
     assert_eq!(container(find(&kustomized(&example), "Deployment", "orders")), with_restarts);
     let older = kustomization(&["../example"], &["../components/before-1.36"]);
-    assert_eq!(container(find(&kustomized(&older.path().join("it")), "Deployment", "orders")), without);
+    assert_eq!(
+        container(find(&kustomized(&older.path().join("it")), "Deployment", "orders")),
+        without
+    );
     for (restarts, expected) in [("always", with_restarts), ("never", without)] {
-        let injected =
-            inject(&json!([labelled_deployment()]), &[&format!("--restart-application={restarts}")]).unwrap();
+        let injected = inject(
+            &json!([labelled_deployment()]),
+            &[&format!("--restart-application={restarts}")],
+        )
+        .unwrap();
         let injected = &injected.as_array().unwrap()[0];
         assert_eq!(container(injected), expected, "by baton inject");
     }
@@ -48,11 +55,17 @@ fn the_component_puts_the_sidecar_before_what_is_there() {
 #[test]
 fn the_state_directory_is_the_same_volume_everywhere() {
     let demo = rendered(&["--set=demo.enabled=true"]);
-    let charts = &find(&demo, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["volumes"];
+    let charts =
+        &find(&demo, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["volumes"];
     let injected = inject(&labelled_deployment(), &[]).unwrap();
     assert_eq!(&injected["spec"]["template"]["spec"]["volumes"], charts);
-    for objects in [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))] {
-        assert_eq!(&find(&objects, "Deployment", "orders")["spec"]["template"]["spec"]["volumes"], charts);
+    for objects in
+        [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))]
+    {
+        assert_eq!(
+            &find(&objects, "Deployment", "orders")["spec"]["template"]["spec"]["volumes"],
+            charts
+        );
     }
 }
 
@@ -65,8 +78,15 @@ fn both_charts_know_the_same_settings_with_the_same_defaults() {
     let (ours, library) = (schema("baton"), schema("baton-sidecar"));
     assert_eq!(ours["definitions"], library["definitions"]);
     let (our_values, library_values) = (values("baton"), values("baton-sidecar"));
-    for setting in ["backend", "zookeeper", "image", "restartApplication", "kubeVersionOverride", "resources", "config"]
-    {
+    for setting in [
+        "backend",
+        "zookeeper",
+        "image",
+        "restartApplication",
+        "kubeVersionOverride",
+        "resources",
+        "config",
+    ] {
         assert_eq!(ours["properties"][setting], library["properties"][setting], "{setting}");
         assert_eq!(our_values[setting], library_values[setting], "{setting}");
         assert!(!library_values[setting].is_null(), "{setting}");
@@ -78,7 +98,11 @@ fn charts_images_and_manifests_are_of_the_programs_version() {
     let version = env!("CARGO_PKG_VERSION");
     for name in ["baton", "baton-sidecar"] {
         let about = objects_in(&format!("charts/{name}/Chart.yaml")).remove(0);
-        assert_eq!((&about["version"], &about["appVersion"]), (&json!(version), &json!(version)), "{name}");
+        assert_eq!(
+            (&about["version"], &about["appVersion"]),
+            (&json!(version), &json!(version)),
+            "{name}"
+        );
         for dependency in about["dependencies"].as_array().into_iter().flatten() {
             assert_eq!(dependency["version"], version, "{name}");
         }
@@ -86,7 +110,9 @@ fn charts_images_and_manifests_are_of_the_programs_version() {
     let objects = rendered(&["--set=demo.enabled=true"]);
     for image in ["baton", "baton-demo"] {
         assert!(
-            Value::from(objects.clone()).to_string().contains(&format!("\"localhost/{image}:{version}\"")),
+            Value::from(objects.clone())
+                .to_string()
+                .contains(&format!("\"localhost/{image}:{version}\"")),
             "{image}"
         );
     }
@@ -113,7 +139,8 @@ fn container(workload: &Value) -> Value {
 }
 
 fn labelled_deployment() -> Value {
-    let metadata = json!({"labels": {"baton/inject": "enabled"}, "annotations": {"baton/election": "orders"}});
+    let metadata =
+        json!({"labels": {"baton/inject": "enabled"}, "annotations": {"baton/election": "orders"}});
     let template = json!({"metadata": metadata, "spec": {"containers": [{"name": "shop"}]}});
     json!({"kind": "Deployment", "metadata": {"name": "shop"}, "spec": {"template": template}})
 }

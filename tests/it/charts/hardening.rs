@@ -8,7 +8,8 @@ use kube::client::Body;
 use serde_json::{Value, json};
 use std::time::Duration;
 
-const ELECTION: &str = "--set=elections.orders.serviceAccountName=shop,elections.orders.podLabels.app=shop";
+const ELECTION: &str =
+    "--set=elections.orders.serviceAccountName=shop,elections.orders.podLabels.app=shop";
 
 /// Each value, and the kinds that it brings.
 const FEATURES: [(&str, &[&str]); 7] = [
@@ -25,13 +26,15 @@ const FEATURES: [(&str, &[&str]); 7] = [
 fn each_is_off_by_default_and_one_value_each() {
     let kinds = |settings: &[&str]| -> Vec<String> {
         let objects = rendered(settings);
-        let mut kinds: Vec<_> = objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect();
+        let mut kinds: Vec<_> =
+            objects.iter().map(|object| object["kind"].as_str().unwrap().to_owned()).collect();
         kinds.sort_unstable();
         kinds
     };
     assert_eq!(kinds(&[ELECTION]), ["Role", "RoleBinding"]);
     for (value, brings) in FEATURES {
-        let mut expected: Vec<_> = brings.iter().chain(&["Role", "RoleBinding"]).map(|&kind| kind.to_owned()).collect();
+        let mut expected: Vec<_> =
+            brings.iter().chain(&["Role", "RoleBinding"]).map(|&kind| kind.to_owned()).collect();
         expected.sort_unstable();
         assert_eq!(kinds(&[ELECTION, &format!("--set={value}=true")]), expected, "{value}");
     }
@@ -42,19 +45,25 @@ fn a_real_api_server_takes_what_is_put_around_elections() {
     let namespace = ApiServer::shared().namespace();
     let in_namespace = format!("--namespace={}", namespace.name);
     let all = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,podDisruptionBudget.enabled=true,serviceAccount.create=true";
-    let from =
-        "--set-json=networkPolicy.metricsFrom=[{\"namespaceSelector\":{\"matchLabels\":{\"name\":\"monitoring\"}}}]";
-    let others = "--set=serviceAccount.annotations.team=sales,networkPolicy.metricsPorts={4041,4051}";
+    let from = "--set-json=networkPolicy.metricsFrom=[{\"namespaceSelector\":{\"matchLabels\":{\"name\":\"monitoring\"}}}]";
+    let others =
+        "--set=serviceAccount.annotations.team=sales,networkPolicy.metricsPorts={4041,4051}";
     let objects = rendered(&[ELECTION, all, from, others, &in_namespace]);
     assert_eq!(objects.len(), 7);
     for object in &objects {
         let taken = judged(&namespace.admin, &namespace.name, object);
         assert!(taken.is_ok(), "{taken:?} for {object:#}");
     }
-    assert_eq!(find(&objects, "ServiceAccount", "shop")["metadata"]["annotations"]["team"], "sales");
+    assert_eq!(
+        find(&objects, "ServiceAccount", "shop")["metadata"]["annotations"]["team"],
+        "sales"
+    );
     let policy = &find(&objects, "NetworkPolicy", "orders-sidecar")["spec"];
     assert_eq!(policy["podSelector"]["matchLabels"], json!({"app": "shop"}));
-    assert_eq!(policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]["name"], "monitoring");
+    assert_eq!(
+        policy["ingress"][0]["from"][0]["namespaceSelector"]["matchLabels"]["name"],
+        "monitoring"
+    );
     assert_eq!(policy["ingress"][0]["ports"], json!([{"port": 4041}, {"port": 4051}]));
 }
 
@@ -77,7 +86,9 @@ fn a_candidates_requests_go_by_the_flow_schema_and_no_others() {
     let uids = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
     let ours = Some([uids(&schema), uids(&level)]);
     let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/orders", namespace.name);
-    eventually(Duration::from_secs(30), "the schema is obeyed", || let_in_by(&shop.access, &lease) == ours);
+    eventually(Duration::from_secs(30), "the schema is obeyed", || {
+        let_in_by(&shop.access, &lease) == ours
+    });
     assert_ne!(let_in_by(&neighbour.access, &lease), ours, "another account of the same namespace");
     assert_ne!(let_in_by(&shop.access, "/version"), ours, "another resource");
 }
@@ -90,16 +101,24 @@ fn pods_of_several_elections_have_one_budget() {
         "bills": pods("sales", "bills"), "orders": pods("sales", "shop"), "reports": pods("sales", "shop"),
         "stock": pods("stores", "shop"),
     });
-    let objects = rendered(&["--set=podDisruptionBudget.enabled=true", &format!("--set-json=elections={elections}")]);
+    let objects = rendered(&[
+        "--set=podDisruptionBudget.enabled=true",
+        &format!("--set-json=elections={elections}"),
+    ]);
     let budgets = objects.iter().filter(|object| object["kind"] == "PodDisruptionBudget");
-    let budgets: Vec<_> = budgets.map(|budget| budget["metadata"]["name"].as_str().unwrap()).collect();
+    let budgets: Vec<_> =
+        budgets.map(|budget| budget["metadata"]["name"].as_str().unwrap()).collect();
     assert_eq!(budgets, ["bills", "orders", "stock"]);
 }
 
 #[test]
 fn what_cannot_be_put_around_an_election_is_said() {
     let chart = chart("baton");
-    refused(&chart, "--set=flowSchema.enabled=true", &["flowSchema.enabled is for the candidates of `elections`"]);
+    refused(
+        &chart,
+        "--set=flowSchema.enabled=true",
+        &["flowSchema.enabled is for the candidates of `elections`"],
+    );
     for value in ["networkPolicy.enabled", "podDisruptionBudget.enabled"] {
         let setting = format!("--set={value}=true,elections.orders.serviceAccountName=shop");
         refused(&chart, &setting, &[value, "set elections.orders.podLabels"]);
@@ -113,7 +132,9 @@ fn an_account_of_several_elections_is_made_once_and_default_never() {
     let objects = rendered(&[several]);
     find(&objects, "ServiceAccount", "shop");
     assert_eq!(objects.iter().filter(|object| object["kind"] == "ServiceAccount").count(), 1);
-    assert!(objects.iter().all(|object| !OF_THE_CLUSTER.contains(&object["kind"].as_str().unwrap())));
+    assert!(
+        objects.iter().all(|object| !OF_THE_CLUSTER.contains(&object["kind"].as_str().unwrap()))
+    );
 }
 
 /// The schema and the priority level by which an account's request was let in.

@@ -32,10 +32,12 @@ fn a_labelled_pod_gets_the_sidecar_of_the_charts_first_among_its_init_containers
     // The API server has a Pod's account mounted before the policy comes, and once more after it.
     let mounts = injected["spec"]["initContainers"][0]["volumeMounts"].as_array().unwrap();
     let token = "/var/run/secrets/kubernetes.io/serviceaccount";
-    assert!(mounts.iter().any(|mount| mount["mountPath"] == token), "without a token it cannot elect: {mounts:?}");
+    assert!(
+        mounts.iter().any(|mount| mount["mountPath"] == token),
+        "without a token it cannot elect: {mounts:?}"
+    );
 
-    let own =
-        json!({"initContainers": [{"name": "migrate", "image": "localhost/shop:1"}], "volumes": [{"name": "data"}]});
+    let own = json!({"initContainers": [{"name": "migrate", "image": "localhost/shop:1"}], "volumes": [{"name": "data"}]});
     let with_own = injection.admitted(&injection.pod(&own)).unwrap();
     assert_eq!(names(&with_own["spec"]["initContainers"]), ["baton", "migrate"]);
     assert_eq!(state(&with_own), state(&injected));
@@ -61,14 +63,21 @@ fn a_pod_that_has_the_sidecar_or_no_label_is_left_alone() {
 
 #[test]
 fn annotations_go_before_the_values_of_the_chart() {
-    let injection = Injection::installed(",config.logLevel=debug,config.retryPeriod=1s,restartApplication=never");
+    let injection = Injection::installed(
+        ",config.logLevel=debug,config.retryPeriod=1s,restartApplication=never",
+    );
     let mut annotated = injection.annotated("config.retry-period", "1500ms");
     // It says nothing, as an empty variable does.
-    annotated["metadata"]["annotations"][format!("{}/config.log-level", injection.prefix())] = "".into();
+    annotated["metadata"]["annotations"][format!("{}/config.log-level", injection.prefix())] =
+        "".into();
     let pod = injection.admitted(&annotated).unwrap();
     let environment = pod["spec"]["initContainers"][0]["env"].as_array().unwrap();
-    let says =
-        |name: &str| environment.iter().find(|variable| variable["name"] == name).map(|variable| &variable["value"]);
+    let says = |name: &str| {
+        environment
+            .iter()
+            .find(|variable| variable["name"] == name)
+            .map(|variable| &variable["value"])
+    };
     assert_eq!(says("BATON_RETRY_PERIOD"), Some(&json!("1500ms")));
     assert_eq!(says("BATON_LOG_LEVEL"), Some(&json!("debug")));
     assert_eq!(says("BATON_ON_LOST"), Some(&json!("stay")));
@@ -83,13 +92,20 @@ fn what_cannot_have_a_sidecar_is_refused_in_words() {
     let refusals = [
         (
             injection.without_election(),
-            format!("labelled {prefix}/inject=enabled, but no election is named: set its annotation {prefix}/election"),
+            format!(
+                "labelled {prefix}/inject=enabled, but no election is named: set its annotation {prefix}/election"
+            ),
         ),
         (injection.annotated("election", ""), "no election is named".to_owned()),
-        (injection.annotated("election", "Orders"), "is Orders, which cannot name a Lease".to_owned()),
+        (
+            injection.annotated("election", "Orders"),
+            "is Orders, which cannot name a Lease".to_owned(),
+        ),
         (
             injection.annotated("config.leaseDuration", "30s"),
-            format!("no flag can be set by the annotation {prefix}/config.leaseDuration: there are"),
+            format!(
+                "no flag can be set by the annotation {prefix}/config.leaseDuration: there are"
+            ),
         ),
     ];
     for (pod, words) in refusals {
@@ -105,11 +121,15 @@ fn a_pod_that_was_given_no_sidecar_is_refused_in_words() {
     let binding = resource("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding");
     let name = format!("{}-inject", injection.prefix());
     let removed = injection.namespace.admin.call(async |client| {
-        Api::<DynamicObject>::all_with(client, &binding).delete(&name, &DeleteParams::default()).await
+        Api::<DynamicObject>::all_with(client, &binding)
+            .delete(&name, &DeleteParams::default())
+            .await
     });
     removed.unwrap();
     succeeds(PATIENCE, "a labelled Pod without a sidecar is refused", || {
-        let refusal = injection.admitted(&injection.pod(&json!({}))).map_or_else(Ok, |pod| Err(format!("{pod:#}")))?;
+        let refusal = injection
+            .admitted(&injection.pod(&json!({})))
+            .map_or_else(Ok, |pod| Err(format!("{pod:#}")))?;
         let says = refusal.contains("was given no container `baton`") && refusal.contains(&name);
         if says { Ok(()) } else { Err(refusal) }
     });
@@ -127,15 +147,26 @@ fn pods_of_every_workload_are_given_what_baton_inject_gives_their_templates() {
     once["spec"]["restartPolicy"] = "Never".into();
     let workloads = [
         ("apps/v1", "Deployment", json!({"selector": selector, "template": template})),
-        ("apps/v1", "StatefulSet", json!({"selector": selector, "serviceName": "shop", "template": template})),
+        (
+            "apps/v1",
+            "StatefulSet",
+            json!({"selector": selector, "serviceName": "shop", "template": template}),
+        ),
         ("apps/v1", "DaemonSet", json!({"selector": selector, "template": template})),
         ("batch/v1", "Job", json!({"template": once})),
-        ("batch/v1", "CronJob", json!({"schedule": "@daily", "jobTemplate": {"spec": {"template": once}}})),
+        (
+            "batch/v1",
+            "CronJob",
+            json!({"schedule": "@daily", "jobTemplate": {"spec": {"template": once}}}),
+        ),
     ];
     for (api_version, kind, spec) in workloads {
         let workload = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "shop"}, "spec": spec});
         let kept = injection.admitted(&workload).unwrap();
-        assert!(pod(&kept)["spec"]["initContainers"].is_null(), "a workload is as it was applied: {kept:#}");
+        assert!(
+            pod(&kept)["spec"]["initContainers"].is_null(),
+            "a workload is as it was applied: {kept:#}"
+        );
         let by_policy = injection.admitted(&pod(&workload)).unwrap();
         let by_program = inject(&workload, &[&format!("--prefix={}", injection.prefix())]).unwrap();
         assert!(injection.admitted(&by_program).is_ok(), "{kind}");
@@ -152,9 +183,13 @@ fn a_restricted_namespace_takes_the_sidecar_and_still_refuses_others() {
     injection.namespace.restrict();
     let pod = injection.admitted(&injection.pod(&json!({}))).unwrap();
     assert_eq!(names(&pod["spec"]["initContainers"]), ["baton"]);
-    let careless = injection.pod(&json!({"containers": [{"name": "shop", "image": "localhost/shop:1"}]}));
+    let careless =
+        injection.pod(&json!({"containers": [{"name": "shop", "image": "localhost/shop:1"}]}));
     let refusal = injection.admitted(&careless).unwrap_err();
-    assert!(refusal.contains("violates PodSecurity") && !refusal.contains("\"baton\""), "{refusal}");
+    assert!(
+        refusal.contains("violates PodSecurity") && !refusal.contains("\"baton\""),
+        "{refusal}"
+    );
 }
 
 #[test]
@@ -164,20 +199,27 @@ fn after_an_uninstall_nothing_is_left_and_nothing_injected() {
     injection.helm(&["uninstall", injection.prefix()]);
     assert_eq!(injection.left(), [""; 0]);
     eventually(PATIENCE, "a labelled Pod is like any other", || {
-        injection.admitted(&injection.without_election()).is_ok_and(|pod| pod["spec"]["initContainers"].is_null())
+        injection
+            .admitted(&injection.without_election())
+            .is_ok_and(|pod| pod["spec"]["initContainers"].is_null())
     });
 }
 
 #[test]
 fn a_server_that_would_not_inject_is_refused_with_what_does() {
     let chart = chart("baton");
-    let words = ["injection.enabled needs Kubernetes 1.36", "`baton inject --restart-application never`"];
+    let words =
+        ["injection.enabled needs Kubernetes 1.36", "`baton inject --restart-application never`"];
     for server in ["--kube-version=1.35.9", "--set=kubeVersionOverride=1.35.4"] {
-        let complaint = Helm::Four.template(&chart, &["--set=injection.enabled=true", server]).unwrap_err();
+        let complaint =
+            Helm::Four.template(&chart, &["--set=injection.enabled=true", server]).unwrap_err();
         assert!(words.iter().all(|word| complaint.contains(word)), "{complaint}");
     }
     refused(&chart, "--set=injection.prefix=Baton", &["/injection/prefix", "Baton"]);
-    assert!(Helm::Four.template(&chart, &["--kube-version=1.35.9"]).unwrap().is_empty(), "it is off by default");
+    assert!(
+        Helm::Four.template(&chart, &["--kube-version=1.35.9"]).unwrap().is_empty(),
+        "it is off by default"
+    );
 }
 
 /// A release whose policies are obeyed.
@@ -192,10 +234,14 @@ impl Injection {
 
     fn installed_on(server: &ApiServer, settings: &str) -> Self {
         let namespace = server.namespace();
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
         create(&namespace.admin, &namespace.name, &account).unwrap();
         let injection = Self { namespace };
-        let values = format!("--set=injection.enabled=true,injection.prefix={}{settings}", injection.prefix());
+        let values = format!(
+            "--set=injection.enabled=true,injection.prefix={}{settings}",
+            injection.prefix()
+        );
         injection.helm(&["install", injection.prefix(), chart("baton").to_str().unwrap(), &values]);
         succeeds(PATIENCE, "both policies are obeyed", || {
             let injected = injection.admitted(&injection.pod(&json!({})))?;
@@ -264,15 +310,19 @@ impl Injection {
 
     /// What there is of the release outside its namespace.
     fn left(&self) -> Vec<String> {
-        let ours = ListParams::default().labels(&format!("app.kubernetes.io/instance={}", self.prefix()));
+        let ours =
+            ListParams::default().labels(&format!("app.kubernetes.io/instance={}", self.prefix()));
         let mut found = Vec::new();
         for kind in OF_THE_CLUSTER.into_iter().filter(|kind| kind.contains("Admission")) {
             let resource = resource("admissionregistration.k8s.io/v1", kind);
-            let list = self
-                .namespace
-                .admin
-                .call(async |client| Api::<DynamicObject>::all_with(client, &resource).list(&ours).await);
-            found.extend(list.unwrap().into_iter().map(|object| format!("{kind} {}", object.metadata.name.unwrap())));
+            let list = self.namespace.admin.call(async |client| {
+                Api::<DynamicObject>::all_with(client, &resource).list(&ours).await
+            });
+            found.extend(
+                list.unwrap()
+                    .into_iter()
+                    .map(|object| format!("{kind} {}", object.metadata.name.unwrap())),
+            );
         }
         found
     }
@@ -286,7 +336,10 @@ fn container(pod: &Value) -> Value {
     let environment = container["env"].as_array_mut().unwrap();
     environment.retain(|variable| variable["name"] != "BATON_ELECTION");
     environment.sort_by_key(|variable| variable["name"].to_string());
-    container["volumeMounts"].as_array_mut().unwrap().retain(|mount| mount["name"] == "baton-state");
+    container["volumeMounts"]
+        .as_array_mut()
+        .unwrap()
+        .retain(|mount| mount["name"] == "baton-state");
     container
 }
 

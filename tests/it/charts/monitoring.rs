@@ -31,19 +31,33 @@ const OF_OTHERS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
 #[test]
 fn every_alert_fires_and_clears() {
     let folder = TempDir::new().unwrap();
-    let objects = rendered(&["--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://runbooks.test"]);
+    let objects = rendered(&[
+        "--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://runbooks.test",
+    ]);
     let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"].to_string();
     fs::write(folder.path().join("rules.yaml"), rules).unwrap();
-    fs::copy(in_repository("tests/servers/prometheus/alerts.yaml"), folder.path().join("alerts.yaml")).unwrap();
+    fs::copy(
+        in_repository("tests/servers/prometheus/alerts.yaml"),
+        folder.path().join("alerts.yaml"),
+    )
+    .unwrap();
     promtool(folder.path(), &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"]);
     promtool(folder.path(), &["test", "rules", "alerts.yaml"]);
     let tests = objects_in("tests/servers/prometheus/alerts.yaml").remove(0);
     for alert in ALERTS {
-        let cases =
-            tests["tests"].as_array().unwrap().iter().flat_map(|test| test["alert_rule_test"].as_array().unwrap());
-        let fires = cases.filter(|case| case["alertname"] == alert).map(|case| case["exp_alerts"] != json!([]));
+        let cases = tests["tests"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|test| test["alert_rule_test"].as_array().unwrap());
+        let fires = cases
+            .filter(|case| case["alertname"] == alert)
+            .map(|case| case["exp_alerts"] != json!([]));
         let fires: Vec<_> = fires.collect();
-        assert!(fires.contains(&true) && fires.last() == Some(&false), "{alert} is not seen to fire and to clear");
+        assert!(
+            fires.contains(&true) && fires.last() == Some(&false),
+            "{alert} is not seen to fire and to clear"
+        );
     }
 }
 
@@ -56,16 +70,23 @@ fn every_alert_carries_its_page() {
     let link = Regex::new(r"\[([^]]*)\]\([^)]*\)").unwrap();
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let rules = rule()["spec"]["groups"][0]["rules"].clone();
-    let names: BTreeSet<_> = rules.as_array().unwrap().iter().map(|rule| rule["alert"].as_str().unwrap()).collect();
+    let names: BTreeSet<_> =
+        rules.as_array().unwrap().iter().map(|rule| rule["alert"].as_str().unwrap()).collect();
     assert_eq!(names, BTreeSet::from(ALERTS));
     for rule in rules.as_array().unwrap() {
-        let [name, severity] = [&rule["alert"], &rule["labels"]["severity"]].map(|word| word.as_str().unwrap());
-        let page = rule["annotations"]["runbook"].as_str().expect("an alert without a URL carries its page");
+        let [name, severity] =
+            [&rule["alert"], &rule["labels"]["severity"]].map(|word| word.as_str().unwrap());
+        let page = rule["annotations"]["runbook"]
+            .as_str()
+            .expect("an alert without a URL carries its page");
         assert_eq!(rule["annotations"]["runbook_url"], Value::Null, "{name} links to nowhere");
         assert!(!link.is_match(page) && !page.contains("{{"), "{page}");
-        let source = fs::read_to_string(in_repository(&format!("docs/runbooks/{name}.md"))).unwrap();
-        let left = page.replace(" (docs/operations.md)", "").replace(" (docs/operations.md#alerts)", "");
-        let left = left.replace(" (docs/operations.md#tuning)", "").replace(" (docs/safety.md)", "");
+        let source =
+            fs::read_to_string(in_repository(&format!("docs/runbooks/{name}.md"))).unwrap();
+        let left =
+            page.replace(" (docs/operations.md)", "").replace(" (docs/operations.md#alerts)", "");
+        let left =
+            left.replace(" (docs/operations.md#tuning)", "").replace(" (docs/safety.md)", "");
         assert_eq!(words(&left), words(&link.replace_all(&source, "$1")), "{name}");
         assert!(page.starts_with(&format!("# {name}\n")), "{page}");
         assert!(page.to_lowercase().contains(&format!("\n{severity}. ")), "{page}");
@@ -78,7 +99,9 @@ fn alerts_name_their_pages_wherever_these_are() {
     let wiki = "https://wiki.test/PLATFORM/WINDOW";
     let url = format!("--set=prometheusRule.enabled=true,prometheusRule.runbookUrl={wiki}/");
     let objects = rendered(&[&url]);
-    let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"].as_array().unwrap();
+    let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"]
+        .as_array()
+        .unwrap();
     for rule in rules {
         let page = format!("{wiki}/{}.md", rule["alert"].as_str().unwrap());
         assert_eq!(rule["annotations"]["runbook_url"], page);
@@ -92,9 +115,13 @@ fn alerts_name_their_pages_wherever_these_are() {
 #[test]
 fn a_lease_is_stale_when_the_values_say_so() {
     for (window, seconds) in [("90s", 90), ("4m", 240), ("1h", 3600)] {
-        let window = format!("--set=prometheusRule.enabled=true,prometheusRule.window.BatonLeaseStale={window}");
+        let window = format!(
+            "--set=prometheusRule.enabled=true,prometheusRule.window.BatonLeaseStale={window}"
+        );
         let objects = rendered(&[&window]);
-        let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"].as_array().unwrap();
+        let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"]["groups"][0]["rules"]
+            .as_array()
+            .unwrap();
         let stale = rules.iter().find(|rule| rule["alert"] == "BatonLeaseStale").unwrap();
         assert!(stale["expr"].as_str().unwrap().contains(&format!(") > {seconds}\n")), "{stale:#}");
     }
@@ -105,20 +132,32 @@ fn queries_ask_for_metrics_that_there_are() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
-    let mut queries: Vec<_> = targets.map(|target| with_variables(target["expr"].as_str().unwrap())).collect();
+    let mut queries: Vec<_> =
+        targets.map(|target| with_variables(target["expr"].as_str().unwrap())).collect();
     assert!(queries.len() >= panels.len());
-    let rules: Vec<_> = queries.iter().map(|query| json!({"record": "a:b:c", "expr": query})).collect();
+    let rules: Vec<_> =
+        queries.iter().map(|query| json!({"record": "a:b:c", "expr": query})).collect();
     let folder = TempDir::new().unwrap();
-    fs::write(folder.path().join("queries.yaml"), json!({"groups": [{"name": "a", "rules": rules}]}).to_string())
-        .unwrap();
+    fs::write(
+        folder.path().join("queries.yaml"),
+        json!({"groups": [{"name": "a", "rules": rules}]}).to_string(),
+    )
+    .unwrap();
     promtool(folder.path(), &["check", "rules", "--lint=none", "queries.yaml"]);
 
     let rules = rule()["spec"]["groups"][0]["rules"].clone();
-    queries.extend(rules.as_array().unwrap().iter().map(|rule| rule["expr"].as_str().unwrap().to_owned()));
+    queries.extend(
+        rules.as_array().unwrap().iter().map(|rule| rule["expr"].as_str().unwrap().to_owned()),
+    );
     let variables = dashboard["templating"]["list"].as_array().unwrap();
-    queries.extend(variables.iter().filter_map(|variable| variable["query"]["query"].as_str().map(str::to_owned)));
+    queries.extend(
+        variables
+            .iter()
+            .filter_map(|variable| variable["query"]["query"].as_str().map(str::to_owned)),
+    );
     let metric = Regex::new(r"\b(?:baton|kube|leader|process)_[a-z_]+").unwrap();
-    let known: BTreeSet<_> = listed_metrics().into_iter().chain(OF_OTHERS.map(str::to_owned)).collect();
+    let known: BTreeSet<_> =
+        listed_metrics().into_iter().chain(OF_OTHERS.map(str::to_owned)).collect();
     for query in &queries {
         for name in metric.find_iter(query) {
             let name = name.as_str().trim_end_matches("_bucket");
@@ -134,10 +173,14 @@ fn panels_lie_side_by_side_and_say_what_they_show() {
     let mut taken = BTreeSet::new();
     for panel in panels {
         assert!(panel["description"].as_str().is_some_and(|text| text.ends_with('.')), "{panel:#}");
-        let [x, y, w, h] = ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
+        let [x, y, w, h] =
+            ["x", "y", "w", "h"].map(|side| panel["gridPos"][side].as_u64().unwrap());
         assert!(x + w <= 24, "{panel:#}");
         let squares = (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y)));
-        assert!(squares.into_iter().all(|square| taken.insert(square)), "it lies over another: {panel:#}");
+        assert!(
+            squares.into_iter().all(|square| taken.insert(square)),
+            "it lies over another: {panel:#}"
+        );
     }
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
     assert_eq!(ids.len(), panels.len());
@@ -146,22 +189,31 @@ fn panels_lie_side_by_side_and_say_what_they_show() {
 /// The sidecar's container and port in every form that the charts have, and nobody else's.
 #[test]
 fn the_pod_monitor_knows_sidecars_by_their_names() {
-    let objects = rendered(&["--set=podMonitor.enabled=true,podMonitor.labels.release=prometheus,demo.enabled=true"]);
+    let objects = rendered(&[
+        "--set=podMonitor.enabled=true,podMonitor.labels.release=prometheus,demo.enabled=true",
+    ]);
     let monitor = find(&objects, "PodMonitor", "test-sidecars");
     assert_eq!(monitor["metadata"]["labels"]["release"], "prometheus");
-    let keep = monitor["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["regex"].as_str().unwrap();
+    let keep =
+        monitor["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["regex"].as_str().unwrap();
     let keep = Regex::new(&format!("^(?:{keep})$")).unwrap();
-    let sidecar = &find(&objects, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["initContainers"][0];
+    let sidecar = &find(&objects, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["initContainers"]
+        [0];
     let kept = |container: &Value| -> Vec<u64> {
         let name = container["name"].as_str().unwrap();
         let ports = container["ports"].as_array().unwrap().iter();
-        let ports = ports.filter(|port| keep.is_match(&format!("{name};{}", port["name"].as_str().unwrap())));
+        let ports = ports
+            .filter(|port| keep.is_match(&format!("{name};{}", port["name"].as_str().unwrap())));
         ports.map(|port| port["containerPort"].as_u64().unwrap()).collect()
     };
     assert_eq!(kept(sidecar), [4041]);
-    let second = json!([{"name": "baton-reports"}, {"name": "metrics-reports", "containerPort": 4051}]);
+    let second =
+        json!([{"name": "baton-reports"}, {"name": "metrics-reports", "containerPort": 4051}]);
     assert_eq!(kept(&json!({"name": "baton-reports", "ports": second})), [4051]);
-    assert_eq!(kept(&json!({"name": "shop", "ports": [{"name": "metrics", "containerPort": 80}]})), [0; 0]);
+    assert_eq!(
+        kept(&json!({"name": "shop", "ports": [{"name": "metrics", "containerPort": 80}]})),
+        [0; 0]
+    );
 }
 
 /// By the operator's own descriptions, and strictly: a misspelt field would be dropped in silence.
@@ -205,8 +257,14 @@ fn with_variables(query: &str) -> String {
 }
 
 fn promtool(folder: &Path, arguments: &[&str]) {
-    let output = Command::new(built("promtool")).env_clear().current_dir(folder).args(arguments).output().unwrap();
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
+    let output = Command::new(built("promtool"))
+        .env_clear()
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap();
+    let said =
+        [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
     assert!(output.status.success(), "{arguments:?}: {said}");
 }
 

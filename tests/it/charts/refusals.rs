@@ -35,10 +35,15 @@ fn a_timing_is_refused_when_the_program_would_refuse_it_and_what_is_suggested_pa
     for timing in TIMINGS {
         let by_program = program_refuses(timing);
         let by_chart = refusal(timing);
-        assert_eq!(by_chart.is_some(), by_program.is_some(), "{timing}: {by_chart:?}, {by_program:?}");
+        assert_eq!(
+            by_chart.is_some(),
+            by_program.is_some(),
+            "{timing}: {by_chart:?}, {by_program:?}"
+        );
         let Some(complaint) = by_chart else { continue };
         refused += 1;
-        let suggested = complaint.split("these would pass: ").nth(1).unwrap().lines().next().unwrap();
+        let suggested =
+            complaint.split("these would pass: ").nth(1).unwrap().lines().next().unwrap();
         let suggested = suggested.replace(": ", "=").replace(", ", ",");
         let drift = timing.split(',').find(|setting| setting.starts_with("maxClockDrift"));
         let suggested = [suggested.as_str()].into_iter().chain(drift).collect::<Vec<_>>().join(",");
@@ -58,7 +63,10 @@ fn an_unsafe_timing_is_refused_with_the_inequality_also_without_a_sidecar() {
 #[test]
 fn polling_that_no_application_could_keep_up_with_is_refused() {
     let complaint = refusal("requirePolling=3s").unwrap();
-    assert!(complaint.contains("at least answerValidity and retryPeriod together, 4s"), "{complaint}");
+    assert!(
+        complaint.contains("at least answerValidity and retryPeriod together, 4s"),
+        "{complaint}"
+    );
     assert_eq!(refusal("requirePolling=4s"), None);
 }
 
@@ -80,7 +88,10 @@ fn the_schema_names_what_it_refuses() {
         ("--set=demo.replicas=0", ["/demo/replicas", "1"]),
         ("--set=elections.Orders.namespace=sales", ["propertyName", "Orders"]),
         ("--set=elections.orders.namespaces=sales", ["/elections/orders", "namespaces"]),
-        ("--set=elections.orders.serviceAccountName=Shop", ["/elections/orders/serviceAccountName", "Shop"]),
+        (
+            "--set=elections.orders.serviceAccountName=Shop",
+            ["/elections/orders/serviceAccountName", "Shop"],
+        ),
         ("--set-json=elections=[\"orders\"]", ["/elections", "object"]),
         ("--set-json=elections={\"orders\":{}}", ["/elections/orders", "serviceAccountName"]),
         ("--set=elections.orders.namespace=a.b", ["/elections/orders/namespace", "a.b"]),
@@ -92,7 +103,10 @@ fn the_schema_names_what_it_refuses() {
         ("--set=image.registry=a b", ["/image/registry", "a b"]),
         ("--set=demo.image.repository=", ["/demo/image/repository", "''"]),
         ("--set-json=demo.nodeSelector={\"a\":1}", ["/demo/nodeSelector/a", "string"]),
-        ("--set-json=demo.ledger.nodeSelector={\"a\":1}", ["/demo/ledger/nodeSelector/a", "string"]),
+        (
+            "--set-json=demo.ledger.nodeSelector={\"a\":1}",
+            ["/demo/ledger/nodeSelector/a", "string"],
+        ),
         ("--set-json=demo.tolerations=[1]", ["/demo/tolerations/0", "object"]),
     ];
     for (setting, words) in refusals {
@@ -105,12 +119,19 @@ fn explicit_values_decide_and_auto_goes_by_the_version() {
     let rules = |settings: &[&str]| {
         let objects = rendered(&[&["--set=demo.enabled=true"], settings].concat());
         let text = serde_json::to_string(&objects).unwrap();
-        assert_ne!(text.contains("restartPolicyRules"), text.contains("BATON_ON_LOST"), "one of both: {text}");
+        assert_ne!(
+            text.contains("restartPolicyRules"),
+            text.contains("BATON_ON_LOST"),
+            "one of both: {text}"
+        );
         text.contains("restartPolicyRules")
     };
     assert!(!rules(&["--kube-version=v1.35.9"]));
     assert!(rules(&["--kube-version=v1.36.0"]));
-    assert!(rules(&["--kube-version=v1.36.0-eks-4a8c2f"]), "a vendor's suffix does not make it older");
+    assert!(
+        rules(&["--kube-version=v1.36.0-eks-4a8c2f"]),
+        "a vendor's suffix does not make it older"
+    );
     assert!(rules(&["--kube-version=v1.35.9", "--set=kubeVersionOverride=1.36"]));
     assert!(!rules(&["--kube-version=v1.36.0", "--set=kubeVersionOverride=v1.35.4-gke.100"]));
     assert!(rules(&["--kube-version=v1.35.9", "--set=restartApplication=always"]));
@@ -120,9 +141,12 @@ fn explicit_values_decide_and_auto_goes_by_the_version() {
 
 #[test]
 fn guides_name_helms_own_flag_for_the_version() {
-    for file in
-        ["README.md", "charts/baton-sidecar/README.md", "charts/baton/values.yaml", "charts/baton-sidecar/values.yaml"]
-    {
+    for file in [
+        "README.md",
+        "charts/baton-sidecar/README.md",
+        "charts/baton/values.yaml",
+        "charts/baton-sidecar/values.yaml",
+    ] {
         let text = fs::read_to_string(in_repository(file)).unwrap();
         assert!(text.contains("kubeVersionOverride") && text.contains("--kube-version"), "{file}");
     }
@@ -131,7 +155,8 @@ fn guides_name_helms_own_flag_for_the_version() {
 /// What the chart says against `a=1s,b=2s` of `config`.
 fn refusal(config: &str) -> Option<String> {
     let settings: Vec<_> = config.split(',').filter(|setting| !setting.is_empty()).collect();
-    let settings: Vec<_> = settings.iter().map(|setting| format!("--set-string=config.{setting}")).collect();
+    let settings: Vec<_> =
+        settings.iter().map(|setting| format!("--set-string=config.{setting}")).collect();
     let settings: Vec<_> = settings.iter().map(String::as_str).collect();
     Helm::Four.template(&chart("baton"), &settings).err()
 }
@@ -149,5 +174,8 @@ fn program_refuses(config: &str) -> Option<String> {
 
 /// `leaseDuration` as the command line spells it: `lease-duration`.
 pub(super) fn kebab(camel: &str) -> String {
-    camel.chars().flat_map(|c| c.is_uppercase().then_some('-').into_iter().chain(c.to_lowercase())).collect()
+    camel
+        .chars()
+        .flat_map(|c| c.is_uppercase().then_some('-').into_iter().chain(c.to_lowercase()))
+        .collect()
 }

@@ -28,16 +28,23 @@ fn a_release_follows_its_values_and_leaves_nothing() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
         let release = Release { name: "test", helm, namespace: &namespace };
-        let notes = release.helm("install", "demo.enabled=true,elections.orders.serviceAccountName=shop");
+        let notes =
+            release.helm("install", "demo.enabled=true,elections.orders.serviceAccountName=shop");
         let here = contents(&namespace);
-        assert!(here.contains("Deployment test-baton-demo") && here.contains("Role orders"), "{here:?}");
+        assert!(
+            here.contains("Deployment test-baton-demo") && here.contains("Role orders"),
+            "{here:?}"
+        );
         for name in ["get lease test-baton-demo", "services/test-baton-demo-ledger:http"] {
             assert!(notes.contains(name), "{name} is not in {notes}");
         }
         // The sidecars write their Lease, and go on renewing it while a release is upgraded.
         let renewed = release.put_lease();
 
-        release.helm("upgrade", "demo.enabled=true,demo.replicas=5,elections.reports.serviceAccountName=shop");
+        release.helm(
+            "upgrade",
+            "demo.enabled=true,demo.replicas=5,elections.reports.serviceAccountName=shop",
+        );
         let here = contents(&namespace);
         assert!(here.contains("Role reports"), "{here:?}");
         assert!(!here.contains("Role orders") && !here.contains("RoleBinding orders"), "{here:?}");
@@ -79,7 +86,8 @@ fn a_demo_that_moves_to_an_ensemble_takes_its_lease_and_its_rights_along() {
         assert!(notes.contains("/baton status") && !notes.contains("get lease"), "{notes}");
         assert_eq!(release.lease(), None, "{helm:?}");
         let here = contents(&namespace);
-        let gone = ["ServiceAccount", "Role"].map(|kind| here.iter().any(|object| object.starts_with(kind)));
+        let gone = ["ServiceAccount", "Role"]
+            .map(|kind| here.iter().any(|object| object.starts_with(kind)));
         assert_eq!(gone, [false; 2], "{here:?}");
         release.uninstall();
         assert_eq!(contents(&namespace), BTreeSet::new(), "{helm:?}");
@@ -90,7 +98,8 @@ fn a_demo_that_moves_to_an_ensemble_takes_its_lease_and_its_rights_along() {
 fn a_release_without_a_demo_spares_the_lease_of_one_whose_demo_is_called_as_its_own_would_be() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
-        let [other, release] = ["test-baton", "test"].map(|name| Release { name, helm, namespace: &namespace });
+        let [other, release] =
+            ["test-baton", "test"].map(|name| Release { name, helm, namespace: &namespace });
         other.helm("install", "demo.enabled=true");
         let live = other.put_lease();
         for verb in ["install", "upgrade"] {
@@ -112,7 +121,10 @@ fn the_notes_of_a_release_without_a_demo_say_how_to_see_it_and_keep_what_is_ther
         let command = command.trim().replace("CHART", chart("baton").to_str().unwrap());
         release.run(&[&["upgrade"], &command.split(' ').collect::<Vec<_>>()[..]].concat());
         let here = contents(&namespace);
-        assert!(here.contains("Deployment test-baton-demo") && here.contains("Role orders"), "{here:?}");
+        assert!(
+            here.contains("Deployment test-baton-demo") && here.contains("Role orders"),
+            "{here:?}"
+        );
     }
 }
 
@@ -162,9 +174,13 @@ fn contents(namespace: &Namespace) -> BTreeSet<String> {
     for (group, version, kind) in KINDS {
         let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
         let list = namespace.admin.call(async |client| {
-            Api::<DynamicObject>::default_namespaced_with(client, &resource).list(&ListParams::default()).await
+            Api::<DynamicObject>::default_namespaced_with(client, &resource)
+                .list(&ListParams::default())
+                .await
         });
-        found.extend(list.unwrap().into_iter().map(|object| format!("{kind} {}", object.name_any())));
+        found.extend(
+            list.unwrap().into_iter().map(|object| format!("{kind} {}", object.name_any())),
+        );
     }
     found
 }

@@ -21,7 +21,8 @@ pub(super) fn schemas(release: &str) -> TempDir {
     let folder = TempDir::new().unwrap();
     for (name, definition) in definitions {
         for kind in definition["x-kubernetes-group-version-kind"].as_array().into_iter().flatten() {
-            let schema = json!({"$ref": reference(name), "definitions": reachable(definitions, name)});
+            let schema =
+                json!({"$ref": reference(name), "definitions": reachable(definitions, name)});
             fs::write(folder.path().join(file_name(kind)), schema.to_string()).unwrap();
         }
     }
@@ -32,7 +33,8 @@ pub(super) fn schemas(release: &str) -> TempDir {
 fn file_name(kind: &Value) -> String {
     let word = |field: &str| kind[field].as_str().unwrap().to_lowercase();
     let group = word("group");
-    let group = group.split('.').next().filter(|group| !group.is_empty()).map(|group| format!("{group}-"));
+    let group =
+        group.split('.').next().filter(|group| !group.is_empty()).map(|group| format!("{group}-"));
     format!("{}-{}{}.json", word("kind"), group.unwrap_or_default(), word("version"))
 }
 
@@ -69,7 +71,9 @@ fn references(value: &Value, into: &mut BTreeSet<String>) {
 fn strict(definition: &Value) -> Value {
     // These two are written as text or as number, which OpenAPI 2 cannot say.
     let number_too = definition["format"] == "int-or-string"
-        || definition["description"].as_str().is_some_and(|text| text.starts_with("Quantity is a fixed-point"));
+        || definition["description"]
+            .as_str()
+            .is_some_and(|text| text.starts_with("Quantity is a fixed-point"));
     if number_too {
         return json!({"type": ["string", "number"]});
     }

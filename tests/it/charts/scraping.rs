@@ -28,12 +28,21 @@ fn prometheus_scrapes_sidecars_and_refuses_hostile_targets() {
     let secret = Target::with(metrics("stranger 1\n"));
     let location = format!("http://{}/metrics", secret.address);
     let hostile = [
-        (format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"), "HTTP status 302"),
+        (
+            format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 0\r\n\r\n"),
+            "HTTP status 302",
+        ),
         (metrics(&samples(200_000)), "body size limit exceeded"),
         (metrics(&samples(1000)), "sample limit exceeded"),
         (metrics(&format!("stranger{{{}}} 1\n", labels(100))), "label_limit exceeded"),
-        (metrics(&format!("stranger{{{}=\"v\"}} 1\n", "n".repeat(100))), "label_name_length_limit exceeded"),
-        (metrics(&format!("stranger{{n=\"{}\"}} 1\n", "v".repeat(1000))), "label_value_length_limit exceeded"),
+        (
+            metrics(&format!("stranger{{{}=\"v\"}} 1\n", "n".repeat(100))),
+            "label_name_length_limit exceeded",
+        ),
+        (
+            metrics(&format!("stranger{{n=\"{}\"}} 1\n", "v".repeat(1000))),
+            "label_value_length_limit exceeded",
+        ),
     ];
     let hostile = hostile.map(|(answer, why)| (Target::with(answer), why));
     let mut targets = vec![sidecar.probe_listen.clone()];
@@ -45,7 +54,9 @@ fn prometheus_scrapes_sidecars_and_refuses_hostile_targets() {
     succeeds(PATIENCE, "the sidecar is scraped", || prometheus.state_of(&targets[0], "up", ""));
     for (target, why) in &hostile {
         let address = target.address.to_string();
-        succeeds(PATIENCE, &format!("refused: {why}"), || prometheus.state_of(&address, "down", why));
+        succeeds(PATIENCE, &format!("refused: {why}"), || {
+            prometheus.state_of(&address, "down", why)
+        });
     }
     assert_eq!(secret.visits.load(Ordering::Relaxed), 0, "Prometheus followed a redirect");
     assert_eq!(prometheus.value("count(stranger)"), None, "something of a hostile target was kept");
@@ -53,7 +64,10 @@ fn prometheus_scrapes_sidecars_and_refuses_hostile_targets() {
     // A sidecar stays far below what is allowed.
     let taken = prometheus.value(&format!("scrape_samples_scraped{{instance=\"{}\"}}", targets[0]));
     let most = monitor["spec"]["sampleLimit"].as_f64().unwrap();
-    assert!(taken.is_some_and(|taken| taken > 50.0 && taken * 2.0 < most), "{taken:?} samples of {most}");
+    assert!(
+        taken.is_some_and(|taken| taken > 50.0 && taken * 2.0 < most),
+        "{taken:?} samples of {most}"
+    );
     assert_eq!(prometheus.value("baton_is_leader"), Some(1.0));
 }
 
@@ -124,11 +138,15 @@ impl Prometheus {
     fn value(&self, query: &str) -> Option<f64> {
         let query = query.replace('{', "%7B").replace('}', "%7D").replace('"', "%22");
         let told = self.get(&format!("query?query={query}")).expect("it answered before");
-        told["data"]["result"][0]["value"][1].as_str().map(|value| value.parse().expect("it is a number"))
+        told["data"]["result"][0]["value"][1]
+            .as_str()
+            .map(|value| value.parse().expect("it is a number"))
     }
 
     fn get(&self, path: &str) -> Result<Value, String> {
-        let mut answer = ureq::get(format!("{}/api/v1/{path}", self.url)).call().map_err(|error| error.to_string())?;
+        let mut answer = ureq::get(format!("{}/api/v1/{path}", self.url))
+            .call()
+            .map_err(|error| error.to_string())?;
         let text = answer.body_mut().read_to_string().map_err(|error| error.to_string())?;
         serde_json::from_str(&text).map_err(|error| format!("{error}: {text}"))
     }
@@ -166,7 +184,9 @@ fn give(mut stream: TcpStream, answer: &str) {
 
 fn metrics(text: &str) -> String {
     let length = text.len();
-    format!("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\r\n{text}")
+    format!(
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\r\n{text}"
+    )
 }
 
 fn samples(count: usize) -> String {

@@ -22,12 +22,17 @@ pub(super) fn create(admin: &Access, namespace: &str, object: &Value) -> kube::R
 
 /// What the server would keep of it after admission, which cannot tell this from a creation.
 pub(super) fn judged(admin: &Access, namespace: &str, object: &Value) -> Result<Value, String> {
-    post(admin, namespace, object, "fieldValidation=Strict&dryRun=All").map_err(|error| error.to_string())
+    post(admin, namespace, object, "fieldValidation=Strict&dryRun=All")
+        .map_err(|error| error.to_string())
 }
 
 /// The Pod that a controller makes of a workload.
 pub(super) fn pod(workload: &Value) -> Value {
-    let spec = if workload["kind"] == "CronJob" { &workload["spec"]["jobTemplate"]["spec"] } else { &workload["spec"] };
+    let spec = if workload["kind"] == "CronJob" {
+        &workload["spec"]["jobTemplate"]["spec"]
+    } else {
+        &workload["spec"]
+    };
     let mut pod = spec["template"].clone();
     pod["metadata"]["name"] = workload["metadata"]["name"].clone();
     pod["apiVersion"] = "v1".into();

@@ -31,22 +31,27 @@ const NO_SETTINGS: [&str; 18] = [
 
 #[test]
 fn the_settings_of_the_chart_are_the_flags_of_the_program() {
-    let schema: Value =
-        serde_json::from_slice(&fs::read(chart("baton-sidecar").join("values.schema.json")).unwrap()).unwrap();
+    let schema: Value = serde_json::from_slice(
+        &fs::read(chart("baton-sidecar").join("values.schema.json")).unwrap(),
+    )
+    .unwrap();
     let settings = schema["definitions"]["config"]["properties"].as_object().unwrap().keys();
     let settings: BTreeSet<_> = settings.map(|key| variable(key)).collect();
     let help = baton(&["run", "--help"], &BTreeMap::new()).1;
     let flags = regex::Regex::new(r"env: (BATON_[A-Z_]+)=").unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let others: BTreeSet<_> =
-        NO_SETTINGS.iter().map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase())).collect();
+    let others: BTreeSet<_> = NO_SETTINGS
+        .iter()
+        .map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()))
+        .collect();
     let flags: BTreeSet<_> = flags.captures_iter(&help).map(|found| found[1].to_owned()).collect();
     assert_eq!(settings, &flags - &others);
-    let annotated =
-        baton::kubernetes::container::FLAGS.map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()));
+    let annotated = baton::kubernetes::container::FLAGS
+        .map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()));
     assert_eq!(settings, BTreeSet::from(annotated), "and what annotations can set");
     let policy = serde_json::to_string(&rendered(&["--set=injection.enabled=true"])).unwrap();
-    let told = baton::kubernetes::container::FLAGS.map(|flag| format!("\\\"baton/config.{flag}\\\""));
+    let told =
+        baton::kubernetes::container::FLAGS.map(|flag| format!("\\\"baton/config.{flag}\\\""));
     assert!(
         told.iter().all(|annotation| policy.matches(annotation.as_str()).count() == 2),
         "in both policies: {policy}"
@@ -59,10 +64,13 @@ fn the_program_understands_what_the_chart_tells_it() {
     let config = "config.leaseDuration=30s,config.renewDeadline=20s,config.retryPeriod=4s,config.answerValidity=3s,\
                   config.maxClockDrift=5%,config.requirePolling=1m,config.logFormat=text,config.logLevel=debug";
     let told = format!("--set=demo.enabled=true,restartApplication=never,{config}");
-    let environment = environment(sidecar(find(&rendered(&[&told]), "Deployment", "test-baton-demo")));
+    let environment =
+        environment(sidecar(find(&rendered(&[&told]), "Deployment", "test-baton-demo")));
     let (understood, drawing) = baton(&["check-config"], &environment);
     assert!(understood, "{drawing}");
-    for word in ["election test-baton-demo in lease", "30s", "is good for 3s", "by 5%", "--on-lost=stay"] {
+    for word in
+        ["election test-baton-demo in lease", "30s", "is good for 3s", "by 5%", "--on-lost=stay"]
+    {
         assert!(drawing.contains(word), "{word} is not in {drawing}");
     }
     assert_eq!(environment["BATON_REQUIRE_POLLING"], "1m");
@@ -71,15 +79,27 @@ fn the_program_understands_what_the_chart_tells_it() {
 
 #[test]
 fn the_defaults_of_the_chart_are_the_programs() {
-    let environment =
-        environment(sidecar(find(&rendered(&["--set=demo.enabled=true"]), "Deployment", "test-baton-demo")));
+    let environment = environment(sidecar(find(
+        &rendered(&["--set=demo.enabled=true"]),
+        "Deployment",
+        "test-baton-demo",
+    )));
     let names: Vec<_> = environment.keys().map(String::as_str).collect();
     assert_eq!(
         names,
-        ["BATON_ELECTION", "BATON_STATE_DIRECTORY", "KUBERNETES_SERVICE_HOST", "POD_NAME", "POD_NAMESPACE"]
+        [
+            "BATON_ELECTION",
+            "BATON_STATE_DIRECTORY",
+            "KUBERNETES_SERVICE_HOST",
+            "POD_NAME",
+            "POD_NAMESPACE"
+        ]
     );
     let (understood, drawing) = baton(&["check-config"], &environment);
-    assert!(understood && drawing.contains("2s           8s           10s          15s"), "{drawing}");
+    assert!(
+        understood && drawing.contains("2s           8s           10s          15s"),
+        "{drawing}"
+    );
 }
 
 #[test]
@@ -87,7 +107,10 @@ fn the_sidecar_is_called_as_the_image_has_it() {
     let objects = rendered(&["--set=demo.enabled=true"]);
     let sidecar = sidecar(find(&objects, "Deployment", "test-baton-demo"));
     let dockerfile = fs::read_to_string(chart("..").join("Dockerfile")).unwrap();
-    assert!(dockerfile.contains("ENTRYPOINT [\"/baton\"]") && dockerfile.contains("USER 65532:65532"), "{dockerfile}");
+    assert!(
+        dockerfile.contains("ENTRYPOINT [\"/baton\"]") && dockerfile.contains("USER 65532:65532"),
+        "{dockerfile}"
+    );
     assert_eq!(sidecar["lifecycle"]["preStop"]["exec"]["command"], json!(["/baton", "stopping"]));
     assert!(baton(&["stopping", "--help"], &BTreeMap::new()).0);
     for unwanted in ["command", "args", "livenessProbe", "readinessProbe", "startupProbe"] {
@@ -108,13 +131,28 @@ fn every_code_that_leaves_the_application_alone_is_one_that_never_led() {
 
 #[test]
 fn the_rights_are_those_that_the_program_prints() {
-    let settings = "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop";
-    let rendered =
-        rendered(&[settings, "--set=elections.reports.serviceAccountName=auditor", "--set=demo.enabled=true"]);
-    let elections =
-        [("orders", "shop", "sales"), ("reports", "auditor", "tests"), ("test-baton-demo", "test-baton-demo", "tests")];
+    let settings =
+        "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop";
+    let rendered = rendered(&[
+        settings,
+        "--set=elections.reports.serviceAccountName=auditor",
+        "--set=demo.enabled=true",
+    ]);
+    let elections = [
+        ("orders", "shop", "sales"),
+        ("reports", "auditor", "tests"),
+        ("test-baton-demo", "test-baton-demo", "tests"),
+    ];
     for (election, account, namespace) in elections {
-        let arguments = ["rbac", "--election", election, "--service-account", account, "--namespace", namespace];
+        let arguments = [
+            "rbac",
+            "--election",
+            election,
+            "--service-account",
+            account,
+            "--namespace",
+            namespace,
+        ];
         let printed = objects(&baton(&arguments, &BTreeMap::new()).1);
         assert_eq!(printed.len(), 2);
         for expected in printed {
@@ -129,7 +167,10 @@ fn the_rights_are_those_that_the_program_prints() {
 
 #[test]
 fn the_manifests_grant_what_the_program_prints() {
-    let printed = objects(&baton(&["rbac", "--election", "orders", "--service-account", "orders"], &BTreeMap::new()).1);
+    let printed = objects(
+        &baton(&["rbac", "--election", "orders", "--service-account", "orders"], &BTreeMap::new())
+            .1,
+    );
     for file in ["manifests/plain.yaml", "manifests/example/rights.yaml"] {
         let mut granted = objects_in(file);
         granted.retain(|object| object["kind"].as_str().unwrap().starts_with("Role"));
@@ -146,12 +187,16 @@ fn helm_test_asks_for_as_many_copies_as_there_have_to_be() {
 
 /// What the container's environment says, and what kubelet adds.
 pub(super) fn environment(container: &Value) -> BTreeMap<String, String> {
-    let mut environment = BTreeMap::from([("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned())]);
+    let mut environment =
+        BTreeMap::from([("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned())]);
     for variable in container["env"].as_array().unwrap() {
         let field = variable["valueFrom"]["fieldRef"]["fieldPath"].as_str();
-        let value =
-            variable["value"].as_str().or(field).unwrap_or_else(|| panic!("{variable} is neither text nor field"));
-        let twice = environment.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
+        let value = variable["value"]
+            .as_str()
+            .or(field)
+            .unwrap_or_else(|| panic!("{variable} is neither text nor field"));
+        let twice =
+            environment.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
         assert_eq!(twice, None, "{variable} is there twice");
     }
     environment
@@ -166,6 +211,8 @@ pub(super) fn baton(arguments: &[&str], environment: &BTreeMap<String, String>) 
 
 /// `leaseDuration` as the environment spells it: `BATON_LEASE_DURATION`.
 fn variable(camel: &str) -> String {
-    let spelled = camel.chars().flat_map(|c| c.is_uppercase().then_some('_').into_iter().chain(c.to_uppercase()));
+    let spelled = camel
+        .chars()
+        .flat_map(|c| c.is_uppercase().then_some('_').into_iter().chain(c.to_uppercase()));
     format!("BATON_{}", spelled.collect::<String>())
 }

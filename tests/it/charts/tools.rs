@@ -38,7 +38,9 @@ impl Helm {
     /// The objects of a release `test` of this chart, in the namespace `tests` of a server of the last release.
     pub(super) fn template(self, chart: &Path, settings: &[&str]) -> Result<Vec<Value>, String> {
         let chart = chart.to_str().unwrap();
-        let arguments = [&["template", "test", chart, "--namespace=tests", "--kube-version=1.36.3"], settings].concat();
+        let arguments =
+            [&["template", "test", chart, "--namespace=tests", "--kube-version=1.36.3"], settings]
+                .concat();
         self.run(&arguments).map(|text| objects(&text))
     }
 }
@@ -63,7 +65,10 @@ pub(super) fn refused(chart: &Path, setting: &str, words: &[&str]) {
     for helm in Helm::BOTH {
         let complaint = helm.template(chart, &[setting]).expect_err(setting);
         for word in words {
-            assert!(complaint.contains(word), "{helm:?} with {setting} does not say {word}: {complaint}");
+            assert!(
+                complaint.contains(word),
+                "{helm:?} with {setting} does not say {word}: {complaint}"
+            );
         }
     }
 }
@@ -118,13 +123,18 @@ pub(super) fn in_repository(path: &str) -> PathBuf {
 /// What tests/servers/charts/build.sh has built or fetched.
 pub(super) fn built(name: &str) -> PathBuf {
     let path = in_repository(".cache/charts").join(name);
-    assert!(path.is_file(), "{} is missing: run `make test`, or tests/servers/charts/build.sh once", path.display());
+    assert!(
+        path.is_file(),
+        "{} is missing: run `make test`, or tests/servers/charts/build.sh once",
+        path.display()
+    );
     path
 }
 
 /// The documents of a YAML text.
 pub(super) fn objects(text: &str) -> Vec<Value> {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
     documents.into_iter().filter(|document| !document.is_null()).collect()
 }
 
@@ -135,7 +145,9 @@ pub(super) fn objects_in(path: &str) -> Vec<Value> {
 
 /// The only object of this kind and name.
 pub(super) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Value {
-    let mut found = objects.iter().filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
+    let mut found = objects
+        .iter()
+        .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
     let first = found.next().unwrap_or_else(|| panic!("no {kind} {name} in {objects:#?}"));
     assert!(found.next().is_none(), "two of {kind} {name}");
     first

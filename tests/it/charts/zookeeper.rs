@@ -28,27 +28,38 @@ fn the_program_understands_where_the_ensemble_is_and_reads_what_is_mounted() {
     let (understood, drawing) = checked(&environment);
     assert!(understood, "{drawing}");
     assert!(drawing.contains("election test-baton-demo in zookeeper"), "{drawing}");
-    let told = ["SERVERS", "PATH", "TICK_TIME"].map(|flag| environment[&format!("BATON_ZOOKEEPER_{flag}")].as_str());
+    let told = ["SERVERS", "PATH", "TICK_TIME"]
+        .map(|flag| environment[&format!("BATON_ZOOKEEPER_{flag}")].as_str());
     assert_eq!(told, ["zk-0.zk:2281,zk-1.zk:2281/apps", "/shop/orders", "1s"]);
     let help = baton(&["run", "--help"], &BTreeMap::new()).1;
     let flags = regex::Regex::new("BATON_ZOOKEEPER_[A-Z_]+").unwrap();
     let flags: BTreeSet<_> = flags.find_iter(&help).map(|flag| flag.as_str()).collect();
-    let told: BTreeSet<_> = environment.keys().map(String::as_str).filter(|name| name.contains("ZOOKEEPER")).collect();
+    let told: BTreeSet<_> =
+        environment.keys().map(String::as_str).filter(|name| name.contains("ZOOKEEPER")).collect();
     assert_eq!(told, flags, "each has its value");
 
     let mounts = sidecar(deployment)["volumeMounts"].as_array().unwrap();
     let folder = "/etc/baton/zookeeper";
-    assert_eq!(mounts[1], json!({"name": "baton-zookeeper", "mountPath": folder, "readOnly": true}));
+    assert_eq!(
+        mounts[1],
+        json!({"name": "baton-zookeeper", "mountPath": folder, "readOnly": true})
+    );
     let volume = &deployment["spec"]["template"]["spec"]["volumes"][1];
     assert_eq!(volume["name"], "baton-zookeeper");
     let mut secrets = BTreeMap::new();
     for source in volume["projected"]["sources"].as_array().unwrap() {
         for item in source["secret"]["items"].as_array().unwrap() {
-            secrets.insert(format!("{folder}/{}", item["path"].as_str().unwrap()), &source["secret"]["name"]);
+            secrets.insert(
+                format!("{folder}/{}", item["path"].as_str().unwrap()),
+                &source["secret"]["name"],
+            );
         }
     }
     let named = |flag: &str| secrets[&environment[&format!("BATON_ZOOKEEPER_{flag}_FILE")]];
-    assert_eq!(["AUTH", "CA", "CERT", "KEY"].map(named), ["shop-zookeeper", "zookeeper-ca", "shop-tls", "shop-tls"]);
+    assert_eq!(
+        ["AUTH", "CA", "CERT", "KEY"].map(named),
+        ["shop-zookeeper", "zookeeper-ca", "shop-tls", "shop-tls"]
+    );
     assert_eq!(secrets.len(), 4);
 }
 
@@ -68,7 +79,8 @@ fn checked(environment: &BTreeMap<String, String>) -> (bool, String) {
 fn nothing_is_granted_to_anybody_and_no_pod_has_a_token() {
     for ensemble in [ENSEMBLE, OPEN] {
         let objects = rendered(&[DEMO, ensemble]);
-        let kinds: BTreeSet<_> = objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
+        let kinds: BTreeSet<_> =
+            objects.iter().map(|object| object["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, BTreeSet::from(["Deployment", "Pod", "Service"]), "with {ensemble}");
         for name in ["test-baton-demo", "test-baton-demo-ledger"] {
             let pod = &find(&objects, "Deployment", name)["spec"]["template"]["spec"];
@@ -99,7 +111,11 @@ fn the_container_is_the_one_of_a_lease_but_for_how_the_ensemble_is_reached() {
     assert_eq!(container(&[DEMO, ENSEMBLE]), container(&[DEMO]));
     let open = rendered(&[DEMO, OPEN]);
     let pod = &find(&open, "Deployment", "test-baton-demo")["spec"]["template"]["spec"];
-    assert_eq!(pod["volumes"].as_array().unwrap().len(), 1, "where nothing is secret nothing is mounted");
+    assert_eq!(
+        pod["volumes"].as_array().unwrap().len(),
+        1,
+        "where nothing is secret nothing is mounted"
+    );
     assert_eq!(pod["initContainers"][0]["volumeMounts"].as_array().unwrap().len(), 1);
 }
 
@@ -109,33 +125,49 @@ fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
     fs::create_dir_all(folder.path().join("charts")).unwrap();
     fs::create_dir_all(folder.path().join("templates")).unwrap();
     symlink(chart("baton-sidecar"), folder.path().join("charts/baton-sidecar")).unwrap();
-    let dependency = "dependencies:\n  - name: baton-sidecar\n    alias: baton\n    version: 0.1.0\n";
-    fs::write(folder.path().join("Chart.yaml"), format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{dependency}"))
-        .unwrap();
+    let dependency =
+        "dependencies:\n  - name: baton-sidecar\n    alias: baton\n    version: 0.1.0\n";
+    fs::write(
+        folder.path().join("Chart.yaml"),
+        format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{dependency}"),
+    )
+    .unwrap();
     let pod = "kind: Pod\nmetadata:\n  name: shop\nspec:\n  {{- include \"baton-sidecar.pod\" (list . .Values.baton) | nindent 2 }}\n\
                ---\n{{ include \"baton-sidecar.rbac\" (list . .Values.baton) }}\n";
     fs::write(folder.path().join("templates/pod.yaml"), pod).unwrap();
     let readme = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
-    let values = readme.split("```yaml\n# values.yaml, over ZooKeeper\n").nth(1).unwrap().split("```").next().unwrap();
+    let values = readme
+        .split("```yaml\n# values.yaml, over ZooKeeper\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     fs::write(folder.path().join("values.yaml"), values).unwrap();
     for helm in Helm::BOTH {
         let rendered = helm.template(folder.path(), &["--set=baton.suffix=two"]).unwrap();
         assert_eq!(rendered.len(), 1, "{helm:?}: no rights: {rendered:#?}");
         let pod = &find(&rendered, "Pod", "shop")["spec"];
-        let volumes: Vec<_> = pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
+        let volumes: Vec<_> =
+            pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
         assert_eq!(volumes, ["baton-state-two", "baton-zookeeper-two"]);
         assert_eq!(pod["initContainers"][0]["volumeMounts"][1]["name"], "baton-zookeeper-two");
         let (understood, told) = checked(&environment(&pod["initContainers"][0]));
         assert!(understood, "{told}");
     }
-    refused(folder.path(), "--set=baton.backend=lease", &["zookeeper.", "is set, but a Lease holds the election"]);
+    refused(
+        folder.path(),
+        "--set=baton.backend=lease",
+        &["zookeeper.", "is set, but a Lease holds the election"],
+    );
 }
 
 #[test]
 fn a_real_api_server_takes_it_in_a_restricted_namespace() {
     let namespace = ApiServer::shared().namespace();
     namespace.restrict();
-    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     super::server::create(&namespace.admin, &namespace.name, &account).unwrap();
     let in_namespace = format!("--namespace={}", namespace.name);
     for object in rendered(&[DEMO, ENSEMBLE, &in_namespace]) {
@@ -160,10 +192,19 @@ fn what_does_not_go_together_is_refused_in_words() {
             "--set=zookeeper.authSecret=shop",
             ["zookeeper.authSecret is set, but a Lease holds", "set backend to zookeeper"],
         ),
-        (&format!("{OPEN},zookeeper.certificateSecret=tls"), ["goes with zookeeper.caSecret", "turns TLS on"]),
-        (&format!("{OPEN},injection.enabled=true"), ["injection.enabled gives Pods a sidecar", "chart baton-sidecar"]),
+        (
+            &format!("{OPEN},zookeeper.certificateSecret=tls"),
+            ["goes with zookeeper.caSecret", "turns TLS on"],
+        ),
+        (
+            &format!("{OPEN},injection.enabled=true"),
+            ["injection.enabled gives Pods a sidecar", "chart baton-sidecar"],
+        ),
         ("--set=backend=file", ["/backend", "zookeeper"]),
-        ("--set=backend=zookeeper,zookeeper.servers=zk:2181 zk:2182", ["/zookeeper/servers", "zk:2182"]),
+        (
+            "--set=backend=zookeeper,zookeeper.servers=zk:2181 zk:2182",
+            ["/zookeeper/servers", "zk:2182"],
+        ),
         (&format!("{OPEN},zookeeper.path=shop"), ["/zookeeper/path", "shop"]),
         (&format!("{OPEN},zookeeper.tickTime=2 s"), ["/zookeeper/tickTime", "2 s"]),
         (&format!("{OPEN},zookeeper.authSecret=Shop"), ["/zookeeper/authSecret", "Shop"]),
@@ -191,19 +232,27 @@ const TIMINGS: [&str; 11] = [
 ];
 
 #[test]
-fn a_timing_is_refused_when_the_program_would_refuse_a_session_of_it_and_what_is_suggested_passes() {
+fn a_timing_is_refused_when_the_program_would_refuse_a_session_of_it_and_what_is_suggested_passes()
+{
     let mut refused = 0;
     for timing in TIMINGS {
         let [by_chart, by_program] = [refusal(timing), program_refuses(timing)];
-        assert_eq!(by_chart.is_some(), by_program.is_some(), "{timing}: {by_chart:?}, {by_program:?}");
+        assert_eq!(
+            by_chart.is_some(),
+            by_program.is_some(),
+            "{timing}: {by_chart:?}, {by_program:?}"
+        );
         let Some(complaint) = by_chart else { continue };
         refused += 1;
-        let suggested = complaint.split("these would pass: ").nth(1).unwrap().lines().next().unwrap();
-        let kept = timing
-            .split(',')
-            .filter(|setting| ["tickTime", "maxClockDrift"].iter().any(|key| setting.starts_with(key)));
         let suggested =
-            kept.chain([suggested.replace(": ", "=").replace(", ", ",").as_str()]).collect::<Vec<_>>().join(",");
+            complaint.split("these would pass: ").nth(1).unwrap().lines().next().unwrap();
+        let kept = timing.split(',').filter(|setting| {
+            ["tickTime", "maxClockDrift"].iter().any(|key| setting.starts_with(key))
+        });
+        let suggested = kept
+            .chain([suggested.replace(": ", "=").replace(", ", ",").as_str()])
+            .collect::<Vec<_>>()
+            .join(",");
         assert_eq!(refusal(&suggested), None, "{timing}");
         assert_eq!(program_refuses(&suggested), None, "{timing}");
     }
@@ -223,10 +272,18 @@ fn refusal(timing: &str) -> Option<String> {
 
 /// What the program says against the same.
 fn program_refuses(timing: &str) -> Option<String> {
-    let mut flags = vec!["check-config".to_owned(), "--election=orders".to_owned(), "--backend=zookeeper".to_owned()];
+    let mut flags = vec![
+        "check-config".to_owned(),
+        "--election=orders".to_owned(),
+        "--backend=zookeeper".to_owned(),
+    ];
     flags.push("--zookeeper-servers=zk:2181".to_owned());
     flags.extend(pairs(timing).map(|(key, value)| {
-        let flag = if key == "tickTime" { "zookeeper-tick-time".to_owned() } else { super::refusals::kebab(key) };
+        let flag = if key == "tickTime" {
+            "zookeeper-tick-time".to_owned()
+        } else {
+            super::refusals::kebab(key)
+        };
         format!("--{flag}={value}")
     }));
     let flags: Vec<_> = flags.iter().map(String::as_str).collect();

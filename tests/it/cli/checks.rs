@@ -16,14 +16,17 @@ fn check_config_names_missing_files_and_all_else_at_once() {
     fs::write(&file, "").unwrap();
     for directory in [&missing, &file] {
         let flags = [format!("--directory={directory}"), "--on-lost=weep".to_owned()];
-        let (code, drawing, errors) = run(baton(&["check-config", "--election=orders", "--backend=file"]).args(flags));
+        let (code, drawing, errors) =
+            run(baton(&["check-config", "--election=orders", "--backend=file"]).args(flags));
         assert_eq!((code, drawing.as_str()), (2, ""), "{directory}");
         assert!(errors.contains(&format!("--directory {directory:?} cannot be used")), "{errors}");
         assert!(errors.contains("\"weep\""), "{errors}");
         assert_eq!(errors.lines().count(), 2, "{errors}");
     }
-    let secrets = ["zookeeper-auth-file", "zookeeper-ca-file", "zookeeper-cert-file", "zookeeper-key-file"];
-    let (code, _, errors) = run(baton(&ZOOKEEPER).args(secrets.map(|flag| format!("--{flag}={missing}"))));
+    let secrets =
+        ["zookeeper-auth-file", "zookeeper-ca-file", "zookeeper-cert-file", "zookeeper-key-file"];
+    let (code, _, errors) =
+        run(baton(&ZOOKEEPER).args(secrets.map(|flag| format!("--{flag}={missing}"))));
     assert_eq!((code, errors.lines().count()), (2, 4), "{errors}");
     for flag in secrets {
         assert!(errors.contains(&format!("--{flag} {missing:?} cannot be read")), "{errors}");
@@ -40,22 +43,31 @@ fn check_config_refuses_flags_of_another_store() {
     let lease = ["check-config", "--election=orders", "--backend=lease"];
     let (code, _, errors) = run(baton(&lease).args(["--directory=/tmp", "--zookeeper-servers=zk"]));
     assert_eq!((code, errors.lines().count()), (2, 2), "{errors}");
-    for named in ["--directory does nothing with --backend lease, only with file", "--zookeeper-servers"] {
+    for named in
+        ["--directory does nothing with --backend lease, only with file", "--zookeeper-servers"]
+    {
         assert!(errors.contains(named), "{named} is not named in:\n{errors}");
     }
     assert_eq!(run(baton(&FILE).args(["--context=kind", "--namespace=sales"])).0, 2);
     assert_eq!(run(baton(&ZOOKEEPER).arg("--namespace=sales")).0, 0, "it is part of the path");
-    assert_eq!(run(baton(&FILE).env("BATON_KUBECONFIG", "")).0, 0, "an empty variable sets nothing");
+    assert_eq!(
+        run(baton(&FILE).env("BATON_KUBECONFIG", "")).0,
+        0,
+        "an empty variable sets nothing"
+    );
 }
 
 #[test]
 fn check_config_names_unknown_variables_and_passes() {
-    let (code, drawing, errors) = run(baton(&FILE).env("BATON_ELECTON", "bills").env("BATON_COLOR", "red"));
+    let (code, drawing, errors) =
+        run(baton(&FILE).env("BATON_ELECTON", "bills").env("BATON_COLOR", "red"));
     assert_eq!(code, 0);
     assert!(drawing.contains("election orders"), "{drawing}");
     let told: Vec<_> = errors.lines().collect();
-    let expected =
-        ["baton: warning: BATON_COLOR sets no flag", "baton: warning: BATON_ELECTON sets no flag: BATON_ELECTION does"];
+    let expected = [
+        "baton: warning: BATON_COLOR sets no flag",
+        "baton: warning: BATON_ELECTON sets no flag: BATON_ELECTION does",
+    ];
     assert_eq!(told, expected);
 }
 
@@ -63,7 +75,8 @@ fn check_config_names_unknown_variables_and_passes() {
 fn durations_are_printed_with_at_most_three_digits() {
     let (_, drawing, _) = run(&mut baton(&FILE));
     assert!(drawing.contains("three times in all, 2.667s each"), "{drawing}");
-    let (_, drawing, _) = run(baton(&ZOOKEEPER).args(["--lease-duration=10s", "--renew-deadline=8s"]));
+    let (_, drawing, _) =
+        run(baton(&ZOOKEEPER).args(["--lease-duration=10s", "--renew-deadline=8s"]));
     assert!(drawing.contains("6.181s ") && drawing.contains("0s are left"), "{drawing}");
     let (_, _, errors) = run(baton(&FILE).arg("--lease-duration=10.000123456s"));
     let suggested = errors.split("these would pass: ").nth(1).unwrap().trim();
@@ -92,7 +105,8 @@ fn a_drawing_speaks_of_kubernetes_only_where_it_helps() {
 fn an_address_that_is_none_is_named_with_its_flag() {
     let (code, _, errors) = run(baton(&FILE).args(["--listen=foo", "--probe-listen=bar"]));
     assert_eq!(code, 2);
-    for named in ["--listen \"foo\" is not an address", "--probe-listen \"bar\" is not an address"] {
+    for named in ["--listen \"foo\" is not an address", "--probe-listen \"bar\" is not an address"]
+    {
         assert!(errors.contains(named), "{named} is not named in:\n{errors}");
     }
     assert!(run(baton(&["status"]).env("BATON_LISTEN", "foo")).2.contains("--listen \"foo\""));
@@ -111,8 +125,16 @@ fn help_is_a_subcommand_too() {
 
 #[test]
 fn help_has_no_backticks() {
-    let pages: [&[&str]; 8] =
-        [&[], &["run"], &["check-config"], &["status"], &["probe"], &["stopping"], &["rbac"], &["inject"]];
+    let pages: [&[&str]; 8] = [
+        &[],
+        &["run"],
+        &["check-config"],
+        &["status"],
+        &["probe"],
+        &["stopping"],
+        &["rbac"],
+        &["inject"],
+    ];
     for page in pages {
         for flag in ["-h", "--help"] {
             let (code, help, _) = run(baton(page).arg(flag));
@@ -132,8 +154,12 @@ fn only_a_near_subcommand_is_suggested() {
 
 #[test]
 fn rbac_refuses_names_that_no_object_can_have() {
-    let (code, yaml, errors) =
-        run(&mut baton(&["rbac", "--election=Orders", "--service-account=Bad Name", "--namespace=a.b"]));
+    let (code, yaml, errors) = run(&mut baton(&[
+        "rbac",
+        "--election=Orders",
+        "--service-account=Bad Name",
+        "--namespace=a.b",
+    ]));
     assert_eq!((code, yaml.as_str(), errors.lines().count()), (2, "", 3), "{errors}");
     for named in ["\"Orders\"", "--service-account \"Bad Name\"", "--namespace \"a.b\""] {
         assert!(errors.contains(named), "{named} is not named in:\n{errors}");

@@ -26,12 +26,17 @@ fn inject(flags: &[&str], yaml: &str) -> (i32, String, String) {
 
 #[test]
 fn a_summary_says_how_many_templates_were_injected() {
-    let yaml = [deployment("a", "", LABELLED), deployment("b", "", ""), deployment("c", "", LABELLED)].join("---\n");
+    let yaml =
+        [deployment("a", "", LABELLED), deployment("b", "", ""), deployment("c", "", LABELLED)]
+            .join("---\n");
     let (code, injected, told) = inject(&["--strict"], &yaml);
     assert_eq!((code, told.as_str()), (0, "baton: 2 of 3 templates injected\n"));
     assert_eq!(injected.matches("restartPolicy: Always").count(), 2, "{injected}");
     let (code, again, told) = inject(&["--strict"], &injected);
-    assert_eq!((code, told.as_str()), (0, "baton: 0 of 3 templates injected, 2 had a sidecar before\n"));
+    assert_eq!(
+        (code, told.as_str()),
+        (0, "baton: 0 of 3 templates injected, 2 had a sidecar before\n")
+    );
     assert_eq!(again, injected);
 }
 

@@ -25,8 +25,18 @@ fn a_stop_while_the_store_is_reached_ends_with_0_at_once() {
         "contexts": [{ "name": "c", "context": { "cluster": "c", "user": "u" } }],
     });
     fs::write(&kubeconfig, text.to_string()).unwrap();
-    let mut command = baton(&["run", "--election=orders", "--backend=lease", "--log-format=json", "--kubeconfig"]);
-    command.arg(&kubeconfig).env("PATH", "/usr/bin:/bin").stdin(Stdio::null()).stderr(Stdio::piped());
+    let mut command = baton(&[
+        "run",
+        "--election=orders",
+        "--backend=lease",
+        "--log-format=json",
+        "--kubeconfig",
+    ]);
+    command
+        .arg(&kubeconfig)
+        .env("PATH", "/usr/bin:/bin")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
 
     let read = || fs::read_to_string(&marker).ok()?.trim().parse().ok();
@@ -38,5 +48,8 @@ fn a_stop_while_the_store_is_reached_ends_with_0_at_once() {
 
     let told = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
     assert_eq!(status.code(), Some(0), "{status}: {told}");
-    assert!(told.contains(r#""event":"stopped""#) && told.contains(r#""release":"needless""#), "{told}");
+    assert!(
+        told.contains(r#""event":"stopped""#) && told.contains(r#""release":"needless""#),
+        "{told}"
+    );
 }

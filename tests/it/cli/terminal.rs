@@ -13,7 +13,8 @@ const BOUND: &str = "timeout 30";
 
 /// `baton` with these arguments on a terminal of its own, within this environment.
 fn on_a_terminal(arguments: &str, environment: &[(&str, &str)]) -> Command {
-    let command = format!("exec {BOUND} {} {arguments}", baton(&[]).get_program().to_str().unwrap());
+    let command =
+        format!("exec {BOUND} {} {arguments}", baton(&[]).get_program().to_str().unwrap());
     let mut script = Command::new("script");
     script.args(["--quiet", "--flush", "--command", &command, "/dev/null"]);
     script.env_clear().env("PATH", "/usr/bin:/bin").envs(environment.iter().copied());
@@ -43,9 +44,14 @@ fn until_it_leads(environment: &[(&str, &str)]) -> String {
     child.wait().unwrap();
     let stopped = || {
         let end = fs::read_to_string(folder.path().join("state/orders/last-run")).ok()?;
-        end.contains(r#""code":0"#).then(|| fs::read_to_string(folder.path().join("orders/record")).unwrap())
+        end.contains(r#""code":0"#)
+            .then(|| fs::read_to_string(folder.path().join("orders/record")).unwrap())
     };
-    let record = wait_for(Duration::from_secs(20), "the candidate stops when its terminal goes away", stopped);
+    let record = wait_for(
+        Duration::from_secs(20),
+        "the candidate stops when its terminal goes away",
+        stopped,
+    );
     assert!(record.contains(r#""holderIdentity":"""#), "it releases first: {record}");
     assert!(told.contains(" leading "), "{told}");
     told
@@ -67,8 +73,12 @@ fn lines_on_a_terminal_stay_below_250_columns() {
         assert!(line.chars().count() < 250, "{} columns:\n{line}", line.chars().count());
     }
     let uuid = regex::Regex::new("orders-7d9f8b6c5d-x2x4z_[0-9a-f-]{36}").unwrap();
-    let with_uuid: Vec<_> = told.lines().filter(|line| uuid.is_match(line) && !line.contains("TRACE")).collect();
-    assert!(with_uuid.len() == 1 && with_uuid[0].contains("is a candidate of"), "the first line alone has it:\n{told}");
+    let with_uuid: Vec<_> =
+        told.lines().filter(|line| uuid.is_match(line) && !line.contains("TRACE")).collect();
+    assert!(
+        with_uuid.len() == 1 && with_uuid[0].contains("is a candidate of"),
+        "the first line alone has it:\n{told}"
+    );
     assert!(told.contains("identity=\"orders-7d9f8b6c5d-x2x4z\""), "{told}");
 }
 

@@ -20,7 +20,10 @@ const STOPPING: &[&str] = &["stopping"];
 fn ask(subcommand: &[&str], status: &str, body: &str) -> (Option<i32>, String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
-    let answer = format!("HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}", body.len());
+    let answer = format!(
+        "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
     let stub = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
@@ -48,7 +51,11 @@ fn an_answer_that_is_not_batons_is_69() {
         (&[STATUS, PROBE_LEADER], "200 OK", unleading),
         (&[STATUS, PROBE_LEADER], "503 Service Unavailable", LEADS),
         (&[STATUS, PROBE_LEADER], "503 Service Unavailable", REFUSES),
-        (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING], "503 Service Unavailable", "no healthy upstream"),
+        (
+            &[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING],
+            "503 Service Unavailable",
+            "no healthy upstream",
+        ),
         (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING], "302 Found", ""),
         (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING], "404 Not Found", REFUSES),
         (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING], "500 Internal Server Error", html),
@@ -88,7 +95,12 @@ fn the_probe_listener_does_not_answer_for_leadership() {
     rig.hear_enough();
     for subcommand in [STATUS, PROBE_LEADER, STOPPING] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
-        let asked = command.env_clear().env("BATON_LISTEN", &leader.probe_listen).args(subcommand).output().unwrap();
+        let asked = command
+            .env_clear()
+            .env("BATON_LISTEN", &leader.probe_listen)
+            .args(subcommand)
+            .output()
+            .unwrap();
         assert_eq!(asked.status.code(), Some(69), "{subcommand:?}");
     }
 }

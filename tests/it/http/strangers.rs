@@ -53,8 +53,12 @@ impl Stranger {
     /// What it sends first.
     fn opening(self) -> Vec<u8> {
         match self {
-            Self::Head => format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(7900)).into_bytes(),
-            Self::Body => b"POST /stopping HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".to_vec(),
+            Self::Head => {
+                format!("GET /healthz HTTP/1.1\r\nHost: x\r\nX: {}", "x".repeat(7900)).into_bytes()
+            }
+            Self::Body => {
+                b"POST /stopping HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n".to_vec()
+            }
             Self::Pipeline => b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n".repeat(200),
             Self::Once => b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
         }
@@ -94,8 +98,12 @@ struct Deeds {
 
 /// Keeps [`STRANGERS`] connections to `address`, until it is over.
 fn besiege(address: SocketAddr, deeds: &Deeds) {
-    let mut strangers: Vec<(Stranger, Option<TcpStream>)> =
-        Stranger::ALL.into_iter().cycle().take(STRANGERS).map(|stranger| (stranger, None)).collect();
+    let mut strangers: Vec<(Stranger, Option<TcpStream>)> = Stranger::ALL
+        .into_iter()
+        .cycle()
+        .take(STRANGERS)
+        .map(|stranger| (stranger, None))
+        .collect();
     while !deeds.is_over.load(Ordering::Relaxed) {
         for crowd in strangers.chunks_mut(CROWD) {
             for (stranger, connection) in crowd {
@@ -113,7 +121,8 @@ fn besiege(address: SocketAddr, deeds: &Deeds) {
 /// How long a process of this machine had to wait for a processor, by its main thread, or by the
 /// calling one.
 fn starved(schedstat: &str) -> Duration {
-    let text = std::fs::read_to_string(schedstat).unwrap_or_else(|error| panic!("{schedstat}: {error}"));
+    let text =
+        std::fs::read_to_string(schedstat).unwrap_or_else(|error| panic!("{schedstat}: {error}"));
     let waited = text.split(' ').nth(1).and_then(|field| field.parse().ok());
     Duration::from_nanos(waited.unwrap_or_else(|| panic!("{schedstat} holds {text:?}")))
 }
@@ -159,7 +168,8 @@ impl Client<'_> {
                 return Err(ErrorKind::UnexpectedEof.into());
             }
         }
-        let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+        let length =
+            head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
         stream.read_exact(&mut vec![0; length.expect("the answer has a length")])?;
         self.open = (*reuse == Reuse::Always).then_some(stream);
         Ok(head)
@@ -167,7 +177,12 @@ impl Client<'_> {
 }
 
 /// Asks again and again: the longest wait that is not the machine's fault, and how often it asked.
-fn ask_on(candidate: &Candidate, mut client: Client<'_>, pause: Duration, deeds: &Deeds) -> (Duration, usize) {
+fn ask_on(
+    candidate: &Candidate,
+    mut client: Client<'_>,
+    pause: Duration,
+    deeds: &Deeds,
+) -> (Duration, usize) {
     let theirs = format!("/proc/{}/schedstat", candidate.pid());
     let starved = || [starved(&theirs), starved("/proc/thread-self/schedstat")];
     let (mut longest, mut times) = (Duration::ZERO, 0);
@@ -228,8 +243,14 @@ fn a_thousand_hostile_connections_take_little() {
         for address in listeners {
             scope.spawn(move || besiege(address, deeds));
         }
-        let application = Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
-        let kubelet = Client { address: &leader.probe_listen, path: "/healthz", reuse: Reuse::Never, open: None };
+        let application =
+            Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
+        let kubelet = Client {
+            address: &leader.probe_listen,
+            path: "/healthz",
+            reuse: Reuse::Never,
+            open: None,
+        };
         let application = scope.spawn(move || ask_on(leader, application, ASKING, deeds));
         let kubelet = scope.spawn(move || ask_on(leader, kubelet, PROBING, deeds));
         let memory = scope.spawn(|| most_memory(leader, deeds));
@@ -244,8 +265,12 @@ fn a_thousand_hostile_connections_take_little() {
         (application.join().unwrap(), kubelet.join().unwrap(), memory.join().unwrap())
     });
     let connections = deeds.connections.load(Ordering::Relaxed);
-    println!("{connections} hostile connections; memory, all and anonymous, from {before:?} to {most:?} bytes");
-    println!("the application's longest wait and questions: {application:?}, the kubelet's: {kubelet:?}");
+    println!(
+        "{connections} hostile connections; memory, all and anonymous, from {before:?} to {most:?} bytes"
+    );
+    println!(
+        "the application's longest wait and questions: {application:?}, the kubelet's: {kubelet:?}"
+    );
     assert!(most[0] < MOST_RESIDENT, "{} bytes are resident, at rest {}", most[0], before[0]);
     for (longest, times) in [application, kubelet] {
         assert!(longest <= LONGEST_WAIT, "the longest of {times} waits was {longest:?}");
@@ -267,7 +292,8 @@ impl Drop for Over<'_> {
 fn a_hundred_workers_keep_their_connections() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
-    let worker = || Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
+    let worker =
+        || Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
     let mut workers: Vec<_> = iter::repeat_with(worker).take(100).collect();
     for worker in &mut workers {
         worker.ask().unwrap();
@@ -292,7 +318,12 @@ fn stopping_is_answered_while_many_clients_ask() {
         eventually(NOISE, "it withdraws", || leader.ask().status == 503);
         let mut askers = Vec::new();
         while askers.len() < ASKERS && !stopping.is_finished() {
-            let mut client = Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
+            let mut client = Client {
+                address: &leader.listen,
+                path: "/leader",
+                reuse: Reuse::Always,
+                open: None,
+            };
             let answer = client.ask().unwrap();
             assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
             askers.push(client);
@@ -309,8 +340,9 @@ fn a_client_that_reads_nothing_is_closed() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
     let address = leader.probe_listen.parse().unwrap();
-    let mut stuck: Vec<_> =
-        (0..4).map(|_| Stranger::Pipeline.connect(address).expect("the listener has room")).collect();
+    let mut stuck: Vec<_> = (0..4)
+        .map(|_| Stranger::Pipeline.connect(address).expect("the listener has room"))
+        .collect();
     let open_files = || leader.metric(r"process_open_fds").unwrap();
     let full = open_files();
     eventually(UNREAD + NOISE, "they are closed", || open_files() <= full - 4.0);
@@ -332,7 +364,11 @@ fn a_head_above_the_bound_is_refused() {
         let mut stream = TcpStream::connect(&leader.probe_listen).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let filling = "x".repeat(length);
-        write!(stream, "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: {filling}\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: {filling}\r\n\r\n"
+        )
+        .unwrap();
         let mut answer = [0; 128];
         let read = stream.read(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer[..read]);

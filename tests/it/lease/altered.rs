@@ -65,7 +65,10 @@ impl<'a> Shortener<'a> {
         let created = self.rig.store.namespace.admin.call(async |client| {
             let mut policy = DynamicObject::new(&self.name, &resource(kind));
             policy.data = json!({ "spec": spec });
-            Api::all_with(client, &resource(kind)).create(&PostParams::default(), &policy).await.map(drop)
+            Api::all_with(client, &resource(kind))
+                .create(&PostParams::default(), &policy)
+                .await
+                .map(drop)
         });
         created.unwrap();
     }
@@ -96,7 +99,9 @@ fn shortened_lease_is_no_claim_and_is_told_once() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
     let policy = Shortener::install(&rig);
     let candidate = rig.start("candidate");
-    let told = wait_for(PATIENCE, "it says that the record was changed", || candidate.events("record_altered").pop());
+    let told = wait_for(PATIENCE, "it says that the record was changed", || {
+        candidate.events("record_altered").pop()
+    });
     assert_eq!(told["level"], "ERROR", "{told}");
     let message = told["message"].as_str().unwrap_or_default();
     for part in ["duration 6s", "holds candidate", "and 1s", "mutating webhook"] {

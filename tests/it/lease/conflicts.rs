@@ -25,7 +25,9 @@ fn blind_leader(rig: &Rig<Leases>) -> Arc<Candidate> {
 /// How many of its requests with this verb had this outcome.
 fn requests(candidate: &Candidate, verb: &str, outcome: &str) -> f64 {
     assert!(candidate.is_alive(), "it has ended:\n{}", candidate.output());
-    let series = format!("baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"{outcome}\",verb=\"{verb}\"}}");
+    let series = format!(
+        "baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"{outcome}\",verb=\"{verb}\"}}"
+    );
     candidate.metric(&series).expect("every series is there from the start")
 }
 
@@ -67,7 +69,9 @@ fn a_lost_race_to_create_the_lease_makes_a_follower_of_the_winner() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let account = rig.store.namespace.account_that_may(&["get", "update"], "late", &[ELECTION]);
     let late = rig.candidate("late").by(&account.access).start();
-    eventually(PATIENCE, "it tries to create the Lease", || requests(&late, "create", "unknown") > 0.0);
+    eventually(PATIENCE, "it tries to create the Lease", || {
+        requests(&late, "create", "unknown") > 0.0
+    });
     let spec = LeaseSpec {
         holder_identity: Some("somebody".to_owned()),
         lease_duration_seconds: Some(3),
@@ -75,12 +79,20 @@ fn a_lost_race_to_create_the_lease_makes_a_follower_of_the_winner() {
     };
     let metadata = ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() };
     let made = rig.now();
-    rig.store.namespace.admin.put(&Lease { metadata, spec: Some(spec) }).expect("the administrator may");
+    rig.store
+        .namespace
+        .admin
+        .put(&Lease { metadata, spec: Some(spec) })
+        .expect("the administrator may");
     eventually(PATIENCE, "it has lost the race", || requests(&late, "create", "conflict") > 0.0);
     eventually(PATIENCE, "it follows the winner", || {
         late.events("following").iter().any(|told| told["leader"] == "somebody")
     });
-    assert_eq!(rig.leader().identity, late.identity, "and leads when the winner's lease has run out");
+    assert_eq!(
+        rig.leader().identity,
+        late.identity,
+        "and leads when the winner's lease has run out"
+    );
     let waited = rig.first_promise(&late).expect("it was heard").since(made);
     assert!(waited >= Duration::from_secs(3), "it waited {waited:?}");
 }

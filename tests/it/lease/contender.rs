@@ -14,7 +14,12 @@ pub(super) enum Program {
 
 impl<'a> Contender<'a, Leases> {
     /// Starts a candidate with the durations of the rig, which gives the Lease back when it is asked to stop.
-    pub(super) fn start(rig: &'a Rig<Leases>, program: Program, name: &str, access: &Access) -> Self {
+    pub(super) fn start(
+        rig: &'a Rig<Leases>,
+        program: Program,
+        name: &str,
+        access: &Access,
+    ) -> Self {
         let process = match program {
             Program::Baton => Side::Ours(rig.candidate(name).by(access).start()),
             Program::ClientGo => {
@@ -26,7 +31,12 @@ impl<'a> Contender<'a, Leases> {
                     "--release-on-cancel".to_owned(),
                     "-v=5".to_owned(),
                 ];
-                Side::Theirs(Peer::client_go(access, ELECTION, name, &flags.each_ref().map(String::as_str)))
+                Side::Theirs(Peer::client_go(
+                    access,
+                    ELECTION,
+                    name,
+                    &flags.each_ref().map(String::as_str),
+                ))
             }
         };
         Self::new(rig, name, process)
@@ -53,7 +63,8 @@ impl<'a> Contender<'a, Leases> {
                 u32::try_from(count).expect("a log has an end").into()
             }
             Side::Ours(ours) => {
-                let applied = format!("baton_renewals_total{{election=\"{ELECTION}\",outcome=\"applied\"}}");
+                let applied =
+                    format!("baton_renewals_total{{election=\"{ELECTION}\",outcome=\"applied\"}}");
                 ours.metric(&applied).expect("every series is there from the start")
             }
         }
@@ -62,9 +73,9 @@ impl<'a> Contender<'a, Leases> {
     /// Whether it says of itself that it is not the leader, while the work that it started goes on.
     pub(super) fn works_deposed(&self) -> bool {
         match &self.process {
-            Side::Theirs(theirs) => {
-                theirs.answer().is_some_and(|said| said["is_leader"] == false && said["working"] == true)
-            }
+            Side::Theirs(theirs) => theirs
+                .answer()
+                .is_some_and(|said| said["is_leader"] == false && said["working"] == true),
             // There is one answer for both.
             Side::Ours(_) => false,
         }

@@ -1,7 +1,9 @@
 //! By what a candidate is let in: whatever a kubeconfig can name, and what a Pod has; and how it goes on when that is
 //! replaced while it lives.
 
-use crate::rig::{ApiServer, ELECTION, Leases, Pod, Proxy, Rig, Store as _, Timing, eventually, throughout};
+use crate::rig::{
+    ApiServer, ELECTION, Leases, Pod, Proxy, Rig, Store as _, Timing, eventually, throughout,
+};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::Ipv6Addr;
@@ -66,9 +68,15 @@ fn a_kubeconfig_may_name_a_certificate_a_token_a_file_or_a_program() {
     print(rig.folder(), &account.token);
     let certified = rig.folder().join("certified");
     fs::create_dir(&certified).expect("the folder is ours");
-    let key = |name: &str| fs::read_to_string(admin.kubeconfig().with_file_name(name)).expect("it was issued");
-    let status = json!({ "clientCertificateData": key("admin.crt"), "clientKeyData": key("admin.key") });
-    replace(&certified.join("credential"), &json!({ "kind": "ExecCredential", "status": status }).to_string());
+    let key = |name: &str| {
+        fs::read_to_string(admin.kubeconfig().with_file_name(name)).expect("it was issued")
+    };
+    let status =
+        json!({ "clientCertificateData": key("admin.crt"), "clientKeyData": key("admin.key") });
+    replace(
+        &certified.join("credential"),
+        &json!({ "kind": "ExecCredential", "status": status }).to_string(),
+    );
     let line = json!({ "token": format!("{}\n", account.token) });
     for (name, access) in [
         ("certificate", admin.clone()),
@@ -95,7 +103,11 @@ fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
     let pods = [Pod::of(account, server), Pod::of(account, over_ipv6.address())];
     let leader = rig.candidate("first").within(&pods[0]).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    assert!(leader.identity.starts_with("first_"), "{} is not named after its Pod", leader.identity);
+    assert!(
+        leader.identity.starts_with("first_"),
+        "{} is not named after its Pod",
+        leader.identity
+    );
     let place = format!("Lease {}/{ELECTION}", rig.store.namespace.name);
     assert_eq!(leader.events("starting")[0]["place"], *place, "the namespace is the mounted one");
     let successor = rig.candidate("second").within(&pods[1]).start();
@@ -104,7 +116,9 @@ fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
     // A name would have to be resolved, and nobody is there to do it.
     let waiting = Pod::of(account, server).named("localhost");
     let waiting = rig.candidate("waiting").within(&waiting).start();
-    eventually(PATIENCE, "it waits for a resolver", || !waiting.events("store_unreachable").is_empty());
+    eventually(PATIENCE, "it waits for a resolver", || {
+        !waiting.events("store_unreachable").is_empty()
+    });
     let told = waiting.events("store_unreachable")[0]["message"].to_string();
     assert!(told.contains("did not answer within"), "{told}");
     assert_eq!(waiting.probe("/readyz"), 503);
@@ -128,11 +142,17 @@ fn a_token_that_kubelet_replaces_is_used_before_the_old_one_ends() {
     assert_eq!(rig.leader().identity, leader.identity);
     pod.mount(&new.text, account);
     let renewed = rig.store.written(ELECTION);
-    eventually(PATIENCE, "it renews twice", || rig.store.written(ELECTION) > renewed + 2 * rig.timing.retry_period);
+    eventually(PATIENCE, "it renews twice", || {
+        rig.store.written(ELECTION) > renewed + 2 * rig.timing.retry_period
+    });
     old.revoke();
     let refused = server.refused_credentials();
     throughout(REVOKED, "it leads on", || leader.is_healthy() && rig.holds(&leader));
-    assert_eq!(server.refused_credentials(), refused, "the old token was used after the new one was there");
+    assert_eq!(
+        server.refused_credentials(),
+        refused,
+        "the old token was used after the new one was there"
+    );
     let access = account.access.identified_by("old", json!({ "token": old.text }));
     assert!(
         access.lease(ELECTION).is_err() && server.refused_credentials() > refused,
@@ -180,7 +200,11 @@ fn a_token_that_ends_and_that_nobody_replaces_costs_the_leader_its_term_and_lets
     let refused = rig.now();
     leader.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
-    let (new, _) = rig.successor(&leader, refused, rig.timing.lease_duration + rig.timing.takeover() + Leases::NOISE);
+    let (new, _) = rig.successor(
+        &leader,
+        refused,
+        rig.timing.lease_duration + rig.timing.takeover() + Leases::NOISE,
+    );
     assert_eq!(new.identity, follower.identity);
 }
 
@@ -191,7 +215,9 @@ fn program_that_fails_at_the_start_is_run_again() {
     let account = &rig.store.account;
     let access = account.access.identified_by("failing", printed(rig.folder()));
     let candidate = rig.candidate("waiting").by(&access).start();
-    eventually(PATIENCE, "it says what is missing", || !candidate.events("store_unreachable").is_empty());
+    eventually(PATIENCE, "it says what is missing", || {
+        !candidate.events("store_unreachable").is_empty()
+    });
     let told = candidate.events("store_unreachable")[0]["message"].to_string();
     assert!(told.contains("cat ended with") && told.contains("No such file"), "{told}");
     throughout(2 * rig.timing.lease_duration, "it waits", || {

@@ -11,7 +11,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// How long a write takes.
 fn write(rig: &Rig<Leases>) -> Duration {
     let begun = Instant::now();
-    rig.store.namespace.admin.patch(ELECTION, &json!({ "metadata": { "labels": { "edit": null } } })).ok();
+    rig.store
+        .namespace
+        .admin
+        .patch(ELECTION, &json!({ "metadata": { "labels": { "edit": null } } }))
+        .ok();
     begun.elapsed()
 }
 
@@ -26,7 +30,9 @@ fn a_slow_disk_costs_no_term_and_one_that_stands_still_costs_one() {
     let delay = Duration::from_millis(300);
     let disk = slow(delay);
     eventually(PATIENCE, "writes are slow", || write(&rig) >= delay);
-    throughout(3 * rig.timing.renew_deadline, "the leader leads on", || leader.is_healthy() && follower.is_healthy());
+    throughout(3 * rig.timing.renew_deadline, "the leader leads on", || {
+        leader.is_healthy() && follower.is_healthy()
+    });
     drop(disk);
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 

@@ -6,8 +6,8 @@
 
 use super::contender::Program;
 use crate::rig::{
-    Access, ApiServer, Contender, ELECTION, Flow, Leases, Peer, Proxy, Rig, Store as _, Timing, Way, eventually,
-    first_to_lead, side_by_side, wait_for,
+    Access, ApiServer, Contender, ELECTION, Flow, Leases, Peer, Proxy, Rig, Store as _, Timing,
+    Way, eventually, first_to_lead, side_by_side, wait_for,
 };
 use std::time::Duration;
 
@@ -56,7 +56,9 @@ fn a_leader_that_wakes_up_deposed() {
         let new = Contender::start(&rig, program, "new", admin);
         new.must_follow();
         let before = old.renewals();
-        eventually(PATIENCE, "it renews, so that it is paused between two tries", || old.renewals() > before);
+        eventually(PATIENCE, "it renews, so that it is paused between two tries", || {
+            old.renewals() > before
+        });
         old.pause();
         new.must_lead();
         let woken = old.resume();
@@ -107,13 +109,16 @@ fn a_release_that_wipes_out_the_successor() {
         let proxy = Proxy::to(ApiServer::shared().address());
         let mut first = Contender::start(&rig, program, "first", &admin.through(proxy.address()));
         first.must_lead();
-        let mut others: Vec<_> =
-            (1..=CROWD).map(|number| Contender::start(&rig, program, &format!("other-{number}"), admin)).collect();
+        let mut others: Vec<_> = (1..=CROWD)
+            .map(|number| Contender::start(&rig, program, &format!("other-{number}"), admin))
+            .collect();
         others.iter().for_each(Contender::must_follow);
         proxy.set(Way::Requests, Flow::Hold);
         let (second, _) = first_to_lead(&others);
         let mut second = others.remove(second);
-        eventually(PATIENCE, "it renews, so that its next try is a retry period away", || second.renewals() > 0.0);
+        eventually(PATIENCE, "it renews, so that its next try is a retry period away", || {
+            second.renewals() > 0.0
+        });
         proxy.set(Way::Requests, Flow::Pass);
         first.must_have_lost();
         // Who still leads after a whole lease duration has been left alone.

@@ -1,6 +1,8 @@
 //! What stands before the API server, and answers in its stead: nothing that it says is about our Lease.
 
-use crate::rig::{Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout};
+use crate::rig::{
+    Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout,
+};
 use hyper::Method;
 use serde_json::json;
 use std::fs;
@@ -13,16 +15,26 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const PAGES: [Page; 12] = [
     Page::new(400, "<html><h1>400 Bad Request</h1></html>"),
     Page::new(404, "<html><h1>404 Not Found</h1></html>"),
-    Page::new(404, r#"{"kind": "Status", "status": "Failure", "message": "no such route", "code": 404}"#),
+    Page::new(
+        404,
+        r#"{"kind": "Status", "status": "Failure", "message": "no such route", "code": 404}"#,
+    ),
     Page::new(409, "conflict"),
     Page::new(422, r#"{"error": "metadata.resourceVersion"}"#),
-    Page::new(429, r#"{"kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429}"#),
+    Page::new(
+        429,
+        r#"{"kind": "Status", "status": "Failure", "reason": "TooManyRequests", "code": 429}"#,
+    ),
     Page::new(500, ""),
     Page::new(503, "<html><h1>503 Service Unavailable</h1></html>"),
     Page::new(504, r#"{"kind": "Status", "status": "Failure", "reason": "Timeout", "code": 504}"#),
     Page::new(200, "<html><h1>Welcome!</h1></html>"),
     Page::new(200, "{}"),
-    Page { code: 200, body: r#"{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "#, is_cut: true },
+    Page {
+        code: 200,
+        body: r#"{"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "#,
+        is_cut: true,
+    },
 ];
 
 fn start(rig: &Rig<Leases>, gateway: &Gateway, name: &str) -> Arc<Candidate> {
@@ -59,11 +71,14 @@ fn a_page_for_404_is_no_deleted_lease() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let gateway = Gateway::before(&rig.store.namespace.admin);
     // Without a watch nobody hears of the edit before it is met.
-    let account = rig.store.namespace.account_that_may(&["get", "create", "update"], "blind", &[ELECTION]);
+    let account =
+        rig.store.namespace.account_that_may(&["get", "create", "update"], "blind", &[ELECTION]);
     let leader = rig.candidate("leader").by(&account.access.at("behind", &gateway.url())).start();
     assert_eq!(rig.leader().identity, leader.identity);
     let reads = || {
-        let series = format!("baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"unknown\",verb=\"read\"}}");
+        let series = format!(
+            "baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"unknown\",verb=\"read\"}}"
+        );
         leader.metric(&series)
     };
     assert_eq!(reads(), Some(0.0));
@@ -72,7 +87,9 @@ fn a_page_for_404_is_no_deleted_lease() {
     rig.store.namespace.admin.patch(ELECTION, &edit).expect("the administrator may");
     eventually(PATIENCE, "it meets the page", || !leader.is_alive() || reads() > Some(0.0));
     gateway.pass();
-    throughout(rig.timing.renew_deadline, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    throughout(rig.timing.renew_deadline, "it leads on", || {
+        leader.is_healthy() && rig.holds(&leader)
+    });
     assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
 }
 
@@ -97,19 +114,24 @@ fn a_401_without_a_code_in_its_body_has_the_credentials_renewed() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let gateway = Gateway::before(&rig.store.namespace.admin);
     let (access, runs) = (&rig.store.account.access, rig.folder().join("runs"));
-    let credential = json!({ "kind": "ExecCredential", "status": { "token": rig.store.account.token } });
+    let credential =
+        json!({ "kind": "ExecCredential", "status": { "token": rig.store.account.token } });
     let script = format!("echo run >> {}; echo '{credential}'", runs.display());
     let program = json!({ "exec": {
         "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
     } });
-    let leader =
-        rig.candidate("leader").by(&access.at("behind", &gateway.url()).identified_by("program", program)).start();
+    let leader = rig
+        .candidate("leader")
+        .by(&access.at("behind", &gateway.url()).identified_by("program", program))
+        .start();
     assert_eq!(rig.leader().identity, leader.identity);
     let run = || fs::read_to_string(&runs).expect("it ran").lines().count();
     assert_eq!(run(), 1, "once is enough");
     gateway.answer(None, Page::new(401, r#"{"error": "who are you?"}"#));
     eventually(PATIENCE, "it runs again", || run() > 1);
     gateway.pass();
-    throughout(rig.timing.renew_deadline, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    throughout(rig.timing.renew_deadline, "it leads on", || {
+        leader.is_healthy() && rig.holds(&leader)
+    });
     assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
 }

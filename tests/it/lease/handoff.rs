@@ -26,7 +26,11 @@ fn a_leader_that_stops_writes_what_client_go_would() {
     let next = rig.start("next");
     assert_eq!(rig.leader().identity, next.identity);
     let spec = rig.store.spec();
-    assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(9), Some(1)), "the holder changed");
+    assert_eq!(
+        (spec.lease_duration_seconds, spec.lease_transitions),
+        (Some(9), Some(1)),
+        "the holder changed"
+    );
 }
 
 #[test]
@@ -48,7 +52,10 @@ fn a_release_wakes_the_successor_through_the_watch() {
         let mut gaps: Vec<_> = gaps.collect();
         gaps.sort();
         let (gap, bound) = (gaps[RELEASES / 2], meter.release());
-        assert!(gap <= bound, "without a leader for {gap:?} in the median, which is more than {bound:?}: {gaps:?}");
+        assert!(
+            gap <= bound,
+            "without a leader for {gap:?} in the median, which is more than {bound:?}: {gaps:?}"
+        );
     });
 }
 

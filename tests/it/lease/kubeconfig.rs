@@ -16,7 +16,12 @@ fn refused(folder: &Path, kubeconfig: &str, environment: &[(&str, &str)]) -> Str
     let mut command = Command::new("timeout");
     command.args(["--signal=KILL", PATIENCE, env!("CARGO_BIN_EXE_baton")]);
     command.env_clear().envs(environment.iter().copied());
-    command.args(["--election=orders", "--backend=lease", "--listen=127.0.0.1:0", "--probe-listen=none"]);
+    command.args([
+        "--election=orders",
+        "--backend=lease",
+        "--listen=127.0.0.1:0",
+        "--probe-listen=none",
+    ]);
     let output = command.arg("--kubeconfig").arg(&path).output().unwrap();
     let said = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(2), "{kubeconfig}: {said}");
@@ -59,7 +64,8 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
     let two_lines_of_a_token = r#"{"status": {"token": "abc\ndef"}}"#;
     let mut asking = program("sh", &["-c", "read answer"]);
     asking["exec"]["interactiveMode"] = "Always".into();
-    let (oidc, gcp) = (json!({ "id-token": "abc\ndef" }), json!({ "cmd-path": "echo", "cmd-args": "abc" }));
+    let (oidc, gcp) =
+        (json!({ "id-token": "abc\ndef" }), json!({ "cmd-path": "echo", "cmd-args": "abc" }));
     let mut elsewhere = kubeconfig(cluster, user);
     elsewhere["current-context"] = "elsewhere".into();
     for (kubeconfig, named) in [
@@ -67,20 +73,56 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
         (elsewhere, "elsewhere"),
         (kubeconfig(&json!({ "server": null }), user), "cluster url is missing"),
         (kubeconfig(&json!({ "server": "not a url" }), user), "failed to parse cluster url"),
-        (kubeconfig(&json!({ "server": "ftp://127.0.0.1/" }), user), "ftp://127.0.0.1/ is no address of an API server"),
+        (
+            kubeconfig(&json!({ "server": "ftp://127.0.0.1/" }), user),
+            "ftp://127.0.0.1/ is no address of an API server",
+        ),
         (kubeconfig(&json!({ "certificate-authority": "/nowhere" }), user), "/nowhere"),
-        (kubeconfig(&json!({ "certificate-authority": no_certificate }), user), "no certificate is in"),
-        (kubeconfig(&json!({ "proxy-url": "http://127.0.0.1:3128" }), user), "not through http://127.0.0.1:3128/"),
-        (kubeconfig(cluster, &json!({ "token": "abc\ndef" })), "the bearer token in the kubeconfig cannot be sent"),
-        (kubeconfig(cluster, &json!({ "tokenFile": "/nowhere" })), "the token file /nowhere cannot be read"),
+        (
+            kubeconfig(&json!({ "certificate-authority": no_certificate }), user),
+            "no certificate is in",
+        ),
+        (
+            kubeconfig(&json!({ "proxy-url": "http://127.0.0.1:3128" }), user),
+            "not through http://127.0.0.1:3128/",
+        ),
+        (
+            kubeconfig(cluster, &json!({ "token": "abc\ndef" })),
+            "the bearer token in the kubeconfig cannot be sent",
+        ),
+        (
+            kubeconfig(cluster, &json!({ "tokenFile": "/nowhere" })),
+            "the token file /nowhere cannot be read",
+        ),
         (kubeconfig(cluster, &json!({ "tokenFile": two_lines })), "two-lines cannot be sent"),
         (kubeconfig(cluster, &json!({ "tokenFile": empty })), "empty cannot be sent"),
-        (kubeconfig(cluster, &json!({ "client-certificate": "/nowhere", "client-key": "/nowhere" })), "/nowhere"),
-        (kubeconfig(cluster, &json!({ "client-certificate-data": "aGVsbG8K", "client-key-data": "aGVsbG8K" })), "key"),
-        (kubeconfig(cluster, &json!({ "exec": { "args": [] } })), "the kubeconfig's exec names no command"),
+        (
+            kubeconfig(
+                cluster,
+                &json!({ "client-certificate": "/nowhere", "client-key": "/nowhere" }),
+            ),
+            "/nowhere",
+        ),
+        (
+            kubeconfig(
+                cluster,
+                &json!({ "client-certificate-data": "aGVsbG8K", "client-key-data": "aGVsbG8K" }),
+            ),
+            "key",
+        ),
+        (
+            kubeconfig(cluster, &json!({ "exec": { "args": [] } })),
+            "the kubeconfig's exec names no command",
+        ),
         (kubeconfig(cluster, &program("no-such-program", &[])), "no-such-program cannot be run"),
-        (kubeconfig(cluster, &program("echo", &["hello"])), "what echo printed is no ExecCredential"),
-        (kubeconfig(cluster, &program("echo", &[r#"{"status": {}}"#])), "echo printed neither a token nor"),
+        (
+            kubeconfig(cluster, &program("echo", &["hello"])),
+            "what echo printed is no ExecCredential",
+        ),
+        (
+            kubeconfig(cluster, &program("echo", &[r#"{"status": {}}"#])),
+            "echo printed neither a token nor",
+        ),
         (
             kubeconfig(cluster, &program("echo", &[two_lines_of_a_token])),
             "the bearer token in what echo printed cannot be",

@@ -1,6 +1,8 @@
 //! An API server whose name is looked up behind a slow name server.
 
-use crate::rig::{ApiServer, ELECTION, Leases, NameServer, Names, Proxy, Rig, Store as _, eventually};
+use crate::rig::{
+    ApiServer, ELECTION, Leases, NameServer, Names, Proxy, Rig, Store as _, eventually,
+};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 

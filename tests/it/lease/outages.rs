@@ -1,7 +1,9 @@
 //! API server and etcd stopped, killed, moved: within the slack nothing happens; beyond it the leader stops in time, and
 //! the followers wait.
 
-use crate::rig::{ApiServer, ELECTION, Leases, Proxy, Rig, Store as _, Timing, eventually, throughout};
+use crate::rig::{
+    ApiServer, ELECTION, Leases, Proxy, Rig, Store as _, Timing, eventually, throughout,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ObjectMeta;
 use serde_json::json;
@@ -43,7 +45,9 @@ fn whatever_comes_back_within_the_slack_costs_nobody_anything() {
         let renewed = rig.store.written(ELECTION);
         befalls(&mut server);
         service.aim(server.address());
-        eventually(PATIENCE, &format!("{what}, and the leader renews again"), || rig.store.written(ELECTION) > renewed);
+        eventually(PATIENCE, &format!("{what}, and the leader renews again"), || {
+            rig.store.written(ELECTION) > renewed
+        });
         assert!(leader.is_healthy() && follower.is_healthy(), "{what}");
     }
     assert_eq!(rig.tokens(ELECTION).len(), 1);
@@ -57,9 +61,13 @@ fn an_api_server_that_stands_still_for_longer_than_a_call_changes_nothing() {
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
     server.server.pause();
-    throughout(rig.timing.call_timeout() * 3 / 2, "both are well", || leader.is_healthy() && follower.is_healthy());
+    throughout(rig.timing.call_timeout() * 3 / 2, "both are well", || {
+        leader.is_healthy() && follower.is_healthy()
+    });
     server.server.resume();
-    throughout(rig.timing.renew_deadline, "the leader leads on", || leader.is_healthy() && rig.holds(&leader));
+    throughout(rig.timing.renew_deadline, "the leader leads on", || {
+        leader.is_healthy() && rig.holds(&leader)
+    });
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }
 
@@ -82,7 +90,9 @@ fn whatever_stays_away_costs_the_leader_its_term_and_the_followers_nothing() {
         leader.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
         assert_eq!(leader.exit_code(), 75, "{name}");
         throughout(rig.timing.lease_duration, "the follower is well, and does not lead", || {
-            follower.is_healthy() && follower.probe("/readyz") == 200 && !rig.succeeded(&leader, since)
+            follower.is_healthy()
+                && follower.probe("/readyz") == 200
+                && !rig.succeeded(&leader, since)
         });
         let told = follower.events("store_unreachable").len();
         assert!((1..=3).contains(&told), "{name}: it says what it misses, and not {told} times");
@@ -92,8 +102,14 @@ fn whatever_stays_away_costs_the_leader_its_term_and_the_followers_nothing() {
         // A renewal that waited in a server that stood still is applied now, and counts anew for those who follow.
         (leader, _) = rig.successor(&leader, back, rig.timing.takeover() + Leases::NOISE);
         assert_eq!(leader.identity, follower.identity);
-        eventually(PATIENCE, "it says that the store is back", || !follower.events("store_back").is_empty());
-        let foreign = follower.output().lines().find(|line| !line.contains(r#""event":""#)).map(str::to_owned);
+        eventually(PATIENCE, "it says that the store is back", || {
+            !follower.events("store_back").is_empty()
+        });
+        let foreign = follower
+            .output()
+            .lines()
+            .find(|line| !line.contains(r#""event":""#))
+            .map(str::to_owned);
         assert_eq!(foreign, None, "what kube has to say is not for people");
     }
     assert_eq!(rig.tokens(ELECTION).len(), 4);
@@ -132,7 +148,9 @@ fn followers_hear_again_after_the_store_was_set_back() {
         elsewhere.patch("other", &edit).expect("the administrator may");
     }
     let before = rig.store.written(ELECTION);
-    eventually(PATIENCE, "the follower hears of a version that will be lost", || rig.store.written(ELECTION) > before);
+    eventually(PATIENCE, "the follower hears of a version that will be lost", || {
+        rig.store.written(ELECTION) > before
+    });
     server.go_back();
     let back = rig.store.written(ELECTION);
     eventually(PATIENCE, "the leader renews", || rig.store.written(ELECTION) > back);

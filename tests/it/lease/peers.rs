@@ -3,8 +3,8 @@
 use super::contender::Program;
 use super::meter::Meter;
 use crate::rig::{
-    ApiServer, Contender, ELECTION, Handoff, Leases, Parting, Rig, Store as _, Timing, first_to_lead,
-    medians_of_releases, side_by_side,
+    ApiServer, Contender, ELECTION, Handoff, Leases, Parting, Rig, Store as _, Timing,
+    first_to_lead, medians_of_releases, side_by_side,
 };
 use std::time::{Duration, Instant};
 
@@ -39,7 +39,10 @@ fn leadership_goes_200_times_from_client_go_to_ours_and_200_times_back() {
         let [_, gap] = medians_of_releases(&handoffs.concat(), PAIRS * ROUNDS);
         let bound = meter.release();
         println!("a release may take {bound:?} in the median here");
-        assert!(gap <= bound, "after a release ours took {gap:?} in the median, which is more than {bound:?}");
+        assert!(
+            gap <= bound,
+            "after a release ours took {gap:?} in the median, which is more than {bound:?}"
+        );
     });
 }
 
@@ -77,8 +80,9 @@ fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
         (Program::ClientGo, &["theirs-4", "theirs-5", "theirs-6"]),
     ];
     Meter::during(admin, |meter| {
-        for (program, name) in
-            replacements.iter().flat_map(|(program, names)| names.iter().map(|name| (*program, name)))
+        for (program, name) in replacements
+            .iter()
+            .flat_map(|(program, names)| names.iter().map(|name| (*program, name)))
         {
             let new = Contender::start(&rig, program, name, admin);
             new.must_follow();
@@ -115,7 +119,12 @@ fn hand_over(
     let (new, led) = first_to_lead(others);
     let new = &others[new];
     let gap = led.since(since);
-    assert!(led >= not_before, "{} led at {led:?}, and {} had until {not_before:?}", new.name, old.name);
+    assert!(
+        led >= not_before,
+        "{} led at {led:?}, and {} had until {not_before:?}",
+        new.name,
+        old.name
+    );
     let bound = client_go_takes(end) + Leases::NOISE;
     // Only where that does not do is it of interest what the machine did meanwhile.
     if gap > bound {

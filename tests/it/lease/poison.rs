@@ -1,6 +1,8 @@
 //! Leases that a stranger fills or forges: no candidate dies of one, and each reports the cause.
 
-use crate::rig::{Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, succeeds, throughout};
+use crate::rig::{
+    Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, succeeds, throughout,
+};
 use serde_json::{Map, Value, json};
 use std::fs;
 use std::time::Duration;
@@ -15,14 +17,17 @@ const LIMIT: u64 = 32 * 1024;
 
 /// A patch that sets each label to `value`.
 fn labels(value: &Value) -> Value {
-    let labels: Map<_, _> = (0..LABELS).map(|number| (format!("l{number:05}"), value.clone())).collect();
+    let labels: Map<_, _> =
+        (0..LABELS).map(|number| (format!("l{number:05}"), value.clone())).collect();
     json!({ "metadata": { "labels": labels } })
 }
 
 /// A field of `/proc/PID/status`, in KiB.
 fn kib(candidate: &Candidate, field: &str) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", candidate.pid())).expect("it is alive");
-    let line = status.lines().find_map(|line| line.strip_prefix(field)).expect("the form of proc(5)");
+    let status =
+        fs::read_to_string(format!("/proc/{}/status", candidate.pid())).expect("it is alive");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix(field)).expect("the form of proc(5)");
     line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse().expect("a number")
 }
 
@@ -34,7 +39,10 @@ fn is_small(candidate: &Candidate) -> bool {
 }
 
 fn says_what_is_wrong(candidate: &Candidate) -> bool {
-    candidate.events("store_refuses").iter().any(|line| line["message"].to_string().contains("larger than 64 KiB"))
+    candidate
+        .events("store_refuses")
+        .iter()
+        .any(|line| line["message"].to_string().contains("larger than 64 KiB"))
 }
 
 #[test]
@@ -58,18 +66,24 @@ fn lease_with_50000_labels_ends_no_follower() {
     for candidate in [&follower, &latecomer] {
         eventually(PATIENCE, "it says what is wrong", || says_what_is_wrong(candidate));
     }
-    throughout(2 * rig.timing.lease_duration, "they wait", || follower.is_healthy() && latecomer.is_healthy());
+    throughout(2 * rig.timing.lease_duration, "they wait", || {
+        follower.is_healthy() && latecomer.is_healthy()
+    });
     assert_eq!([&follower, &latecomer].map(|one| one.probe("/readyz")), [200, 503]);
     for candidate in [&follower, &latecomer] {
         let [peak, anonymous] = ["VmHWM", "RssAnon"].map(|field| kib(candidate, field));
-        println!("before {calm:?} KiB anonymous, poisoned {anonymous} KiB anonymous, at most {peak} KiB resident");
+        println!(
+            "before {calm:?} KiB anonymous, poisoned {anonymous} KiB anonymous, at most {peak} KiB resident"
+        );
         assert!(is_small(candidate));
     }
 
     succeeds(PATIENCE, "they are removed", || admin.patch(ELECTION, &labels(&Value::Null)));
     let next = rig.leader();
     assert!([&follower.identity, &latecomer.identity].contains(&&next.identity));
-    eventually(PATIENCE, "both are ready", || follower.probe("/readyz") == 200 && latecomer.probe("/readyz") == 200);
+    eventually(PATIENCE, "both are ready", || {
+        follower.probe("/readyz") == 200 && latecomer.probe("/readyz") == 200
+    });
     rig.hear_enough();
 }
 
@@ -80,10 +94,13 @@ fn labels_below_the_bound_are_kept() {
     let leader = rig.start_leader("leader");
     let edit: Map<_, _> = (0..1000).map(|number| (format!("l{number:05}"), json!(""))).collect();
     let admin = &rig.store.namespace.admin;
-    admin.patch(ELECTION, &json!({ "metadata": { "labels": edit } })).expect("the administrator may");
+    admin
+        .patch(ELECTION, &json!({ "metadata": { "labels": edit } }))
+        .expect("the administrator may");
     let edited = rig.now();
     eventually(PATIENCE, "it renews", || rig.written(ELECTION) > edited);
-    let labels = rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
+    let labels =
+        rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
     assert_eq!(labels.len(), 1000);
     assert!(rig.holds(&leader));
     rig.hear_enough();

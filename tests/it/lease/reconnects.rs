@@ -1,6 +1,8 @@
 //! Connecting anew: to the same cluster, by other credentials and certificates, and at nobody's expense.
 
-use crate::rig::{Access, ApiServer, ELECTION, Leases, Pod, Rig, Store as _, Timing, eventually, throughout};
+use crate::rig::{
+    Access, ApiServer, ELECTION, Leases, Pod, Rig, Store as _, Timing, eventually, throughout,
+};
 use serde_json::{Value, json};
 use std::fs;
 use std::net::TcpListener;
@@ -66,7 +68,9 @@ fn another_current_context_leads_nobody_to_another_cluster() {
     old.revoke();
     eventually(PATIENCE, "the old token is refused", || is_refused(&before));
     let refused = rig.now();
-    eventually(PATIENCE, "it renews by the new one", || rig.written(ELECTION) > refused + rig.timing.retry_period);
+    eventually(PATIENCE, "it renews by the new one", || {
+        rig.written(ELECTION) > refused + rig.timing.retry_period
+    });
     assert!(leader.is_healthy() && rig.holds(&leader));
     assert!(!elsewhere.was_visited(), "it went to another cluster");
     assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
@@ -135,7 +139,9 @@ fn a_program_that_hangs_runs_once_and_holds_up_nobody_else() {
         replace(&at("credential"), &credential.to_string());
     };
     let folder = rig.folder().display();
-    let script = format!("echo run >> {folder}/runs; test -e {folder}/hang && exec sleep 600; cat {folder}/credential");
+    let script = format!(
+        "echo run >> {folder}/runs; test -e {folder}/hang && exec sleep 600; cat {folder}/credential"
+    );
     let program = json!({ "exec": {
         "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
     } });

@@ -1,6 +1,9 @@
 //! How little an election takes of the API server, by its own count.
 
-use crate::rig::{ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout, wait_for};
+use crate::rig::{
+    ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout,
+    wait_for,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ObjectMeta;
 use serde_json::json;
@@ -24,8 +27,9 @@ fn a_leader_writes_once_a_retry_period_and_a_follower_only_watches() {
     let retry_period = rig.timing.retry_period;
     let proxy = Proxy::to(server.address());
     rig.start_leader("leader");
-    let followers =
-        ["b", "c"].map(|name| rig.candidate(name).by(&rig.store.account.access.through(proxy.address())).start());
+    let followers = ["b", "c"].map(|name| {
+        rig.candidate(name).by(&rig.store.account.access.through(proxy.address())).start()
+    });
     let follow = || followers.iter().all(|follower| rig.stands(follower, "following"));
     eventually(PATIENCE, "they follow", follow);
     // Whatever a start asks for is over when the watches have been quiet for a while.
@@ -58,7 +62,8 @@ fn the_first_watch_after_an_outage_is_kept() {
     let retry_period = rig.timing.retry_period;
     let proxy = Proxy::to(server.address());
     let leader = rig.start_leader("leader");
-    let follower = rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
+    let follower =
+        rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     // It does not depend on where in its pause between two attempts the follower is.
     for outage in 1..=3 {
@@ -69,7 +74,9 @@ fn the_first_watch_after_an_outage_is_kept() {
         let [.., ended] = count(&server);
         proxy.set(Way::Requests, Flow::Pass);
         eventually(PATIENCE, "it is back", || follower.events("store_back").len() == outage);
-        throughout(4 * retry_period, "it hears what happens", || rig.stands(&follower, "following"));
+        throughout(4 * retry_period, "it hears what happens", || {
+            rig.stands(&follower, "following")
+        });
         assert_eq!(count(&server)[2], ended, "a watch that was good has been closed");
     }
     assert!(leader.is_healthy());
@@ -82,21 +89,29 @@ fn a_watch_whose_connection_was_forgotten_is_opened_anew_though_nothing_happens(
     let proxy = Proxy::to(server.address());
     // Somebody holds the Lease for long, and never renews: what is read shows nothing that the watch did not.
     let held = json!({ "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 600 } });
-    let lease = Lease { metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() }, spec: None };
+    let lease = Lease {
+        metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() },
+        spec: None,
+    };
     let admin = &rig.store.namespace.admin;
     admin.put(&lease).and_then(|_| admin.patch(ELECTION, &held)).expect("the administrator may");
-    let follower = rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
+    let follower =
+        rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     throughout(2 * rig.timing.retry_period, "it watches", || follower.is_healthy());
     let [.., ended] = count(&server);
     proxy.forget();
     // Our own bound is a minute and one call; the server's, which is not heard of, a minute.
-    throughout(WATCH + 2 * rig.timing.retry_period, "it follows", || rig.stands(&follower, "following"));
+    throughout(WATCH + 2 * rig.timing.retry_period, "it follows", || {
+        rig.stands(&follower, "following")
+    });
     assert_eq!(count(&server)[2], ended + 1, "the server has ended the one that was forgotten");
     proxy.cut();
     eventually(PATIENCE, "there was another", || count(&server)[2] == ended + 2);
     // Whom the judge can hear.
-    admin.patch(ELECTION, &json!({ "spec": { "holderIdentity": "" } })).expect("the administrator may");
+    admin
+        .patch(ELECTION, &json!({ "spec": { "holderIdentity": "" } }))
+        .expect("the administrator may");
     assert_eq!(rig.leader().identity, follower.identity);
     rig.hear_enough();
 }

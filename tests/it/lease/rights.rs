@@ -1,6 +1,8 @@
 //! What a candidate may do: one Role limited to one name suffices, and what is missing is said.
 
-use crate::rig::{Account, ApiServer, ELECTION, Leases, Rig, Store as _, Timing, eventually, throughout};
+use crate::rig::{
+    Account, ApiServer, ELECTION, Leases, Rig, Store as _, Timing, eventually, throughout,
+};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -14,10 +16,13 @@ fn rights_that_are_taken_away_cost_the_leader_its_term_and_come_back_with_the_ro
     leader.loses(rig.timing.renew_deadline + rig.timing.retry_period + Leases::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75, "it led, so it is no 77");
     let refusals = leader.events("store_refuses");
-    let told = refusals.last().and_then(|line| line["message"].as_str()).unwrap_or_default().to_owned();
-    for needed in
-        ["resourceNames: [\"orders\"]", "verbs: [\"get\", \"watch\", \"create\", \"update\"]", "name: \"shop\""]
-    {
+    let told =
+        refusals.last().and_then(|line| line["message"].as_str()).unwrap_or_default().to_owned();
+    for needed in [
+        "resourceNames: [\"orders\"]",
+        "verbs: [\"get\", \"watch\", \"create\", \"update\"]",
+        "name: \"shop\"",
+    ] {
         assert!(told.contains(needed), "{needed} is not in {told}");
     }
     throughout(rig.timing.lease_duration, "the follower lives on", || follower.is_healthy());
@@ -50,7 +55,10 @@ fn are_refused_and_let_in_again(
     // `early` never leads: whoever did is another, and `led` no longer than its last renewal allows.
     assert!(!rig.succeeded(&early, begun + rig.timing.renew_deadline), "nobody led meanwhile");
     assert!(
-        follower.events("store_refuses").iter().any(|told| told["message"].to_string().contains("(403)")),
+        follower
+            .events("store_refuses")
+            .iter()
+            .any(|told| told["message"].to_string().contains("(403)")),
         "{}",
         follower.output()
     );
@@ -58,7 +66,9 @@ fn are_refused_and_let_in_again(
     admit(server, &rig.store.account);
     let leader = rig.leader();
     eventually(PATIENCE, "all are let in, and stay", || {
-        well() && led.is_healthy() && [&led, &follower, &late].iter().all(|candidate| candidate.probe("/readyz") == 200)
+        well()
+            && led.is_healthy()
+            && [&led, &follower, &late].iter().all(|candidate| candidate.probe("/readyz") == 200)
     });
     assert!(rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
@@ -93,7 +103,11 @@ fn a_leader_that_may_not_release_ends_when_its_last_promise_has_run_out() {
     assert!(told.contains("the store refuses the release"), "{told}");
     // Its watch may end at any time, and says so.
     let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot be watched");
-    assert_eq!(told.lines().find(asks), None, "rights that go with everything else are not asked for");
+    assert_eq!(
+        told.lines().find(asks),
+        None,
+        "rights that go with everything else are not asked for"
+    );
     assert_eq!(rig.store.holder(ELECTION), leader.identity, "it could not be released");
 }
 
@@ -116,9 +130,12 @@ fn whoever_was_never_let_in_ends_with_77_after_a_lease_duration() {
 fn candidate_that_may_only_read_is_unready_once_it_has_to_write() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
     let leader = rig.start_leader("leader");
-    let powerless = rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
+    let powerless =
+        rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
     let reader = rig.candidate("reader").by(&powerless.access).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&reader, "following") && reader.probe("/readyz") == 200);
+    eventually(PATIENCE, "it follows", || {
+        rig.stands(&reader, "following") && reader.probe("/readyz") == 200
+    });
     let [follower] = rig.start_followers(["follower"]);
     follower.pause();
     leader.kill();
@@ -144,9 +161,12 @@ fn candidate_that_may_only_read_is_unready_once_it_has_to_write() {
 fn one_refused_write_ends_no_follower() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
     let leader = rig.start_leader("leader");
-    let powerless = rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
+    let powerless =
+        rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
     let reader = rig.candidate("reader").by(&powerless.access).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&reader, "following") && reader.probe("/readyz") == 200);
+    eventually(PATIENCE, "it follows", || {
+        rig.stands(&reader, "following") && reader.probe("/readyz") == 200
+    });
     let [follower] = rig.start_followers(["follower"]);
     follower.pause();
     leader.kill();
@@ -165,7 +185,8 @@ fn a_namespace_that_is_not_there_is_named_and_refused_from_the_start() {
     // Somebody for the judge to hear, whom it does not touch.
     rig.start_leader("leader");
     let begun = rig.now();
-    let lost = rig.candidate("lost").by(&rig.store.namespace.admin).flag("--namespace", "nowhere").start();
+    let lost =
+        rig.candidate("lost").by(&rig.store.namespace.admin).flag("--namespace", "nowhere").start();
     eventually(PATIENCE, "it is refused", || !lost.events("store_refuses").is_empty());
     let told = lost.events("store_refuses")[0]["message"].as_str().unwrap_or_default().to_owned();
     assert!(told.contains("namespace \"nowhere\" is not there"), "{told}");
@@ -182,15 +203,22 @@ fn a_namespace_that_is_not_there_is_named_and_refused_from_the_start() {
 #[test]
 fn a_watch_that_is_refused_is_told_once_with_the_role_and_the_election_goes_on() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
-    let deaf = rig.store.namespace.account_that_may(&["get", "create", "update"], "deaf", &[ELECTION]);
+    let deaf =
+        rig.store.namespace.account_that_may(&["get", "create", "update"], "deaf", &[ELECTION]);
     let leader = rig.candidate("deaf").by(&deaf.access).start();
     assert_eq!(rig.leader().identity, leader.identity);
     eventually(PATIENCE, "it says what is missing", || !leader.events("store_refuses").is_empty());
-    throughout(2 * rig.timing.lease_duration, "it leads on", || rig.tokens(ELECTION).len() == 1 && leader.is_healthy());
+    throughout(2 * rig.timing.lease_duration, "it leads on", || {
+        rig.tokens(ELECTION).len() == 1 && leader.is_healthy()
+    });
     let refusals = leader.events("store_refuses");
     assert_eq!(refusals.len(), 1, "{refusals:?}");
     let told = refusals[0]["message"].as_str().unwrap_or_default();
-    for needed in ["cannot watch resource", "verbs: [\"get\", \"watch\", \"create\", \"update\"]", "name: \"deaf\""] {
+    for needed in [
+        "cannot watch resource",
+        "verbs: [\"get\", \"watch\", \"create\", \"update\"]",
+        "name: \"deaf\"",
+    ] {
         assert!(told.contains(needed), "{needed} is not in {told}");
     }
 }

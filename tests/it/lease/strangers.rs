@@ -25,7 +25,8 @@ fn a_label_edited_again_and_again_ends_nothing() {
     assert!(edits > 10, "{edits} edits show nothing");
     assert!(rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 1);
-    let labels = rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
+    let labels =
+        rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
     assert_eq!(labels.get("edit"), Some(&edits.to_string()), "our writes leave the label alone");
 }
 
@@ -39,7 +40,8 @@ fn another_holder_by_hand_ends_the_term_at_once_and_is_waited_out() {
     leader.loses(Leases::NOISE, "conflict");
     assert_eq!(leader.exit_code(), 75);
     let told = Duration::from_secs(3);
-    let (new, led) = rig.successor(&leader, edited, told + 2 * rig.timing.retry_period + Leases::NOISE);
+    let (new, led) =
+        rig.successor(&leader, edited, told + 2 * rig.timing.retry_period + Leases::NOISE);
     assert_eq!(new.identity, follower.identity);
     assert!(led.since(edited) >= told, "the duration in the record was waited out");
 }
@@ -73,18 +75,27 @@ fn nonsense_that_the_api_server_lets_through_ends_nothing() {
         json!({ "leaseDurationSeconds": i32::MAX }),
     ] {
         edit(&rig, &json!({ "spec": spec }));
-        let version = || rig.store.lease(ELECTION).and_then(|lease| lease.metadata.resource_version);
+        let version =
+            || rig.store.lease(ELECTION).and_then(|lease| lease.metadata.resource_version);
         let edited = version();
         let mended = wait_for(PATIENCE, "the next renewal mends it", || {
             let spec = rig.store.spec();
-            let is_recent = spec.renew_time.as_ref().is_some_and(|time| time.0.to_string().starts_with("20"));
-            (spec.lease_duration_seconds == Some(9) && is_recent && version() != edited).then_some(spec)
+            let is_recent =
+                spec.renew_time.as_ref().is_some_and(|time| time.0.to_string().starts_with("20"));
+            (spec.lease_duration_seconds == Some(9) && is_recent && version() != edited)
+                .then_some(spec)
         });
         assert_eq!(mended.holder_identity.as_deref(), Some(&*leader.identity));
     }
-    let refused = rig.store.namespace.admin.patch(ELECTION, &json!({ "spec": { "leaseDurationSeconds": -5 } }));
+    let refused = rig
+        .store
+        .namespace
+        .admin
+        .patch(ELECTION, &json!({ "spec": { "leaseDurationSeconds": -5 } }));
     assert!(refused.is_err(), "the API server itself refuses a negative duration");
-    throughout(rig.timing.lease_duration, "it leads on", || leader.is_healthy() && follower.is_healthy());
+    throughout(rig.timing.lease_duration, "it leads on", || {
+        leader.is_healthy() && follower.is_healthy()
+    });
     assert_eq!(rig.tokens(ELECTION).len(), 1);
     assert_eq!(leader.events("lost").len(), 0);
 }
@@ -109,5 +120,9 @@ fn nonsense_that_a_follower_finds_is_waited_out() {
     let waited = led.since(edited);
     assert!(waited >= rig.timing.lease_duration, "it waited {waited:?}");
     let spec = rig.store.spec();
-    assert_eq!(spec.lease_transitions, Some(i32::MAX), "the count stops where the API server's does");
+    assert_eq!(
+        spec.lease_transitions,
+        Some(i32::MAX),
+        "the count stops where the API server's does"
+    );
 }

@@ -1,6 +1,8 @@
 //! Watches that the API server ends: each is reopened, no more often than once a retry period.
 
-use crate::rig::{ApiServer, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout};
+use crate::rig::{
+    ApiServer, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout,
+};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::ObjectMeta;
 use serde_json::json;
@@ -10,7 +12,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Has another holder take the Lease for ten minutes, and never renew it.
 fn hold(rig: &Rig<Leases>) {
-    let lease = Lease { metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() }, spec: None };
+    let lease = Lease {
+        metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() },
+        spec: None,
+    };
     let held = json!({ "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 600 } });
     let admin = &rig.store.namespace.admin;
     admin.put(&lease).and_then(|_| admin.patch(ELECTION, &held)).expect("the administrator may");
@@ -33,10 +38,15 @@ fn restart_over_a_quiet_lease_costs_a_few_requests() {
     // The store moves on, and the Lease does not.
     for name in ["one", "two", "three"] {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
-        rig.store.namespace.admin.put(&Lease { metadata, spec: None }).expect("the administrator may");
+        rig.store
+            .namespace
+            .admin
+            .put(&Lease { metadata, spec: None })
+            .expect("the administrator may");
     }
     server.restart();
-    let count = || ["GET", "WATCH"].map(|verb| server.requests("leases").get(verb).copied().unwrap_or(0));
+    let count =
+        || ["GET", "WATCH"].map(|verb| server.requests("leases").get(verb).copied().unwrap_or(0));
     eventually(PATIENCE, "it is back", || count()[0] > 0);
     let before = count();
     throughout(Duration::from_secs(9), "it follows", || rig.stands(&follower, "following"));
@@ -53,8 +63,7 @@ fn restart_over_a_quiet_lease_costs_a_few_requests() {
     rig.hear_enough();
 }
 
-const GONE: &str =
-    r#"{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old\nforged"}"#;
+const GONE: &str = r#"{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old\nforged"}"#;
 
 const ERROR: &str = concat!(
     r#"{"type": "ERROR", "object": {"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "#,
@@ -74,15 +83,21 @@ fn watch_that_always_fails_is_paced_and_told_once() {
         eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
         eventually(PATIENCE, "it watches", || gateway.answered() > 0);
         let reads = || {
-            let series =
-                format!("baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"applied\",verb=\"read\"}}");
+            let series = format!(
+                "baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"applied\",verb=\"read\"}}"
+            );
             follower.metric(&series).expect("it is counted")
         };
         let (answered, read) = (gateway.answered(), reads());
-        throughout(6 * rig.timing.retry_period, "it follows", || rig.stands(&follower, "following"));
+        throughout(6 * rig.timing.retry_period, "it follows", || {
+            rig.stands(&follower, "following")
+        });
         let (watches, reads) = (gateway.answered() - answered, reads() - read);
         // One watch in each retry period, and a read after it.
-        assert!((4..=8).contains(&watches) && reads <= 8.0, "{name}: {watches} watches and {reads} reads");
+        assert!(
+            (4..=8).contains(&watches) && reads <= 8.0,
+            "{name}: {watches} watches and {reads} reads"
+        );
         let told = follower.events("watch_failed");
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0]["message"].to_string().contains("too old?forged"), "{told:?}");

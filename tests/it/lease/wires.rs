@@ -1,6 +1,9 @@
 //! What the way to the API server does to requests and replies: loses them, delays them.
 
-use crate::rig::{ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, succeeds, throughout};
+use crate::rig::{
+    ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, succeeds,
+    throughout,
+};
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -9,7 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let proxy = Proxy::to(ApiServer::shared().address());
-    let leader = rig.candidate("leader").by(&rig.store.account.access.through(proxy.address())).start();
+    let leader =
+        rig.candidate("leader").by(&rig.store.account.access.through(proxy.address())).start();
     assert_eq!(rig.leader().identity, leader.identity);
     for _ in 0..3 {
         let renewed = rig.store.written(ELECTION);
@@ -17,7 +21,9 @@ fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
         eventually(PATIENCE, "a write is applied", || rig.store.written(ELECTION) > renewed);
         assert!(leader.is_healthy());
         proxy.set(Way::Replies, Flow::Pass);
-        throughout(2 * rig.timing.retry_period, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+        throughout(2 * rig.timing.retry_period, "it leads on", || {
+            leader.is_healthy() && rig.holds(&leader)
+        });
     }
     assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
 }
@@ -45,7 +51,9 @@ fn a_renewal_that_arrives_after_the_take_over_brings_back_no_leader() {
         (1.., 0) => Ok(()),
         (refused, held) => Err(format!("{refused} were refused, and {held} bytes are held")),
     });
-    throughout(rig.timing.lease_duration, "it changes nothing", || rig.holds(&new) && new.is_healthy());
+    throughout(rig.timing.lease_duration, "it changes nothing", || {
+        rig.holds(&new) && new.is_healthy()
+    });
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 

@@ -26,8 +26,12 @@ fn fifty_candidates_have_one_leader_and_then_one_successor<S: Store>() {
     let used = || candidates.iter().map(|candidate| candidate.processor_time()).sum::<Duration>();
     let (begun, used_before) = (rig.now(), used());
     throughout(4 * rig.timing.retry_period, "the leader leads on", || rig.holds(&old));
-    let share = used().saturating_sub(used_before).as_secs_f64() / rig.now().since(begun).as_secs_f64();
-    assert!(share < 0.5, "fifty candidates at rest, asked now and then, used {share:.2} of a processor");
+    let share =
+        used().saturating_sub(used_before).as_secs_f64() / rig.now().since(begun).as_secs_f64();
+    assert!(
+        share < 0.5,
+        "fifty candidates at rest, asked now and then, used {share:.2} of a processor"
+    );
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 
     let killed = old.kill();

@@ -29,7 +29,12 @@ impl Candidate {
     fn start(directory: &Path) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_baton")]).env_clear();
-        command.args(["--election=orders", "--backend=file", "--listen=127.0.0.1:0", "--probe-listen=none"]);
+        command.args([
+            "--election=orders",
+            "--backend=file",
+            "--listen=127.0.0.1:0",
+            "--probe-listen=none",
+        ]);
         command.args(["--lease-duration=1500ms", "--renew-deadline=1s", "--retry-period=200ms"]);
         command.arg("--log-format=json").arg(format!("--directory={}", directory.display()));
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the program is built");
@@ -42,7 +47,8 @@ impl Candidate {
 
     /// Its exit code, and what it wrote.
     fn end(mut self) -> (Option<i32>, String) {
-        let status = wait_for(PANICS, "it ends", || self.process.try_wait().expect("it is our child"));
+        let status =
+            wait_for(PANICS, "it ends", || self.process.try_wait().expect("it is our child"));
         self.log.read_to_string(&mut self.told).expect("it writes text");
         (status.code(), self.told)
     }
@@ -68,7 +74,10 @@ fn a_panic_ends_the_process_with_75_if_it_led_else_with_70() {
     for (candidate, code) in [(leader, 75), (follower, 70)] {
         let (ended, output) = candidate.end();
         assert_eq!(ended, Some(code), "{output}");
-        assert!(output.contains("panicked at") && output.contains(r#""event":"fault""#), "{output}");
+        assert!(
+            output.contains("panicked at") && output.contains(r#""event":"fault""#),
+            "{output}"
+        );
     }
     drop((leader_fails, follower_fails));
 }

@@ -1,6 +1,9 @@
 //! How a leader goes: killed, asked to stop, asked twice; and what its successor waits for.
 
-use crate::rig::{Candidate, ELECTION, Moment, NOISE, Rig, Store, eventually, over_every_store, throughout, wait_for};
+use crate::rig::{
+    Candidate, ELECTION, Moment, NOISE, Rig, Store, eventually, over_every_store, throughout,
+    wait_for,
+};
 use std::time::Duration;
 
 /// A release is heard of at once: README, "What is promised".
@@ -33,7 +36,8 @@ fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise<S: Store>() {
     rig.start_followers(["b", "c"]);
     let asked = old.terminate();
     let released = release(&rig, &old);
-    let (_, succeeded) = rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + S::NOISE);
+    let (_, succeeded) =
+        rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + S::NOISE);
 
     assert_eq!(old.exit_code(), 0);
     let last_promise = rig.last_promise(&old);
@@ -64,7 +68,10 @@ fn after_baton_stopping_the_signal_releases_at_once<S: Store>() {
     let signalled = old.terminate();
     let released = release(&rig, &old);
     let took = released.since(signalled);
-    assert!(took <= rig.timing.answer_validity.min(S::NOISE), "the release took {took:?} after the signal");
+    assert!(
+        took <= rig.timing.answer_validity.min(S::NOISE),
+        "the release took {took:?} after the signal"
+    );
     rig.successor(&old, signalled, AFTER_A_RELEASE + S::NOISE);
     assert_eq!(old.exit_code(), 0);
 }
@@ -75,7 +82,9 @@ fn a_second_signal_ends_at_once_and_leaves_the_record_alone<S: Store>() {
     rig.start_followers(["b"]);
     let asked = old.terminate();
     eventually(S::NOISE, "it has withdrawn", || rig.stands(&old, "resigning"));
-    eventually(ANOTHER_CAUSE + NOISE, "a signal has a cause of its own", || rig.now() > asked + ANOTHER_CAUSE);
+    eventually(ANOTHER_CAUSE + NOISE, "a signal has a cause of its own", || {
+        rig.now() > asked + ANOTHER_CAUSE
+    });
     old.terminate();
     assert_eq!(old.exit_code(), 75, "it led, and did not stop cleanly");
     assert!(old.events("stopped").is_empty(), "no clean stop is told of");
@@ -109,7 +118,10 @@ fn two_signals_within_a_second_are_one_request<S: Store>() {
     let old = rig.start_leader("a");
     let asked = old.terminate();
     let again = old.interrupt();
-    assert!(again.since(asked) < Duration::from_millis(900), "the machine stood still: this run shows nothing");
+    assert!(
+        again.since(asked) < Duration::from_millis(900),
+        "the machine stood still: this run shows nothing"
+    );
     assert_eq!(old.exit_code(), 0);
     assert_eq!(stopped_with(&old), ["confirmed"]);
 }

@@ -1,6 +1,8 @@
 //! The memory of the last end: a state directory that survives the restart of a container.
 
-use crate::rig::{Candidate, Disk, ELECTION, Moment, Rig, Store, Timing, eventually, over_every_store, throughout};
+use crate::rig::{
+    Candidate, Disk, ELECTION, Moment, Rig, Store, Timing, eventually, over_every_store, throughout,
+};
 use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -30,7 +32,10 @@ fn each_bad_end_doubles_the_wait_before_the_next_campaign<S: Store>() {
         let led = leads(&rig, &candidate);
         let took = led.since(begun);
         assert!(took >= wait, "after {bad_ends} bad ends it led after {took:?} already");
-        assert!(took <= wait + 2 * S::NOISE, "after {bad_ends} bad ends it led only after {took:?}");
+        assert!(
+            took <= wait + 2 * S::NOISE,
+            "after {bad_ends} bad ends it led only after {took:?}"
+        );
 
         let logged = candidate.events("previous_end");
         assert_eq!(logged.len(), usize::from(bad_ends > 0), "{}", candidate.output());
@@ -76,7 +81,8 @@ fn an_application_that_was_left_behind_is_moved_also_by_a_sidecar_that_cannot_be
         leader.terminate();
         assert_eq!(leader.exit_code(), 0);
         for expected in [75, 2] {
-            let (code, output) = rig.candidate("a").state_directory(&state).flag(flag, mistaken).ends();
+            let (code, output) =
+                rig.candidate("a").state_directory(&state).flag(flag, mistaken).ends();
             assert_eq!(code, expected, "{output}");
             assert!(output.contains(mistaken), "it does not name {mistaken}: {output}");
             assert_eq!(output.contains("previous_end"), expected == 75, "{output}");

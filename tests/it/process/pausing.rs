@@ -1,7 +1,8 @@
 //! A leader that stands still while time goes on: paused, as a whole machine may be.
 
 use crate::rig::{
-    Candidate, ELECTION, Files, Moment, NOISE, Rig, Store, Timing, eventually, over_every_store, throughout, wait_for,
+    Candidate, ELECTION, Files, Moment, NOISE, Rig, Store, Timing, eventually, over_every_store,
+    throughout, wait_for,
 };
 use std::time::Duration;
 
@@ -29,12 +30,20 @@ fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75<S: Store
     assert_eq!(lost["code"], 75, "{lost}");
     // A timer was due within a retry period of the pause, or a call's time-out.
     let pause = resumed.since(paused);
-    let told = Duration::from_secs_f64(lost["paused_ms"].as_f64().expect("the pause is named") / 1000.0);
+    let told =
+        Duration::from_secs_f64(lost["paused_ms"].as_f64().expect("the pause is named") / 1000.0);
     assert!(
-        told <= pause + S::NOISE && told + rig.timing.renew_deadline / 3 + rig.timing.retry_period >= pause,
+        told <= pause + S::NOISE
+            && told + rig.timing.renew_deadline / 3 + rig.timing.retry_period >= pause,
         "{lost}"
     );
-    assert!(lost["message"].as_str().unwrap().contains("exiting with 75, after the process stood still"), "{lost}");
+    assert!(
+        lost["message"]
+            .as_str()
+            .unwrap()
+            .contains("exiting with 75, after the process stood still"),
+        "{lost}"
+    );
 }
 
 fn with_on_lost_stay_it_follows_instead_and_can_lead_again<S: Store>() {
@@ -50,7 +59,10 @@ fn with_on_lost_stay_it_follows_instead_and_can_lead_again<S: Store>() {
     eventually(S::NOISE, "it follows", || rig.stands(&old, "following"));
     throughout(rig.timing.retry_period, "it lives on", || old.is_healthy());
     let lost = old.events("lost").pop().expect("its term ended");
-    assert!(lost["code"].is_null() && lost["message"].as_str().unwrap().contains("the process stays"), "{lost}");
+    assert!(
+        lost["code"].is_null() && lost["message"].as_str().unwrap().contains("the process stays"),
+        "{lost}"
+    );
 
     let killed = new.kill();
     rig.takeover(&new, killed);
@@ -77,7 +89,8 @@ fn a_leader_paused_inside_the_file_lock_keeps_everybody_out_and_nothing_else() {
     let leader = rig.start_leader("a");
     let followers = rig.start_followers(["b", "c"]);
 
-    let paused = wait_for(CAUGHT, "it is caught inside the lock", || pause_inside_lock(&rig, &leader));
+    let paused =
+        wait_for(CAUGHT, "it is caught inside the lock", || pause_inside_lock(&rig, &leader));
     rig.must_be_silent(&leader, paused + rig.timing.renew_deadline, "its deadline had passed");
 
     let span = rig.timing.takeover() + NOISE;
@@ -86,7 +99,9 @@ fn a_leader_paused_inside_the_file_lock_keeps_everybody_out_and_nothing_else() {
     });
     eventually(NOISE, "each says what keeps it out", || {
         let troubles = followers.iter().map(|follower| follower.events("store_unreachable"));
-        troubles.into_iter().all(|lines| lines.iter().any(|line| line.to_string().contains("still locked")))
+        troubles
+            .into_iter()
+            .all(|lines| lines.iter().any(|line| line.to_string().contains("still locked")))
     });
 
     let resumed = leader.resume();

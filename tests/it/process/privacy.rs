@@ -46,8 +46,12 @@ fn another_user_cannot_hold_the_lock() {
         attack.arg("--shared").arg(&lock).args(["-c", "echo held; exec sleep 600"]);
         let mut attack = attack.stdout(Stdio::piped()).spawn().expect("util-linux is installed");
         let mut told = String::new();
-        BufReader::new(attack.stdout.take().expect("it is piped")).read_line(&mut told).expect("it writes text");
-        throughout(rig.timing.renew_deadline + NOISE, "the leader leads on", || rig.stands(&leader, "leading"));
+        BufReader::new(attack.stdout.take().expect("it is piped"))
+            .read_line(&mut told)
+            .expect("it writes text");
+        throughout(rig.timing.renew_deadline + NOISE, "the leader leads on", || {
+            rig.stands(&leader, "leading")
+        });
         assert_eq!(told, "", "a stranger holds {}", lock.display());
         attack.wait().expect("it is our child");
         assert_eq!((mode(&directory.join(ELECTION)), mode(&lock)), (0o700, 0o600));
@@ -67,7 +71,9 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
     let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
     let cases: [(&str, Spoil); 3] = [
         ("world", |_, folder| set_mode(folder, 0o777)),
-        ("owner", |stranger, folder| chown(folder, Some(stranger.uid), None).expect("this is root")),
+        ("owner", |stranger, folder| {
+            chown(folder, Some(stranger.uid), None).expect("this is root")
+        }),
         ("link", |_, folder| {
             fs::rename(folder, folder.with_extension("away")).expect("it is ours");
             symlink(folder.with_extension("away"), folder).expect("it is ours");
@@ -86,10 +92,14 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
             let candidate = || rig.candidate(case).flag(flag, text(&directory));
             let (code, output) = candidate().ends();
             assert_eq!(code, 2, "{flag}, {case}: {output}");
-            assert!(output.contains(flag) && output.contains(text(&folder)), "{flag}, {case}: {output}");
+            assert!(
+                output.contains(flag) && output.contains(text(&folder)),
+                "{flag}, {case}: {output}"
+            );
 
             let command = advice(&output);
-            let fixed = Command::new("sh").args(["-c", command]).status().expect("there is a shell");
+            let fixed =
+                Command::new("sh").args(["-c", command]).status().expect("there is a shell");
             assert!(fixed.success(), "{command}");
             let started = candidate().start();
             started.terminate();
@@ -106,7 +116,8 @@ fn open_to_group(folder: &Path) {
         let file = file.expect("it is ours").path();
         // A draft may be gone by now.
         if let Ok(there) = fs::symlink_metadata(&file) {
-            fs::set_permissions(&file, fs::Permissions::from_mode(there.mode() & 0o7777 | 0o060)).ok();
+            fs::set_permissions(&file, fs::Permissions::from_mode(there.mode() & 0o7777 | 0o060))
+                .ok();
         }
     }
     set_mode(folder, 0o2770);
@@ -122,7 +133,9 @@ fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
     for _ in 0..2 {
         open_to_group(&folder);
         open_to_group(&state.join(ELECTION));
-        throughout(rig.timing.renew_deadline + NOISE, "it leads on", || rig.stands(&leader, "leading"));
+        throughout(rig.timing.renew_deadline + NOISE, "it leads on", || {
+            rig.stands(&leader, "leading")
+        });
         assert_eq!(mode(&folder), 0o700);
         assert!(leader.output().contains("had mode 2770"), "{}", leader.output());
     }
@@ -134,7 +147,9 @@ fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
         open(&state.join(ELECTION));
         let (code, output) = rig.candidate("b").state_directory(&state).ends();
         assert_eq!(code, 75, "it forgot how it ended, or could not begin: {output}");
-        let warnings = output.lines().filter(|line| line.contains("\"WARN\"") && line.contains("it has 0700 now"));
+        let warnings = output
+            .lines()
+            .filter(|line| line.contains("\"WARN\"") && line.contains("it has 0700 now"));
         assert_eq!(warnings.count(), 2, "one for each directory: {output}");
         assert_eq!(mode(&state.join(ELECTION)), 0o700);
         let next = rig.candidate("c").state_directory(&state).start();
@@ -178,13 +193,20 @@ fn a_record_that_others_can_reach_is_not_used() {
         (rig.candidate("second").election(election).start(), record, repair)
     });
     throughout(rig.timing.takeover() + NOISE, "all are well, and none leads", || {
-        candidates.iter().all(|(candidate, ..)| candidate.is_healthy() && !rig.stands(candidate, "leading"))
+        candidates
+            .iter()
+            .all(|(candidate, ..)| candidate.is_healthy() && !rig.stands(candidate, "leading"))
     });
     for (candidate, record, repair) in &candidates {
         let output = candidate.output();
-        let spoilt =
-            if candidate.election.starts_with("lock") { record.with_file_name("lock") } else { record.clone() };
-        let is_told = output.lines().any(|line| line.contains("store_refuses") && line.contains(text(&spoilt)));
+        let spoilt = if candidate.election.starts_with("lock") {
+            record.with_file_name("lock")
+        } else {
+            record.clone()
+        };
+        let is_told = output
+            .lines()
+            .any(|line| line.contains("store_refuses") && line.contains(text(&spoilt)));
         assert!(is_told, "{} is not named: {output}", spoilt.display());
         repair(record);
         assert_eq!(rig.leader_of(&candidate.election).identity, candidate.identity);
@@ -201,7 +223,8 @@ fn unlink(file: &Path) {
 
 /// The most memory that it ever held.
 fn peak(candidate: &Candidate) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", candidate.pid())).expect("it is alive");
+    let status =
+        fs::read_to_string(format!("/proc/{}/status", candidate.pid())).expect("it is alive");
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kilobytes << 10
@@ -228,14 +251,18 @@ fn only_a_regular_file_of_64_kib_is_read_as_a_record() {
         (rig.candidate(election).election(election).start(), record)
     });
     throughout(rig.timing.takeover() + NOISE, "all are well, and none reads it all", || {
-        candidates.iter().all(|(candidate, _)| candidate.is_healthy() && peak(candidate) < MOST_MEMORY)
+        candidates
+            .iter()
+            .all(|(candidate, _)| candidate.is_healthy() && peak(candidate) < MOST_MEMORY)
     });
     for (candidate, record) in &candidates {
         let output = candidate.output();
-        let named = output.lines().any(|line| line.contains("\"ERROR\"") && line.contains(text(record)));
+        let named =
+            output.lines().any(|line| line.contains("\"ERROR\"") && line.contains(text(record)));
         assert!(named, "{} is not named: {output}", record.display());
         assert_eq!(candidate.probe("/readyz"), 503, "{}", record.display());
-        let removed = if record.is_dir() { fs::remove_dir(record) } else { fs::remove_file(record) };
+        let removed =
+            if record.is_dir() { fs::remove_dir(record) } else { fs::remove_file(record) };
         removed.expect("it is still there");
         rig.leader_of(&candidate.election);
     }
@@ -269,10 +296,15 @@ fn no_link_in_a_state_directory_is_followed() {
             let candidate = candidate.start();
             candidate.terminate();
             assert_eq!(candidate.exit_code(), code, "{name}: {}", candidate.output());
-            let memory = fs::symlink_metadata(state.join(ELECTION).join("last-run")).expect("it remembers");
+            let memory =
+                fs::symlink_metadata(state.join(ELECTION).join("last-run")).expect("it remembers");
             assert!(memory.is_file(), "{name}: {}", candidate.output());
         }
-        assert_eq!(fs::read_to_string(&victim).expect("it is ours"), "a stranger's", "{name} was followed");
+        assert_eq!(
+            fs::read_to_string(&victim).expect("it is ours"),
+            "a stranger's",
+            "{name} was followed"
+        );
     }
     rig.start_leader("last");
     rig.hear_enough();
@@ -319,7 +351,8 @@ fn a_directory_open_to_others_is_a_warning() {
         candidate.terminate();
         assert_eq!(candidate.exit_code(), 0);
         let output = candidate.output();
-        let told = output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(&directory)));
+        let told =
+            output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(&directory)));
         assert_eq!(told, warned, "{mode:o}: {output}");
     }
     rig.start_leader("last");

@@ -19,6 +19,9 @@ fn fuse_is_refused_as_the_directory_and_below_it() {
         assert_eq!(code, 2, "{output}");
         let path = named.to_str().expect("the paths of the rig are UTF-8");
         let says = format!("{path} is on FUSE");
-        assert!(output.contains(&says) && output.contains("--directory"), "no {says:?} in {output}");
+        assert!(
+            output.contains(&says) && output.contains("--directory"),
+            "no {says:?} in {output}"
+        );
     }
 }

@@ -53,7 +53,12 @@ fn a_leader_whose_log_nobody_reads_is_ended_all_the_same() {
     let mut stuck = Command::new(env!("CARGO_BIN_EXE_baton"))
         .env_clear()
         .args(["--election=stuck", "--backend=file", "--listen=127.0.0.1:0", "--probe-listen=none"])
-        .args(["--lease-duration=1500ms", "--renew-deadline=1s", "--retry-period=200ms", "--log-level=debug"])
+        .args([
+            "--lease-duration=1500ms",
+            "--renew-deadline=1s",
+            "--retry-period=200ms",
+            "--log-level=debug",
+        ])
         .arg(format!("--directory={}", folder.path().display()))
         .stderr(writer.try_clone().expect("descriptors can be copied"))
         .spawn()
@@ -64,7 +69,8 @@ fn a_leader_whose_log_nobody_reads_is_ended_all_the_same() {
     // Fills the pipe, and goes on waiting for room in it until the reader is dropped.
     let filler = thread::spawn(move || writer.write_all(&vec![b'\n'; 1 << 20]).is_ok());
     let bound = Timing::FAST.renew_deadline + TWO_LOOKS + 2 * NOISE;
-    let ended = wait_for(bound, "the watchdog ends it", || stuck.try_wait().expect("it is our child"));
+    let ended =
+        wait_for(bound, "the watchdog ends it", || stuck.try_wait().expect("it is our child"));
     assert_eq!(ended.code(), Some(75));
     drop(log);
     assert!(!filler.join().expect("writing does not panic"), "the pipe was full to the end");

@@ -62,12 +62,18 @@ fn a_directory_that_vanishes_costs_one_term_and_no_follower() {
 
     // The same directory again, and then a copy of it: another place on the disk under the same name.
     let new = survive(&rig, &old, &followers, Outage::end);
-    let followers: Vec<_> = followers.into_iter().filter(|follower| follower.identity != new.identity).collect();
+    let followers: Vec<_> =
+        followers.into_iter().filter(|follower| follower.identity != new.identity).collect();
     survive(&rig, &new, &followers, Outage::end_with_a_copy);
 }
 
 /// Takes the directory away from a leader until it has lost, and gives it back: who leads then.
-fn survive(rig: &Rig, leader: &Candidate, followers: &[Arc<Candidate>], end: fn(Outage)) -> Arc<Candidate> {
+fn survive(
+    rig: &Rig,
+    leader: &Candidate,
+    followers: &[Arc<Candidate>],
+    end: fn(Outage),
+) -> Arc<Candidate> {
     let outage = Outage::begin(rig.store.directory());
     let begun = rig.now();
     rig.must_be_silent(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
@@ -76,7 +82,9 @@ fn survive(rig: &Rig, leader: &Candidate, followers: &[Arc<Candidate>], end: fn(
 
     throughout(rig.timing.takeover(), "the followers stay, are well and do not lead", || {
         !rig.succeeded(leader, begun)
-            && followers.iter().all(|follower| follower.is_healthy() && follower.probe("/readyz") == 200)
+            && followers
+                .iter()
+                .all(|follower| follower.is_healthy() && follower.probe("/readyz") == 200)
     });
     for follower in followers {
         assert!(!follower.events("store_unreachable").is_empty(), "{}", follower.output());
@@ -94,7 +102,9 @@ fn a_directory_that_was_replaced_is_watched_again() {
 
     Outage::begin(rig.store.directory()).end_with_a_copy();
     // A follower looks by itself when it has heard nothing for two retry periods, and finds that it watched the old one.
-    throughout(2 * rig.timing.retry_period + NOISE, "the leader leads on", || rig.stands(&old, "leading"));
+    throughout(2 * rig.timing.retry_period + NOISE, "the leader leads on", || {
+        rig.stands(&old, "leading")
+    });
     let asked = old.terminate();
     rig.successor(&old, asked, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
     assert_eq!(old.exit_code(), 0);
@@ -138,10 +148,16 @@ fn a_full_disk_costs_the_term_and_tears_nothing() {
     old.loses(NOISE, "deadline");
     assert_eq!(old.exit_code(), 75);
 
-    throughout(rig.timing.takeover(), "the followers stay and are well, and the record is whole", || {
-        disk.fill();
-        rig.holds(&old) && !rig.succeeded(&old, begun) && followers.iter().all(|follower| follower.is_healthy())
-    });
+    throughout(
+        rig.timing.takeover(),
+        "the followers stay and are well, and the record is whole",
+        || {
+            disk.fill();
+            rig.holds(&old)
+                && !rig.succeeded(&old, begun)
+                && followers.iter().all(|follower| follower.is_healthy())
+        },
+    );
 
     let freed = rig.now();
     disk.free();

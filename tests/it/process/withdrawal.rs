@@ -28,7 +28,9 @@ fn a_withdrawn_leader_shows_in_metrics_and_log<S: Store>() {
     let told = leader.events("withdrawn");
     assert_eq!(told.len(), 1, "SIGTERM withdraws nothing more: {told:?}");
     assert!(
-        told[0]["message"].as_str().is_some_and(|message| message.contains("until it receives SIGTERM")),
+        told[0]["message"]
+            .as_str()
+            .is_some_and(|message| message.contains("until it receives SIGTERM")),
         "{told:?}"
     );
     assert_eq!(told[0]["token"], leader.events("leading")[0]["token"]);

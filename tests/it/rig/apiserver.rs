@@ -79,7 +79,9 @@ impl ApiServer {
         let etcd = start_etcd(path, etcd_flags);
         // An API server that meets no etcd waits a second before it looks again.
         while_starting("etcd", || {
-            eventually(STARTUP, "etcd is healthy", || etcd_answers(path).is_ok_and(|answer| answer.contains("true")));
+            eventually(STARTUP, "etcd is healthy", || {
+                etcd_answers(path).is_ok_and(|answer| answer.contains("true"))
+            });
         });
         let server = start_server(path, port.address, RULES);
         let mut started = Self { server, etcd, port, admin, folder };
@@ -162,7 +164,14 @@ impl ApiServer {
         let metrics = self.admin.text("/metrics").expect("the administrator may");
         let attempts = metrics.lines().filter(|line| line.starts_with("authentication_attempts{"));
         let refused = attempts.filter(|line| !line.contains("result=\"success\""));
-        refused.map(|line| line.rsplit(' ').next().and_then(|count| count.parse::<u64>().ok()).expect("a count")).sum()
+        refused
+            .map(|line| {
+                line.rsplit(' ')
+                    .next()
+                    .and_then(|count| count.parse::<u64>().ok())
+                    .expect("a count")
+            })
+            .sum()
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -175,7 +184,8 @@ impl ApiServer {
         let name = format!("test-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let metadata = ObjectMeta { name: Some(name.clone()), ..ObjectMeta::default() };
         let namespace = core::Namespace { metadata, ..core::Namespace::default() };
-        let create = async |client| Api::all(client).create(&PostParams::default(), &namespace).await;
+        let create =
+            async |client| Api::all(client).create(&PostParams::default(), &namespace).await;
         self.admin.call(create).expect("the administrator may");
         Namespace { admin: self.admin.in_namespace(&name), name }
     }
@@ -202,8 +212,17 @@ impl ApiServer {
         let mut requests = BTreeMap::new();
         let lines = metrics.lines().filter(|line| line.starts_with("apiserver_request_total{"));
         for line in lines.filter(|line| line.contains(resource) && line.contains(code)) {
-            let verb = line.split("verb=\"").nth(1).and_then(|rest| rest.split('"').next()).expect("it has a verb");
-            let count = line.rsplit(' ').next().expect("it has a value").parse::<u64>().expect("it is a count");
+            let verb = line
+                .split("verb=\"")
+                .nth(1)
+                .and_then(|rest| rest.split('"').next())
+                .expect("it has a verb");
+            let count = line
+                .rsplit(' ')
+                .next()
+                .expect("it has a value")
+                .parse::<u64>()
+                .expect("it is a count");
             *requests.entry(verb.to_owned()).or_default() += count;
         }
         requests
@@ -267,14 +286,18 @@ fn start_server(folder: &Path, address: SocketAddr, authorization: &str) -> Daem
         format!("--service-account-signing-key-file={}", at("accounts.key")),
         "--shutdown-delay-duration=0s".to_owned(),
         // It would renew a Lease of its own among those that tests count; the second needs the first.
-        "--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false".to_owned(),
+        "--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false"
+            .to_owned(),
     ];
     Daemon::start(assets::server("kube-apiserver"), flags, &folder.join("kube-apiserver.log"))
 }
 
 fn copy(from: &Path, to: &Path) {
     // etcd sets aside 64 MB at a time, most of it empty.
-    let copied =
-        Command::new("cp").args(["-r", "--sparse=always"]).args([from, to]).status().expect("coreutils are installed");
+    let copied = Command::new("cp")
+        .args(["-r", "--sparse=always"])
+        .args([from, to])
+        .status()
+        .expect("coreutils are installed");
     assert!(copied.success(), "there is room for a copy of {}", from.display());
 }

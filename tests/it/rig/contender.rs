@@ -39,7 +39,10 @@ pub(crate) struct Handoff {
 }
 
 /// Tells a story of each, all at the same time, since most of a story is waiting: what came of each.
-pub(crate) fn side_by_side<P: Send, T: Send, const N: usize>(of: [P; N], story: impl Fn(P) -> T + Sync) -> [T; N] {
+pub(crate) fn side_by_side<P: Send, T: Send, const N: usize>(
+    of: [P; N],
+    story: impl Fn(P) -> T + Sync,
+) -> [T; N] {
     thread::scope(|scope| {
         let (story, case) = (&story, this_case());
         let told = of.map(|each| {
@@ -59,12 +62,15 @@ pub(crate) fn medians_of_releases(handoffs: &[Handoff], each_way: usize) -> [Dur
     let medians = [false, true].map(|to_ours| {
         assert_eq!(handoffs.iter().filter(|handoff| handoff.to_ours == to_ours).count(), each_way);
         [Parting::Killed, Parting::Released].map(|end| {
-            let of_kind = handoffs.iter().filter(|handoff| handoff.to_ours == to_ours && handoff.end == end);
+            let of_kind =
+                handoffs.iter().filter(|handoff| handoff.to_ours == to_ours && handoff.end == end);
             let mut gaps: Vec<Duration> = of_kind.map(|handoff| handoff.gap).collect();
             gaps.sort();
             let (median, longest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
             let to = if to_ours { "ours" } else { "theirs" };
-            println!("{end:?}, to {to}: no leader for {median:?} in the median, {longest:?} at the most");
+            println!(
+                "{end:?}, to {to}: no leader for {median:?} in the median, {longest:?} at the most"
+            );
             median
         })
     });
@@ -74,7 +80,9 @@ pub(crate) fn medians_of_releases(handoffs: &[Handoff], each_way: usize) -> [Dur
 /// Waits for one of several to lead: its place among them, and since when.
 #[track_caller]
 pub(crate) fn first_to_lead<S: Store>(contenders: &[Contender<'_, S>]) -> (usize, Moment) {
-    let leading = || contenders.iter().enumerate().find_map(|(place, contender)| Some((place, contender.led()?)));
+    let leading = || {
+        contenders.iter().enumerate().find_map(|(place, contender)| Some((place, contender.led()?)))
+    };
     wait_for(PATIENCE, "one of the others leads", leading)
 }
 
@@ -103,7 +111,9 @@ impl<'a, S: Store> Contender<'a, S> {
     /// asked, and logs it before.
     pub(crate) fn led(&self) -> Option<Moment> {
         match &self.process {
-            Side::Theirs(theirs) => theirs.told("started_leading").map(|told| self.rig.moment(told)),
+            Side::Theirs(theirs) => {
+                theirs.told("started_leading").map(|told| self.rig.moment(told))
+            }
             Side::Ours(ours) => {
                 let told = ours.told("leading")?;
                 // The line may be read after the first answer.
@@ -116,7 +126,9 @@ impl<'a, S: Store> Contender<'a, S> {
     /// until it has run out, whatever becomes of the sidecar.
     pub(crate) fn stopped(&self) -> Option<Moment> {
         match &self.process {
-            Side::Theirs(theirs) => theirs.told("work_cancelled").map(|told| self.rig.moment(told)).or(self.killed),
+            Side::Theirs(theirs) => {
+                theirs.told("work_cancelled").map(|told| self.rig.moment(told)).or(self.killed)
+            }
             Side::Ours(ours) => ours.ended().map(|_| self.rig.last_promise(ours)),
         }
     }

@@ -21,19 +21,29 @@ impl Disk {
     pub(crate) fn mount(at: &Path, options: &str) -> Self {
         let mut command = Command::new("unshare");
         command.args(["-rm", "sh", "-c", MOUNT]).arg(at).arg(options);
-        let mut holder = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("util-linux is installed");
+        let mut holder = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("util-linux is installed");
         let mut line = String::new();
         let output = holder.stdout.take().expect("it is piped");
         BufReader::new(output).read_line(&mut line).expect("it writes text");
-        assert_eq!(line, "mounted\n", "`unshare -rm` must be permitted here: this test needs a disk of its own");
+        assert_eq!(
+            line, "mounted\n",
+            "`unshare -rm` must be permitted here: this test needs a disk of its own"
+        );
         let path = format!("/proc/{}/root{}", holder.id(), at.display()).into();
         Self { holder, path }
     }
 
     /// Takes all that is left.
     pub(crate) fn fill(&self) {
-        let mut filler =
-            File::options().create(true).append(true).open(self.filler()).expect("a full disk has names left");
+        let mut filler = File::options()
+            .create(true)
+            .append(true)
+            .open(self.filler())
+            .expect("a full disk has names left");
         let full = loop {
             if let Err(error) = filler.write_all(&[0; 4096]) {
                 break error;

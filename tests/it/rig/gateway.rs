@@ -61,13 +61,20 @@ impl Gateway {
         let server = thread::spawn({
             let (access, orders) = (access.clone(), Arc::clone(&orders));
             move || {
-                let runtime =
-                    runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+                let runtime = runtime::Builder::new_current_thread()
+                    .enable_all()
+                    .build()
+                    .expect("a runtime can be made");
                 runtime.block_on(async {
                     let client = access.without_credentials().await;
-                    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.expect("there are free ports");
-                    bound.send(listener.local_addr().expect("it is bound")).expect("it is waited for");
-                    let router = Router::new().fallback(answer).with_state(AppState { client, orders });
+                    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+                        .await
+                        .expect("there are free ports");
+                    bound
+                        .send(listener.local_addr().expect("it is bound"))
+                        .expect("it is waited for");
+                    let router =
+                        Router::new().fallback(answer).with_state(AppState { client, orders });
                     tokio::select! {
                         ended = axum::serve(listener, router) => ended.expect("it serves"),
                         _ = is_over => {}
@@ -117,7 +124,10 @@ impl Drop for Gateway {
 async fn answer(State(desk): State<AppState>, request: Request) -> Response {
     let page = {
         let mut orders = lock(&desk.orders);
-        let page = orders.page.clone().filter(|(method, _)| method.as_ref().is_none_or(|one| one == request.method()));
+        let page = orders
+            .page
+            .clone()
+            .filter(|(method, _)| method.as_ref().is_none_or(|one| one == request.method()));
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let page = page.map(|(_, page)| page).or_else(|| orders.watches.filter(|_| is_watch));
         orders.answered += usize::from(page.is_some());
@@ -126,12 +136,17 @@ async fn answer(State(desk): State<AppState>, request: Request) -> Response {
     if let Some(Page { code, body, is_cut }) = page {
         let cut = is_cut.then(|| Err(io::ErrorKind::BrokenPipe.into()));
         let parts: Vec<io::Result<&str>> = [Ok(body)].into_iter().chain(cut).collect();
-        return Response::builder().status(code).body(Body::from_stream(stream::iter(parts))).expect("it is an answer");
+        return Response::builder()
+            .status(code)
+            .body(Body::from_stream(stream::iter(parts)))
+            .expect("it is an answer");
     }
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     match desk.client.send(Request::from_parts(parts, body.to_vec().into())).await {
         Ok(response) => response.map(Body::new),
-        Err(error) => Response::builder().status(502).body(error.to_string().into()).expect("it is an answer"),
+        Err(error) => {
+            Response::builder().status(502).body(error.to_string().into()).expect("it is an answer")
+        }
     }
 }

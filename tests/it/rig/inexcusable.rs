@@ -23,11 +23,16 @@ fn faults_that_no_delay_causes_count_at_once() {
     }
     for fault in FAULTS {
         let mut faulty = Command::new(env::current_exe().unwrap());
-        faulty.args(["--exact", thread::current().name().unwrap(), "--nocapture"]).env(FAULT, fault);
+        faulty
+            .args(["--exact", thread::current().name().unwrap(), "--nocapture"])
+            .env(FAULT, fault);
         let output = faulty.output().unwrap();
         let told = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success(), "{fault}: {told}");
-        assert!(told.contains("a rule was broken that no noise excuses, though"), "{fault}: {told}");
+        assert!(
+            told.contains("a rule was broken that no noise excuses, though"),
+            "{fault}: {told}"
+        );
         assert!(!told.contains("runs again"), "{fault}: {told}");
     }
 }

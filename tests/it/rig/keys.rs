@@ -1,8 +1,8 @@
 //! Certificates for servers and clients of a test, from an authority of its own.
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
-    KeyPair,
+    BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
+    ExtendedKeyUsagePurpose, IsCa, KeyPair,
 };
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -24,7 +24,8 @@ fn servers_candidates_and_folders_are_gone_when_the_test_binary_is_killed() {
     victim.args(["--exact", thread::current().name().unwrap(), "--nocapture"]).env(VICTIM, "yes");
     let mut victim = victim.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let told = lines.filter_map(|line| line.strip_prefix("left behind: ").map(str::to_owned)).take(3);
+    let told =
+        lines.filter_map(|line| line.strip_prefix("left behind: ").map(str::to_owned)).take(3);
     let told: Vec<String> = told.collect();
     assert!(told.len() == 3 && told.iter().all(|path| Path::new(path).exists()), "{told:?}");
 
@@ -42,7 +43,9 @@ fn be_the_victim() -> ! {
     let rig = Rig::new(Timing::FAST);
     let candidate = rig.start("candidate");
     let (daemon, candidate, folder) = (daemon.pid(), candidate.pid(), folder.path().display());
-    println!("\nleft behind: /proc/{daemon}\nleft behind: /proc/{candidate}\nleft behind: {folder}");
+    println!(
+        "\nleft behind: /proc/{daemon}\nleft behind: /proc/{candidate}\nleft behind: {folder}"
+    );
     loop {
         thread::park();
     }

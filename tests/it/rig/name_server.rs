@@ -26,7 +26,8 @@ impl NameServer {
     /// Answers every question for an IPv4 address with `address` after `delay`; never without one.
     pub(crate) fn start(address: Ipv4Addr, delay: Option<Duration>) -> Self {
         let ip = own_address();
-        let socket = UdpSocket::bind((ip, 53)).expect("the test runs as root, and nobody else has this address");
+        let socket = UdpSocket::bind((ip, 53))
+            .expect("the test runs as root, and nobody else has this address");
         socket.set_read_timeout(Some(TURN)).expect("it is no zero");
         let is_over = Arc::new(AtomicBool::new(false));
         let shared = Arc::clone(&is_over);
@@ -43,13 +44,22 @@ impl Drop for NameServer {
     }
 }
 
-fn serve(socket: &Arc<UdpSocket>, address: Ipv4Addr, delay: Option<Duration>, is_over: &AtomicBool) {
+fn serve(
+    socket: &Arc<UdpSocket>,
+    address: Ipv4Addr,
+    delay: Option<Duration>,
+    is_over: &AtomicBool,
+) {
     let mut question = [0; 512];
     while !is_over.load(Ordering::Relaxed) {
         let (length, from) = match socket.recv_from(&mut question) {
             Ok(received) => received,
             // An answer that came too late for its asker comes back as a refusal.
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) => continue,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::ConnectionRefused) =>
+            {
+                continue;
+            }
             Err(error) => panic!("{error}"),
         };
         let Some(delay) = delay else { continue };

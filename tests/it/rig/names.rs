@@ -28,14 +28,18 @@ impl Names {
 
     /// Names from this server, which gets one query for each and half a minute to answer.
     pub(crate) fn told_by(server: &NameServer) -> Self {
-        let names = Self::looked_up("dns", &format!("nameserver {}\noptions timeout:30 attempts:1\n", server.ip));
+        let names = Self::looked_up(
+            "dns",
+            &format!("nameserver {}\noptions timeout:30 attempts:1\n", server.ip),
+        );
         fs::write(names.folder.path().join("hosts"), "").expect("the folder is ours");
         names
     }
 
     fn looked_up(by: &str, resolver: &str) -> Self {
         let folder = TempDir::with_prefix("baton-names-").expect("temporary folders can be made");
-        fs::write(folder.path().join("nsswitch.conf"), format!("hosts: {by}\n")).expect("the folder is ours");
+        fs::write(folder.path().join("nsswitch.conf"), format!("hosts: {by}\n"))
+            .expect("the folder is ours");
         fs::write(folder.path().join("resolv.conf"), resolver).expect("the folder is ours");
         Self { folder }
     }

@@ -69,7 +69,9 @@ impl Peer {
     pub(crate) fn kazoo(election: &InZooKeeper<'_>, identity: &str) -> Self {
         let (python, mut arguments) = assets::kazoo_candidate();
         let session_timeout = election.session_timeout.as_secs_f64().to_string();
-        arguments.extend([election.servers, election.path, identity, &session_timeout].map(str::to_owned));
+        arguments.extend(
+            [election.servers, election.path, identity, &session_timeout].map(str::to_owned),
+        );
         Self::start(python, arguments, election.log(identity))
     }
 

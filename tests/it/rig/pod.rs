@@ -36,7 +36,10 @@ impl Pod {
         for file in ["token", "ca.crt", "namespace"] {
             symlink(format!("..data/{file}"), files.join(file)).expect("the folder is new");
         }
-        let piped = Command::new("mkfifo").arg(folder.path().join("pipe")).status().expect("coreutils are installed");
+        let piped = Command::new("mkfifo")
+            .arg(folder.path().join("pipe"))
+            .status()
+            .expect("coreutils are installed");
         assert!(piped.success(), "the folder is new");
         let pod = Self { folder, host: server.ip().to_string(), port: server.port() };
         pod.mount(&account.token, account);
@@ -52,7 +55,11 @@ impl Pod {
     pub(crate) fn mount(&self, token: &str, account: &Account) {
         let files = self.folder.path().join("account");
         let data = TempDir::with_prefix_in("..", &files).expect("the folder is ours").keep();
-        let contents = [("token", token), ("ca.crt", &account.access.authority()), ("namespace", &account.namespace)];
+        let contents = [
+            ("token", token),
+            ("ca.crt", &account.access.authority()),
+            ("namespace", &account.namespace),
+        ];
         for (name, content) in contents {
             fs::write(data.join(name), content).expect("the folder is ours");
         }
@@ -65,7 +72,9 @@ impl Pod {
     pub(super) fn command(&self, name: &str, program: &str) -> Command {
         let mut command = mortal_within(ENTER, self.folder.path(), program);
         command.env("POD_NAME", name);
-        command.env("KUBERNETES_SERVICE_HOST", &self.host).env("KUBERNETES_SERVICE_PORT", self.port.to_string());
+        command
+            .env("KUBERNETES_SERVICE_HOST", &self.host)
+            .env("KUBERNETES_SERVICE_PORT", self.port.to_string());
         command
     }
 }

@@ -19,20 +19,30 @@ const AFTERWARDS: Duration = Duration::from_millis(300);
 const UNHEARD: Duration = Duration::from_secs(5);
 
 /// Asks `candidate` until the journal is closed.
-pub(crate) fn begin(journal: &Arc<Journal>, candidate: &Arc<Candidate>, crowd: &Arc<AtomicUsize>) -> JoinHandle<()> {
-    let (journal, candidate, crowd) = (Arc::clone(journal), Arc::clone(candidate), Arc::clone(crowd));
+pub(crate) fn begin(
+    journal: &Arc<Journal>,
+    candidate: &Arc<Candidate>,
+    crowd: &Arc<AtomicUsize>,
+) -> JoinHandle<()> {
+    let (journal, candidate, crowd) =
+        (Arc::clone(journal), Arc::clone(candidate), Arc::clone(crowd));
     crowd.fetch_add(1, Ordering::Relaxed);
     thread::spawn(move || {
         let (agent, clock) = (agent(), journal.clock);
-        while !journal.is_closed() && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS) {
+        while !journal.is_closed()
+            && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS)
+        {
             let has_ended = candidate.ended().is_some();
             let answer = listen_to(&candidate, &agent, || clock.now());
             if has_ended && matches!(answer.heard, Heard::Nonsense(_)) {
                 // A program that is no candidate has its port.
                 break;
             }
-            if let Some(other) = answer.identity().filter(|identity| **identity != candidate.identity) {
-                let taken = format!("{} has ended, since {other} answers at its port", candidate.label);
+            if let Some(other) =
+                answer.identity().filter(|identity| **identity != candidate.identity)
+            {
+                let taken =
+                    format!("{} has ended, since {other} answers at its port", candidate.label);
                 eventually(UNHEARD, &taken, || candidate.ended().is_some());
                 break;
             }
@@ -85,7 +95,9 @@ mod tests {
         let until = rig.now() + AFTERWARDS;
         while rig.now() < until {
             let Ok((mut asker, _)) = listener.accept() else { continue };
-            asker.write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}").expect("it waits");
+            asker
+                .write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}")
+                .expect("it waits");
         }
     }
 }

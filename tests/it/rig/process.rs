@@ -51,7 +51,11 @@ impl Process {
         let errors = child.stderr.take().expect("it is piped");
         Self {
             pid: Pid::from_child(&child),
-            running: Mutex::new(Running { child, output: Some(journal.follow(&label, errors)), end: None }),
+            running: Mutex::new(Running {
+                child,
+                output: Some(journal.follow(&label, errors)),
+                end: None,
+            }),
             journal: Arc::clone(journal),
             end_expected: AtomicBool::new(false),
             signals: Mutex::default(),
@@ -115,7 +119,8 @@ impl Process {
         let mut running = lock(&self.running);
         if running.end.is_none() {
             let status = running.child.try_wait().expect("it is our child")?;
-            let code = status.code().or_else(|| Some(128 + status.signal()?)).expect("it has ended");
+            let code =
+                status.code().or_else(|| Some(128 + status.signal()?)).expect("it has ended");
             let seen = self.journal.note(&self.label, format!("has ended with {code}"));
             running.end = Some(End { code, seen });
             if let Some(output) = running.output.take() {
@@ -227,10 +232,14 @@ mod tests {
     #[test]
     fn only_codes_of_a_slow_machine_and_own_signals_are_excused() {
         let stops = [Signal::STOP, Signal::TERM];
-        for (code, sent) in [(75, &[][..]), (77, &[]), (0, &stops), (143, &stops), (137, &[Signal::KILL])] {
+        for (code, sent) in
+            [(75, &[][..]), (77, &[]), (0, &stops), (143, &stops), (137, &[Signal::KILL])]
+        {
             assert!(may_come_of_delay(code, sent), "{code} after {sent:?}");
         }
-        for (code, sent) in [(70, &[][..]), (70, &stops), (2, &[]), (101, &[]), (0, &[]), (137, &stops), (139, &[])] {
+        for (code, sent) in
+            [(70, &[][..]), (70, &stops), (2, &[]), (101, &[]), (0, &[]), (137, &stops), (139, &[])]
+        {
             assert!(!may_come_of_delay(code, sent), "{code} after {sent:?}");
         }
     }

@@ -76,7 +76,9 @@ impl Orders {
 
     /// Looks at a request that has come in.
     fn hold_if_awaited(&mut self, request: &[u8]) {
-        let awaited = self.hold_at.take_if(|awaited| request.windows(awaited.len()).any(|bytes| bytes == awaited));
+        let awaited = self
+            .hold_at
+            .take_if(|awaited| request.windows(awaited.len()).any(|bytes| bytes == awaited));
         if awaited.is_some() {
             self.flows[Way::Requests as usize] = Flow::Hold;
         }
@@ -94,7 +96,8 @@ impl Proxy {
         let listener = TcpListener::bind((address, 0)).expect("there are free ports");
         let address = listener.local_addr().expect("it is bound");
         let flows = [Flow::Pass; 2];
-        let orders = Orders { target, flows, cuts: 0, abrupt: false, lapses: 0, hold_at: None, over: false };
+        let orders =
+            Orders { target, flows, cuts: 0, abrupt: false, lapses: 0, hold_at: None, over: false };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
@@ -192,7 +195,16 @@ fn join_up(
     let pump = |from: &TcpStream, to: &TcpStream, way| {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
         let (answers, shared) = (Arc::clone(&answers), Arc::clone(shared));
-        io::Result::Ok(Pump { from, to, way, waiting: VecDeque::new(), told: 0, answers, since, shared })
+        io::Result::Ok(Pump {
+            from,
+            to,
+            way,
+            waiting: VecDeque::new(),
+            told: 0,
+            answers,
+            since,
+            shared,
+        })
     };
     let pumps = [pump(client, server, Way::Requests)?, pump(server, client, Way::Replies)?];
     Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
@@ -315,7 +327,11 @@ impl Pump {
                 self.answers.fetch_add((self.way == Way::Replies).into(), Ordering::Relaxed);
                 Some(buffer[..length].to_vec())
             }
-            Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => None,
+            Err(error)
+                if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) =>
+            {
+                None
+            }
             Err(_) => Some(Vec::new()), // whoever sent has gone, in whatever way
         }
     }

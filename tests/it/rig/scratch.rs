@@ -19,7 +19,8 @@ pub(crate) struct Scratch {
 
 impl Scratch {
     pub(crate) fn new() -> Self {
-        let path = TempDir::with_prefix("baton-server-").expect("temporary folders can be made").keep();
+        let path =
+            TempDir::with_prefix("baton-server-").expect("temporary folders can be made").keep();
         let mut janitor = Command::new("sh");
         janitor.args(["-c", REMOVE]).arg(&path).process_group(0);
         janitor.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());

@@ -26,18 +26,27 @@ fn a_case_that_fails_over_a_pause_of_the_machine_runs_again() {
     let log = folder.path().join("log");
     let program = env::current_exe().unwrap().to_str().unwrap().to_owned();
     let name = thread::current().name().unwrap().to_owned();
-    let flags = [&format!("{VICTIM}=yes"), &program, "--exact", &name, "--nocapture"].map(str::to_owned);
+    let flags =
+        [&format!("{VICTIM}=yes"), &program, "--exact", &name, "--nocapture"].map(str::to_owned);
     let mut victim = Daemon::start("env".into(), flags.to_vec(), &log);
     let told = || fs::read_to_string(&log).unwrap();
-    eventually(PATIENCE, "the other process runs its case", || told().contains("waits to be paused"));
+    eventually(PATIENCE, "the other process runs its case", || {
+        told().contains("waits to be paused")
+    });
 
     victim.pause();
     throughout(PAUSE, "nothing moves", || !told().contains("runs again"));
     victim.resume();
     let code = wait_for(PATIENCE, "the other process ends", || victim.exit_code());
     assert_eq!(code, 0, "{}", told());
-    assert!(told().contains(&format!("noise: {name} runs again: a sleeping thread woke late by")), "{}", told());
-    eventually(PATIENCE, "the list comes at the end", || told().contains("noise: 1 of 1 cases ran again:"));
+    assert!(
+        told().contains(&format!("noise: {name} runs again: a sleeping thread woke late by")),
+        "{}",
+        told()
+    );
+    eventually(PATIENCE, "the list comes at the end", || {
+        told().contains("noise: 1 of 1 cases ran again:")
+    });
 }
 
 /// Waits for the pause, and fails over it as over a late answer: in its first run only.

@@ -35,7 +35,8 @@ impl<'a, S: Store> Start<'a, S> {
     pub(crate) fn new(rig: &'a Rig<S>, name: &str) -> Self {
         let timing = rig.timing;
         let flags = rig.store.flags();
-        let start = Self { rig, name: name.to_owned(), unasked: false, around: Around::Machine, flags };
+        let start =
+            Self { rig, name: name.to_owned(), unasked: false, around: Around::Machine, flags };
         start
             .flag("--election", ELECTION)
             .flag("--lease-duration", format!("{:?}", timing.lease_duration))
@@ -111,7 +112,8 @@ impl<'a, S: Store> Start<'a, S> {
             }
             first_line
         });
-        let field = |name: &str| first_line[name].as_str().expect("the first line has it").to_owned();
+        let field =
+            |name: &str| first_line[name].as_str().expect("the first line has it").to_owned();
         self.rig.admit(Candidate {
             election: field("election"),
             identity: field("identity"),

@@ -32,12 +32,18 @@ impl Delay {
     fn begin(pid: u32, calls: &str, fault: &str, further: &[&str]) -> Self {
         let mut strace = mortal("strace");
         strace.args(["--quiet=all", "--output=/dev/null"]).args(further);
-        strace.args([format!("--trace={calls}"), format!("--inject={calls}:{fault}"), format!("--attach={pid}")]);
+        strace.args([
+            format!("--trace={calls}"),
+            format!("--inject={calls}:{fault}"),
+            format!("--attach={pid}"),
+        ]);
         let begun = Self(start(strace));
         eventually(STARTUP, "strace has every thread that it is to delay", || {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it is alive").flatten();
             let mut statuses = threads
-                .filter(|thread| !further.is_empty() || thread.file_name().to_str() == Some(&pid.to_string()))
+                .filter(|thread| {
+                    !further.is_empty() || thread.file_name().to_str() == Some(&pid.to_string())
+                })
                 .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
             statuses.all(|status| !status.contains("TracerPid:\t0\n"))
         });

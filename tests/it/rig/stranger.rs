@@ -17,7 +17,10 @@ pub(crate) struct Stranger {
 
 impl Stranger {
     /// The user `uid`; `None` where this test does not run as root, and says so.
-    #[expect(clippy::print_stderr, reason = "a test that cannot show an attack must not look as if it had")]
+    #[expect(
+        clippy::print_stderr,
+        reason = "a test that cannot show an attack must not look as if it had"
+    )]
     pub(crate) fn with_uid(uid: u32) -> Option<Self> {
         if fs::metadata("/proc/self").expect("Linux has it").uid() != 0 {
             eprintln!("not shown: only root can act as another user");
@@ -41,7 +44,11 @@ impl Stranger {
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         let uid = self.uid;
-        command.args([format!("--reuid={uid}"), format!("--regid={uid}"), "--clear-groups".to_owned()]);
+        command.args([
+            format!("--reuid={uid}"),
+            format!("--regid={uid}"),
+            "--clear-groups".to_owned(),
+        ]);
         // A change of user clears the parent-death signal, so `mortal` sets it again.
         let program = mortal(program);
         command.env_clear().arg(program.get_program()).args(program.get_args());

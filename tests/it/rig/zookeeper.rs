@@ -222,7 +222,9 @@ impl Member {
     pub(crate) fn count(&self, name: &str) -> u64 {
         let answer = wait_for(STARTUP, "the server counts", || self.ask("mntr").ok());
         let count = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
-        count.and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("mntr has no count {name}:\n{answer}"))
+        count
+            .and_then(|count| count.parse().ok())
+            .unwrap_or_else(|| panic!("mntr has no count {name}:\n{answer}"))
     }
 
     /// What it answers to four letters.
@@ -253,7 +255,8 @@ pub(crate) fn connect_string(addresses: impl Iterator<Item = SocketAddr>) -> Str
 pub(super) fn own_address() -> IpAddr {
     static COUNT: AtomicU32 = AtomicU32::new(1);
     let [_, _, high, low] = process::id().to_be_bytes();
-    let count = u8::try_from(COUNT.fetch_add(1, Ordering::Relaxed)).expect("no more than 255 servers in one run");
+    let count = u8::try_from(COUNT.fetch_add(1, Ordering::Relaxed))
+        .expect("no more than 255 servers in one run");
     Ipv4Addr::new(127, high | 0x80, low, count).into()
 }
 

@@ -99,10 +99,15 @@ impl Program {
     /// Cuts the loop out of README.md, and compiles it where that has to be done.
     pub(crate) fn prepare(language: &'static Language) -> Self {
         for tool in language.tools {
-            assert!(is_installed(tool), "README's {} loop cannot be run: {tool} is not installed", language.tag);
+            assert!(
+                is_installed(tool),
+                "README's {} loop cannot be run: {tool} is not installed",
+                language.tag
+            );
         }
         let folder = TempDir::with_prefix("baton-loop-").expect("temporary folders can be made");
-        fs::write(folder.path().join(language.file), block(language.tag)).expect("the folder is new");
+        fs::write(folder.path().join(language.file), block(language.tag))
+            .expect("the folder is new");
         let work = folder.path().join("work");
         fs::write(&work, WORK).expect("the folder is new");
         fs::set_permissions(&work, PermissionsExt::from_mode(0o755)).expect("the file is ours");
@@ -123,10 +128,16 @@ impl Program {
     fn spawn(&self, words: &[&str], url: &str) -> Running {
         let own = self.folder.path();
         let path = env::join_paths(
-            [own.to_owned()].into_iter().chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
+            [own.to_owned()]
+                .into_iter()
+                .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
         );
         let mut command = Command::new(words[0]);
-        command.args(&words[1..]).current_dir(own).env("PATH", path.expect("PATH is a list")).env("BATON_URL", url);
+        command
+            .args(&words[1..])
+            .current_dir(own)
+            .env("PATH", path.expect("PATH is a list"))
+            .env("BATON_URL", url);
         // Nothing of a compiler that is killed stays behind elsewhere.
         command.env("GOTMPDIR", own);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
@@ -135,16 +146,20 @@ impl Program {
 }
 
 fn is_installed(tool: &str) -> bool {
-    env::split_paths(&env::var_os("PATH").unwrap_or_default()).any(|folder| folder.join(tool).is_file())
+    env::split_paths(&env::var_os("PATH").unwrap_or_default())
+        .any(|folder| folder.join(tool).is_file())
 }
 
 /// The only block of the section that is fenced with this tag.
 fn block(tag: &str) -> &'static str {
-    let (_, section) = README.split_once(&format!("\n## {SECTION}\n")).expect("README has the section");
+    let (_, section) =
+        README.split_once(&format!("\n## {SECTION}\n")).expect("README has the section");
     let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
     let fence = format!("\n```{tag}\n");
     let mut blocks = section.split(&fence).skip(1);
-    let block = blocks.next().unwrap_or_else(|| panic!("the section {SECTION:?} has no block tagged {tag}"));
+    let block = blocks
+        .next()
+        .unwrap_or_else(|| panic!("the section {SECTION:?} has no block tagged {tag}"));
     assert!(blocks.next().is_none(), "the section {SECTION:?} has two blocks tagged {tag}");
     block.split_once("\n```").expect("a block is closed").0
 }
@@ -207,7 +222,8 @@ impl Drop for Running {
         }
         if thread::panicking() {
             let lines = self.lines.lock().expect("reading lines does not panic");
-            let written = lines.iter().fold(String::new(), |written, line| written + &line.text + "\n");
+            let written =
+                lines.iter().fold(String::new(), |written, line| written + &line.text + "\n");
             eprintln!("what was written:\n{written}");
         }
     }

@@ -24,7 +24,11 @@ enum Content {
 }
 
 const fn answer(status: &'static str, after_ms: u64, valid_for_ms: u64) -> Answer {
-    Answer { status, after: Duration::from_millis(after_ms), content: Content::Leading { valid_for_ms } }
+    Answer {
+        status,
+        after: Duration::from_millis(after_ms),
+        content: Content::Leading { valid_for_ms },
+    }
 }
 
 const fn foreign(body: &'static str) -> Answer {
@@ -99,6 +103,8 @@ impl Answer {
             Content::Foreign(body) => (String::new(), body.to_owned()),
         };
         let (status, length) = (self.status, body.len());
-        format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{header}\r\n{body}")
+        format!(
+            "HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n{header}\r\n{body}"
+        )
     }
 }

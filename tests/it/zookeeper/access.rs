@@ -2,7 +2,9 @@
 //! a part of the tree, and what others may do with what is ours.
 
 use super::{PATIENCE, messages};
-use crate::rig::{Authority, Candidate, ELECTION, Ensemble, Proxy, Rig, SECURE_PORT, Settings, Store as _, Znodes};
+use crate::rig::{
+    Authority, Candidate, ELECTION, Ensemble, Proxy, Rig, SECURE_PORT, Settings, Store as _, Znodes,
+};
 use crate::rig::{eventually, wait_for};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
 use std::fs;
@@ -49,7 +51,10 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     wait_for(PATIENCE, "the secure port is open", || TcpStream::connect(secure).ok());
     let way = Proxy::to(secure);
 
-    let rig = Rig::over(Znodes::on(&ensemble, &format!("localhost:{}", way.address().port())), Znodes::FAST);
+    let rig = Rig::over(
+        Znodes::on(&ensemble, &format!("localhost:{}", way.address().port())),
+        Znodes::FAST,
+    );
     let shops = credentials(&rig, "shop", "digest:shop:secret\n");
     let authority = at("ca.crt");
     let trusting = |name| {
@@ -61,7 +66,8 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
         let start = trusting(name).flag("--zookeeper-cert-file", text(&certificate));
         start.flag("--zookeeper-key-file", text(&key))
     };
-    let ours = |name| certified(name, "candidate").flag("--zookeeper-auth-file", text(&shops)).start();
+    let ours =
+        |name| certified(name, "candidate").flag("--zookeeper-auth-file", text(&shops)).start();
     let leader = ours("a");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = ours("b");
@@ -91,8 +97,11 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
 
     // The servers take the subject of a certificate for one more of those who made what is there.
     let guessed = credentials(&rig, "guess", "digest:shop:guess\n");
-    let with_our_certificate = certified("e", "candidate").flag("--zookeeper-auth-file", text(&guessed)).start();
-    eventually(PATIENCE, "it is let in by its certificate", || rig.stands(&with_our_certificate, "following"));
+    let with_our_certificate =
+        certified("e", "candidate").flag("--zookeeper-auth-file", text(&guessed)).start();
+    eventually(PATIENCE, "it is let in by its certificate", || {
+        rig.stands(&with_our_certificate, "following")
+    });
 }
 
 #[test]
@@ -102,14 +111,17 @@ fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
     let rig = Rig::over(Znodes::for_users(&ensemble, "sasl:alice:open sesame"), Znodes::FAST);
     let [right, wrong] = [("right", "open sesame"), ("wrong", "closed")]
         .map(|(name, password)| credentials(&rig, name, &format!("sasl:alice:{password}\n")));
-    let start = |name, file: &Path| rig.candidate(name).flag("--zookeeper-auth-file", text(file)).start();
+    let start =
+        |name, file: &Path| rig.candidate(name).flag("--zookeeper-auth-file", text(file)).start();
     let leader = start("a", &right);
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = start("b", &right);
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     let stranger = start("c", &wrong);
     eventually(PATIENCE, "it says why", || {
-        messages(&stranger, "store_refuses").iter().any(|message| message.contains("refuses the sasl credentials"))
+        messages(&stranger, "store_refuses")
+            .iter()
+            .any(|message| message.contains("refuses the sasl credentials"))
     });
     assert_eq!(stranger.exit_code(), 77);
     hands_over(&rig, &leader, &follower);
@@ -126,7 +138,10 @@ fn password_that_turns_clear_later_is_warned_of_once() {
     let leader = start.flag("--zookeeper-auth-file", text(&file)).start();
     assert_eq!(rig.leader().identity, leader.identity);
     assert_eq!(messages(&leader, "password_in_clear"), [""; 0]);
-    for lines in ["digest:shop:secret\nsasl:alice:open sesame\n", "digest:bank:vault\nsasl:alice:open sesame\n"] {
+    for lines in [
+        "digest:shop:secret\nsasl:alice:open sesame\n",
+        "digest:bank:vault\nsasl:alice:open sesame\n",
+    ] {
         credentials(&rig, "shop", lines);
         let before = connects(&leader);
         way.cut();
@@ -152,7 +167,9 @@ fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_o
         eventually(PATIENCE, "it comes back", || connects(&leader) > before);
     }
     let output = leader.output();
-    let told = output.lines().filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
+    let told = output
+        .lines()
+        .filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
     assert_eq!(told.count(), 1, "{output}");
     rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 1, "what is ours can still be written");
@@ -161,11 +178,15 @@ fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_o
 #[test]
 fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
     let ensemble = Ensemble::shared();
-    let ways = [Proxy::to(ensemble.address(0)), Proxy::on(Ipv6Addr::LOCALHOST.into(), ensemble.address(0))];
+    let ways = [
+        Proxy::to(ensemble.address(0)),
+        Proxy::on(Ipv6Addr::LOCALHOST.into(), ensemble.address(0)),
+    ];
     let [four, six] = ways.each_ref().map(|way| way.address().port());
     let servers = format!("no-such-name.invalid:2181,127.0.0.1:1,localhost:{four},[::1]:{six}");
     let rig = Rig::over(Znodes::on(ensemble, &servers), Znodes::CALM);
-    let only_six = rig.store.flags()["--zookeeper-servers"].replace(&servers, &format!("[::1]:{six}"));
+    let only_six =
+        rig.store.flags()["--zookeeper-servers"].replace(&servers, &format!("[::1]:{six}"));
     let leader = rig.candidate("a").flag("--zookeeper-servers", only_six).start();
     assert_eq!(rig.leader().identity, leader.identity);
     let followers: [Arc<Candidate>; 2] = rig.start_followers(["b", "c"]);
@@ -174,14 +195,20 @@ fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
             way.cut();
         }
         eventually(PATIENCE, "all of them come back", || {
-            let back = |candidate: &Candidate| candidate.is_healthy() && rig.store.line(ELECTION).len() == 3;
+            let back = |candidate: &Candidate| {
+                candidate.is_healthy() && rig.store.line(ELECTION).len() == 3
+            };
             back(&leader) && followers.iter().all(|follower| back(follower))
         });
     }
     assert_eq!(rig.tokens(ELECTION).len(), 1);
     let asked = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
-    rig.successor(&leader, asked, rig.timing.answer_validity + rig.timing.call_timeout() + Znodes::NOISE);
+    rig.successor(
+        &leader,
+        asked,
+        rig.timing.answer_validity + rig.timing.call_timeout() + Znodes::NOISE,
+    );
 }
 
 /// A FIFO that nobody writes to hangs its reader, as a dead network file system does.
@@ -204,7 +231,9 @@ fn credentials_on_a_disk_that_hangs_delay_nothing() {
         });
     }
     let output = leader.output();
-    let told = output.lines().filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
+    let told = output
+        .lines()
+        .filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
     assert_eq!(told.count(), 1, "{output}");
     rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 1);

@@ -32,6 +32,10 @@ fn a_chroot_that_is_not_there_is_named() {
     });
     rig.start("b");
     rig.leader();
-    assert_eq!(ensemble.admin().read("/no-such-place").err(), Some(Code::NoNode), "and makes nothing");
+    assert_eq!(
+        ensemble.admin().read("/no-such-place").err(),
+        Some(Code::NoNode),
+        "and makes nothing"
+    );
     assert_eq!(stranger.exit_code(), 77);
 }

@@ -27,7 +27,11 @@ fn run<T>(test: impl Future<Output = T>) -> T {
 }
 
 fn client(servers: &str) -> Client<Resolver> {
-    Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials: Vec::new() }, Resolver::default())
+    Client::new(
+        &servers.parse().unwrap(),
+        Dialer { tls: None, credentials: Vec::new() },
+        Resolver::default(),
+    )
 }
 
 /// A client with a session.
@@ -62,7 +66,11 @@ fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
         assert_eq!(first.timeout, T);
         ensemble.restart_with(&["maxSessionTimeout=5000"]);
         let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
-        assert_eq!((again.session, again.timeout), (first.session, Duration::from_secs(5)), "other limits");
+        assert_eq!(
+            (again.session, again.timeout),
+            (first.session, Duration::from_secs(5)),
+            "other limits"
+        );
         assert_eq!(
             begin(&client, Duration::from_millis(1)).await.timeout,
             Duration::from_secs(1),
@@ -74,7 +82,10 @@ fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
         client.call(&create(&lives, Kind::Ephemeral)).await.unwrap();
         let admin = ensemble.admin();
         eventually(PATIENCE, "the session runs out", || admin.read(&lives).is_err());
-        assert!(client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(), "it has run out");
+        assert!(
+            client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(),
+            "it has run out"
+        );
     });
 }
 
@@ -140,9 +151,15 @@ fn a_call_that_is_given_up_takes_its_connection_with_it() {
         let path = own_path();
         proxy.set(Way::Requests, Flow::Lose);
         let request = create(&path, Kind::Ephemeral);
-        assert!(timeout(Duration::from_millis(300), client.call(&request)).await.is_err(), "nobody answers");
+        assert!(
+            timeout(Duration::from_millis(300), client.call(&request)).await.is_err(),
+            "nobody answers"
+        );
         assert!(matches!(client.call(&request).await, Err(CallError::NotSent)));
-        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "who gave up knows it");
+        assert!(
+            timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
+            "who gave up knows it"
+        );
 
         proxy.set(Way::Requests, Flow::Pass);
         let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
@@ -164,8 +181,14 @@ fn a_connection_that_breaks_is_told_once() {
 
         client.connect(Session::Same, T, PATIENCE).await.unwrap();
         proxy.set(Way::Replies, Flow::Close);
-        assert!(matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))), "who calls is told");
-        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "and nobody else");
+        assert!(
+            matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))),
+            "who calls is told"
+        );
+        assert!(
+            timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
+            "and nobody else"
+        );
     });
 }
 
@@ -185,8 +208,10 @@ fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
     run(async {
         let client = client("no-such-name.invalid:1,127.0.0.1:1");
         let error = client.connect(Session::New, T, PATIENCE).await.unwrap_err().to_string();
-        for part in ["127.0.0.1:1 cannot be connected to: Connection refused", "no-such-name.invalid:1 has no address"]
-        {
+        for part in [
+            "127.0.0.1:1 cannot be connected to: Connection refused",
+            "no-such-name.invalid:1 has no address",
+        ] {
             assert!(error.contains(part), "{part} is not in {error}");
         }
     });
@@ -194,7 +219,11 @@ fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
 
 #[test]
 fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .max_blocking_threads(1)
+        .build()
+        .unwrap();
     runtime.block_on(async {
         // Names are looked up by a thread that may wait, and the only one is busy until this test is over.
         let (over, until_over) = channel::<()>();
@@ -202,11 +231,13 @@ fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
         let servers = Ensemble::shared().connect_string();
         for _ in 0..4 {
             let client = client(&format!("slow-name.invalid:1,{servers}"));
-            let connected = timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(2))).await;
+            let connected =
+                timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(2))).await;
             connected.expect("the whole of it is bounded").unwrap().unwrap();
         }
         let client = client("slow-name.invalid:1");
-        let failed = timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
+        let failed =
+            timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
         let error = failed.expect("the whole of it is bounded").unwrap_err().to_string();
         assert!(error.contains("slow-name.invalid:1 has no address"), "{error}");
         assert!(error.contains("no name server has answered yet"), "{error}");
@@ -256,7 +287,10 @@ fn long_replies_are_read_whole() {
         client.call(&create(&path, Kind::Persistent)).await.unwrap();
         let name = "n".repeat(200);
         for _ in 0..500 {
-            client.call(&create(&format!("{path}/{name}"), Kind::EphemeralSequential)).await.unwrap();
+            client
+                .call(&create(&format!("{path}/{name}"), Kind::EphemeralSequential))
+                .await
+                .unwrap();
         }
         let names = client.call(&Children { path: path.clone() }).await.unwrap();
         assert_eq!(names.len(), 500);

@@ -1,6 +1,8 @@
 //! Candidates of Curator, of kazoo and of ours in one line, as [`Contender`]s.
 
-use crate::rig::{Contender, ELECTION, InZooKeeper, Peer, Rig, Side, Store as _, Znodes, eventually};
+use crate::rig::{
+    Contender, ELECTION, InZooKeeper, Peer, Rig, Side, Store as _, Znodes, eventually,
+};
 use std::time::Duration;
 
 /// How long anything may take that is only waited for, on a busy machine.
@@ -20,7 +22,12 @@ impl<'a> Contender<'a, Znodes> {
     }
 
     /// The same, at servers of the test's choice.
-    pub(super) fn start_at(rig: &'a Rig<Znodes>, program: Program, name: &str, servers: &str) -> Self {
+    pub(super) fn start_at(
+        rig: &'a Rig<Znodes>,
+        program: Program,
+        name: &str,
+        servers: &str,
+    ) -> Self {
         let election = InZooKeeper {
             servers,
             path: &format!("/baton/{ELECTION}"),
@@ -30,7 +37,9 @@ impl<'a> Contender<'a, Znodes> {
         let process = match program {
             Program::Curator => Side::Theirs(Peer::curator(&election, name)),
             Program::Kazoo => Side::Theirs(Peer::kazoo(&election, name)),
-            Program::Baton => Side::Ours(rig.candidate(name).flag("--zookeeper-servers", servers).start()),
+            Program::Baton => {
+                Side::Ours(rig.candidate(name).flag("--zookeeper-servers", servers).start())
+            }
         };
         Self::new(rig, name, process)
     }
@@ -40,9 +49,13 @@ impl<'a> Contender<'a, Znodes> {
     pub(super) fn must_follow(&self) {
         eventually(PATIENCE, &format!("{} follows", self.name), || match &self.process {
             Side::Ours(ours) => self.rig.stands(ours, "following"),
-            Side::Theirs(_) => {
-                self.rig.store.identities(ELECTION).iter().skip(1).any(|identity| *identity == self.name)
-            }
+            Side::Theirs(_) => self
+                .rig
+                .store
+                .identities(ELECTION)
+                .iter()
+                .skip(1)
+                .any(|identity| *identity == self.name),
         });
     }
 }

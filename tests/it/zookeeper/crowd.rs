@@ -54,7 +54,14 @@ impl Member {
         let election: ElectionName = ELECTION.parse().unwrap();
         let reporter = Reporter::new(election, identity, metrics.clone());
         let (health, on_lost, patience) = (Health::default(), OnLost::Stay, T);
-        let seat = DriverContext { publisher, orders, reporter, health, on_lost, patience_with_refusals: patience };
+        let seat = DriverContext {
+            publisher,
+            orders,
+            reporter,
+            health,
+            on_lost,
+            patience_with_refusals: patience,
+        };
         let drive = spawn_local(async move {
             let store = ZooKeeperStore::open(&place, timing.call_timeout()).await.unwrap();
             drive(machine, &store, seat).await;
@@ -121,12 +128,14 @@ fn one_end_among_a_thousand_candidates_wakes_one() {
     };
     let timing = Timing::new(durations, Drift::default()).unwrap();
     let timing = SessionTiming::new(timing, counted.server.tick()).unwrap();
-    let (servers, path) = (counted.server.connect_string().parse().unwrap(), "/baton/orders".to_owned());
+    let (servers, path) =
+        (counted.server.connect_string().parse().unwrap(), "/baton/orders".to_owned());
     let place = ZooKeeperPlace { servers, path, timing, auth_file: None, tls: None };
     let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
-        let mut members: Vec<Member> = (0..CROWD).map(|_| Member::begin(&place, &metrics)).collect();
+        let mut members: Vec<Member> =
+            (0..CROWD).map(|_| Member::begin(&place, &metrics)).collect();
         let crowd = CROWD as u64;
         until(&members, "each stands in line, and the first has acknowledged it", || {
             counted.ephemerals() == crowd + 1 && counted.watches() == crowd

@@ -2,7 +2,10 @@
 //! and nothing that it says proves that their sessions live.
 
 use super::PATIENCE;
-use crate::rig::{Candidate, ELECTION, Ensemble, Flow, Moment, Proxy, Rig, Settings, Store as _, Timing, Way, Znodes};
+use crate::rig::{
+    Candidate, ELECTION, Ensemble, Flow, Moment, Proxy, Rig, Settings, Store as _, Timing, Way,
+    Znodes,
+};
 use crate::rig::{eventually, wait_for};
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +27,9 @@ impl Scene {
         let [lonely, other] = ensemble.followers()[..] else { panic!("two of three follow") };
         let way = Proxy::to(ensemble.address(lonely));
         let rig = Rig::over(Znodes::on(&ensemble, &way.address().to_string()), timing);
-        let candidate = |name| flags.iter().fold(rig.candidate(name), |start, (flag, value)| start.flag(flag, *value));
+        let candidate = |name| {
+            flags.iter().fold(rig.candidate(name), |start, (flag, value)| start.flag(flag, *value))
+        };
         let leader = candidate("a").start();
         assert_eq!(rig.leader().identity, leader.identity);
         let elsewhere = rig.store.servers_at(ensemble.address(other));
@@ -37,7 +42,10 @@ impl Scene {
     /// only, and the leader has to be silent by then.
     fn is_succeeded_after(&self, cut: Moment) {
         let rig = &self.rig;
-        assert_eq!(rig.successor(&self.leader, cut, rig.store.takeover(rig.timing)).0.identity, self.follower.identity);
+        assert_eq!(
+            rig.successor(&self.leader, cut, rig.store.takeover(rig.timing)).0.identity,
+            self.follower.identity
+        );
         assert_eq!(self.leader.exit_code(), 75);
         assert_eq!(rig.tokens(ELECTION).len(), 2);
     }
@@ -50,7 +58,9 @@ impl Scene {
     fn connects(&self) -> f64 {
         let outcomes = ["applied", "conflict", "unknown"].map(|outcome| {
             let labels = format!("election=\"{ELECTION}\",outcome=\"{outcome}\",verb=\"connect\"");
-            self.leader.metric(&format!("baton_store_requests_total{{{labels}}}")).expect("it is counted")
+            self.leader
+                .metric(&format!("baton_store_requests_total{{{labels}}}"))
+                .expect("it is counted")
         });
         outcomes.iter().sum()
     }
@@ -67,7 +77,11 @@ fn a_leader_at_a_server_that_is_cut_off_stops_before_another_leads() {
     let scene = Scene::set(Settings { sync_limit: 40, ..Settings::default() }, Znodes::FAST, &[]);
     let cut = scene.rig.now();
     scene.ensemble.cut_off(scene.lonely);
-    scene.rig.must_be_silent(&scene.leader, cut + Znodes::FAST.renew_deadline, "nothing was acknowledged since");
+    scene.rig.must_be_silent(
+        &scene.leader,
+        cut + Znodes::FAST.renew_deadline,
+        "nothing was acknowledged since",
+    );
     scene.is_succeeded_after(cut);
     assert!(scene.ensemble.is_serving(scene.lonely), "its server has served it all along");
 }
@@ -79,7 +93,11 @@ fn a_leader_at_a_server_of_usual_settings_stops_before_another_leads() {
     let scene = Scene::set(usual, Znodes::FAST, &[]);
     let cut = scene.rig.now();
     scene.ensemble.cut_off(scene.lonely);
-    scene.rig.must_be_silent(&scene.leader, cut + Znodes::FAST.renew_deadline, "nothing was acknowledged since");
+    scene.rig.must_be_silent(
+        &scene.leader,
+        cut + Znodes::FAST.renew_deadline,
+        "nothing was acknowledged since",
+    );
     scene.is_succeeded_after(cut);
 }
 

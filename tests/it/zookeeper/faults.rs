@@ -75,7 +75,13 @@ impl<'a> Pair<'a> {
 #[test]
 fn a_leader_whose_server_is_cut_off_from_the_others() {
     let tick = Duration::from_secs(2);
-    let ensemble = Ensemble::start(Settings { size: 3, tick, sync_limit: 5, can_be_cut: true, ..Settings::default() });
+    let ensemble = Ensemble::start(Settings {
+        size: 3,
+        tick,
+        sync_limit: 5,
+        can_be_cut: true,
+        ..Settings::default()
+    });
     let [lonely, other] = ensemble.followers()[..] else { panic!("two of three follow") };
     let rigs = two_elections(&ensemble);
     let mut pairs = Pair::of_each(&rigs, ensemble.address(lonely), ensemble.address(other));
@@ -84,7 +90,10 @@ fn a_leader_whose_server_is_cut_off_from_the_others() {
     let overlap = Overlap::judged(pairs.each_mut().map(Pair::overlap));
     for (pair, cut) in pairs.iter().zip(cut) {
         let program = if pair.old.is_ours() { "ours" } else { "Curator's" };
-        println!("{program} claimed to lead until {:?} after the cut", pair.old.must_stop().since(cut));
+        println!(
+            "{program} claimed to lead until {:?} after the cut",
+            pair.old.must_stop().since(cut)
+        );
     }
     assert!(overlap.curator >= Duration::from_millis(500), "{overlap:?}");
 }

@@ -3,7 +3,8 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    Candidate, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Way, Znodes, eventually, throughout,
+    Candidate, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Way, Znodes, eventually,
+    throughout,
 };
 use std::time::Duration;
 
@@ -23,7 +24,8 @@ struct Slow {
 impl Slow {
     fn start() -> Self {
         let lines = vec!["maxSessionTimeout=60000".to_owned()];
-        let ensemble = Ensemble::start(Settings { size: 5, sync_limit: 40, lines, ..Settings::default() });
+        let ensemble =
+            Ensemble::start(Settings { size: 5, sync_limit: 40, lines, ..Settings::default() });
         let [near, a, b, c] = ensemble.followers()[..] else { panic!("four of five follow") };
         Self { ensemble, near, majority: [a, b, c] }
     }
@@ -45,7 +47,9 @@ impl Slow {
         way.set(Way::Requests, Flow::Pass);
         eventually(PATIENCE, "it is let through", || way.held(Way::Requests) == 0);
         let near = self.ensemble.member(self.near);
-        eventually(PATIENCE, "the server has heard it", || near.count("zk_outstanding_requests") > 0);
+        eventually(PATIENCE, "the server has heard it", || {
+            near.count("zk_outstanding_requests") > 0
+        });
     }
 }
 
@@ -54,21 +58,30 @@ type Loss = fn(&Proxy);
 
 /// The numbers of the znodes of a candidate that stand in the line.
 fn numbers(rig: &Rig<Znodes>, candidate: &Candidate) -> Vec<u64> {
-    let own = |path: &String| rig.store.admin.read(path).is_ok_and(|node| node.data == candidate.identity.as_bytes());
+    let own = |path: &String| {
+        rig.store.admin.read(path).is_ok_and(|node| node.data == candidate.identity.as_bytes())
+    };
     let line = rig.store.line(ELECTION);
-    line.iter().filter(|path| own(path)).map(|path| path[path.len() - 10..].parse().unwrap()).collect()
+    line.iter()
+        .filter(|path| own(path))
+        .map(|path| path[path.len() - 10..].parse().unwrap())
+        .collect()
 }
 
 #[test]
 fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
     let mut slow = Slow::start();
     let leaders = slow.ensemble.address(slow.ensemble.leader());
-    let timing = Znodes::CALM.lasting(Duration::from_secs(20)).renewing_for(Duration::from_secs(15));
+    let timing =
+        Znodes::CALM.lasting(Duration::from_secs(20)).renewing_for(Duration::from_secs(15));
     let rig = Rig::over(Znodes::on(&slow.ensemble, &leaders.to_string()), timing);
     let leader = rig.start_leader("a");
 
-    let losses: [(&str, Loss); 3] =
-        [("closed", Proxy::cut), ("reset", Proxy::reset), ("silent", |way| way.set(Way::Replies, Flow::Lose))];
+    let losses: [(&str, Loss); 3] = [
+        ("closed", Proxy::cut),
+        ("reset", Proxy::reset),
+        ("silent", |way| way.set(Way::Replies, Flow::Lose)),
+    ];
     // A way for each, so that nobody else loses a reply.
     let ways = losses.map(|_| Proxy::to(slow.ensemble.address(slow.near)));
     let mut heirs = Vec::new();
@@ -89,7 +102,9 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
         eventually(PATIENCE, "what became of it is unknown", connects);
         way.set(Way::Replies, Flow::Pass);
         slow.resume();
-        eventually(PATIENCE, "it stands in line", || numbers(&rig, &heir).last() > Some(&(last + 1)));
+        eventually(PATIENCE, "it stands in line", || {
+            numbers(&rig, &heir).last() > Some(&(last + 1))
+        });
         eventually(PATIENCE, "once", || numbers(&rig, &heir).len() == 1);
         last = numbers(&rig, &heir)[0];
         heirs.push(heir);

@@ -1,7 +1,9 @@
 //! Servers whose names are looked up behind a slow name server, or behind a dead one.
 
 use super::PATIENCE;
-use crate::rig::{Candidate, ELECTION, Ensemble, NameServer, Names, Proxy, Rig, Store as _, Znodes, eventually};
+use crate::rig::{
+    Candidate, ELECTION, Ensemble, NameServer, Names, Proxy, Rig, Store as _, Znodes, eventually,
+};
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -46,7 +48,9 @@ fn abandoned_lookups_leave_threads_for_files() {
     let hosts: Vec<_> = (0..6).map(|at| format!("zk-{at}.test")).collect();
     let ensemble = Ensemble::shared();
     let rig = Rig::over(Znodes::on(ensemble, &hosts.join(",")), Znodes::CALM);
-    rig.candidate("leader").flag("--zookeeper-servers", rig.store.servers_at(ensemble.address(0))).start();
+    rig.candidate("leader")
+        .flag("--zookeeper-servers", rig.store.servers_at(ensemble.address(0)))
+        .start();
     rig.leader();
     let folder = TempDir::new().unwrap();
     let candidate = rig.candidate("a").knowing(&names).state_directory(folder.path()).start();

@@ -48,7 +48,11 @@ fn told_command(candidate: &Arc<Candidate>) -> (String, String) {
     });
     let told = messages(candidate, "store_refuses").join("\n");
     assert_eq!(candidate.exit_code(), 77);
-    let command = told.split("`setAcl ").nth(1).and_then(|rest| rest.split('`').next()).expect("it is in backticks");
+    let command = told
+        .split("`setAcl ")
+        .nth(1)
+        .and_then(|rest| rest.split('`').next())
+        .expect("it is in backticks");
     let (path, list) = command.split_once(' ').expect("a path and a list");
     (path.to_owned(), list.to_owned())
 }
@@ -68,13 +72,21 @@ fn open_path_is_closed_before_a_team_stands_there() {
     let leader = with(&rig, "a", SHOP).start();
     assert_eq!(rig.leader().identity, leader.identity);
     let own = first(&rig, &path);
-    assert_eq!(rig.store.admin.delete(&own), Err(Code::NoAuth), "a stranger deletes the leader's znode");
+    assert_eq!(
+        rig.store.admin.delete(&own),
+        Err(Code::NoAuth),
+        "a stranger deletes the leader's znode"
+    );
     assert_eq!(rig.store.admin.stand_in_line(&format!("{path}/x")), Err(Code::NoAuth));
     let follower = with(&rig, "b", SHOP).start();
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     assert_eq!(messages(&leader, "access_list_closed").len(), 1);
     assert_eq!(messages(&follower, "access_list_closed"), [""; 0]);
-    assert_eq!(messages(&leader, "shared_parent").len(), 1, "its parent is /baton, which all teams share");
+    assert_eq!(
+        messages(&leader, "shared_parent").len(),
+        1,
+        "its parent is /baton, which all teams share"
+    );
     rig.hear_enough();
 }
 
@@ -164,7 +176,9 @@ fn candidates_without_credentials_lead_on_in_a_closed_path() {
     }
     let stranger = rig.start("stranger");
     eventually(PATIENCE, "it says what it lacks", || {
-        messages(&stranger, "store_refuses").iter().any(|message| message.contains("--zookeeper-auth-file"))
+        messages(&stranger, "store_refuses")
+            .iter()
+            .any(|message| message.contains("--zookeeper-auth-file"))
     });
     assert_eq!(stranger.exit_code(), 77);
     rig.hear_enough();
@@ -177,7 +191,8 @@ fn open_parent_is_refused_with_the_command_that_closes_it() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let path = make(&rig, DEEP);
     let parent = path.rsplit_once('/').expect("it has one").0.to_owned();
-    let (told_path, list) = told_command(&with(&rig, "a", SHOP).flag("--zookeeper-path", DEEP).start());
+    let (told_path, list) =
+        told_command(&with(&rig, "a", SHOP).flag("--zookeeper-path", DEEP).start());
     assert_eq!(told_path, parent);
     assert_eq!(rig.store.admin.children(&path), Ok(Vec::new()), "nobody stands there");
     paste(&rig, ensemble, &told_path, &list);
@@ -208,7 +223,11 @@ fn open_path_of_another_administrator_is_refused() {
     assert!(told.contains("hide these entries from us: digest:owner"), "{told}");
     let leader = with(&rig, "b", "digest:owner:own").start();
     assert_eq!(rig.leader().identity, leader.identity);
-    assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth), "the owner may close it");
+    assert_eq!(
+        rig.store.admin.delete(&first(&rig, &path)),
+        Err(Code::NoAuth),
+        "the owner may close it"
+    );
     rig.hear_enough();
 }
 
@@ -218,7 +237,10 @@ fn first_team_with_credentials_leaves_the_shared_parent_open() {
     let path = |team: &str| format!("/baton/{team}/orders");
     let shop = with(&rig, "shop", SHOP).flag("--zookeeper-path", path("shop")).start();
     assert_eq!(rig.leader().identity, shop.identity);
-    let bank = with(&rig, "bank", "digest:bank:vault").flag("--zookeeper-path", path("bank")).election("bank").start();
+    let bank = with(&rig, "bank", "digest:bank:vault")
+        .flag("--zookeeper-path", path("bank"))
+        .election("bank")
+        .start();
     eventually(PATIENCE, "another team elects beside it", || rig.stands(&bank, "leading"));
     assert_eq!(rig.store.admin.access(&rig.store.below("/baton")).unwrap(), "world:anyone:cdrwa");
     for team in ["shop", "bank"] {

@@ -3,8 +3,8 @@
 
 use super::contender::Program;
 use crate::rig::{
-    Contender, ELECTION, Handoff, Parting, Rig, Store as _, Timing, Znodes, first_to_lead, medians_of_releases,
-    side_by_side, throughout,
+    Contender, ELECTION, Handoff, Parting, Rig, Store as _, Timing, Znodes, first_to_lead,
+    medians_of_releases, side_by_side, throughout,
 };
 use std::time::Duration;
 
@@ -43,7 +43,10 @@ fn goes_to_and_fro(theirs: Program) {
     let handoffs = side_by_side([(); PAIRS], |()| to_and_fro(theirs));
     let [theirs, ours] = medians_of_releases(&handoffs.concat(), PAIRS * ROUNDS);
     // Where the machine is too busy for that, theirs shows how busy it is.
-    assert!(ours <= RELEASE.max(theirs), "after a release ours took {ours:?} in the median, theirs {theirs:?}");
+    assert!(
+        ours <= RELEASE.max(theirs),
+        "after a release ours took {ours:?} in the median, theirs {theirs:?}"
+    );
 }
 
 /// Leadership goes to and fro between one candidate of each program.
@@ -71,10 +74,12 @@ fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
     let rig = Rig::over(Znodes::fresh(), TIMING);
     let mut running = vec![Contender::start(&rig, Program::Curator, "curator-0")];
     running[0].must_lead();
-    let programs = [Program::Curator, Program::Baton, Program::Kazoo, Program::Baton, Program::Curator];
+    let programs =
+        [Program::Curator, Program::Baton, Program::Kazoo, Program::Baton, Program::Curator];
     for (generation, program) in programs.into_iter().enumerate() {
         for number in 1..=3 {
-            let new = Contender::start(&rig, program, &format!("{program:?}-{generation}-{number}"));
+            let new =
+                Contender::start(&rig, program, &format!("{program:?}-{generation}-{number}"));
             new.must_follow();
             running.push(new);
             if running.len() > 3 {
@@ -91,13 +96,22 @@ fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
 
 /// Ends the leader, and judges how one of the others succeeds it.
 #[track_caller]
-fn hand_over(old: &mut Contender<'_, Znodes>, end: Parting, others: &[Contender<'_, Znodes>]) -> Handoff {
+fn hand_over(
+    old: &mut Contender<'_, Znodes>,
+    end: Parting,
+    others: &[Contender<'_, Znodes>],
+) -> Handoff {
     let (since, stopped) = old.end(end);
     let (new, led) = first_to_lead(others);
     let new = &others[new];
     assert!(led >= stopped, "{} led at {led:?}, and {} had until {stopped:?}", new.name, old.name);
     let (gap, bound) = (led.since(since), bound(old.rig, end));
-    assert!(gap <= bound, "{end:?} by {}, {} took {gap:?}, which is more than {bound:?}", old.name, new.name);
+    assert!(
+        gap <= bound,
+        "{end:?} by {}, {} took {gap:?}, which is more than {bound:?}",
+        old.name,
+        new.name
+    );
     Handoff { to_ours: new.is_ours(), end, gap }
 }
 

@@ -54,12 +54,18 @@ impl<'a> Calm<'a> {
         assert!(self.candidates.iter().all(|candidate| candidate.is_healthy()), "{what}");
         assert_eq!(self.rig.leader().identity, self.leader().identity, "{what}");
         assert_eq!(self.rig.tokens(ELECTION).len(), 1, "{what}: one term all along");
-        assert!(self.rig.store.line(ELECTION).len() == self.candidates.len(), "{what}: no znode is left or lost");
+        assert!(
+            self.rig.store.line(ELECTION).len() == self.candidates.len(),
+            "{what}: no znode is left or lost"
+        );
     }
 
     fn heard(&self, metric: &str, labels: &str) -> Vec<f64> {
         let series = format!("baton_{metric}{{election=\"{ELECTION}\",{labels}}}");
-        self.candidates.iter().map(|candidate| candidate.metric(&series).expect("it is counted")).collect()
+        self.candidates
+            .iter()
+            .map(|candidate| candidate.metric(&series).expect("it is counted"))
+            .collect()
     }
 }
 
@@ -106,16 +112,25 @@ fn a_name_that_stands_for_several_addresses_and_then_for_others_changes_no_leade
         [nobody[0], ensemble.address(at).ip(), nobody[1], nobody[2]]
     });
     let names = Names::of(NAME, &first);
-    let rig = Rig::over(Znodes::on(&ensemble, &format!("{NAME}:{}", ensemble.address(before).port())), PATIENT);
+    let rig = Rig::over(
+        Znodes::on(&ensemble, &format!("{NAME}:{}", ensemble.address(before).port())),
+        PATIENT,
+    );
     let candidates = ["a", "b", "c"].map(|name| {
         let candidate = rig.candidate(name).knowing(&names).start();
-        eventually(PATIENCE, "it stands in line", || rig.store.identities(ELECTION).contains(&candidate.identity));
+        eventually(PATIENCE, "it stands in line", || {
+            rig.store.identities(ELECTION).contains(&candidate.identity)
+        });
         candidate
     });
     let calm = Calm { rig: &rig, candidates: candidates.into() };
     calm.outlives("all is well");
     for candidate in &calm.candidates {
-        assert_eq!(candidate.events("store_unreachable"), [""; 0], "one of the addresses is enough for an attempt");
+        assert_eq!(
+            candidate.events("store_unreachable"),
+            [""; 0],
+            "one of the addresses is enough for an attempt"
+        );
     }
 
     names.set(NAME, &second);
@@ -150,7 +165,8 @@ fn tokens_grow_over_a_restart_of_all_servers_and_in_each_term_after_it() {
     let calm = Calm::of(&rig);
     ensemble.restart();
     calm.outlives("all servers were restarted");
-    let epochs = || rig.tokens(ELECTION).iter().map(|token| token.parse::<u64>().unwrap() >> 32).max();
+    let epochs =
+        || rig.tokens(ELECTION).iter().map(|token| token.parse::<u64>().unwrap() >> 32).max();
     let before = epochs();
 
     for (old, new) in calm.candidates.iter().zip(["d", "e", "f"]) {

@@ -4,7 +4,8 @@
 use super::{PATIENCE, messages};
 use crate::noise::assume_within;
 use crate::rig::{
-    Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Timing, Znodes, eventually, forgetful, throughout,
+    Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Timing, Znodes, eventually,
+    forgetful, throughout,
 };
 use std::time::Duration;
 
@@ -19,7 +20,8 @@ const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(10_400);
 
 #[test]
 fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_not_led_with() {
-    let mut ensemble = Ensemble::start(Settings { lines: vec![AMPLE.to_owned()], ..Settings::default() });
+    let mut ensemble =
+        Ensemble::start(Settings { lines: vec![AMPLE.to_owned()], ..Settings::default() });
     let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), OUTLASTING);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
@@ -32,7 +34,9 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
             message.contains("of 14s, 18s were asked for; that cuts the renew deadline by 1.5")
         });
     }
-    throughout(rig.timing.lease_duration, "all goes on", || leader.is_healthy() && follower.is_healthy());
+    throughout(rig.timing.lease_duration, "all goes on", || {
+        leader.is_healthy() && follower.is_healthy()
+    });
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 
     let away = ensemble.restart_with(&["maxSessionTimeout=2000"]);
@@ -43,11 +47,18 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
     rig.must_be_silent(&leader, told + Duration::from_secs(2), why);
     leader.loses(Duration::from_secs(2) + Znodes::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
-    eventually(PATIENCE, "the other says so too", || !messages(&follower, "session_too_short").is_empty());
+    eventually(PATIENCE, "the other says so too", || {
+        !messages(&follower, "session_too_short").is_empty()
+    });
     let (code, output) = rig.candidate("c").ends();
     assert_eq!(code, 2, "who was never let in has nothing to wait for: {output}");
-    assert!(output.contains("session_too_short") && output.contains("these would pass"), "{output}");
-    eventually(PATIENCE, "nobody stands in line who could not lead", || rig.store.line(ELECTION).is_empty());
+    assert!(
+        output.contains("session_too_short") && output.contains("these would pass"),
+        "{output}"
+    );
+    eventually(PATIENCE, "nobody stands in line who could not lead", || {
+        rig.store.line(ELECTION).is_empty()
+    });
     throughout(rig.timing.lease_duration, "who was let in before waits, and does not lead", || {
         follower.is_healthy() && rig.stands(&follower, "following")
     });
@@ -93,7 +104,9 @@ fn a_session_that_lasts_longer_than_asked_for_is_told_and_waited_out() {
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
     eventually(PATIENCE, "it says so", || {
-        messages(&leader, "session_granted").iter().any(|message| message.contains("noticed that much later"))
+        messages(&leader, "session_granted")
+            .iter()
+            .any(|message| message.contains("noticed that much later"))
     });
     let killed = leader.kill();
     let granted = rig.timing.lasting(Duration::from_secs(12));
@@ -119,7 +132,9 @@ fn another_session_than_ours_ends_the_term_and_sends_a_follower_to_the_end_of_th
     way.cut();
     leader.loses(rig.timing.call_timeout() + Znodes::NOISE, "session_expired");
     assert_eq!(leader.exit_code(), 75);
-    eventually(PATIENCE, "the follower stands in line once more", || rig.store.line(ELECTION).len() == 3);
+    eventually(PATIENCE, "the follower stands in line once more", || {
+        rig.store.line(ELECTION).len() == 3
+    });
     let takeover = rig.store.takeover(rig.timing);
     assert_eq!(rig.successor(&leader, cut, takeover).0.identity, follower.identity);
     eventually(PATIENCE, "what was left behind is gone", || rig.store.line(ELECTION).len() == 1);

@@ -22,10 +22,21 @@ const T: Duration = Duration::from_secs(8);
 
 fn place(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperPlace {
     let [renew_deadline, retry_period] = [5, 1].map(Duration::from_secs);
-    let durations = Durations { lease_duration: T, renew_deadline, retry_period, answer_validity: retry_period };
+    let durations = Durations {
+        lease_duration: T,
+        renew_deadline,
+        retry_period,
+        answer_validity: retry_period,
+    };
     let timing = Timing::new(durations, Drift::default()).unwrap();
     let timing = SessionTiming::new(timing, Duration::from_millis(500)).unwrap();
-    ZooKeeperPlace { servers: servers.parse().unwrap(), path: path.to_owned(), timing, auth_file, tls: None }
+    ZooKeeperPlace {
+        servers: servers.parse().unwrap(),
+        path: path.to_owned(),
+        timing,
+        auth_file,
+        tls: None,
+    }
 }
 
 fn join() -> QueueRequest {
@@ -43,14 +54,18 @@ fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
         let (folder, path) = (TempDir::new().unwrap(), format!("/{}", Uuid::new_v4()));
         let file = folder.path().join("credentials");
         fs::write(&file, "digest:old:secret\n").unwrap();
-        let store = ZooKeeperStore::open(&place(&servers, &path, Some(file.clone())), CALL).await.unwrap();
+        let store =
+            ZooKeeperStore::open(&place(&servers, &path, Some(file.clone())), CALL).await.unwrap();
         store.perform(QueueRequest::Begin { timeout: T }).await.unwrap();
         assert_eq!(store.perform(QueueRequest::MakePath).await.unwrap(), QueueEvent::Made);
 
         fs::write(&file, "digest:new:secret\n").unwrap();
         store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
         let joined = store.perform(join()).await;
-        assert!(matches!(joined, Err(StoreError::Refused(_))), "the path is another's now: {joined:?}");
+        assert!(
+            matches!(joined, Err(StoreError::Refused(_))),
+            "the path is another's now: {joined:?}"
+        );
 
         fs::write(&file, "what is half written\n").unwrap();
         store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
@@ -93,13 +108,20 @@ fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connect
         issue();
         ensemble.restart();
         at_last(async || match connect().await {
-            Err(StoreError::Unreachable(why)) if format!("{why:?}").contains("InvalidCertificate") => Ok(()),
+            Err(StoreError::Unreachable(why))
+                if format!("{why:?}").contains("InvalidCertificate") =>
+            {
+                Ok(())
+            }
             other => Err(other),
         })
         .await;
         take(&["ca.crt"]);
         let unknown = connect().await;
-        assert!(matches!(unknown, Err(StoreError::Unreachable(_))), "nor does it know ours: {unknown:?}");
+        assert!(
+            matches!(unknown, Err(StoreError::Unreachable(_))),
+            "nor does it know ours: {unknown:?}"
+        );
         take(&["candidate.crt", "candidate.key"]);
         connect().await.unwrap();
         store.perform(QueueRequest::Close).await.unwrap();

@@ -2,7 +2,9 @@
 //! its end, a path that is deleted or reaped.
 
 use super::{PATIENCE, messages};
-use crate::rig::{ELECTION, Ensemble, Rig, Settings, Store as _, Znodes, eventually, throughout, wait_for};
+use crate::rig::{
+    ELECTION, Ensemble, Rig, Settings, Store as _, Znodes, eventually, throughout, wait_for,
+};
 use std::time::Duration;
 use zookeeper_client::wire::Code;
 
@@ -76,18 +78,24 @@ fn a_predecessor_that_may_not_be_read_is_waited_for_and_succeeded() {
     rig.store.admin.stand_in_line(&hidden).unwrap();
     rig.store.admin.hide(&hidden).unwrap();
     let candidate = rig.start("a");
-    eventually(PATIENCE, "it follows somebody whom it cannot name", || rig.stands(&candidate, "following"));
+    eventually(PATIENCE, "it follows somebody whom it cannot name", || {
+        rig.stands(&candidate, "following")
+    });
     eventually(PATIENCE, "it says what it may not do", || {
-        messages(&candidate, "store_refuses").iter().any(|message| message.contains("--zookeeper-auth-file"))
+        messages(&candidate, "store_refuses")
+            .iter()
+            .any(|message| message.contains("--zookeeper-auth-file"))
     });
     throughout(2 * rig.timing.lease_duration, "it waits, and is well", || {
         candidate.is_healthy() && rig.stands(&candidate, "following") && numbers(&rig).len() == 2
     });
     let left = rig.now();
     rig.store.admin.delete(&hidden).unwrap();
-    eventually(HANDOFF + rig.timing.retry_period, "no watch tells it, so it looks once a retry period", || {
-        rig.stands(&candidate, "leading")
-    });
+    eventually(
+        HANDOFF + rig.timing.retry_period,
+        "no watch tells it, so it looks once a retry period",
+        || rig.stands(&candidate, "leading"),
+    );
     let led = rig.first_promise(&candidate).expect("it stands so");
     assert!(led >= left);
     rig.hear_enough();
@@ -104,8 +112,14 @@ fn a_counter_at_its_end_is_told_and_the_path_can_be_made_anew() {
     let [follower] = rig.start_followers(["b"]);
     let late = rig.start("c");
     rig.hear_enough();
-    eventually(PATIENCE, "it says that it cannot stand", || !late.events("counter_saturated").is_empty());
-    assert_eq!(numbers(&rig), ["2147483645", "2147483646"], "no order could be told of two that have the last number");
+    eventually(PATIENCE, "it says that it cannot stand", || {
+        !late.events("counter_saturated").is_empty()
+    });
+    assert_eq!(
+        numbers(&rig),
+        ["2147483645", "2147483646"],
+        "no order could be told of two that have the last number"
+    );
     let asked = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     assert_eq!(rig.successor(&leader, asked, HANDOFF).0.identity, follower.identity);
@@ -124,7 +138,10 @@ fn a_counter_at_its_end_is_told_and_the_path_can_be_made_anew() {
 
 #[test]
 fn tokens_grow_over_the_deletion_of_the_path_and_over_its_reaping() {
-    let reaped = Settings { properties: vec!["znode.container.checkIntervalMs=500".to_owned()], ..Settings::default() };
+    let reaped = Settings {
+        properties: vec!["znode.container.checkIntervalMs=500".to_owned()],
+        ..Settings::default()
+    };
     let ensemble = Ensemble::start(reaped);
     let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::CALM);
     let path = rig.store.path(ELECTION);

@@ -9,7 +9,12 @@ use serde_json::Value;
 fn token(rig: &Rig<Znodes>, leader: &Candidate) -> u64 {
     let reply = leader.ask();
     let body: Value = serde_json::from_str(&reply.body).expect("it is JSON");
-    assert_eq!((reply.status, body["token"].as_str()), (200, reply.fencing_token.as_deref()), "{}", reply.body);
+    assert_eq!(
+        (reply.status, body["token"].as_str()),
+        (200, reply.fencing_token.as_deref()),
+        "{}",
+        reply.body
+    );
     let token = body["token"].as_str().expect("it leads").parse().expect("it is a number");
     let first = rig.store.line(ELECTION).into_iter().next().expect("it stands there");
     assert_eq!(rig.store.admin.read(&first).map(|znode| znode.czxid), Ok(token), "of {first}");
@@ -23,7 +28,8 @@ fn leave(candidate: &Candidate) {
 }
 
 #[test]
-fn the_token_is_the_transaction_of_the_znode_and_grows_over_a_handoff_a_deleted_path_and_restarted_servers() {
+fn the_token_is_the_transaction_of_the_znode_and_grows_over_a_handoff_a_deleted_path_and_restarted_servers()
+ {
     let mut ensemble = Ensemble::start(Settings { size: 3, ..Settings::default() });
     let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::CALM);
     let first = rig.start_leader("a");

@@ -77,7 +77,10 @@ pub(crate) fn succeeds<T, E: fmt::Display>(
     loop {
         match attempt() {
             Ok(done) => return done,
-            Err(why) => assert!(since_boot() < until, "this did not come true within {within:?}: {what}\n{why}"),
+            Err(why) => assert!(
+                since_boot() < until,
+                "this did not come true within {within:?}: {what}\n{why}"
+            ),
         }
         thread::sleep(BETWEEN_LOOKS);
     }
@@ -101,7 +104,8 @@ pub(crate) fn throughout(span: Duration, what: &str, mut holds: impl FnMut() -> 
 
 fn since_boot() -> Duration {
     let time = clock_gettime(ClockId::Boottime);
-    let seconds = u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
+    let seconds =
+        u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
     let nanos = u32::try_from(time.tv_nsec).expect("nanoseconds stay below one second");
     Duration::new(seconds, nanos)
 }

@@ -187,7 +187,8 @@ impl Heard {
 pub(crate) fn judge(history: &History) -> Vec<Fault> {
     let mut faults: Vec<Fault> = history.answers.iter().filter_map(misshapen).collect();
     for election in &history.elections {
-        let claims: Vec<Claim<'_>> = history.answers.iter().filter_map(|answer| Claim::of(answer, election)).collect();
+        let claims: Vec<Claim<'_>> =
+            history.answers.iter().filter_map(|answer| Claim::of(answer, election)).collect();
         faults.extend(void(election, history, &claims));
         faults.extend(overlaps(claims.clone()));
         faults.extend(token_regressions(&claims));
@@ -228,7 +229,10 @@ impl<'a> Claim<'a> {
 impl fmt::Display for Claim<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { identity, token, asked, answered, until } = self;
-        write!(f, "{identity} with token {token}, asked {asked:?}, answered {answered:?}, until {until:?}")
+        write!(
+            f,
+            "{identity} with token {token}, asked {asked:?}, answered {answered:?}, until {until:?}"
+        )
     }
 }
 
@@ -239,7 +243,10 @@ fn misshapen(answer: &Answer) -> Option<Fault> {
         Heard::Said(said) => contradiction(said, answer.relied_on)?,
     };
     let Answer { candidate, asked, heard, .. } = answer;
-    Some(Fault { rule: Rule::Shape, detail: format!("{candidate}, asked {asked:?}: {detail}: {heard}") })
+    Some(Fault {
+        rule: Rule::Shape,
+        detail: format!("{candidate}, asked {asked:?}: {detail}: {heard}"),
+    })
 }
 
 /// What in one answer contradicts the rest of it.
@@ -264,7 +271,10 @@ fn void(election: &str, history: &History, claims: &[Claim<'_>]) -> Option<Fault
     let promised = claims.iter().any(|claim| claim.answered < claim.until);
     let fault = || Fault {
         rule: Rule::Void,
-        detail: format!("{election}: {count} answers, and {} of them leading, show nothing", claims.len()),
+        detail: format!(
+            "{election}: {count} answers, and {} of them leading, show nothing",
+            claims.len()
+        ),
     };
     (count < FEWEST_ANSWERS || !promised).then(fault)
 }
@@ -277,8 +287,13 @@ fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
     let mut faults = Vec::new();
     let mut furthest: Option<Claim<'_>> = None;
     for claim in claims {
-        if let Some(other) = furthest.filter(|other| other.until > claim.answered && other.term() != claim.term()) {
-            faults.push(Fault { rule: Rule::Exclusion, detail: format!("both lead: {other}; {claim}") });
+        if let Some(other) =
+            furthest.filter(|other| other.until > claim.answered && other.term() != claim.term())
+        {
+            faults.push(Fault {
+                rule: Rule::Exclusion,
+                detail: format!("both lead: {other}; {claim}"),
+            });
         }
         if furthest.is_none_or(|other| other.until < claim.until) {
             furthest = Some(claim);
@@ -302,9 +317,13 @@ fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
         while let Some(earlier) = answered.next_if(|earlier| earlier.answered <= claim.asked) {
             largest = largest.filter(|largest| largest.token >= earlier.token).or(Some(earlier));
         }
-        if let Some(earlier) = largest.filter(|earlier| earlier.term() != claim.term() && earlier.token >= claim.token)
+        if let Some(earlier) =
+            largest.filter(|earlier| earlier.term() != claim.term() && earlier.token >= claim.token)
         {
-            faults.push(Fault { rule: Rule::Token, detail: format!("not larger than before: {earlier}; {claim}") });
+            faults.push(Fault {
+                rule: Rule::Token,
+                detail: format!("not larger than before: {earlier}; {claim}"),
+            });
         }
     }
     faults
@@ -312,7 +331,11 @@ fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
 
 fn broken(Silence { identity, since, why }: &Silence, answers: &[Answer]) -> Option<Fault> {
     let later = |answer: &&Answer| answer.identity() == Some(identity) && answer.asked > *since;
-    let lie = answers.iter().filter(later).find(|answer| answer.said().is_some_and(|said| said.body.is_leader))?;
-    let detail = format!("{identity} was heard leading, asked {:?}, although at {since:?} {why}", lie.asked);
+    let lie = answers
+        .iter()
+        .filter(later)
+        .find(|answer| answer.said().is_some_and(|said| said.body.is_leader))?;
+    let detail =
+        format!("{identity} was heard leading, asked {:?}, although at {since:?} {why}", lie.asked);
     Some(Fault { rule: Rule::Silence, detail })
 }

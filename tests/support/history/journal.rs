@@ -58,7 +58,11 @@ impl Journal {
     }
 
     /// Notes every line of a process's output until it ends.
-    pub(crate) fn follow(self: &Arc<Self>, who: &str, output: impl Read + Send + 'static) -> JoinHandle<()> {
+    pub(crate) fn follow(
+        self: &Arc<Self>,
+        who: &str,
+        output: impl Read + Send + 'static,
+    ) -> JoinHandle<()> {
         let (journal, who) = (Arc::clone(self), who.to_owned());
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -77,12 +81,17 @@ impl Journal {
     /// The lines that `who` logged with this event.
     pub(crate) fn events(&self, who: &str, event: &str) -> Vec<Value> {
         let lines = lock(&self.lines);
-        lines.iter().filter(|line| line.who == who).filter_map(|line| logged(&line.text, event)).collect()
+        lines
+            .iter()
+            .filter(|line| line.who == who)
+            .filter_map(|line| logged(&line.text, event))
+            .collect()
     }
 
     /// When `who` first logged a line with this event, if it did.
     pub(crate) fn told(&self, who: &str, event: &str) -> Option<Moment> {
-        self.find(|writer, text| if writer == who { logged(text, event) } else { None }).map(|(at, _)| at)
+        self.find(|writer, text| if writer == who { logged(text, event) } else { None })
+            .map(|(at, _)| at)
     }
 
     /// What `look` finds in the first line in which it finds something, and when that was written.
@@ -98,7 +107,8 @@ impl Journal {
     /// Until when the last promise that was heard of this identity is good.
     pub(crate) fn last_promise(&self, identity: &str) -> Option<Moment> {
         let answers = lock(&self.answers);
-        let own = answers.iter().filter(|answer| answer.identity().is_some_and(|own| own == identity));
+        let own =
+            answers.iter().filter(|answer| answer.identity().is_some_and(|own| own == identity));
         own.filter_map(Answer::promised_until).max()
     }
 
@@ -119,7 +129,11 @@ impl Journal {
     /// The faults, and what led to them: of more than `longest` events the last ones.
     pub(crate) fn story(&self, faults: &[String], longest: usize) -> String {
         let mut events: Vec<(Moment, String)> = heard(&lock(&self.answers));
-        events.extend(lock(&self.lines).iter().map(|line| (line.at, format!("{} {}", line.who, readable(&line.text)))));
+        events.extend(
+            lock(&self.lines)
+                .iter()
+                .map(|line| (line.at, format!("{} {}", line.who, readable(&line.text)))),
+        );
         events.sort_by_key(|(at, _)| *at);
 
         let mut story = String::from("\n");
@@ -147,7 +161,9 @@ fn readable(text: &str) -> String {
     let line: Value = serde_json::from_str(text).unwrap_or_default();
     let field = |name: &str| line[name].as_str();
     match (field("level"), field("message")) {
-        (Some(level), Some(message)) => format!("{level} {}: {message}", field("event").unwrap_or("-")),
+        (Some(level), Some(message)) => {
+            format!("{level} {}: {message}", field("event").unwrap_or("-"))
+        }
         _ => text.to_owned(),
     }
 }

@@ -29,7 +29,8 @@ pub(crate) struct Seen {
 
 /// Every assumption that did not hold, each with its figure; `None` if all of them held.
 pub(crate) fn broken(assumptions: &[Assumption], seen: &Seen) -> Option<String> {
-    let broken: Vec<String> = assumptions.iter().filter_map(|assumption| assumption.broken_by(seen)).collect();
+    let broken: Vec<String> =
+        assumptions.iter().filter_map(|assumption| assumption.broken_by(seen)).collect();
     (!broken.is_empty()).then(|| broken.join("; "))
 }
 

@@ -33,7 +33,8 @@ use tally::Tally;
 const MOST_ATTEMPTS: u32 = 3;
 
 static MACHINE: LazyLock<Sampler> = LazyLock::new(Sampler::begin);
-static SUITE: Suite = Suite::new(crate::rig::ASSUMED, crate::rig::LOOK_BACK, seen_since, count_cases, list::tell);
+static SUITE: Suite =
+    Suite::new(crate::rig::ASSUMED, crate::rig::LOOK_BACK, seen_since, count_cases, list::tell);
 
 /// The payload of a panic about an assumption that did not hold.
 struct Unmet(String);
@@ -95,7 +96,15 @@ impl Suite {
         tell: fn(usize, &str, &str),
     ) -> Self {
         let (machine, is_unsafe) = (RwLock::new(()), AtomicBool::new(false));
-        Self { assumed, look_back, seen_since, tally: Tally::new(count_cases), tell, machine, is_unsafe }
+        Self {
+            assumed,
+            look_back,
+            seen_since,
+            tally: Tally::new(count_cases),
+            tell,
+            machine,
+            is_unsafe,
+        }
     }
 
     #[expect(clippy::print_stderr, reason = "libtest shows it with the failure")]
@@ -129,8 +138,10 @@ impl Suite {
 
     /// One run: its failure, and what the machine did in the last part of the run.
     fn attempt(&self, attempt: u32, body: fn()) -> Result<(), (Box<dyn Any + Send>, Seen)> {
-        let shared = (attempt == 1).then(|| self.machine.read().unwrap_or_else(PoisonError::into_inner));
-        let alone = (attempt > 1).then(|| self.machine.write().unwrap_or_else(PoisonError::into_inner));
+        let shared =
+            (attempt == 1).then(|| self.machine.read().unwrap_or_else(PoisonError::into_inner));
+        let alone =
+            (attempt > 1).then(|| self.machine.write().unwrap_or_else(PoisonError::into_inner));
         let begun = Instant::now();
         let outcome = catch_unwind(body).map_err(|failure| {
             let earliest = Instant::now().checked_sub(self.look_back);
@@ -146,7 +157,11 @@ impl Suite {
 }
 
 fn seen_since(since: Instant) -> Seen {
-    Seen { lost: MACHINE.lost(since), slowest_start: starts::slowest(since), crowd: MACHINE.crowd(since) }
+    Seen {
+        lost: MACHINE.lost(since),
+        slowest_start: starts::slowest(since),
+        crowd: MACHINE.crowd(since),
+    }
 }
 
 /// How many cases libtest runs in this process: the test binary lists them by the same arguments.

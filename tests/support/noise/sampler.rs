@@ -70,8 +70,10 @@ impl Sampler {
         let slots = self.since(since);
         let windows = slots.windows(CROWD_SLOTS.min(slots.len()).max(1));
         let means = windows.map(|window| {
-            let [runnable, looks] =
-                [window.iter().map(|slot| slot.runnable).sum::<u32>(), window.iter().map(|slot| slot.looks).sum()];
+            let [runnable, looks] = [
+                window.iter().map(|slot| slot.runnable).sum::<u32>(),
+                window.iter().map(|slot| slot.looks).sum(),
+            ];
             f64::from(runnable) / f64::from(looks.max(1))
         });
         means.fold(0.0, f64::max) / processors()
@@ -85,7 +87,8 @@ impl Sampler {
 
 /// How many processors this process may use.
 pub(crate) fn processors() -> f64 {
-    let count = thread::available_parallelism().map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
+    let count = thread::available_parallelism()
+        .map_or(1, |count| u32::try_from(count.get()).unwrap_or(u32::MAX));
     f64::from(count)
 }
 

@@ -44,8 +44,10 @@ pub(crate) fn start_once<T>(shared: &'static OnceLock<T>, start: impl FnOnce() -
     });
     let case = this_case();
     let mut waits = locked(&WAITS);
-    let is_shared = |wait: &&Wait| wait.shared == Some(address) && wait.case != case && wait.ended >= begun;
-    let own: Vec<Wait> = waits.iter().filter(is_shared).map(|wait| Wait { case, shared: None, ..*wait }).collect();
+    let is_shared =
+        |wait: &&Wait| wait.shared == Some(address) && wait.case != case && wait.ended >= begun;
+    let own: Vec<Wait> =
+        waits.iter().filter(is_shared).map(|wait| Wait { case, shared: None, ..*wait }).collect();
     waits.extend(own);
     started
 }

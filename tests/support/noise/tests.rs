@@ -3,8 +3,8 @@
 #![cfg(test)]
 
 use super::{
-    Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, seen_since, start_once, this_case, while_starting,
-    work_for,
+    Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, seen_since, start_once,
+    this_case, while_starting, work_for,
 };
 use crate::rig::eventually;
 use rustix::thread::gettid;
@@ -34,7 +34,11 @@ fn suite(seen_since: fn(Instant) -> Seen, count_cases: fn() -> usize) -> Suite {
     suite_looking_back(Duration::from_mins(1), seen_since, count_cases)
 }
 
-fn suite_looking_back(look_back: Duration, seen_since: fn(Instant) -> Seen, count_cases: fn() -> usize) -> Suite {
+fn suite_looking_back(
+    look_back: Duration,
+    seen_since: fn(Instant) -> Seen,
+    count_cases: fn() -> usize,
+) -> Suite {
     Suite::new(ASSUMED, look_back, seen_since, count_cases, |cases, name, why| {
         TOLD.with_borrow_mut(|told| told.push(format!("{name} of {cases}: {why}")));
     })
@@ -89,12 +93,19 @@ fn a_failure_counts_at_once_if_all_assumptions_held() {
 fn a_failure_on_a_stalled_machine_runs_again_and_says_why() {
     let suite = suite(stalled, || 100);
     assert_eq!(outcome(&suite, "case", fails_once), (2, None));
-    assert_eq!(told(), ["case of 100: a sleeping thread woke late by 812ms within a second, 200ms is assumed"]);
+    assert_eq!(
+        told(),
+        ["case of 100: a sleeping thread woke late by 812ms within a second, 200ms is assumed"]
+    );
 }
 
 #[test]
 fn each_broken_assumption_is_named_with_its_figure() {
-    let seen = |_| Seen { lost: LIMIT, slowest_start: Some(("etcd", Duration::from_secs(12))), crowd: 21.0 };
+    let seen = |_| Seen {
+        lost: LIMIT,
+        slowest_start: Some(("etcd", Duration::from_secs(12))),
+        crowd: 21.0,
+    };
     outcome(&suite(seen, || 100), "case", fails_once);
     let slow = "etcd took 12.0s to start, 5s is assumed";
     let crowd = "21.0 tasks per processor wanted to run, 8.0 is assumed";
@@ -185,7 +196,8 @@ fn awaited(since: Instant) -> Option<&'static str> {
 #[test]
 fn a_store_that_never_starts_is_measured_too() {
     let begun = Instant::now();
-    let started = catch_unwind(|| while_starting("a store of this test", || panic!("it never serves")));
+    let started =
+        catch_unwind(|| while_starting("a store of this test", || panic!("it never serves")));
     assert!(started.is_err());
     assert_eq!(awaited(begun), Some("a store of this test"));
 }
@@ -226,7 +238,9 @@ fn a_shared_start_counts_for_each_case_that_waits() {
         }));
         let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
         let is_asleep = || fs::read_to_string(&stat).unwrap().contains(") S ");
-        while_starting("a shared server", || eventually(Duration::from_secs(10), "the other waits", is_asleep));
+        while_starting("a shared server", || {
+            eventually(Duration::from_secs(10), "the other waits", is_asleep)
+        });
         1
     });
     let waiter = waiter.expect("this case is the first");

@@ -2,8 +2,15 @@
 //!
 //! `make test` and `tests/e2e/run.sh` pass the result to libtest. It measures for two seconds.
 
-#![expect(clippy::disallowed_methods, reason = "not part of Baton: it measures the machine by a clock of its own")]
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "it prints a number, and says where it comes from")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "not part of Baton: it measures the machine by a clock of its own"
+)]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "it prints a number, and says where it comes from"
+)]
 
 #[path = "../noise/sampler.rs"]
 mod sampler;

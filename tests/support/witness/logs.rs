@@ -35,7 +35,11 @@ pub(crate) fn watch(since: Duration) -> ! {
 /// The files that lie so deep below a folder.
 fn files(folder: &Path, depth: usize) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    if depth == 1 { entries.collect() } else { entries.flat_map(|folder| files(&folder, depth - 1)).collect() }
+    if depth == 1 {
+        entries.collect()
+    } else {
+        entries.flat_map(|folder| files(&folder, depth - 1)).collect()
+    }
 }
 
 /// What one run of a container writes.
@@ -58,7 +62,14 @@ impl Log {
         let (namespace, pod) = (pod.next()?, pod.next()?);
         // The cluster's own are nobody's concern here.
         (namespace != "kube-system").then_some(())?;
-        Some(Self { namespace, pod, container, run, file: File::open(path).ok()?, rest: Vec::new() })
+        Some(Self {
+            namespace,
+            pod,
+            container,
+            run,
+            file: File::open(path).ok()?,
+            rest: Vec::new(),
+        })
     }
 
     fn tell_more(&mut self, since: Duration) {
@@ -67,9 +78,12 @@ impl Log {
         }
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
-            if let Some((at, text)) = parsed(String::from_utf8_lossy(&line).trim_end()).filter(|(at, _)| *at > since) {
+            if let Some((at, text)) =
+                parsed(String::from_utf8_lossy(&line).trim_end()).filter(|(at, _)| *at > since)
+            {
                 let Self { namespace, pod, container, run, .. } = self;
-                let (namespace, pod, container) = (namespace.clone(), pod.clone(), container.clone());
+                let (namespace, pod, container) =
+                    (namespace.clone(), pod.clone(), container.clone());
                 tell(&Record::Line { namespace, pod, container, run: *run, at, text });
             }
         }

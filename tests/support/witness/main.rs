@@ -4,7 +4,10 @@
 //! the node is cut off from all others, or the API server is away. `watch` prints one JSON line for each answer to
 //! `GET /leader` and each line of a log ([`Record`]), until it is ended.
 
-#![expect(clippy::disallowed_methods, reason = "not part of Baton: it is a clock beside the sidecar's")]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "not part of Baton: it is a clock beside the sidecar's"
+)]
 
 mod logs;
 mod networks;
@@ -72,7 +75,9 @@ fn main() -> Result<(), Box<dyn Error>> {
             thread::spawn(move || logs::watch(since));
             networks::watch(every, port)
         }
-        Command::Signal { signal, pod, program } => Ok(processes::signal(&pod, &program, signal.into())?),
+        Command::Signal { signal, pod, program } => {
+            Ok(processes::signal(&pod, &program, signal.into())?)
+        }
         Command::Usage { pod, program } => {
             tell(&processes::usage(&pod, &program)?);
             Ok(())
@@ -81,7 +86,10 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 /// Prints a line. Where nobody reads it there is nothing left to do here.
-#[expect(clippy::exit, reason = "each of many threads may be the one to find that the reader is gone")]
+#[expect(
+    clippy::exit,
+    reason = "each of many threads may be the one to find that the reader is gone"
+)]
 fn tell(what: &impl Serialize) {
     let line = serde_json::to_string(what).expect("texts and numbers are JSON");
     if writeln!(io::stdout(), "{line}").is_err() {

@@ -26,7 +26,8 @@ pub(crate) fn watch(every: Duration, port: u16) -> ! {
     let (gone, ended) = mpsc::channel();
     let mut asked = BTreeSet::new();
     loop {
-        let found = fs::read_dir(NETWORKS).into_iter().flatten().flatten().map(|entry| entry.path());
+        let found =
+            fs::read_dir(NETWORKS).into_iter().flatten().flatten().map(|entry| entry.path());
         for network in found {
             if asked.insert(network.clone()) {
                 let gone = gone.clone();

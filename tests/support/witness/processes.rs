@@ -8,7 +8,10 @@ use std::path::{Path, PathBuf};
 
 /// Sends a signal to the program of that name in a Pod.
 pub(crate) fn signal(pod: &str, program: &str, signal: Signal) -> io::Result<()> {
-    let id = find(pod, program)?.file_name().and_then(|id| id.to_str()?.parse().ok()).and_then(Pid::from_raw);
+    let id = find(pod, program)?
+        .file_name()
+        .and_then(|id| id.to_str()?.parse().ok())
+        .and_then(Pid::from_raw);
     Ok(kill_process(id.expect("find returns folders named by a process id"), signal)?)
 }
 
@@ -17,11 +20,17 @@ pub(crate) fn usage(pod: &str, program: &str) -> io::Result<Usage> {
     let groups = fs::read_to_string(find(pod, program)?.join("cgroup"))?;
     let group = |controller: &str| {
         let mut lines = groups.lines().filter_map(|line| line.split_once(':')?.1.split_once(':'));
-        lines.find(|(controllers, _)| controllers.split(',').any(|one| one == controller)).map(|(_, path)| path)
+        lines
+            .find(|(controllers, _)| controllers.split(',').any(|one| one == controller))
+            .map(|(_, path)| path)
     };
     let read = |controller: &str, path: &str, file: &str| {
-        let file = Path::new("/sys/fs/cgroup").join(controller).join(path.trim_start_matches('/')).join(file);
-        fs::read_to_string(&file).map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+        let file = Path::new("/sys/fs/cgroup")
+            .join(controller)
+            .join(path.trim_start_matches('/'))
+            .join(file);
+        fs::read_to_string(&file)
+            .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
     };
     let number = |text: String| text.trim().parse::<u64>().map_err(io::Error::other);
     if let (Some(memory), Some(cpu)) = (group("memory"), group("cpuacct")) {
@@ -33,7 +42,11 @@ pub(crate) fn usage(pod: &str, program: &str) -> io::Result<Usage> {
     }
     let unified = group("").unwrap_or_default();
     let cpu = read("", unified, "cpu.stat")?;
-    let used = cpu.lines().find_map(|line| line.strip_prefix("usage_usec ")).unwrap_or_default().to_owned();
+    let used = cpu
+        .lines()
+        .find_map(|line| line.strip_prefix("usage_usec "))
+        .unwrap_or_default()
+        .to_owned();
     Ok(Usage {
         memory_bytes: number(read("", unified, "memory.current")?)?,
         peak_memory_bytes: number(read("", unified, "memory.peak")?)?,
@@ -46,13 +59,18 @@ pub(crate) fn usage(pod: &str, program: &str) -> io::Result<Usage> {
 fn find(pod: &str, program: &str) -> io::Result<PathBuf> {
     let host_name = format!("HOSTNAME={pod}");
     let is_it = |process: &Path| {
-        let runs =
-            fs::read_link(process.join("exe")).is_ok_and(|exe| exe.file_name().is_some_and(|name| name == program));
+        let runs = fs::read_link(process.join("exe"))
+            .is_ok_and(|exe| exe.file_name().is_some_and(|name| name == program));
         let environment = fs::read(process.join("environ")).unwrap_or_default();
-        runs && environment.split(|byte| *byte == 0).any(|variable| variable == host_name.as_bytes())
+        runs && environment
+            .split(|byte| *byte == 0)
+            .any(|variable| variable == host_name.as_bytes())
     };
     let processes = fs::read_dir("/proc")?.flatten().map(|entry| entry.path());
-    let mut processes =
-        processes.filter(|path| path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit()));
-    processes.find(|process| is_it(process)).ok_or_else(|| io::Error::other(format!("no {program} of {pod} runs here")))
+    let mut processes = processes.filter(|path| {
+        path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit())
+    });
+    processes
+        .find(|process| is_it(process))
+        .ok_or_else(|| io::Error::other(format!("no {program} of {pod} runs here")))
 }

@@ -57,7 +57,12 @@ impl Answers {
 
     /// Until when a transaction that was sent at `sent` and answered lets us lead, if the servers surely keep a session
     /// alive for `life` on our clock, and nobody leads longer than `renew_deadline` without another answer.
-    pub(super) fn deadline(&mut self, sent: Instant, renew_deadline: Duration, life: Duration) -> Instant {
+    pub(super) fn deadline(
+        &mut self,
+        sent: Instant,
+        renew_deadline: Duration,
+        life: Duration,
+    ) -> Instant {
         self.settle(sent);
         min(sent + renew_deadline, self.settled + life)
     }
@@ -126,8 +131,9 @@ mod tests {
             let mut below = |bound: u64| chance.number() % bound;
             let off = [10_000, 100_000][usize::try_from(below(2)).unwrap()];
             let drift = Drift::parts_per_million(u32::try_from(off).unwrap()).unwrap();
-            let rates =
-                [0; 2].map(|_: u64| [1_000_000 - off, 1_000_000, 1_000_000 + off][usize::try_from(below(3)).unwrap()]);
+            let rates = [0; 2].map(|_: u64| {
+                [1_000_000 - off, 1_000_000, 1_000_000 + off][usize::try_from(below(3)).unwrap()]
+            });
             let tick = [500_000, 2_000_000, 3_000_000][usize::try_from(below(3)).unwrap()];
             let timeout = tick * (4 + below(12));
             let began = 1_000_000_000 + below(tick);
@@ -135,7 +141,20 @@ mod tests {
             let answers = Answers::connected(Instant::since_boot(Duration::ZERO), lag);
             let pings = began / (tick / 2) + 1;
             let (untold, told, stream) = (Vec::new(), 0, 0);
-            Self { chance, drift, rates, tick, timeout, began, lag, answers, untold, told, pings, stream }
+            Self {
+                chance,
+                drift,
+                rates,
+                tick,
+                timeout,
+                began,
+                lag,
+                answers,
+                untold,
+                told,
+                pings,
+                stream,
+            }
         }
 
         fn ours(&self, time: u64) -> Instant {
@@ -207,7 +226,8 @@ mod tests {
             if is_write {
                 let deadline = rule(&mut model, sent).elapsed_since_boot().as_micros();
                 let expires = model.expires().elapsed_since_boot().as_micros();
-                least = least.min(i64::try_from(expires).unwrap() - i64::try_from(deadline).unwrap());
+                least =
+                    least.min(i64::try_from(expires).unwrap() - i64::try_from(deadline).unwrap());
             }
         }
         least
@@ -276,13 +296,15 @@ mod tests {
         answers.answered(at(9.9), at(9.91));
         let deadline = answers.deadline(at(9.9), renew_deadline, life);
         assert!(at(14.2) < deadline && deadline < at(14.3), "{deadline:?}");
-        let by_the_period = at(9.9) + renew_deadline.min(life.saturating_sub(Duration::from_secs(2)));
+        let by_the_period =
+            at(9.9) + renew_deadline.min(life.saturating_sub(Duration::from_secs(2)));
         assert!(by_the_period > at(17.0 + 2.0), "the rule that lets two lead: {by_the_period:?}");
     }
 
     #[test]
     fn what_is_kept_does_not_grow() {
-        let mut answers = Answers::connected(Instant::since_boot(Duration::ZERO), Duration::from_secs(1));
+        let mut answers =
+            Answers::connected(Instant::since_boot(Duration::ZERO), Duration::from_secs(1));
         for second in 0..10_000 {
             let sent = Instant::since_boot(Duration::from_secs(second));
             answers.answered(sent, sent + Duration::from_millis(10));
@@ -298,9 +320,15 @@ mod tests {
         answers.answered(at(10), at(10));
         answers.answered(at(16), at(16));
         assert_eq!(answers.settles_at(), at(19), "the older of the two, a lag after it came in");
-        assert!(!answers.outlast(Duration::from_secs(19), call), "over at 19 s, and to be extended by 20 s");
+        assert!(
+            !answers.outlast(Duration::from_secs(19), call),
+            "over at 19 s, and to be extended by 20 s"
+        );
         assert!(answers.outlast(Duration::from_secs(20), call));
         answers.answered(at(28), at(28));
-        assert!(!answers.outlast(Duration::from_secs(20), call), "nothing was asked for too long: over at 36 s");
+        assert!(
+            !answers.outlast(Duration::from_secs(20), call),
+            "nothing was asked for too long: over at 36 s"
+        );
     }
 }

@@ -58,7 +58,10 @@ impl Diagnostic for QueueDiagnostic {
     fn is_error(&self) -> bool {
         match self {
             Self::TooShort(_) | Self::Saturated => true,
-            Self::Granted { .. } | Self::Strangers { .. } | Self::Idle { .. } | Self::LeaderPathTaken => false,
+            Self::Granted { .. }
+            | Self::Strangers { .. }
+            | Self::Idle { .. }
+            | Self::LeaderPathTaken => false,
         }
     }
 
@@ -136,8 +139,16 @@ mod tests {
         let second = Duration::from_secs(1);
         let (name, tick) = ("x".to_owned(), None);
         for (notice, event, is_error) in [
-            (QueueDiagnostic::Granted { asked: second, granted: second, cut: second, tick }, "session_granted", false),
-            (QueueDiagnostic::Strangers { name: name.clone(), count: 1 }, "strange_candidates", false),
+            (
+                QueueDiagnostic::Granted { asked: second, granted: second, cut: second, tick },
+                "session_granted",
+                false,
+            ),
+            (
+                QueueDiagnostic::Strangers { name: name.clone(), count: 1 },
+                "strange_candidates",
+                false,
+            ),
             (QueueDiagnostic::Idle { name }, "idle_znode", false),
             (QueueDiagnostic::Saturated, "counter_saturated", true),
             (QueueDiagnostic::LeaderPathTaken, "leader_path_taken", false),
@@ -155,10 +166,17 @@ mod tests {
         let seconds = Duration::from_secs;
         let told = |granted, cut, tick: Option<u64>| {
             let tick = tick.map(seconds);
-            QueueDiagnostic::Granted { asked: seconds(15), granted: seconds(granted), cut: seconds(cut), tick }
-                .to_string()
+            QueueDiagnostic::Granted {
+                asked: seconds(15),
+                granted: seconds(granted),
+                cut: seconds(cut),
+                tick,
+            }
+            .to_string()
         };
-        let parts = |text: &str| ["that much later", "tickTime", "cuts the renew"].map(|part| text.contains(part));
+        let parts = |text: &str| {
+            ["that much later", "tickTime", "cuts the renew"].map(|part| text.contains(part))
+        };
         assert_eq!(parts(&told(20, 0, None)), [true, false, false]);
         assert_eq!(parts(&told(20, 0, Some(10))), [true, true, false]);
         assert_eq!(parts(&told(15, 1, None)), [false, false, true]);
@@ -168,7 +186,12 @@ mod tests {
     #[test]
     fn only_a_session_that_is_too_short_prevents_leading() {
         let asked = Duration::from_secs(15);
-        let cut = QueueDiagnostic::Granted { asked, granted: asked, cut: Duration::from_secs(1), tick: None };
+        let cut = QueueDiagnostic::Granted {
+            asked,
+            granted: asked,
+            cut: Duration::from_secs(1),
+            tick: None,
+        };
         assert!(!Transition::Diagnosed(cut).prevents_leading());
         assert!(!Transition::<QueueDiagnostic>::Following { leader: None }.prevents_leading());
         assert!(Transition::Diagnosed(too_short()).prevents_leading());

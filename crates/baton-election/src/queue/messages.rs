@@ -161,7 +161,8 @@ pub fn leader_path(election: &str) -> String {
 }
 
 impl Request for QueueRequest {
-    const VERBS: &'static [Verb] = &[Verb::Connect, Verb::Close, Verb::Create, Verb::List, Verb::Read, Verb::Check];
+    const VERBS: &'static [Verb] =
+        &[Verb::Connect, Verb::Close, Verb::Create, Verb::List, Verb::Read, Verb::Check];
 
     fn verb(&self) -> Verb {
         match self {
@@ -250,14 +251,18 @@ mod tests {
         ] {
             assert!(!to_all.shows_admission(), "{to_all:?}");
         }
-        assert!(QueueEvent::Joined { name: "x-latch-0000000000".to_owned(), czxid: 7 }.shows_admission());
+        assert!(
+            QueueEvent::Joined { name: "x-latch-0000000000".to_owned(), czxid: 7 }
+                .shows_admission()
+        );
     }
 
     #[test]
     fn what_is_asked_and_answered_is_counted_under_its_name() {
         let name = || "x-latch-0000000000".to_owned();
         let timeout = Duration::from_secs(15);
-        let acknowledge = QueueRequest::Acknowledge { name: name(), text: "7 a".to_owned(), replaces: false };
+        let acknowledge =
+            QueueRequest::Acknowledge { name: name(), text: "7 a".to_owned(), replaces: false };
         for (request, verb, is_renewal) in [
             (QueueRequest::Begin { timeout }, Verb::Connect, false),
             (QueueRequest::Resume { timeout }, Verb::Connect, false),

@@ -41,7 +41,9 @@ pub(super) fn placing<'a>(names: &'a [String], own: &str, idle: &BTreeSet<String
 
 /// Whether `name` is made as we and Curator's `LeaderLatch` make ours.
 pub(super) fn is_usual(name: &str) -> bool {
-    number(name).is_some() && name.len() > DIGITS && name.as_bytes()[..name.len() - DIGITS].ends_with(b"latch-")
+    number(name).is_some()
+        && name.len() > DIGITS
+        && name.as_bytes()[..name.len() - DIGITS].ends_with(b"latch-")
 }
 
 /// Whether a server that gave us `name` for `prefix` still counts.
@@ -52,7 +54,9 @@ pub(super) fn is_numbered(name: &str, prefix: &str) -> bool {
 
 fn number(name: &str) -> Option<u64> {
     let digits = name.as_bytes().last_chunk::<DIGITS>()?;
-    digits.iter().try_fold(0, |number, digit| digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0')))
+    digits.iter().try_fold(0, |number, digit| {
+        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    })
 }
 
 /// What stands before the number in a name of ours: as Curator protects its own, with a random UUID.
@@ -116,9 +120,12 @@ mod tests {
     #[test]
     fn a_counter_at_its_end_orders_nobody() {
         assert!(is_numbered("_c_aa-latch-2147483646", "_c_aa-latch-"));
-        for name in
-            ["_c_aa-latch-2147483647", "_c_aa-latch--2147483648", "_c_aa-latch-21474836470", "_c_bb-latch-0000000001"]
-        {
+        for name in [
+            "_c_aa-latch-2147483647",
+            "_c_aa-latch--2147483648",
+            "_c_aa-latch-21474836470",
+            "_c_bb-latch-0000000001",
+        ] {
             assert!(!is_numbered(name, "_c_aa-latch-"), "{name}");
         }
     }

@@ -16,7 +16,13 @@ use crate::queue::state::{Link, Own, Place, Session, Told, ToldOthers, View};
 use std::cmp::{max, min};
 
 impl QueueElection {
-    pub(super) fn replied(&mut self, request: &QueueRequest, event: QueueEvent, sent: Instant, now: Instant) {
+    pub(super) fn replied(
+        &mut self,
+        request: &QueueRequest,
+        event: QueueEvent,
+        sent: Instant,
+        now: Instant,
+    ) {
         use {QueueEvent as Event, QueueRequest as Request};
         if let Some(Session { link: Link::Up(answers), .. }) = &mut self.session
             && event != Event::Unknown
@@ -24,14 +30,18 @@ impl QueueElection {
             answers.answered(sent, now);
         }
         match (request, event) {
-            (Request::Begin { .. }, Event::Connected { session, timeout }) => self.begun(session, timeout, sent, now),
+            (Request::Begin { .. }, Event::Connected { session, timeout }) => {
+                self.begun(session, timeout, sent, now)
+            }
             (Request::Resume { .. }, Event::Connected { session, timeout }) => {
                 self.resumed(session, timeout, sent, now);
             }
             (Request::Close, Event::Closed) => self.session_ended(),
             (_, Event::Expired) => self.expired(request, sent),
             (Request::MakePath, Event::Made) => self.path_is_missing = false,
-            (Request::Join { prefix, .. }, Event::Joined { name, czxid }) => self.joined(prefix, name, czxid, now),
+            (Request::Join { prefix, .. }, Event::Joined { name, czxid }) => {
+                self.joined(prefix, name, czxid, now)
+            }
             (Request::Join { .. }, Event::Missing) => self.path_is_missing = true,
             (Request::Join { .. }, Event::Saturated) => self.saturated(now),
             (Request::List, Event::Listed(names)) => self.listed(&names, now),
@@ -43,8 +53,13 @@ impl QueueElection {
                 self.checked(sent, now);
             }
             (Request::Acknowledge { .. }, Event::Changed) => self.tell_others(ToldOthers::Look),
-            (Request::Check { .. } | Request::Acknowledge { .. } | Request::List, Event::Missing) => self.gone(now),
-            (Request::ReadLeader, Event::Leader(acknowledgement)) => self.leader_read(acknowledgement, now),
+            (
+                Request::Check { .. } | Request::Acknowledge { .. } | Request::List,
+                Event::Missing,
+            ) => self.gone(now),
+            (Request::ReadLeader, Event::Leader(acknowledgement)) => {
+                self.leader_read(acknowledgement, now)
+            }
             (_, Event::Refused) => self.refused(request, sent, now),
             // A reply of another kind than the request says as little as none.
             (
@@ -70,8 +85,13 @@ impl QueueElection {
 
     /// Our znode was there, and our session lived, at some instant after `sent`.
     fn checked(&mut self, sent: Instant, now: Instant) {
-        let Some(Session { link: Link::Up(answers), granted: Some(granted), timeout, is_over: false, .. }) =
-            &mut self.session
+        let Some(Session {
+            link: Link::Up(answers),
+            granted: Some(granted),
+            timeout,
+            is_over: false,
+            ..
+        }) = &mut self.session
         else {
             return;
         };
@@ -82,9 +102,14 @@ impl QueueElection {
         // A claim that rests on an old answer is to rest on a younger one as soon as that counts. Timers are late by some
         // milliseconds, and each takes as much off a claim that the session cuts: that is no reason to hurry. Nothing but
         // the next heartbeat's instant hangs on this, which has to come in time; the claim ends when it ends.
-        let enough = max(granted.timing.renew_deadline().saturating_sub(lag / 4), retry_period + call);
+        let enough =
+            max(granted.timing.renew_deadline().saturating_sub(lag / 4), retry_period + call);
         let is_short = deadline < sent + enough;
-        let renew_at = if is_short { min(sent + retry_period, answers.settles_at()) } else { sent + retry_period };
+        let renew_at = if is_short {
+            min(sent + retry_period, answers.settles_at())
+        } else {
+            sent + retry_period
+        };
         let lasts = answers.outlast(life, call) && deadline >= max(sent + retry_period + call, now);
         match (&mut self.place, self.candidacy) {
             (Place::Leading { claim, renew_at: due, .. }, _) => {
@@ -116,7 +141,8 @@ impl QueueElection {
         self.remarks.saturated = false;
         let (token, largest) = (FencingToken::new(czxid.into()), self.remarks.largest_token);
         if token < largest {
-            self.transitions.push_back(Transition::StoreWentBack { token: largest, version: token });
+            self.transitions
+                .push_back(Transition::StoreWentBack { token: largest, version: token });
         }
         self.remarks.largest_token = token;
         self.place = Place::InLine { own: Own { name, token }, view: View::Stale };
@@ -134,14 +160,19 @@ impl QueueElection {
         if let Some(name) = strange().next()
             && !std::mem::replace(&mut self.remarks.strangers, true)
         {
-            self.diagnose(QueueDiagnostic::Strangers { name: name.clone(), count: strange().count() });
+            self.diagnose(QueueDiagnostic::Strangers {
+                name: name.clone(),
+                count: strange().count(),
+            });
         }
         self.idle.retain(|name| names.contains(name));
         let Place::InLine { own, view } = &mut self.place else { return };
         match (order::placing(names, &own.name, &self.idle), &view) {
             (Placing::Absent, _) => self.gone(now),
             (Placing::First, _) => *view = View::First { check_at: now },
-            (Placing::Behind(before), View::Behind { name, is_readable: false, .. }) if before == name => {
+            (Placing::Behind(before), View::Behind { name, is_readable: false, .. })
+                if before == name =>
+            {
                 let again_at = now + self.timing.asked().retry_period();
                 *view = View::Behind { name: before.to_owned(), again_at, is_readable: false };
             }
@@ -155,23 +186,31 @@ impl QueueElection {
     fn found(&mut self, looked: &str, owner: Option<SessionId>, now: Instant) {
         let Some(session) = &mut self.session else { return };
         match &mut self.place {
-            Place::InLine { view: View::Behind { name, again_at, .. }, .. } if name == looked => match owner {
-                None => {
-                    self.place_again();
-                    self.idle.insert(looked.to_owned());
-                    self.diagnose(QueueDiagnostic::Idle { name: looked.to_owned() });
+            Place::InLine { view: View::Behind { name, again_at, .. }, .. } if name == looked => {
+                match owner {
+                    None => {
+                        self.place_again();
+                        self.idle.insert(looked.to_owned());
+                        self.diagnose(QueueDiagnostic::Idle { name: looked.to_owned() });
+                    }
+                    // A create that we know nothing of: both znodes go.
+                    Some(owner) if owner == session.id => session.is_over = true,
+                    Some(_) => {
+                        *again_at =
+                            now + session.timeout * 3 / 4 + self.chance.below(session.timeout / 4)
+                    }
                 }
-                // A create that we know nothing of: both znodes go.
-                Some(owner) if owner == session.id => session.is_over = true,
-                Some(_) => *again_at = now + session.timeout * 3 / 4 + self.chance.below(session.timeout / 4),
-            },
+            }
             Place::Leading { own, watch_at, .. } if own.name == looked => {
                 *watch_at = None;
                 if owner != Some(session.id) {
                     self.lose(Reason::Conflict);
                 }
             }
-            Place::Outside | Place::InLine { .. } | Place::Leading { .. } | Place::Leaving { .. } => {}
+            Place::Outside
+            | Place::InLine { .. }
+            | Place::Leading { .. }
+            | Place::Leaving { .. } => {}
         }
     }
 
@@ -260,7 +299,11 @@ impl QueueElection {
             Place::Leading { .. } | Place::Leaving { .. } => return,
             Place::Outside | Place::InLine { .. } => {}
         }
-        let leader = self.leader.as_ref().map(|(leader, _)| leader.clone()).filter(|leader| *leader != self.identity);
+        let leader = self
+            .leader
+            .as_ref()
+            .map(|(leader, _)| leader.clone())
+            .filter(|leader| *leader != self.identity);
         let told = Told::Others(leader.clone());
         if self.told != told {
             self.told = told;
@@ -282,7 +325,9 @@ impl QueueElection {
             | QueueRequest::MakePath
             | QueueRequest::Join { .. }
             | QueueRequest::List => self.not_before = later,
-            QueueRequest::Check { .. } => self.not_before = max(now, sent + self.durations().call_timeout()),
+            QueueRequest::Check { .. } => {
+                self.not_before = max(now, sent + self.durations().call_timeout())
+            }
             QueueRequest::Look { .. } => match &mut self.place {
                 Place::InLine { view: View::Behind { again_at, is_readable, .. }, .. } => {
                     (*again_at, *is_readable) = (later, false);

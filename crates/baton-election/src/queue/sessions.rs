@@ -25,8 +25,15 @@ impl QueueElection {
         self.read_leader_at = now;
     }
 
-    pub(super) fn resumed(&mut self, id: SessionId, timeout: Duration, sent: Instant, now: Instant) {
-        let Some(smallest) = self.session.as_ref().filter(|session| session.id == id).map(|session| session.timeout)
+    pub(super) fn resumed(
+        &mut self,
+        id: SessionId,
+        timeout: Duration,
+        sent: Instant,
+        now: Instant,
+    ) {
+        let Some(smallest) =
+            self.session.as_ref().filter(|session| session.id == id).map(|session| session.timeout)
         else {
             return self.session_ended();
         };
@@ -51,9 +58,12 @@ impl QueueElection {
         let granted = self.timing.grant(timeout);
         let notice = match &granted {
             Ok(granted) => {
-                let cut = whole_milliseconds(asked.renew_deadline().saturating_sub(granted.timing.renew_deadline()));
+                let cut = whole_milliseconds(
+                    asked.renew_deadline().saturating_sub(granted.timing.renew_deadline()),
+                );
                 let asked = asked.lease_duration();
-                let tick = Some(timeout / 2).filter(|tick| timeout > asked && *tick > self.timing.tick());
+                let tick =
+                    Some(timeout / 2).filter(|tick| timeout > asked && *tick > self.timing.tick());
                 (timeout != asked || !cut.is_zero()).then_some(QueueDiagnostic::Granted {
                     asked,
                     granted: timeout,
@@ -86,7 +96,9 @@ impl QueueElection {
             | QueueRequest::Look { .. }
             | QueueRequest::Check { .. }
             | QueueRequest::ReadLeader
-            | QueueRequest::Acknowledge { .. } => self.not_before = sent + self.timing.asked().retry_period(),
+            | QueueRequest::Acknowledge { .. } => {
+                self.not_before = sent + self.timing.asked().retry_period()
+            }
         }
     }
 
@@ -119,7 +131,8 @@ impl QueueElection {
         let Some(Session { link: link @ Link::Up(_), .. }) = &mut self.session else { return };
         *link = Link::Down { since: now };
         self.place_again();
-        let spread = if self.is_pressed() { Duration::ZERO } else { self.timing.asked().retry_period() };
+        let spread =
+            if self.is_pressed() { Duration::ZERO } else { self.timing.asked().retry_period() };
         self.not_before = now + self.chance.below(spread);
     }
 
@@ -137,8 +150,11 @@ impl QueueElection {
         let hurried = self.durations().call_timeout() / 4;
         match request {
             QueueRequest::Begin { .. } | QueueRequest::Resume { .. } => {
-                let (pace, spread) =
-                    if self.is_pressed() { (hurried, Duration::ZERO) } else { (retry_period / 2, retry_period) };
+                let (pace, spread) = if self.is_pressed() {
+                    (hurried, Duration::ZERO)
+                } else {
+                    (retry_period / 2, retry_period)
+                };
                 self.not_before = max(now, sent + pace) + self.chance.below(spread);
                 return;
             }
@@ -151,7 +167,8 @@ impl QueueElection {
             }
             QueueRequest::Acknowledge { replaces, .. } => {
                 if let Place::Leading { told_others, .. } = &mut self.place {
-                    *told_others = ToldOthers::NotYet { at: now + retry_period, replaces: *replaces };
+                    *told_others =
+                        ToldOthers::NotYet { at: now + retry_period, replaces: *replaces };
                 }
             }
             QueueRequest::Close
@@ -190,13 +207,23 @@ mod tests {
     fn suspected(lease: u64, renew: u64, retry: u64, granted: u64) -> Option<Duration> {
         let [lease_duration, renew_deadline, retry_period, granted] =
             [lease, renew, retry, granted].map(Duration::from_millis);
-        let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+        let durations = Durations {
+            lease_duration,
+            renew_deadline,
+            retry_period,
+            answer_validity: retry_period,
+        };
         let timing = Timing::new(durations, Drift::default()).unwrap();
         let timing = SessionTiming::new(timing, Duration::from_secs(2)).unwrap();
         let now = Instant::since_boot(Duration::ZERO);
-        let mut machine = QueueElection::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), now);
-        assert_eq!(machine.poll_request(now), Some(QueueRequest::Begin { timeout: lease_duration }));
-        machine.handle_event(QueueEvent::Connected { session: SessionId(1), timeout: granted }, now);
+        let mut machine =
+            QueueElection::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), now);
+        assert_eq!(
+            machine.poll_request(now),
+            Some(QueueRequest::Begin { timeout: lease_duration })
+        );
+        machine
+            .handle_event(QueueEvent::Connected { session: SessionId(1), timeout: granted }, now);
         match machine.poll_transition() {
             Some(Transition::Diagnosed(QueueDiagnostic::Granted { tick, .. })) => tick,
             other => panic!("nothing was remarked, but {other:?}"),
@@ -206,7 +233,15 @@ mod tests {
     #[test]
     fn servers_that_grant_more_than_two_ticks_may_tick_slower_than_we_were_told() {
         assert_eq!(suspected(3_500, 800, 200, 6_000), Some(Duration::from_secs(3)));
-        assert_eq!(suspected(3_500, 800, 200, 4_000), None, "two ticks are the least that they grant");
-        assert_eq!(suspected(10_000, 8_000, 2_000, 10_000), None, "what is asked for says nothing about ticks");
+        assert_eq!(
+            suspected(3_500, 800, 200, 4_000),
+            None,
+            "two ticks are the least that they grant"
+        );
+        assert_eq!(
+            suspected(10_000, 8_000, 2_000, 10_000),
+            None,
+            "what is asked for says nothing about ticks"
+        );
     }
 }

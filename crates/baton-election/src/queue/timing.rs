@@ -71,7 +71,8 @@ impl SessionTiming {
         let drift = self.asked.drift();
         let Durations { renew_deadline, retry_period, .. } = self.asked.durations();
         let left = left(timeout, renew_deadline, retry_period, drift, self.tick);
-        let durations = Durations { lease_duration: timeout, renew_deadline: left, ..self.asked.durations() };
+        let durations =
+            Durations { lease_duration: timeout, renew_deadline: left, ..self.asked.durations() };
         let too_short = |cause| {
             let remedy = Self::suggestion(timeout, drift, self.tick);
             SessionTooShort { timeout, tick: self.tick, left, cause, remedy }
@@ -85,7 +86,8 @@ impl SessionTiming {
     /// and what is left at the worst between the end of a claim and the start of another's. The others count from a
     /// heartbeat before the one that the claim counts from.
     pub fn expected(&self) -> (Timing, Duration) {
-        let timing = self.grant(self.asked.lease_duration()).map_or(self.asked, |granted| granted.timing);
+        let timing =
+            self.grant(self.asked.lease_duration()).map_or(self.asked, |granted| granted.timing);
         let lives = timing.drift().least_of_ours(timing.lease_duration());
         let led = gap(timing.retry_period(), self.lag()) + timing.renew_deadline();
         (timing, lives.saturating_sub(led))
@@ -110,11 +112,20 @@ impl SessionTiming {
         loop {
             let mut retry_period = whole_milliseconds(lease_duration / 15 * 2);
             while retry_period >= Timing::SHORTEST_RETRY {
-                let renew_deadline =
-                    left(lease_duration, lease_duration / 3 * 2, retry_period, drift, tick.min(LONGEST_TICK));
+                let renew_deadline = left(
+                    lease_duration,
+                    lease_duration / 3 * 2,
+                    retry_period,
+                    drift,
+                    tick.min(LONGEST_TICK),
+                );
                 let renew_deadline = whole_milliseconds(renew_deadline);
-                let durations =
-                    Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+                let durations = Durations {
+                    lease_duration,
+                    renew_deadline,
+                    retry_period,
+                    answer_validity: retry_period,
+                };
                 if Timing::new(durations, drift).is_ok() {
                     return durations;
                 }
@@ -133,7 +144,13 @@ fn lag(tick: Duration, drift: Drift) -> Duration {
 }
 
 /// What is left of a renew deadline of `asked`.
-fn left(timeout: Duration, asked: Duration, retry_period: Duration, drift: Drift, tick: Duration) -> Duration {
+fn left(
+    timeout: Duration,
+    asked: Duration,
+    retry_period: Duration,
+    drift: Drift,
+    tick: Duration,
+) -> Duration {
     asked.min(drift.least_of_ours(timeout).saturating_sub(gap(retry_period, lag(tick, drift))))
 }
 
@@ -148,8 +165,14 @@ mod tests {
     use super::*;
 
     fn seconds(lease: u64, renew: u64, retry: u64) -> Timing {
-        let [lease_duration, renew_deadline, retry_period] = [lease, renew, retry].map(Duration::from_secs);
-        let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+        let [lease_duration, renew_deadline, retry_period] =
+            [lease, renew, retry].map(Duration::from_secs);
+        let durations = Durations {
+            lease_duration,
+            renew_deadline,
+            retry_period,
+            answer_validity: retry_period,
+        };
         Timing::new(durations, Drift::default()).unwrap()
     }
 
@@ -158,7 +181,10 @@ mod tests {
         let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
         let granted = timing.grant(Duration::from_secs(15)).unwrap();
         assert_eq!(granted.timing.renew_deadline(), Duration::from_secs(10));
-        assert_eq!(timing.grant(Duration::from_secs(40)).unwrap().timing.renew_deadline(), Duration::from_secs(10));
+        assert_eq!(
+            timing.grant(Duration::from_secs(40)).unwrap().timing.renew_deadline(),
+            Duration::from_secs(10)
+        );
         // 15 s × 0.9 / 1.1 − 2 s − 10 s
         assert_eq!(timing.expected().1, Duration::from_nanos(272_727_272));
     }
@@ -167,18 +193,27 @@ mod tests {
     fn what_is_asked_for_and_does_not_fit_is_not_to_be_expected() {
         let timing = SessionTiming::new(seconds(10, 8, 2), Duration::from_secs(2)).unwrap();
         let (timing, margin) = timing.expected();
-        assert_eq!((timing.renew_deadline(), margin), (Duration::from_nanos(6_181_818_181), Duration::ZERO));
+        assert_eq!(
+            (timing.renew_deadline(), margin),
+            (Duration::from_nanos(6_181_818_181), Duration::ZERO)
+        );
     }
 
     #[test]
     fn a_shorter_session_shortens_the_renew_deadline_until_three_tries_do_not_fit() {
         let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
         let granted = timing.grant(Duration::from_secs(10)).unwrap();
-        assert_eq!(granted.timing.lease_duration(), Duration::from_secs(10), "the others wait no longer");
+        assert_eq!(
+            granted.timing.lease_duration(),
+            Duration::from_secs(10),
+            "the others wait no longer"
+        );
         // 10 s × 0.9 / 1.1 − 2 s
         assert_eq!(granted.timing.renew_deadline(), Duration::from_nanos(6_181_818_181));
         let errors = timing.grant(Duration::from_secs(4)).unwrap_err();
-        let [SessionTooShort { left, remedy, cause: TimingError::TooFewTries { .. }, .. }] = errors[..] else {
+        let [SessionTooShort { left, remedy, cause: TimingError::TooFewTries { .. }, .. }] =
+            errors[..]
+        else {
             panic!("{errors:?}")
         };
         assert_eq!(left, Duration::from_nanos(1_272_727_272));
@@ -190,8 +225,14 @@ mod tests {
     #[test]
     fn lag_is_stretched_by_both_clocks_drifts() {
         let lag = |parts, tick| {
-            let [lease_duration, renew_deadline, retry_period] = [15_000, 9_000, 2_000].map(Duration::from_millis);
-            let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+            let [lease_duration, renew_deadline, retry_period] =
+                [15_000, 9_000, 2_000].map(Duration::from_millis);
+            let durations = Durations {
+                lease_duration,
+                renew_deadline,
+                retry_period,
+                answer_validity: retry_period,
+            };
             let timing = Timing::new(durations, Drift::parts_per_million(parts).unwrap()).unwrap();
             SessionTiming { asked: timing, tick: Duration::from_millis(tick) }.lag()
         };
@@ -225,14 +266,23 @@ mod tests {
     fn what_is_suggested_passes() {
         for parts in [0, 100_000, 700_000, 999_999] {
             let drift = Drift::parts_per_million(parts).unwrap();
-            for (timeout, tick) in [(1, 1), (1_000, 500), (4_000, 2_000), (15_000, 2_000), (6_000, u64::MAX)] {
+            for (timeout, tick) in
+                [(1, 1), (1_000, 500), (4_000, 2_000), (15_000, 2_000), (6_000, u64::MAX)]
+            {
                 let [timeout, tick] = [timeout, tick].map(Duration::from_millis);
                 let suggested = SessionTiming::suggestion(timeout, drift, tick);
                 let timing = Timing::new(suggested, drift).unwrap();
-                assert!(SessionTiming::new(timing, tick).is_ok(), "{suggested:?} under {drift}, tick {tick:?}");
+                assert!(
+                    SessionTiming::new(timing, tick).is_ok(),
+                    "{suggested:?} under {drift}, tick {tick:?}"
+                );
             }
         }
-        let usual = SessionTiming::suggestion(Duration::from_secs(15), Drift::default(), Duration::from_secs(2));
+        let usual = SessionTiming::suggestion(
+            Duration::from_secs(15),
+            Drift::default(),
+            Duration::from_secs(2),
+        );
         assert_eq!(usual, seconds(15, 10, 2).durations());
     }
 }

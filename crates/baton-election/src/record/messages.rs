@@ -83,7 +83,12 @@ impl Write {
     /// The write for `intent` over the record that is `held` in the store, by `identity`.
     ///
     /// `transitions` counts as client-go does: when the holder changes, and not when a holder comes back.
-    pub fn over(held: Option<&Snapshot>, intent: Intent, identity: &Identity, lease_duration: Duration) -> Self {
+    pub fn over(
+        held: Option<&Snapshot>,
+        intent: Intent,
+        identity: &Identity,
+        lease_duration: Duration,
+    ) -> Self {
         let is_ours = held.is_some_and(|held| held.record.holder.as_ref() == Some(identity));
         let transitions = held.map_or(0, |held| {
             let changes_hands = intent == Intent::Acquire && !is_ours;
@@ -99,7 +104,8 @@ impl Write {
     /// Whether `record` tells other candidates the same as this write: this holder, protected for
     /// at least as long.
     pub fn is_kept_in(&self, record: &Record) -> bool {
-        record.holder == self.holder && (self.holder.is_none() || record.duration >= Some(self.duration))
+        record.holder == self.holder
+            && (self.holder.is_none() || record.duration >= Some(self.duration))
     }
 }
 
@@ -141,7 +147,11 @@ impl fmt::Display for RecordAltered {
             None => "nobody".to_owned(),
         };
         let (holder, duration) = &self.written;
-        write!(f, "the store changed our record: we wrote holder {} and duration {duration:?}", name(holder))?;
+        write!(
+            f,
+            "the store changed our record: we wrote holder {} and duration {duration:?}",
+            name(holder)
+        )?;
         let (holder, duration) = &self.returned;
         match duration {
             Some(duration) => write!(f, ", and it holds {} and {duration:?}", name(holder))?,
@@ -248,7 +258,11 @@ mod tests {
             (RecordEvent::Conflict, Outcome::Conflict, true),
             (RecordEvent::Unknown, Outcome::Unknown, true),
         ] {
-            assert_eq!((event.outcome(), event.shows_admission()), (outcome, shows_admission), "{event:?}");
+            assert_eq!(
+                (event.outcome(), event.shows_admission()),
+                (outcome, shows_admission),
+                "{event:?}"
+            );
         }
     }
 }

@@ -22,7 +22,9 @@ impl RecordElection {
     pub(super) fn read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         let ended = match (&self.role, &snapshot) {
             (Role::Unknown | Role::Following { .. }, _) => None,
-            (Role::Leading { claim, .. }, Some(read)) if self.continues(claim.token(), read) => None,
+            (Role::Leading { claim, .. }, Some(read)) if self.continues(claim.token(), read) => {
+                None
+            }
             (Role::Releasing { token, .. }, Some(read)) if self.continues(*token, read) => None,
             (Role::Leading { .. } | Role::Releasing { .. }, None) => Some(Reason::Deleted),
             (Role::Leading { .. } | Role::Releasing { .. }, Some(_)) => Some(Reason::Conflict),
@@ -52,7 +54,13 @@ impl RecordElection {
             && FencingToken::new(read.version.number) >= token
     }
 
-    pub(super) fn applied(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
+    pub(super) fn applied(
+        &mut self,
+        write: &Write,
+        snapshot: Snapshot,
+        sent: Instant,
+        now: Instant,
+    ) {
         if write.over.as_ref() == Some(&snapshot.version) {
             // An answer with the version that we sent means that nothing was written.
             return self.unknown(&RecordRequest::Write(write.clone()), sent, now);
@@ -74,7 +82,9 @@ impl RecordElection {
         let deadline = sent + self.timing.renew_deadline();
         let renew_at = sent + self.timing.retry_period();
         match &self.role {
-            Role::Leading { claim, .. } if number < claim.token() => self.lose(Reason::Conflict, now),
+            Role::Leading { claim, .. } if number < claim.token() => {
+                self.lose(Reason::Conflict, now)
+            }
             Role::Leading { claim, .. } => {
                 let claim = Claim::new(claim.token(), max(deadline, claim.deadline()));
                 self.role = Role::Leading { claim, renew_at };
@@ -136,7 +146,10 @@ impl RecordElection {
                 now + self.timing.retry_period()
             }
             // A conflict that follows on a write of unknown outcome may be with ourselves.
-            (Role::Following { .. }, Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted)
+            (
+                Role::Following { .. },
+                Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted,
+            )
             | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => {
                 self.not_before = max(self.not_before, self.rests_after_conflict(write, sent, now));
                 now
@@ -163,18 +176,23 @@ impl RecordElection {
                 // A reply that took long is not followed by a rest as long.
                 min(soon, max(now, sent + self.pace()))
             }
-            (Some(_), Role::Unknown | Role::Following { .. } | Role::Leading { .. } | Role::Releasing { .. }) => {
-                max(now, sent + self.pace())
-            }
+            (
+                Some(_),
+                Role::Unknown
+                | Role::Following { .. }
+                | Role::Leading { .. }
+                | Role::Releasing { .. },
+            ) => max(now, sent + self.pace()),
         }
     }
 
     pub(super) fn unknown(&mut self, request: &RecordRequest, sent: Instant, now: Instant) {
         let pace = match (request, &self.role) {
-            (RecordRequest::Read, Role::Unknown | Role::Following { .. }) => self.timing.retry_period(),
-            (RecordRequest::Read, Role::Leading { .. } | Role::Releasing { .. }) | (RecordRequest::Write(_), _) => {
-                self.pace()
+            (RecordRequest::Read, Role::Unknown | Role::Following { .. }) => {
+                self.timing.retry_period()
             }
+            (RecordRequest::Read, Role::Leading { .. } | Role::Releasing { .. })
+            | (RecordRequest::Write(_), _) => self.pace(),
         };
         if let RecordRequest::Write(write) = request {
             (self.knowledge, self.refused_over) = (Knowledge::Doubtful, None);
@@ -198,7 +216,8 @@ impl RecordElection {
     pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         // That it is gone has no version: any read that is under way may have been done before.
         let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
-        if version <= self.looked_into || self.seen.as_ref().is_some_and(|seen| seen.knows(version)) {
+        if version <= self.looked_into || self.seen.as_ref().is_some_and(|seen| seen.knows(version))
+        {
             return;
         }
         if let Some(in_flight) = &mut self.in_flight {
@@ -241,7 +260,8 @@ impl RecordElection {
         let patience = self.timing.lease_duration();
         let number = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
         self.settled_from = max(self.settled_from, number);
-        self.seen = Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
+        self.seen =
+            Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
     }
 
     pub(super) fn lose(&mut self, reason: Reason, now: Instant) {

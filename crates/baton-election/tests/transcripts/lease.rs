@@ -4,7 +4,9 @@ use super::{Spoken, timing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::record::RecordElection;
-use baton_election::record::messages::{Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version};
+use baton_election::record::messages::{
+    Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version,
+};
 use baton_election::timing::Jitter;
 use baton_election::transcript;
 use std::time::Duration;
@@ -13,15 +15,27 @@ impl Spoken for RecordElection {
     type Memory = ();
 
     fn candidate() -> Self {
-        Self::new(Identity::parse("a").unwrap(), timing(), Jitter::new(1), Instant::since_boot(Duration::ZERO))
+        Self::new(
+            Identity::parse("a").unwrap(),
+            timing(),
+            Jitter::new(1),
+            Instant::since_boot(Duration::ZERO),
+        )
     }
 
-    fn event((): &mut (), asked: Option<&RecordRequest>, verb: &str, rest: &str) -> Result<RecordEvent, String> {
+    fn event(
+        (): &mut (),
+        asked: Option<&RecordRequest>,
+        verb: &str,
+        rest: &str,
+    ) -> Result<RecordEvent, String> {
         Ok(match verb {
             "read" => RecordEvent::Read(record(rest)?),
             "noticed" => RecordEvent::Noticed(record(rest)?),
             "applied" => RecordEvent::Applied(written(asked, rest)?),
-            "applied and changed" => RecordEvent::Applied(record(rest)?.ok_or("a write leaves a record")?),
+            "applied and changed" => {
+                RecordEvent::Applied(record(rest)?.ok_or("a write leaves a record")?)
+            }
             "conflict" => RecordEvent::Conflict,
             "unknown" => RecordEvent::Unknown,
             other => return Err(format!("{other:?} is not known")),
@@ -35,7 +49,9 @@ impl Spoken for RecordElection {
 
 /// The record that the write `asked` leaves behind, under the version in `text`.
 fn written(asked: Option<&RecordRequest>, text: &str) -> Result<Snapshot, String> {
-    let Some(RecordRequest::Write(write)) = asked else { return Err("nothing was written".to_owned()) };
+    let Some(RecordRequest::Write(write)) = asked else {
+        return Err("nothing was written".to_owned());
+    };
     let number = number(text)?;
     let uid = write.over.as_ref().map_or_else(|| "uid-a".into(), |over| over.uid.clone());
     let record = Record {
@@ -55,7 +71,8 @@ fn record(text: &str) -> Result<Option<Snapshot>, String> {
         return Ok(None);
     }
     let mut words = text.split(' ');
-    let (Some(holder), Some(version), Some(duration)) = (words.next(), words.next(), words.next()) else {
+    let (Some(holder), Some(version), Some(duration)) = (words.next(), words.next(), words.next())
+    else {
         return Err("a record is HOLDER VERSION DURATION, or none".to_owned());
     };
     let mut renewed = version;
@@ -73,7 +90,10 @@ fn record(text: &str) -> Result<Option<Snapshot>, String> {
         version: Version { uid: uid.into(), number: number(version)? },
         record: Record {
             holder: holder.map(|holder| Identity::parse(holder).unwrap()),
-            duration: duration.map(humantime::parse_duration).transpose().map_err(|error| error.to_string())?,
+            duration: duration
+                .map(humantime::parse_duration)
+                .transpose()
+                .map_err(|error| error.to_string())?,
             transitions: 0,
             acquired: Stamp::default(),
             renewed: Stamp(renewed.to_owned()),

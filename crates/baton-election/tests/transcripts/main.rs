@@ -53,7 +53,8 @@ fn the_zookeeper_machine_says_what_its_stories_say() {
 fn retell_all<E: Spoken>(folder: &str, least: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(folder);
     let rewrite = std::env::var_os("BATON_REWRITE").is_some();
-    let mut stories: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut stories: Vec<_> =
+        fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     stories.sort();
     assert!(stories.len() >= least, "only {} stories in {}", stories.len(), folder.display());
     let mut differing = Vec::new();
@@ -118,7 +119,14 @@ impl<E: Spoken> Stage<E> {
     fn new() -> Self {
         let now = Instant::since_boot(Duration::ZERO);
         let (said, standing) = (String::new(), "unknown".to_owned());
-        Self { machine: E::candidate(), memory: E::Memory::default(), now, asked: None, said, standing }
+        Self {
+            machine: E::candidate(),
+            memory: E::Memory::default(),
+            now,
+            asked: None,
+            said,
+            standing,
+        }
     }
 
     /// Takes one line, such as `at 2s read: b v7 15s`, and notes what the machine makes of it.
@@ -194,7 +202,9 @@ fn spell_standing(standing: &Standing) -> String {
         Standing::Unknown => "unknown".to_owned(),
         Standing::Following { leader: Some(leader) } => format!("following {leader}"),
         Standing::Following { leader: None } => "following nobody".to_owned(),
-        Standing::Leading(claim) => format!("leading until {}", transcript::instant(claim.deadline())),
+        Standing::Leading(claim) => {
+            format!("leading until {}", transcript::instant(claim.deadline()))
+        }
         Standing::Resigning(claim) => {
             format!("resigning, and holds it until {}", transcript::instant(claim.deadline()))
         }

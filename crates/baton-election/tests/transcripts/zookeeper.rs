@@ -21,33 +21,54 @@ impl Spoken for QueueElection {
     type Memory = Own;
 
     fn candidate() -> Self {
-        let timing = SessionTiming::new(timing(), Duration::from_secs(2)).expect("the defaults suit the usual tick");
-        Self::new(Identity::parse("a").unwrap(), timing, Jitter::new(1), Instant::since_boot(Duration::ZERO))
+        let timing = SessionTiming::new(timing(), Duration::from_secs(2))
+            .expect("the defaults suit the usual tick");
+        Self::new(
+            Identity::parse("a").unwrap(),
+            timing,
+            Jitter::new(1),
+            Instant::since_boot(Duration::ZERO),
+        )
     }
 
-    fn event(own: &mut Own, asked: Option<&QueueRequest>, verb: &str, rest: &str) -> Result<QueueEvent, String> {
+    fn event(
+        own: &mut Own,
+        asked: Option<&QueueRequest>,
+        verb: &str,
+        rest: &str,
+    ) -> Result<QueueEvent, String> {
         Ok(match verb {
             "connected" => {
-                let (session, timeout) = rest.split_once(' ').ok_or("connected: SESSION TIMEOUT")?;
-                let timeout = humantime::parse_duration(timeout).map_err(|error| error.to_string())?;
+                let (session, timeout) =
+                    rest.split_once(' ').ok_or("connected: SESSION TIMEOUT")?;
+                let timeout =
+                    humantime::parse_duration(timeout).map_err(|error| error.to_string())?;
                 QueueEvent::Connected { session: self::session(session)?, timeout }
             }
             "expired" => QueueEvent::Expired,
             "closed" => QueueEvent::Closed,
             "made" => QueueEvent::Made,
             "joined" => {
-                let Some(QueueRequest::Join { prefix, .. }) = asked else { return Err("nobody joins".to_owned()) };
+                let Some(QueueRequest::Join { prefix, .. }) = asked else {
+                    return Err("nobody joins".to_owned());
+                };
                 let (number, czxid) = rest.split_once(" z").ok_or("joined: NUMBER TRANSACTION")?;
                 own.0 = format!("{prefix}{number:0>10}");
                 QueueEvent::Joined { name: own.0.clone(), czxid: parse(czxid)? }
             }
-            "listed" => QueueEvent::Listed(rest.split_whitespace().map(|name| own.name(name)).collect()),
+            "listed" => {
+                QueueEvent::Listed(rest.split_whitespace().map(|name| own.name(name)).collect())
+            }
             "found" => QueueEvent::Found { owner: owner(rest)? },
             "checked" => QueueEvent::Checked,
             "leader" if rest == "none" => QueueEvent::Leader(None),
             "leader" => {
-                let (text, whose) = rest.rsplit_once(" of ").ok_or("leader: TOKEN NAME of SESSION, or none")?;
-                QueueEvent::Leader(Some(Acknowledgement { text: text.to_owned(), owner: owner(whose)? }))
+                let (text, whose) =
+                    rest.rsplit_once(" of ").ok_or("leader: TOKEN NAME of SESSION, or none")?;
+                QueueEvent::Leader(Some(Acknowledgement {
+                    text: text.to_owned(),
+                    owner: owner(whose)?,
+                }))
             }
             "acknowledged" => QueueEvent::Acknowledged,
             "missing" => QueueEvent::Missing,

@@ -10,7 +10,8 @@ use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str = "prove [--seeds N | --minutes N | --traces N] [--from SEED], or prove --replay SEED";
+const USAGE: &str =
+    "prove [--seeds N | --minutes N | --traces N] [--from SEED], or prove --replay SEED";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();

@@ -9,7 +9,11 @@ use baton_election::leadership::Status;
 use baton_election::machine::Election;
 
 /// No two candidates hold a current claim.
-pub(super) fn of_claims<E: Election>(facts: &Facts, scene: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+pub(super) fn of_claims<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
     let Happening::Claims(number, Some(claim)) = happening else { return None };
     if claim.remaining(scene.shown_to(*number)).is_zero() {
         return None;
@@ -18,7 +22,9 @@ pub(super) fn of_claims<E: Election>(facts: &Facts, scene: &Scene<'_>, happening
     others(facts, *number)
         .filter(|other| facts.candidates[*other].claims(scene.shown_to(*other)))
         .find(|other| !facts.is_excused(applied_at(*number), applied_at(*other)))
-        .map(|other| format!("{} claims {}, and so does {}", name(*number), claim.token(), name(other)))
+        .map(|other| {
+            format!("{} claims {}, and so does {}", name(*number), claim.token(), name(other))
+        })
 }
 
 /// No two answers "leading", given by two candidates, are valid; nor one beside another's claim.
@@ -30,10 +36,17 @@ pub(super) fn of_promises<E: Election>(
     let number = begins_to_lead(scene, happening)?;
     let applied_at = facts.candidates[number].applied_at();
     let is_valid = |other: &usize| facts.candidates[*other].promises(scene.shown_to(*other));
-    let is_excused =
-        |other: usize| facts.candidates[other].promised.is_none_or(|(_, backed)| facts.is_excused(applied_at, backed));
+    let is_excused = |other: usize| {
+        facts.candidates[other]
+            .promised
+            .is_none_or(|(_, backed)| facts.is_excused(applied_at, backed))
+    };
     others(facts, number).filter(is_valid).find(|other| !is_excused(*other)).map(|other| {
-        format!("{} leads while an answer of {} that says the same is still valid", name(number), name(other))
+        format!(
+            "{} leads while an answer of {} that says the same is still valid",
+            name(number),
+            name(other)
+        )
     })
 }
 
@@ -48,10 +61,15 @@ pub(super) fn promises_are_backed<E: Election>(
     match &answer.status {
         Status::Leading(promise) => {
             let until = *asked + promise.valid_for;
-            let is_backed =
-                known.claim.is_some_and(|claim| claim.token() == promise.token && until <= claim.deadline());
-            (!is_backed || known.resigns.is_some() || promise.valid_for != known.timing.answer_validity())
-                .then(|| format!("{} promises {promise:?} at {asked:?} on {:?}", name(*number), known.claim))
+            let is_backed = known
+                .claim
+                .is_some_and(|claim| claim.token() == promise.token && until <= claim.deadline());
+            (!is_backed
+                || known.resigns.is_some()
+                || promise.valid_for != known.timing.answer_validity())
+            .then(|| {
+                format!("{} promises {promise:?} at {asked:?} on {:?}", name(*number), known.claim)
+            })
         }
         Status::Following { leader } if leader.is_some() && *leader == known.identity => {
             Some(format!("{} names itself and does not lead", name(*number)))
@@ -69,9 +87,11 @@ pub(super) fn leaders_say_so<E: Election>(
     let Happening::Answered(number, answer, asked) = happening else { return None };
     let known = &facts.candidates[*number];
     let claim = known.claim.filter(|_| known.resigns.is_none())?;
-    let denies =
-        !matches!(answer.status, Status::Leading(_)) && claim.remaining(*asked) >= known.timing.answer_validity();
-    denies.then(|| format!("{} holds {claim:?} at {asked:?}, and answers {:?}", name(*number), answer.status))
+    let denies = !matches!(answer.status, Status::Leading(_))
+        && claim.remaining(*asked) >= known.timing.answer_validity();
+    denies.then(|| {
+        format!("{} holds {claim:?} at {asked:?}, and answers {:?}", name(*number), answer.status)
+    })
 }
 
 /// A claim ends no later than one renew deadline after a write of its holder was applied, and acknowledged; and what has
@@ -87,7 +107,10 @@ pub(super) fn claims_are_backed<E: Election>(
     let is_backed = backed_until >= Some(claim.deadline()) && claim.deadline() > known.heard_at;
     (!is_backed).then(|| {
         let (deadline, heard_at) = (claim.deadline(), known.heard_at);
-        format!("{} claims until {deadline:?} at {heard_at:?}, backed until {backed_until:?}", name(*number))
+        format!(
+            "{} claims until {deadline:?} at {heard_at:?}, backed until {backed_until:?}",
+            name(*number)
+        )
     })
 }
 

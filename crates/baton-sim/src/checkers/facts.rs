@@ -72,11 +72,17 @@ impl Facts {
             StoreKind::Record(_) => None,
         };
         Self {
-            candidates: setup.candidates.iter().map(|candidate| Known::new(candidate.timing)).collect(),
+            candidates: setup
+                .candidates
+                .iter()
+                .map(|candidate| Known::new(candidate.timing))
+                .collect(),
             latency: setup.latency.1,
             tick: ensemble.map_or(Duration::ZERO, |kind| kind.told_tick),
             sync_limit: ensemble.map_or(0, |kind| kind.sync_limit),
-            slowest: ensemble.and_then(|kind| kind.rates.iter().copied().min()).unwrap_or(Rate::TRUE),
+            slowest: ensemble
+                .and_then(|kind| kind.rates.iter().copied().min())
+                .unwrap_or(Rate::TRUE),
             tells_leaders: setup.tells_leaders,
             store_faults: 0,
             store_well_since: Moment::START,
@@ -116,7 +122,8 @@ impl Facts {
     /// Whether claims or promises may overlap, because one rests on a write from before a stranger came between.
     pub(super) fn is_excused(&self, one: Option<Moment>, other: Option<Moment>) -> bool {
         let Some((meddled, was_quiet)) = self.meddled else { return false };
-        let is_from_before = |applied: Option<Moment>| applied.is_none_or(|applied| applied <= meddled);
+        let is_from_before =
+            |applied: Option<Moment>| applied.is_none_or(|applied| applied <= meddled);
         // A record that is gone is waited out; a znode that is gone lets the next in the line lead at once.
         let is_quiet = self.tick.is_zero() && was_quiet && self.quiet_since < meddled;
         !is_quiet && (is_from_before(one) || is_from_before(other))
@@ -162,14 +169,17 @@ impl Facts {
             }
             Happening::Deafened(number) => {
                 let known = &mut self.candidates[*number];
-                (known.hears_news_since, known.contradicted_at) = (now, Some(scene.shown_to(*number)));
+                (known.hears_news_since, known.contradicted_at) =
+                    (now, Some(scene.shown_to(*number)));
                 self.stirred(now);
             }
             Happening::Felt(None) => {
                 self.store_well_since = now;
                 self.stirred(now);
             }
-            Happening::Started(number, identity, from) => self.started(scene, *number, identity, *from),
+            Happening::Started(number, identity, from) => {
+                self.started(scene, *number, identity, *from)
+            }
             Happening::Ended(number, _) => self.ended(*number, now),
             Happening::Resigns(number, how) => {
                 self.gives_reason_to_ask();
@@ -185,13 +195,16 @@ impl Facts {
             Happening::Asks(number, request, sent) => {
                 self.candidates[*number].asks(*request, E::replaces(request), *sent);
             }
-            Happening::Performed(number, request, reply) => self.performed(scene, *number, *request, *reply),
+            Happening::Performed(number, request, reply) => {
+                self.performed(scene, *number, *request, *reply)
+            }
             Happening::Holder(holder, protects) => self.changes_hands(*holder, *protects, now),
             Happening::Orphaned => (self.orphaned, self.last_orphaned) = (Some(now), now),
             Happening::Goes(Departure::GivenUp) => self.gives_up = true,
             Happening::Goes(Departure::Deleted) => {
                 // What happens between the deed and its agreement may keep anybody from hearing of it.
-                let was_quiet = self.meddled.is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
+                let was_quiet =
+                    self.meddled.is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
                 self.meddled = Some((now, was_quiet));
                 self.stirred(now);
             }
@@ -248,7 +261,8 @@ impl Facts {
     pub(super) fn may_know_larger_numbers(&self, number: usize, now: Moment) -> bool {
         let timing = self.candidates[number].timing;
         let long = (timing.lease_duration().max(self.protects) + timing.retry_period() * 2) * 2;
-        let is_long_well = |then| self.well_since(number).is_some_and(|since| now.since(since.max(then)) > long);
+        let is_long_well =
+            |then| self.well_since(number).is_some_and(|since| now.since(since.max(then)) > long);
         self.set_back.is_some_and(|then| !is_long_well(then))
     }
 
@@ -276,7 +290,13 @@ impl Facts {
         }
     }
 
-    fn performed<R: Request, E: Event>(&mut self, scene: &Scene<'_>, number: usize, request: &R, reply: &E) {
+    fn performed<R: Request, E: Event>(
+        &mut self,
+        scene: &Scene<'_>,
+        number: usize,
+        request: &R,
+        reply: &E,
+    ) {
         let proves = request.is_renewal() || self.tick.is_zero() && request.verb() != Verb::Read;
         if !proves || reply.outcome() != Outcome::Applied {
             return;
@@ -301,7 +321,8 @@ impl Facts {
     }
 
     fn claims(&mut self, scene: &Scene<'_>, number: usize, claim: Option<Claim>) {
-        let (shown, outages, lag, set_back) = (scene.shown_to(number), self.store_faults, self.lag(), self.set_back);
+        let (shown, outages, lag, set_back) =
+            (scene.shown_to(number), self.store_faults, self.lag(), self.set_back);
         let known = &mut self.candidates[number];
         if known.faults + outages > 0 {
             known.troubled(shown);
@@ -309,7 +330,10 @@ impl Facts {
         if let Some(claim) = claim {
             self.released = None;
             self.last_led = scene.now;
-            if known.term != Some(claim.token()) && !claim.remaining(shown).is_zero() && !known.rests_on(set_back) {
+            if known.term != Some(claim.token())
+                && !claim.remaining(shown).is_zero()
+                && !known.rests_on(set_back)
+            {
                 self.census.terms += 1;
                 self.greatest = Some((claim.token(), number));
             }

@@ -47,7 +47,8 @@ impl Facts {
             }
             What::Store(outage) => {
                 if let Outage::Restored(_) = outage {
-                    (self.meddled, self.set_back, self.struck) = (Some((now, false)), Some(now), Some(now));
+                    (self.meddled, self.set_back, self.struck) =
+                        (Some((now, false)), Some(now), Some(now));
                     // What was deleted may be there again.
                     (self.greatest, self.deleted) = (None, None);
                 }
@@ -131,7 +132,13 @@ fn is_felt(harm: Harm) -> bool {
     match harm {
         Harm::Pause | Harm::Freeze | Harm::Starve(_) | Harm::Link(_) => true,
         // A candidate that hears no news asks; what the others do is told by what the process does.
-        Harm::Deaf | Harm::Lag(_) | Harm::Kill | Harm::Stop | Harm::Leave | Harm::Unasked | Harm::Bend(_) => false,
+        Harm::Deaf
+        | Harm::Lag(_)
+        | Harm::Kill
+        | Harm::Stop
+        | Harm::Leave
+        | Harm::Unasked
+        | Harm::Bend(_) => false,
     }
 }
 

@@ -29,7 +29,9 @@ impl Legible for RecordElection {
     fn hearsay(event: &RecordEvent) -> Hearsay<'_> {
         match event {
             RecordEvent::Read(None) | RecordEvent::Noticed(None) => Hearsay::Gone,
-            RecordEvent::Read(Some(seen)) | RecordEvent::Noticed(Some(seen)) | RecordEvent::Applied(seen) => {
+            RecordEvent::Read(Some(seen))
+            | RecordEvent::Noticed(Some(seen))
+            | RecordEvent::Applied(seen) => {
                 Hearsay::Held(seen.version.number, seen.record.holder.as_ref())
             }
             RecordEvent::Conflict | RecordEvent::Unknown => Hearsay::Nothing,

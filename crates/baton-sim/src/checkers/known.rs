@@ -157,9 +157,19 @@ impl Known {
 
     /// Another process in its place: what was promised stays promised, and what is wrong stays wrong.
     pub(super) fn restarted(&self, identity: Identity) -> Self {
-        let Self { promised, faults, deafening, hears_news_since, limps, stalls, stalled_at, .. } = *self;
-        let kept =
-            Self { promised, faults, deafening, hears_news_since, limps, stalls, stalled_at, ..Self::new(self.timing) };
+        let Self {
+            promised, faults, deafening, hears_news_since, limps, stalls, stalled_at, ..
+        } = *self;
+        let kept = Self {
+            promised,
+            faults,
+            deafening,
+            hears_news_since,
+            limps,
+            stalls,
+            stalled_at,
+            ..Self::new(self.timing)
+        };
         Self { identity: Some(identity), ..kept }
     }
 
@@ -244,9 +254,11 @@ impl Known {
 
     /// How long a claim is that leaves room for three calls.
     fn leads_for_three_calls(&self, lag: Option<Duration>) -> Duration {
-        let (renew_deadline, retry_period) = (self.timing.renew_deadline(), self.timing.retry_period());
+        let (renew_deadline, retry_period) =
+            (self.timing.renew_deadline(), self.timing.retry_period());
         let Some(lag) = lag else { return renew_deadline };
-        let heartbeats = u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
+        let heartbeats =
+            u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
         let least = self.timing.drift().least_of_ours(self.timing.lease_duration());
         renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)))
     }
@@ -288,19 +300,25 @@ impl Known {
         self.heard_at = now;
         let asked = self.waits_for.take();
         let wrote = asked.is_some_and(|verb| verb != Verb::Read);
-        self.was_shown = (asked == Some(Verb::Read) && event.outcome() == Outcome::Applied).then_some(now);
+        self.was_shown =
+            (asked == Some(Verb::Read) && event.outcome() == Outcome::Applied).then_some(now);
         self.stale_below = if wrote { 0 } else { self.stale_below };
         self.failed = asked.filter(|_| event.outcome() == Outcome::Unknown);
         match self.failed {
             None => (self.answered_at, self.looked_at) = (now, now),
             Some(Verb::Read) => {}
-            Some(_) => self.settled_from = self.settled_from.max(self.wrote_over.map_or(0, |over| over + 1)),
+            Some(_) => {
+                self.settled_from =
+                    self.settled_from.max(self.wrote_over.map_or(0, |over| over + 1))
+            }
         }
         if event.outcome() == Outcome::Unknown || wrote && self.applied.is_none() {
             self.rests_until = self.asked_at + self.timing.retry_period();
         }
         match event.outcome() {
-            Outcome::Applied if wrote => self.acknowledged = self.applied.take().or(self.acknowledged),
+            Outcome::Applied if wrote => {
+                self.acknowledged = self.applied.take().or(self.acknowledged)
+            }
             Outcome::Conflict => {
                 let before = replace(&mut self.refused_over, self.wrote_over);
                 let holds = self.asked_as_leader || self.resigns.is_some();
@@ -362,8 +380,10 @@ impl Known {
             // What cuts a claim lies before it, and may still be what ends it.
             if self.holds_for >= self.leads_for(lag) {
                 let rests_on = lag.map_or(since, |_| self.rests_on_answer_of(claim));
-                self.trouble =
-                    self.trouble.filter(|(_, to)| *to >= rests_on).map(|(from, to)| (from.max(rests_on), to));
+                self.trouble = self
+                    .trouble
+                    .filter(|(_, to)| *to >= rests_on)
+                    .map(|(from, to)| (from.max(rests_on), to));
                 self.whole_since = rests_on;
             }
             self.released = false;

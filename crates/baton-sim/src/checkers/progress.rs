@@ -24,7 +24,11 @@ const MOST_IN_CALM: u32 = 2;
 ///
 /// In an ensemble it waits for sessions that nobody uses any more, `T + 3/2·tick` by the slowest server's clock. Whoever stands
 /// next is told of their end at once, and begins to lead.
-pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
+pub(super) fn in_time<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    _: &Happening<'_, E>,
+) -> Option<String> {
     if facts.is_led(scene.now) {
         return None;
     }
@@ -38,61 +42,91 @@ pub(super) fn in_time<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happeni
             return None;
         }
         let lease = known.timing.lease_duration().max(facts.protects);
-        let calm_since = facts.well_since(number)?.max(facts.last_led).max(facts.line_moves_since()?).max(hears_since);
+        let calm_since = facts
+            .well_since(number)?
+            .max(facts.last_led)
+            .max(facts.line_moves_since()?)
+            .max(hears_since);
         // A session that its owner has had to forget lasts as long as any from when it was heard of last. Who goes on forgetting
         // them when all others are over has no such reason.
-        let since = calm_since.max(facts.last_orphaned.min(calm_since + facts.end_sessions_in(lease, calm_since)));
+        let since = calm_since
+            .max(facts.last_orphaned.min(calm_since + facts.end_sessions_in(lease, calm_since)));
         let waited = scene.now.since(since);
         let rate = scene.clocks[number].rate();
         let bound = match facts.lag() {
             None => rate.takes(lease + known.timing.retry_period() * 2 + SPREAD),
             Some(lag) => {
-                let given_up =
-                    facts.set_back.map_or(Duration::ZERO, |_| rate.takes(lease + known.timing.retry_period() * 2));
+                let given_up = facts.set_back.map_or(Duration::ZERO, |_| {
+                    rate.takes(lease + known.timing.retry_period() * 2)
+                });
                 let ended = facts.end_sessions_in(lease, since);
                 ended.max(given_up) + rate.takes(first_claim(known, lag))
             }
         } + facts.latency * 16;
-        (waited > bound)
-            .then(|| format!("nobody has led for {waited:?}, and {} is well: {bound:?} is allowed", name(number)))
+        (waited > bound).then(|| {
+            format!(
+                "nobody has led for {waited:?}, and {} is well: {bound:?} is allowed",
+                name(number)
+            )
+        })
     })
 }
 
 /// Who is in the record without a claim need not wait for himself: two retry periods and a call, and he leads again.
-pub(super) fn on_own_record<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
+pub(super) fn on_own_record<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    _: &Happening<'_, E>,
+) -> Option<String> {
     if facts.is_led(scene.now) {
         return None;
     }
     // In an ensemble he who lost stands in line anew.
     let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
-    let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
+    let number =
+        facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
     // Of what came back with its store he need not have heard, and waits as any other until he writes again.
     let known = Some(&facts.candidates[number]).filter(|known| !known.rests_on(facts.set_back))?;
     let since = facts.well_since(number)?.max(facts.held_since).max(facts.last_led);
     let waited = on_clock(scene, number, since);
     let bound = known.timing.retry_period() * 2 + known.call() + facts.latency * 16;
-    (waited > bound).then(|| format!("{} is in the record and has not led for {waited:?}", name(number)))
+    (waited > bound)
+        .then(|| format!("{} is in the record and has not led for {waited:?}", name(number)))
 }
 
 /// A withdrawn candidate holds no record without a claim: no candidate leads until it is gone, and
 /// its stop may come much later. It has three calls' time to find out and to release.
-pub(super) fn after_withdrawal<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
+pub(super) fn after_withdrawal<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    _: &Happening<'_, E>,
+) -> Option<String> {
     let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
-    let number = facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
+    let number =
+        facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
     let known = &facts.candidates[number];
     let (_, withdrew) = known.resigns.filter(|_| !known.claims(scene.shown_to(number)))?;
     let is_well = known.faults + facts.store_faults == 0 && !known.rests_on(facts.set_back);
-    let well_since = known.well_since.max(facts.store_well_since).max(facts.held_since).max(facts.last_led);
+    let well_since =
+        known.well_since.max(facts.store_well_since).max(facts.held_since).max(facts.last_led);
     let since = well_since.max(scene.clocks[number].when(withdrew.max(known.stalled_at)));
     let waited = on_clock(scene, number, since);
     let bound = known.timing.retry_period() * 2 + known.call() * 3 + facts.latency * 16;
-    (is_well && waited > bound)
-        .then(|| format!("{} has withdrawn, leads no more, and has been in the record for {waited:?}", name(number)))
+    (is_well && waited > bound).then(|| {
+        format!(
+            "{} has withdrawn, leads no more, and has been in the record for {waited:?}",
+            name(number)
+        )
+    })
 }
 
 /// Within 100 ms of a release, if some other candidate has been well for long enough to hear of it. In an ensemble whose tick
 /// leaves little of a session, the first claim takes two answers, a lag and a retry period apart.
-pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &Happening<'_, E>) -> Option<String> {
+pub(super) fn after_release<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    _: &Happening<'_, E>,
+) -> Option<String> {
     let released = facts.released?;
     let waited = scene.now.since(released);
     if waited <= HANDOVER {
@@ -119,14 +153,19 @@ pub(super) fn after_release<E: Election>(facts: &Facts, scene: &Scene<'_>, _: &H
         let well_since = facts.well_since(*number).filter(|_| known.deafening == 0);
         // In an ensemble none but the next in the line may, and not by a session that it was cut off from for so long that it
         // had to take it for over.
-        let is_next = facts.tick.is_zero() || facts.holder == known.identity && facts.orphaned.is_none();
+        let is_next =
+            facts.tick.is_zero() || facts.holder == known.identity && facts.orphaned.is_none();
         is_next
-            && well_since.is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
+            && well_since
+                .is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
             && waited > takes(*number)
     };
-    (0..facts.candidates.len())
-        .find(has_long_been_well)
-        .map(|number| format!("it was given up {waited:?} ago, and {}, which is well, does not lead", name(number)))
+    (0..facts.candidates.len()).find(has_long_been_well).map(|number| {
+        format!(
+            "it was given up {waited:?} ago, and {}, which is well, does not lead",
+            name(number)
+        )
+    })
 }
 
 /// Who stops cleanly, and was well meanwhile, leaves nobody waiting for his lease. What he had in an ensemble by a session that
@@ -141,11 +180,13 @@ pub(super) fn stops_release<E: Election>(
     let known = &facts.candidates[*number];
     let (_, since) = known.resigns?;
     let well_since = known.well_since.max(facts.store_well_since);
-    let was_well = known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
+    let was_well =
+        known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
     let cut_off = scene.shown_to(*number).since(known.answered_at);
     let is_refused = known.rests_on(facts.set_back) || cut_off > known.timing.lease_duration();
     let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && is_refused;
-    let is_back = facts.tick.is_zero() && known.rests_on(facts.set_back) && known.follows != known.identity;
+    let is_back =
+        facts.tick.is_zero() && known.rests_on(facts.set_back) && known.follows != known.identity;
     (was_well && facts.holder == known.identity && !has_forgotten && !is_back)
         .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
 }
@@ -165,8 +206,8 @@ pub(super) fn looks_before_it_leaves<E: Election>(
         let known = &facts.candidates[number];
         let (how, ordered) = known.resigns.filter(|_| known.is_in_doubt())?;
         let leaves_at = known.promised.map_or(ordered, |(until, _)| until.max(ordered));
-        let may_rest =
-            scene.clocks[number].when(leaves_at.max(known.rests_until).max(known.heard_at).max(known.stalled_at));
+        let may_rest = scene.clocks[number]
+            .when(leaves_at.max(known.rests_until).max(known.heard_at).max(known.stalled_at));
         let writes = writes_now(number) && leaves_at <= scene.shown_to(number);
         let waits = known.stalls == 0 && scene.now.since(may_rest) > facts.latency * 4;
         (how == Withdrawal::Releasing && (writes || waits))
@@ -190,19 +231,28 @@ pub(super) fn leaves_nothing_unread<E: Election>(
 }
 
 /// Who was told that it will be stopped holds the election until it is.
-pub(super) fn leaving_holds<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+pub(super) fn leaving_holds<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
     let Happening::Claims(number, None) = happening else { return None };
     let known = &facts.candidates[*number];
     let leaves = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Renewing);
     let is_excused = facts.is_undone_from_outside(known) || known.trouble.is_some();
-    (leaves && !is_excused).then(|| format!("{} gives up before it was told to stop", name(*number)))
+    (leaves && !is_excused)
+        .then(|| format!("{} gives up before it was told to stop", name(*number)))
 }
 
 /// Nobody asks without pause. In one retry period it goes the longest way no more than once for itself and for each candidate that
 /// comes or goes, and once for each deed of a stranger and each order to go or to come back. A connection is opened no more than
 /// four times a call, and may break at the next request. In calm a renewal or a look is enough, and one thing more: a look that
 /// news overtook, again, or over an ensemble who leads.
-pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+pub(super) fn in_peace<E: Election>(
+    facts: &Facts,
+    scene: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
     let Happening::Asks(number, _, sent) = happening else { return None };
     let known = &facts.candidates[*number];
     let (since, count) = known.asking;
@@ -212,7 +262,9 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening:
     let way = if facts.tick.is_zero() { WAY_OVER_A_RECORD } else { WAY };
     let candidates = u32::try_from(facts.candidates.len()).expect("a world has few candidates");
     let breaks = facts.lag().map_or(0, |lag| {
-        let calls = known.timing.retry_period().as_nanos() / known.call_within(Some(lag)).as_nanos().max(1) + 1;
+        let calls = known.timing.retry_period().as_nanos()
+            / known.call_within(Some(lag)).as_nanos().max(1)
+            + 1;
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
     });
     // A leader whose record is edited again and again looks and writes once for each conflict, if
@@ -220,7 +272,8 @@ pub(super) fn in_peace<E: Election>(facts: &Facts, scene: &Scene<'_>, happening:
     let contested = known.overtaken.min(most_tries(known)) * 2;
     let in_storm = ((1 + candidates + known.deeds) * way + contested).saturating_add(breaks);
     let most = if facts.is_calm(scene.now) { MOST_IN_CALM } else { in_storm };
-    (count >= most).then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
+    (count >= most)
+        .then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
 }
 
 /// How often a leader tries in one retry period while its record is edited again and again: sixteen
@@ -231,7 +284,11 @@ fn most_tries(known: &Known) -> u32 {
 }
 
 /// Who loses a race leaves it to the watch to say who won, and asks no sooner than a retry period later: a thousand losers would.
-pub(super) fn losers_wait<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+pub(super) fn losers_wait<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
     let Happening::Asks(number, _, sent) = happening else { return None };
     let known = &facts.candidates[*number];
     let Race::Lost(lost) = known.race else { return None };

@@ -25,7 +25,8 @@ impl Facts {
     /// been silent for as many ticks as they wait for each other, which the simulated ones count by true time.
     pub(super) fn elect_for(&self, moment: Moment) -> Duration {
         let limit = self.tick * (self.sync_limit + 1);
-        let are_struck = self.store_faults > 0 || self.struck.is_some_and(|struck| struck + limit >= moment);
+        let are_struck =
+            self.store_faults > 0 || self.struck.is_some_and(|struck| struck + limit >= moment);
         if are_struck { limit } else { Duration::ZERO }
     }
 

@@ -23,17 +23,28 @@ pub(super) fn tokens_grow<E: Election>(
     let is_current = !claim.remaining(scene.shown_to(*number)).is_zero();
     // One whose write a stranger undid before its reply came in is overtaken by whoever took what he left.
     let is_excused = facts.is_excused(known.applied_at(), known.applied_at());
-    (is_current && !is_excused && claim.token() <= greatest)
-        .then(|| format!("{} begins term {} after {greatest} of {}", name(*number), claim.token(), name(whose)))
+    (is_current && !is_excused && claim.token() <= greatest).then(|| {
+        format!(
+            "{} begins term {} after {greatest} of {}",
+            name(*number),
+            claim.token(),
+            name(whose)
+        )
+    })
 }
 
 /// A token does not change while its claim is current.
-pub(super) fn tokens_stay<E: Election>(facts: &Facts, _: &Scene<'_>, happening: &Happening<'_, E>) -> Option<String> {
+pub(super) fn tokens_stay<E: Election>(
+    facts: &Facts,
+    _: &Scene<'_>,
+    happening: &Happening<'_, E>,
+) -> Option<String> {
     let Happening::Claims(number, Some(claim)) = happening else { return None };
     let known = &facts.candidates[*number];
     let is_other = known.term.is_some_and(|token| token != claim.token());
-    (is_other && known.claims(known.heard_at))
-        .then(|| format!("the token of {} changes from {:?} to {}", name(*number), known.term, claim.token()))
+    (is_other && known.claims(known.heard_at)).then(|| {
+        format!("the token of {} changes from {:?} to {}", name(*number), known.term, claim.token())
+    })
 }
 
 /// Nobody goes on with a term whose token is larger than the version of the record that it was shown last: a store that was set
@@ -43,12 +54,16 @@ pub(super) fn tokens_are_known<E: Election>(
     scene: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
-    let (Happening::Asks(number, ..) | Happening::Answered(number, ..)) = happening else { return None };
+    let (Happening::Asks(number, ..) | Happening::Answered(number, ..)) = happening else {
+        return None;
+    };
     let known = &facts.candidates[*number];
-    let claim = known.claim.filter(|_| facts.tick.is_zero() && known.claims(scene.shown_to(*number)))?;
+    let claim =
+        known.claim.filter(|_| facts.tick.is_zero() && known.claims(scene.shown_to(*number)))?;
     let shown = FencingToken::new(known.newest);
-    (shown < claim.token())
-        .then(|| format!("{} goes on with term {} over version {shown}", name(*number), claim.token()))
+    (shown < claim.token()).then(|| {
+        format!("{} goes on with term {} over version {shown}", name(*number), claim.token())
+    })
 }
 
 /// No candidate begins a term after it was told to give up leadership, even by an earlier request,
@@ -67,7 +82,11 @@ pub(super) fn begin_when_they_may<E: Election>(
     let is_too_soon = known.asked_at < known.campaigns_from;
     (is_too_late || is_too_soon).then(|| {
         let (from, resigns) = (known.campaigns_from, known.resigns);
-        format!("{} begins a term that it asked for at {:?}: {from:?}, {resigns:?}", name(*number), known.asked_at)
+        format!(
+            "{} begins a term that it asked for at {:?}: {from:?}, {resigns:?}",
+            name(*number),
+            known.asked_at
+        )
     })
 }
 
@@ -79,9 +98,14 @@ pub(super) fn nobody_unhears<E: Election>(
     scene: &Scene<'_>,
     happening: &Happening<'_, E>,
 ) -> Option<String> {
-    let Happening::Tells(number, Transition::Following { leader: Some(leader) }) = happening else { return None };
+    let Happening::Tells(number, Transition::Following { leader: Some(leader) }) = happening else {
+        return None;
+    };
     let known = &facts.candidates[*number];
-    let is_in_record = facts.may_know_larger_numbers(*number, scene.now) && facts.holder.as_ref() == Some(leader);
+    let is_in_record =
+        facts.may_know_larger_numbers(*number, scene.now) && facts.holder.as_ref() == Some(leader);
     let is_held = !facts.tick.is_zero() || is_in_record || known.follows.as_ref() == Some(leader);
-    (!is_held).then(|| format!("{} follows {leader:?}, and was told last of {:?}", name(*number), known.follows))
+    (!is_held).then(|| {
+        format!("{} follows {leader:?}, and was told last of {:?}", name(*number), known.follows)
+    })
 }

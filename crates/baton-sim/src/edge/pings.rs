@@ -11,7 +11,9 @@ use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
 use crate::hunt::judge;
 use crate::rng::Chance;
-use crate::scenario::{Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom};
+use crate::scenario::{
+    Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom,
+};
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
@@ -39,7 +41,8 @@ pub(super) fn hold() -> bool {
 
 /// The first world in which something goes wrong that `counts`.
 fn first_failure(takes: Duration, counts: impl Fn(&Violation) -> bool) -> Option<u64> {
-    (0..WORLDS).find(|seed| judge(world(*seed, takes)).verdict.is_some_and(|violation| counts(&violation)))
+    (0..WORLDS)
+        .find(|seed| judge(world(*seed, takes)).verdict.is_some_and(|violation| counts(&violation)))
 }
 
 /// Pings start to take `takes`, then a fast leader and its slow server are cut off.
@@ -74,7 +77,11 @@ fn world(seed: u64, takes: Duration) -> Setup {
     let lease_duration = timing.lease_duration();
     let slow_at = Moment::START + lease_duration * 2 + part(TICK);
     let cut_at = slow_at + takes + part(TICK / 2);
-    let server = |at, mishap| Fault { at, lasts: lease_duration * 2, what: What::Server(Which::OfLeader, mishap) };
+    let server = |at, mishap| Fault {
+        at,
+        lasts: lease_duration * 2,
+        what: What::Server(Which::OfLeader, mishap),
+    };
     let link = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
     Setup {
         seed,
@@ -93,7 +100,8 @@ fn world(seed: u64, takes: Duration) -> Setup {
 
 /// A session of 6 s, whose claims end with the session and not with the renew deadline.
 fn timing(retry_period: Duration, drift: Drift) -> Timing {
-    let [lease_duration, renew_deadline, answer_validity] = [6_000, 5_760, 20].map(Duration::from_millis);
+    let [lease_duration, renew_deadline, answer_validity] =
+        [6_000, 5_760, 20].map(Duration::from_millis);
     let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
     Timing::new(durations, drift).expect("5.76 s × 1.02 is less than 6 s × 0.98")
 }

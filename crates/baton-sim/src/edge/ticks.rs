@@ -11,7 +11,9 @@
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
 use crate::hunt::judge;
-use crate::scenario::{Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom};
+use crate::scenario::{
+    Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom,
+};
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
@@ -40,13 +42,16 @@ pub(super) fn hold() -> bool {
 /// The first world in which something goes wrong that `counts`: beyond the edge, that somebody holds a claim whose znode is gone,
 /// so that another leads as soon as he hears of that.
 fn first_failure(tick: Duration, counts: impl Fn(&Violation) -> bool) -> Option<u64> {
-    (0..WORLDS).find(|seed| judge(world(*seed, tick)).verdict.is_some_and(|violation| counts(&violation)))
+    (0..WORLDS)
+        .find(|seed| judge(world(*seed, tick)).verdict.is_some_and(|violation| counts(&violation)))
 }
 
 /// A slow leader is cut off, and its server too, at some moment between two pings and two transactions.
 fn world(seed: u64, tick: Duration) -> Setup {
-    let [lease_duration, renew_deadline, retry_period] = [15_000, 12_200, 615].map(Duration::from_millis);
-    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
+    let [lease_duration, renew_deadline, retry_period] =
+        [15_000, 12_200, 615].map(Duration::from_millis);
+    let durations =
+        Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
     let drift = Drift::parts_per_million(OFF).expect("less than the whole");
     let off = i32::try_from(OFF).expect("less than the whole");
     let timing = Timing::new(durations, drift).expect("12.2 s × 1.1 is less than 15 s × 0.9");
@@ -60,7 +65,9 @@ fn world(seed: u64, tick: Duration) -> Setup {
     };
     // Each part of `of`, once in all worlds; another prime, another order.
     let part = |of: Duration, prime: u64| {
-        Duration::from_nanos(u64::try_from(of.as_nanos()).expect("some seconds") / WORLDS * (seed * prime % WORLDS))
+        Duration::from_nanos(
+            u64::try_from(of.as_nanos()).expect("some seconds") / WORLDS * (seed * prime % WORLDS),
+        )
     };
     let kind = EnsembleKind {
         shows: part(tick, 7),

@@ -34,7 +34,8 @@ impl Ensemble {
     /// Sends over the stream of that number.
     pub(super) fn tell(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let latency = self.chance.lasting(self.kind.latency.0, self.kind.latency.1);
-        let arrives = self.now + self.slow_ping(from, to, &message).unwrap_or_default().max(latency);
+        let arrives =
+            self.now + self.slow_ping(from, to, &message).unwrap_or_default().max(latency);
         let last = &mut self.streams[from][to];
         *last = arrives.max(*last);
         self.queue.put(*last, Happens::Message { from, to, stream, message });
@@ -50,12 +51,15 @@ impl Ensemble {
     pub(super) fn received(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let now = self.now;
         match &mut self.servers[to].role {
-            Role::Following { leader, stream: own, heard_at, .. } if *leader == from && *own == stream => {
+            Role::Following { leader, stream: own, heard_at, .. }
+                if *leader == from && *own == stream =>
+            {
                 *heard_at = now;
                 self.learnt(to, from, stream, message);
             }
             Role::Leading(leadership) => {
-                let Some(learner) = leadership.learners.get_mut(&from).filter(|learner| learner.stream == stream)
+                let Some(learner) =
+                    leadership.learners.get_mut(&from).filter(|learner| learner.stream == stream)
                 else {
                     return;
                 };
@@ -89,8 +93,11 @@ impl Ensemble {
                 let touched = std::mem::take(touched);
                 self.tell(own, leader, stream, Message::Pong(touched));
             }
-            Message::Revalidated(caller, session, timeout) => self.taken_up(own, caller, session, timeout),
-            Message::Ack(_) | Message::Pong(_) | Message::Forward(..) | Message::Revalidate(..) => {}
+            Message::Revalidated(caller, session, timeout) => {
+                self.taken_up(own, caller, session, timeout)
+            }
+            Message::Ack(_) | Message::Pong(_) | Message::Forward(..) | Message::Revalidate(..) => {
+            }
         }
     }
 
@@ -117,10 +124,18 @@ impl Ensemble {
                     }
                 }
             }
-            Message::Forward(caller, session, request) => self.propose_for(own, caller, session, &request),
+            Message::Forward(caller, session, request) => {
+                self.propose_for(own, caller, session, &request)
+            }
             Message::Revalidate(caller, session) => {
-                let timeout = leadership.tracker.as_mut().and_then(|tracker| tracker.take_up(session, from, shown));
-                let Some(stream) = leadership.learners.get(&from).map(|learner| learner.stream) else { return };
+                let timeout = leadership
+                    .tracker
+                    .as_mut()
+                    .and_then(|tracker| tracker.take_up(session, from, shown));
+                let Some(stream) = leadership.learners.get(&from).map(|learner| learner.stream)
+                else {
+                    return;
+                };
                 self.tell(own, from, stream, Message::Revalidated(caller, session, timeout));
             }
             Message::Sync(_)
@@ -133,10 +148,20 @@ impl Ensemble {
     }
 
     /// The leader `own` proposes what a candidate asked for.
-    pub(super) fn propose_for(&mut self, own: usize, caller: Caller, session: SessionId, request: &QueueRequest) {
+    pub(super) fn propose_for(
+        &mut self,
+        own: usize,
+        caller: Caller,
+        session: SessionId,
+        request: &QueueRequest,
+    ) {
         let shown = self.servers[own].clock.read(self.now);
         let Role::Leading(leadership) = &mut self.servers[own].role else { return };
-        let Leadership { epoch, counter, outstanding, tracker: Some(tracker), .. } = &mut **leadership else { return };
+        let Leadership { epoch, counter, outstanding, tracker: Some(tracker), .. } =
+            &mut **leadership
+        else {
+            return;
+        };
         let zxid = *epoch << 32 | (*counter + 1);
         let (change, reply) = match (request, tracker.judge(session, caller.server)) {
             (QueueRequest::Begin { timeout }, _) => {
@@ -175,8 +200,10 @@ impl Ensemble {
         let server = &mut self.servers[own];
         let Role::Leading(leadership) = &mut server.role else { return };
         let acked = || leadership.learners.values().map(|learner| learner.acked);
-        let is_agreed = |length: &usize| acked().filter(|acked| acked >= length).count() >= majority;
-        let agreed = if majority == 0 { Some(server.log.len()) } else { acked().filter(is_agreed).max() };
+        let is_agreed =
+            |length: &usize| acked().filter(|acked| acked >= length).count() >= majority;
+        let agreed =
+            if majority == 0 { Some(server.log.len()) } else { acked().filter(is_agreed).max() };
         let Some(length) = agreed else { return };
         let length = length.min(server.log.len());
         if leadership.tracker.is_none() {
@@ -240,7 +267,9 @@ impl Ensemble {
         let server = &mut self.servers[own];
         let shown = server.clock.read(self.now);
         let Role::Leading(leadership) = &mut server.role else { return };
-        let Some(tracker) = leadership.tracker.as_mut().filter(|_| leadership.term == term) else { return };
+        let Some(tracker) = leadership.tracker.as_mut().filter(|_| leadership.term == term) else {
+            return;
+        };
         let over = tracker.expire(shown);
         let next = server.clock.when(tracker.next(shown));
         self.queue.put(next, Happens::Expiry { server: own, term });
@@ -254,7 +283,9 @@ impl Ensemble {
     /// A follower looks whether its leader has been silent for too long.
     pub(super) fn listen(&mut self, own: usize, stream: u64) {
         let limit = self.kind.tick * self.kind.sync_limit;
-        let Role::Following { stream: current, heard_at, .. } = &self.servers[own].role else { return };
+        let Role::Following { stream: current, heard_at, .. } = &self.servers[own].role else {
+            return;
+        };
         if *current != stream {
             return;
         }
@@ -270,28 +301,45 @@ impl Ensemble {
     pub(super) fn look(&mut self, own: usize) {
         self.servers[own].role = Role::Looking;
         self.part(own);
-        let wait = self.chance.lasting(self.kind.latency.1 * 4, self.kind.latency.1 * 4 + self.kind.tick / 2);
+        let wait = self
+            .chance
+            .lasting(self.kind.latency.1 * 4, self.kind.latency.1 * 4 + self.kind.tick / 2);
         self.queue.put(self.now + wait, Happens::Election);
     }
 
     /// Whoever looks and can be heard finds a leader, or becomes one.
     pub(super) fn elect(&mut self) {
-        let looks = |own: &usize| self.servers[*own].is_reachable() && matches!(self.servers[*own].role, Role::Looking);
+        let looks = |own: &usize| {
+            self.servers[*own].is_reachable() && matches!(self.servers[*own].role, Role::Looking)
+        };
         let looking: Vec<_> = (0..self.servers.len()).filter(looks).collect();
-        let leads =
-            |own: &usize| self.servers[*own].is_reachable() && matches!(&self.servers[*own].role, Role::Leading(_));
+        let leads = |own: &usize| {
+            self.servers[*own].is_reachable()
+                && matches!(&self.servers[*own].role, Role::Leading(_))
+        };
         let newest = |own: &usize| match &self.servers[*own].role {
             Role::Leading(leadership) => leadership.epoch,
             Role::Looking | Role::Following { .. } => 0,
         };
-        let leader = (0..self.servers.len()).filter(leads).max_by_key(newest).filter(|own| newest(own) == self.epoch);
+        let leader = (0..self.servers.len())
+            .filter(leads)
+            .max_by_key(newest)
+            .filter(|own| newest(own) == self.epoch);
         match leader {
             Some(leader) => looking.into_iter().for_each(|own| self.follow(own, leader)),
             None if looking.len() > self.servers.len() / 2 => {
-                let zxid = |own: &usize| self.servers[*own].last().map(|place| self.entries[place].zxid);
-                let best = looking.iter().copied().max_by_key(|own| (zxid(own), *own)).expect("a majority is somebody");
+                let zxid =
+                    |own: &usize| self.servers[*own].last().map(|place| self.entries[place].zxid);
+                let best = looking
+                    .iter()
+                    .copied()
+                    .max_by_key(|own| (zxid(own), *own))
+                    .expect("a majority is somebody");
                 self.lead(best);
-                looking.into_iter().filter(|own| *own != best).for_each(|own| self.follow(own, best));
+                looking
+                    .into_iter()
+                    .filter(|own| *own != best)
+                    .for_each(|own| self.follow(own, best));
                 self.count(best);
             }
             None => {}
@@ -307,7 +355,14 @@ impl Ensemble {
         for place in &server.log[server.applied..] {
             outstanding.apply(&self.entries[*place].change);
         }
-        let leadership = Leadership { term, epoch, counter: 0, learners: BTreeMap::new(), outstanding, tracker: None };
+        let leadership = Leadership {
+            term,
+            epoch,
+            counter: 0,
+            learners: BTreeMap::new(),
+            outstanding,
+            tracker: None,
+        };
         server.role = Role::Leading(Box::new(leadership));
         self.queue.put(self.now + self.kind.tick / 2, Happens::Ping { server: own, term });
     }
@@ -316,7 +371,8 @@ impl Ensemble {
         self.terms += 1;
         let (now, stream) = (self.now, self.terms);
         let touched = BTreeSet::new();
-        self.servers[own].role = Role::Following { leader, stream, serves: false, heard_at: now, touched };
+        self.servers[own].role =
+            Role::Following { leader, stream, serves: false, heard_at: now, touched };
         let log = self.servers[leader].log.clone();
         let applied = self.servers[leader].applied;
         let Role::Leading(leadership) = &mut self.servers[leader].role else { return };
@@ -327,14 +383,19 @@ impl Ensemble {
             self.tell(leader, own, stream, Message::Commit(applied));
             self.tell(leader, own, stream, Message::UpToDate);
         }
-        self.queue.put(now + self.kind.tick * self.kind.sync_limit, Happens::Silence { server: own, stream });
+        self.queue.put(
+            now + self.kind.tick * self.kind.sync_limit,
+            Happens::Silence { server: own, stream },
+        );
     }
 
     /// All servers come back from a backup that is so many transactions old, and number anew from there. None of them takes up
     /// a session whose client has seen more than they have, though it may still be there, until its time is over.
     pub(super) fn set_back(&mut self, ago: usize) {
         let length = self.agreed_length.saturating_sub(ago);
-        let newest = (0..self.servers.len()).max_by_key(|own| self.servers[*own].applied).expect("there is a server");
+        let newest = (0..self.servers.len())
+            .max_by_key(|own| self.servers[*own].applied)
+            .expect("there is a server");
         let log = self.servers[newest].log[..length].to_vec();
         let mut tree = Tree::default();
         for place in &log {

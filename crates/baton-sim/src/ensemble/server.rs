@@ -124,7 +124,8 @@ impl Server {
 
     /// Tells `from` once when the znode of that name is gone; who watches already is told once all the same.
     pub(super) fn watch(&mut self, name: &str, from: usize, connection: u64) {
-        let is_held = |held: &(String, usize, u64)| held.0 == name && (held.1, held.2) == (from, connection);
+        let is_held =
+            |held: &(String, usize, u64)| held.0 == name && (held.1, held.2) == (from, connection);
         if !self.watches.iter().any(is_held) {
             self.watches.push((name.to_owned(), from, connection));
         }
@@ -133,6 +134,9 @@ impl Server {
     /// Lets all candidates go, and returns them and their connections.
     pub(super) fn drop_connections(&mut self) -> Vec<(usize, u64)> {
         self.watches.clear();
-        std::mem::take(&mut self.connections).into_iter().map(|(from, connection)| (from, connection.number)).collect()
+        std::mem::take(&mut self.connections)
+            .into_iter()
+            .map(|(from, connection)| (from, connection.number))
+            .collect()
     }
 }

@@ -46,14 +46,19 @@ impl Ensemble {
             | QueueRequest::Check { .. }
             | QueueRequest::ReadLeader
             | QueueRequest::Acknowledge { .. } => {
-                let connection = server.connections.get(&caller.from).filter(|own| own.number == caller.connection);
+                let connection = server
+                    .connections
+                    .get(&caller.from)
+                    .filter(|own| own.number == caller.connection);
                 let Some(session) = connection.and_then(|connection| connection.session) else {
                     return self.reply(caller, request, QueueEvent::Unknown);
                 };
                 server.touch(session, self.now);
                 if request.verb() == Verb::List || request.verb() == Verb::Read {
                     let reply = server.tree.read(request);
-                    if let (QueueRequest::Look { name }, QueueEvent::Found { .. }) = (request, &reply) {
+                    if let (QueueRequest::Look { name }, QueueEvent::Found { .. }) =
+                        (request, &reply)
+                    {
                         server.watch(name, caller.from, caller.connection);
                     }
                     self.reply(caller, request, reply);
@@ -77,7 +82,12 @@ impl Ensemble {
             Role::Leading(_) => self.propose_for(caller.server, caller, session, request),
             Role::Following { leader, stream, .. } => {
                 let (leader, stream) = (*leader, *stream);
-                self.tell(caller.server, leader, stream, Message::Forward(caller, session, request.clone()));
+                self.tell(
+                    caller.server,
+                    leader,
+                    stream,
+                    Message::Forward(caller, session, request.clone()),
+                );
             }
             Role::Looking => {}
         }
@@ -88,7 +98,8 @@ impl Ensemble {
         match &mut self.servers[caller.server].role {
             Role::Leading(leadership) => {
                 let tracker = leadership.tracker.as_mut();
-                let timeout = tracker.and_then(|tracker| tracker.take_up(session, caller.server, shown));
+                let timeout =
+                    tracker.and_then(|tracker| tracker.take_up(session, caller.server, shown));
                 self.taken_up(caller.server, caller, session, timeout);
             }
             Role::Following { leader, stream, .. } => {
@@ -100,7 +111,13 @@ impl Ensemble {
     }
 
     /// A session was taken up again, or is over.
-    pub(super) fn taken_up(&mut self, own: usize, caller: Caller, session: SessionId, timeout: Option<Duration>) {
+    pub(super) fn taken_up(
+        &mut self,
+        own: usize,
+        caller: Caller,
+        session: SessionId,
+        timeout: Option<Duration>,
+    ) {
         let resume = QueueRequest::Resume { timeout: timeout.unwrap_or_default() };
         if let Some(timeout) = timeout {
             self.reply(caller, &resume, QueueEvent::Connected { session, timeout });
@@ -125,7 +142,8 @@ impl Ensemble {
             if let Change::Close(session) = self.entries[place].change {
                 self.hang_up(own, place, session);
             }
-            let asked_here = self.entries[place].caller.as_ref().filter(|(caller, ..)| caller.server == own);
+            let asked_here =
+                self.entries[place].caller.as_ref().filter(|(caller, ..)| caller.server == own);
             if let Some((caller, request, reply)) = asked_here
                 && (is_connected(&self.servers[own], *caller) || *request == QueueRequest::Close)
             {
@@ -144,7 +162,9 @@ impl Ensemble {
         if first(&self.agreed) != before {
             let departure = match (&entry.change, &entry.caller) {
                 (Change::DeleteFirst, _) => Some(Departure::Deleted),
-                (Change::Close(session), Some(_)) if before == Some(*session) => Some(Departure::GivenUp),
+                (Change::Close(session), Some(_)) if before == Some(*session) => {
+                    Some(Departure::GivenUp)
+                }
                 (
                     Change::None
                     | Change::Open(..)
@@ -170,7 +190,8 @@ impl Ensemble {
 
     /// Tells the world who is first in the line now, and why whoever was so before is not.
     pub(super) fn tell_first(&mut self, departure: Option<Departure>) {
-        let (holder, owner) = self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
+        let (holder, owner) =
+            self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
         self.effects.push_back(Effect::Holder { holder, departure });
         if owner.is_some() && self.clients.iter().all(|client| client.session != owner) {
             self.effects.push_back(Effect::Orphaned);
@@ -182,8 +203,9 @@ impl Ensemble {
         if gone.is_empty() {
             return;
         }
-        let (fired, kept) =
-            take(&mut self.servers[own].watches).into_iter().partition(|(name, ..)| gone.contains(name));
+        let (fired, kept) = take(&mut self.servers[own].watches)
+            .into_iter()
+            .partition(|(name, ..)| gone.contains(name));
         self.servers[own].watches = kept;
         let fired: Vec<(String, usize, u64)> = fired;
         for (_, to, connection) in fired {
@@ -204,7 +226,11 @@ impl Ensemble {
         for (to, connection) in ended {
             server.connections.remove(&to);
             if closer != Some(connection) {
-                self.effects.push_back(Effect::News { to, connection, event: QueueEvent::Disconnected });
+                self.effects.push_back(Effect::News {
+                    to,
+                    connection,
+                    event: QueueEvent::Disconnected,
+                });
             }
         }
     }
@@ -215,7 +241,9 @@ impl Ensemble {
             return;
         }
         client.shown = (caller.call, self.servers[caller.server].applied);
-        if let (QueueRequest::Begin { .. }, QueueEvent::Connected { session, .. }) = (request, &event) {
+        if let (QueueRequest::Begin { .. }, QueueEvent::Connected { session, .. }) =
+            (request, &event)
+        {
             (client.session, client.seen) = (Some(*session), 0);
         }
         self.effects.push_back(Effect::Reply { to: caller.from, call: caller.call, event });

@@ -36,7 +36,11 @@ pub(super) enum Verdict {
 
 impl Tracker {
     /// A new leader counts a whole time-out anew for everybody.
-    pub(super) fn new(tick: Duration, sessions: &BTreeMap<SessionId, Duration>, now: Instant) -> Self {
+    pub(super) fn new(
+        tick: Duration,
+        sessions: &BTreeMap<SessionId, Duration>,
+        now: Instant,
+    ) -> Self {
         let mut tracker = Self { tick, sessions: BTreeMap::new() };
         for (session, timeout) in sessions {
             tracker.open(*session, *timeout, None, now);
@@ -44,7 +48,13 @@ impl Tracker {
         tracker
     }
 
-    pub(super) fn open(&mut self, session: SessionId, timeout: Duration, owner: Option<usize>, now: Instant) {
+    pub(super) fn open(
+        &mut self,
+        session: SessionId,
+        timeout: Duration,
+        owner: Option<usize>,
+        now: Instant,
+    ) {
         let expires = self.bucket(now + timeout);
         self.sessions.insert(session, Tracked { timeout, expires, is_closing: false, owner });
     }
@@ -52,13 +62,19 @@ impl Tracker {
     /// A sign of life came in.
     pub(super) fn touch(&mut self, session: SessionId, now: Instant) {
         let tick = self.tick;
-        if let Some(tracked) = self.sessions.get_mut(&session).filter(|tracked| !tracked.is_closing) {
+        if let Some(tracked) = self.sessions.get_mut(&session).filter(|tracked| !tracked.is_closing)
+        {
             tracked.expires = tracked.expires.max(bucket(tick, now + tracked.timeout));
         }
     }
 
     /// The session is taken up again at `server`; `None` if it is over.
-    pub(super) fn take_up(&mut self, session: SessionId, server: usize, now: Instant) -> Option<Duration> {
+    pub(super) fn take_up(
+        &mut self,
+        session: SessionId,
+        server: usize,
+        now: Instant,
+    ) -> Option<Duration> {
         let tracked = self.sessions.get_mut(&session).filter(|tracked| !tracked.is_closing)?;
         tracked.owner = Some(server);
         let timeout = tracked.timeout;
@@ -68,7 +84,9 @@ impl Tracker {
 
     pub(super) fn judge(&self, session: SessionId, server: usize) -> Verdict {
         match self.sessions.get(&session) {
-            Some(Tracked { is_closing: false, owner, .. }) if owner.is_none_or(|owner| owner == server) => {
+            Some(Tracked { is_closing: false, owner, .. })
+                if owner.is_none_or(|owner| owner == server) =>
+            {
                 Verdict::Lives
             }
             Some(Tracked { is_closing: false, .. }) => Verdict::Moved,
@@ -84,7 +102,10 @@ impl Tracker {
 
     /// Those whose time is over, from now on closing.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<SessionId> {
-        let over = self.sessions.iter_mut().filter(|(_, tracked)| !tracked.is_closing && tracked.expires <= now);
+        let over = self
+            .sessions
+            .iter_mut()
+            .filter(|(_, tracked)| !tracked.is_closing && tracked.expires <= now);
         over.map(|(session, tracked)| {
             tracked.is_closing = true;
             *session

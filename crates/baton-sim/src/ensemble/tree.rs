@@ -47,20 +47,29 @@ pub(super) enum Change {
 
 impl Tree {
     /// What `request` of `session` comes to, as transaction `zxid` after all before it, and its reply.
-    pub(super) fn prepare(&self, request: &QueueRequest, session: SessionId, zxid: u64) -> (Change, QueueEvent) {
+    pub(super) fn prepare(
+        &self,
+        request: &QueueRequest,
+        session: SessionId,
+        zxid: u64,
+    ) -> (Change, QueueEvent) {
         match request {
-            QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout } => {
-                (Change::Open(session, *timeout), QueueEvent::Connected { session, timeout: *timeout })
-            }
+            QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout } => (
+                Change::Open(session, *timeout),
+                QueueEvent::Connected { session, timeout: *timeout },
+            ),
             QueueRequest::Close => (Change::Close(session), QueueEvent::Closed),
             QueueRequest::MakePath => (Change::MakePath, QueueEvent::Made),
             QueueRequest::Join { .. } if !self.has_path => (Change::None, QueueEvent::Missing),
             QueueRequest::Join { prefix, identity } => {
                 let name = format!("{prefix}{:010}", self.counter);
-                let znode = Znode { name: name.clone(), owner: session, identity: identity.clone() };
+                let znode =
+                    Znode { name: name.clone(), owner: session, identity: identity.clone() };
                 (Change::Join(znode), QueueEvent::Joined { name, czxid: zxid })
             }
-            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. } if self.find(name).is_none() => {
+            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. }
+                if self.find(name).is_none() =>
+            {
                 (Change::None, QueueEvent::Missing)
             }
             QueueRequest::Check { .. } => (Change::None, QueueEvent::Checked),
@@ -82,7 +91,9 @@ impl Tree {
             QueueRequest::List if !self.has_path => QueueEvent::Missing,
             QueueRequest::List => {
                 let litter = self.litter.iter().map(ToString::to_string);
-                QueueEvent::Listed(self.children.values().map(|znode| znode.name.clone()).chain(litter).collect())
+                QueueEvent::Listed(
+                    self.children.values().map(|znode| znode.name.clone()).chain(litter).collect(),
+                )
             }
             QueueRequest::Look { name } => match self.find(name) {
                 Some(znode) => QueueEvent::Found { owner: Some(znode.owner) },
@@ -90,7 +101,9 @@ impl Tree {
                 None => QueueEvent::Missing,
             },
             QueueRequest::ReadLeader => QueueEvent::Leader(
-                self.leader.clone().map(|(owner, text)| Acknowledgement { text, owner: Some(owner) }),
+                self.leader
+                    .clone()
+                    .map(|(owner, text)| Acknowledgement { text, owner: Some(owner) }),
             ),
             QueueRequest::Begin { .. }
             | QueueRequest::Resume { .. }
@@ -141,8 +154,12 @@ impl Tree {
     }
 
     fn remove(&mut self, is_gone: impl Fn(&Znode) -> bool) -> Vec<String> {
-        let gone: Vec<_> =
-            self.children.values().filter(|znode| is_gone(znode)).map(|znode| znode.name.clone()).collect();
+        let gone: Vec<_> = self
+            .children
+            .values()
+            .filter(|znode| is_gone(znode))
+            .map(|znode| znode.name.clone())
+            .collect();
         self.children.retain(|_, znode| !is_gone(znode));
         gone
     }

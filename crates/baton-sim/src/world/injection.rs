@@ -17,7 +17,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let hit = match fault.what {
             What::Candidate(Whom::Candidate(candidate), _) => Some(candidate),
             What::Candidate(Whom::Leader, _) => Some(self.leader().unwrap_or(0)),
-            What::Server(which, mishap) => Some(self.store.strike(self.now, which, self.leader(), mishap)),
+            What::Server(which, mishap) => {
+                Some(self.store.strike(self.now, which, self.leader(), mishap))
+            }
             What::Store(_) | What::Stranger(_) => None,
         };
         self.tell_fault(&fault, hit, true);
@@ -25,7 +27,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             self.ends.push((fault.end(), number, hit));
         }
         match (fault.what, hit) {
-            (What::Candidate(_, harm), Some(candidate)) => self.harm(number, candidate, harm, fault.lasts),
+            (What::Candidate(_, harm), Some(candidate)) => {
+                self.harm(number, candidate, harm, fault.lasts)
+            }
             (What::Store(Outage::Restored(ago)), _) => {
                 let before = self.store.changes();
                 self.store.restore(self.now, ago);
@@ -139,7 +143,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
 
     fn tell_fault(&mut self, fault: &Fault, hit: Option<usize>, begins: bool) {
         let scene = Scene { now: self.now, clocks: &self.clocks };
-        let happening = if begins { Happening::Begins(fault, hit) } else { Happening::Ends(fault, hit) };
+        let happening =
+            if begins { Happening::Begins(fault, hit) } else { Happening::Ends(fault, hit) };
         self.observer.see(&scene, &happening);
     }
 }

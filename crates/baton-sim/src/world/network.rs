@@ -40,7 +40,12 @@ pub(super) struct Sent<E: Election> {
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// Sends a request that was asked for at `now` on the clock of `from`.
-    pub(super) fn send(&mut self, from: usize, request: <S::Election as Election>::Request, now: Instant) {
+    pub(super) fn send(
+        &mut self,
+        from: usize,
+        request: <S::Election as Election>::Request,
+        now: Instant,
+    ) {
         let connection = self.store.sets_out(from, &request);
         let node = &mut self.nodes[from];
         let timeout = node.process.as_ref().map_or(Duration::ZERO, Process::call_timeout);
@@ -97,15 +102,24 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     }
 
     fn arrived(&mut self, sent: Sent<S::Election>) {
-        let Some((fault, outage)) = self.outages.last().copied() else { return self.perform(&sent) };
+        let Some((fault, outage)) = self.outages.last().copied() else {
+            return self.perform(&sent);
+        };
         self.harmed(sent.from, sent.call);
         match outage {
             Outage::Refuses => {
                 let latency = self.nodes[sent.from].link.latency();
-                self.post.put(self.now + latency, Message::Reply { to: sent.from, call: sent.call, event: None });
+                self.post.put(
+                    self.now + latency,
+                    Message::Reply { to: sent.from, call: sent.call, event: None },
+                );
             }
             Outage::Hangs => {
-                let over = self.ends.iter().find(|(_, ending, _)| *ending == fault).map_or(self.now, |end| end.0);
+                let over = self
+                    .ends
+                    .iter()
+                    .find(|(_, ending, _)| *ending == fault)
+                    .map_or(self.now, |end| end.0);
                 let at = over + self.chance.lasting(Duration::ZERO, self.setup.latency.1);
                 let soonest = self.now + Duration::from_nanos(1);
                 self.post.put(at.max(soonest), Message::Request(Sent { is_late: true, ..sent }));
@@ -148,7 +162,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let before = self.store.changes();
         // Nobody waits for a call of that number.
         let answered = if sent.is_answered { call } else { u64::MAX };
-        let event = self.store.perform(Arrival { now: self.now, from, call: answered, connection }, &sent.request);
+        let event = self
+            .store
+            .perform(Arrival { now: self.now, from, call: answered, connection }, &sent.request);
         let has_changed = self.store.changes() != before;
         if has_changed {
             self.changed();
@@ -196,7 +212,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    fn reply(&mut self, to: usize, call: u64, event: <S::Election as Election>::Event, is_answered: bool) {
+    fn reply(
+        &mut self,
+        to: usize,
+        call: u64,
+        event: <S::Election as Election>::Event,
+        is_answered: bool,
+    ) {
         if !is_answered {
             return;
         }

@@ -31,7 +31,12 @@ impl<'a> Queue<'a> {
     }
 
     fn begin(case: &'a Case, flow_schema: &str) -> Self {
-        Self { case, flow_schema: flow_schema.to_owned(), begun: case.now(), before: Counted::read(flow_schema) }
+        Self {
+            case,
+            flow_schema: flow_schema.to_owned(),
+            begun: case.now(),
+            before: Counted::read(flow_schema),
+        }
     }
 
     /// How many were waiting at any moment, on average: each adds the time for which it did.
@@ -48,13 +53,17 @@ impl<'a> Queue<'a> {
 
 impl Counted {
     fn read(flow_schema: &str) -> Self {
-        let told = run("kubectl", &["get", "--raw", "/metrics"], "").expect("the API server answers");
+        let told =
+            run("kubectl", &["get", "--raw", "/metrics"], "").expect("the API server answers");
         let label = format!("flow_schema=\"{flow_schema}\"");
         let sum = |of: &str, which: &str| {
             let metric = format!("apiserver_flowcontrol_request_wait_duration_seconds_{of}{{");
-            let is_ours = |line: &&str| line.starts_with(&metric) && line.contains(&label) && line.contains(which);
+            let is_ours = |line: &&str| {
+                line.starts_with(&metric) && line.contains(&label) && line.contains(which)
+            };
             let ours = told.lines().filter(is_ours);
-            let values = ours.map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()));
+            let values = ours
+                .map(|line| line.rsplit(' ').next().and_then(|value| value.parse::<f64>().ok()));
             values.map(|value| value.expect("a series has a value, which is a number")).sum()
         };
         Self { requests: sum("count", r#"execute="true""#), seconds: sum("sum", "") }

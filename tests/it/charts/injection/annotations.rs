@@ -26,7 +26,10 @@ fn pod_with_too_many_annotations_is_refused_in_words() {
     assert_eq!(names(&injection.admitted(&pod).unwrap()["spec"]["initContainers"]), ["baton"]);
     annotate(&mut pod, "", 1000);
     let refusal = injection.admitted(&pod).unwrap_err();
-    assert!(refusal.contains("has 1001 annotations: such a Pod may have at most 1000"), "{refusal}");
+    assert!(
+        refusal.contains("has 1001 annotations: such a Pod may have at most 1000"),
+        "{refusal}"
+    );
 }
 
 #[test]

@@ -41,7 +41,9 @@ impl Access {
 
     /// The same user in another namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
-        self.varied(namespace, |content| content["contexts"][0]["context"]["namespace"] = namespace.into())
+        self.varied(namespace, |content| {
+            content["contexts"][0]["context"]["namespace"] = namespace.into()
+        })
     }
 
     /// Another user in the same namespace.
@@ -90,18 +92,25 @@ impl Access {
     /// `PUT`, which also creates: the lease is written as it is, with or without uid and resourceVersion.
     pub(crate) fn put(&self, lease: &Lease) -> kube::Result<Lease> {
         let name = lease.metadata.name.as_deref().expect("a lease has a name");
-        self.call(async |client| Api::default_namespaced(client).replace(name, &PostParams::default(), lease).await)
+        self.call(async |client| {
+            Api::default_namespaced(client).replace(name, &PostParams::default(), lease).await
+        })
     }
 
     /// A merge patch without conditions: what a stranger does.
     pub(crate) fn patch(&self, name: &str, patch: &Value) -> kube::Result<Lease> {
         let patch = Patch::Merge(patch);
-        self.call(async |client| Api::default_namespaced(client).patch(name, &PatchParams::default(), &patch).await)
+        self.call(async |client| {
+            Api::default_namespaced(client).patch(name, &PatchParams::default(), &patch).await
+        })
     }
 
     pub(crate) fn delete(&self, name: &str) -> kube::Result<()> {
         self.call(async |client| {
-            Api::<Lease>::default_namespaced(client).delete(name, &DeleteParams::default()).await.map(drop)
+            Api::<Lease>::default_namespaced(client)
+                .delete(name, &DeleteParams::default())
+                .await
+                .map(drop)
         })
     }
 
@@ -112,11 +121,19 @@ impl Access {
     }
 
     /// Any other call. Each has a connection of its own, so that none meets what a restart left of an older one.
-    pub(crate) fn call<T>(&self, call: impl AsyncFnOnce(Client) -> kube::Result<T>) -> kube::Result<T> {
-        let runtime = runtime::Builder::new_current_thread().enable_all().build().expect("a runtime can be made");
+    pub(crate) fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(Client) -> kube::Result<T>,
+    ) -> kube::Result<T> {
+        let runtime = runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
         runtime.block_on(async {
             let answer = async { call(self.client().await?).await };
-            timeout(PATIENCE, answer).await.unwrap_or_else(|late| Err(kube::Error::Service(Box::new(late))))
+            timeout(PATIENCE, answer)
+                .await
+                .unwrap_or_else(|late| Err(kube::Error::Service(Box::new(late))))
         })
     }
 
@@ -125,7 +142,8 @@ impl Access {
         let text = fs::read(&self.kubeconfig).expect("it was written");
         let mut content = serde_json::from_slice(&text).expect("it was written as JSON");
         change(&mut content);
-        let varied = Self { kubeconfig: self.kubeconfig.with_extension(format!("{name}.kubeconfig")) };
+        let varied =
+            Self { kubeconfig: self.kubeconfig.with_extension(format!("{name}.kubeconfig")) };
         varied.write(&content);
         varied
     }
@@ -149,7 +167,9 @@ impl Access {
     async fn config(&self) -> Config {
         let kubeconfig = Kubeconfig::read_from(&self.kubeconfig).expect("it was written");
         let options = KubeConfigOptions::default();
-        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("it was written in full");
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options)
+            .await
+            .expect("it was written in full");
         config.default_retry = false;
         config.proxy_url = None; // whatever the environment says: it is on this machine
         config

@@ -20,7 +20,8 @@ pub(super) fn until(end: SystemTime, token: &str, key: &str) -> String {
     let signed = format!("{}.{}", parts[0], URL_SAFE_NO_PAD.encode(claims.to_string()));
     let key = KeyPair::from_pem(key).expect("it was written").serialize_der();
     let random = SystemRandom::new();
-    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &random).expect("it signs tokens");
+    let key = EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &key, &random)
+        .expect("it signs tokens");
     let signature = key.sign(&random, signed.as_bytes()).expect("there is randomness");
     format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature))
 }

@@ -4,7 +4,9 @@ use super::access::Access;
 use super::jwt;
 use crate::rig::eventually;
 use k8s_openapi::api::authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec};
-use k8s_openapi::api::authorization::v1::{ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec};
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
+};
 use k8s_openapi::api::core::v1::{self as core, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{PolicyRule, Role, RoleBinding, RoleRef, Subject};
 use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
@@ -47,7 +49,8 @@ pub(crate) struct Token {
 impl Namespace {
     /// From now on it takes only Pods that are as Pod Security `restricted` asks.
     pub(crate) fn restrict(&self) {
-        let labels = json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
+        let labels =
+            json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
         let patched = self.admin.call(async |client| {
             let namespaces = Api::<core::Namespace>::all(client);
             namespaces.patch(&self.name, &PatchParams::default(), &Patch::Merge(&labels)).await
@@ -66,7 +69,9 @@ impl Namespace {
             let account = ServiceAccount { metadata: named(name), ..ServiceAccount::default() };
             let accounts = Api::default_namespaced(client.clone());
             accounts.create(&PostParams::default(), &account).await?;
-            Api::default_namespaced(client).create(&PostParams::default(), &role(name, leases, verbs)).await?;
+            Api::default_namespaced(client)
+                .create(&PostParams::default(), &role(name, leases, verbs))
+                .await?;
             token_of(&accounts, name, None).await
         });
         let token = token.expect(ADMITTED);
@@ -101,9 +106,9 @@ impl Account {
                 ..Subject::default()
             }]),
         };
-        let created = self
-            .admin
-            .call(async |client| Api::default_namespaced(client).create(&PostParams::default(), &binding).await);
+        let created = self.admin.call(async |client| {
+            Api::default_namespaced(client).create(&PostParams::default(), &binding).await
+        });
         created.expect(ADMITTED);
         eventually(PATIENCE, "the Role is in force", || self.may_elect());
     }
@@ -111,7 +116,9 @@ impl Account {
     /// Takes its Role away; returns when the API server goes by it.
     pub(crate) fn revoke(&self) {
         let deleted = self.admin.call(async |client| {
-            Api::<RoleBinding>::default_namespaced(client).delete(&self.name, &DeleteParams::default()).await
+            Api::<RoleBinding>::default_namespaced(client)
+                .delete(&self.name, &DeleteParams::default())
+                .await
         });
         assert!(deleted.is_ok(), "{ADMITTED}");
         eventually(PATIENCE, "the Role is in force no more", || !self.may_elect());
@@ -121,9 +128,12 @@ impl Account {
     pub(crate) fn another_token(&self) -> Token {
         let made = self.admin.call(async |client| {
             // A token is good as long as the object is there that it is bound to.
-            let metadata = ObjectMeta { generate_name: Some("token-".to_owned()), ..ObjectMeta::default() };
+            let metadata =
+                ObjectMeta { generate_name: Some("token-".to_owned()), ..ObjectMeta::default() };
             let secrets = Api::default_namespaced(client.clone());
-            let secret = secrets.create(&PostParams::default(), &Secret { metadata, ..Secret::default() }).await?;
+            let secret = secrets
+                .create(&PostParams::default(), &Secret { metadata, ..Secret::default() })
+                .await?;
             let bound = BoundObjectReference {
                 api_version: Some("v1".to_owned()),
                 kind: Some("Secret".to_owned()),
@@ -131,7 +141,11 @@ impl Account {
                 uid: secret.metadata.uid,
             };
             let text = token_of(&Api::default_namespaced(client), &self.name, Some(bound)).await?;
-            Ok(Token { text, admin: self.admin.clone(), secret: secret.metadata.name.expect("it was given one") })
+            Ok(Token {
+                text,
+                admin: self.admin.clone(),
+                secret: secret.metadata.name.expect("it was given one"),
+            })
         });
         made.expect(ADMITTED)
     }
@@ -158,7 +172,9 @@ impl Account {
             },
             ..SubjectAccessReview::default()
         };
-        let reviewed = self.admin.call(async |client| Api::all(client).create(&PostParams::default(), &review).await);
+        let reviewed = self
+            .admin
+            .call(async |client| Api::all(client).create(&PostParams::default(), &review).await);
         reviewed.expect(ADMITTED).status.expect("a review has a result").allowed
     }
 }
@@ -167,7 +183,9 @@ impl Token {
     /// Takes it back: it is refused with 401, as an expired one is, ten seconds later at the latest.
     pub(crate) fn revoke(&self) {
         let deleted = self.admin.call(async |client| {
-            Api::<Secret>::default_namespaced(client).delete(&self.secret, &DeleteParams::default()).await
+            Api::<Secret>::default_namespaced(client)
+                .delete(&self.secret, &DeleteParams::default())
+                .await
         });
         assert!(deleted.is_ok(), "{ADMITTED}");
     }

@@ -10,7 +10,10 @@ use std::time::Duration;
 
 fn lease(name: &str, holder: &str) -> Lease {
     let spec = LeaseSpec { holder_identity: Some(holder.to_owned()), ..LeaseSpec::default() };
-    Lease { metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() }, spec: Some(spec) }
+    Lease {
+        metadata: ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() },
+        spec: Some(spec),
+    }
 }
 
 fn holder(lease: &Lease) -> &str {
@@ -66,7 +69,9 @@ fn a_server_comes_back_with_what_it_had() {
         daemon.resume();
     }
     started.keep();
-    let second = access.put(&Lease { metadata: first.metadata.clone(), ..lease("orders", "second") }).unwrap();
+    let second = access
+        .put(&Lease { metadata: first.metadata.clone(), ..lease("orders", "second") })
+        .unwrap();
     assert_eq!(access.lease("orders").unwrap().unwrap(), second);
     started.go_back();
     assert_eq!(access.lease("orders").unwrap().unwrap(), first);

@@ -38,7 +38,12 @@ fn one_leads_after_the_other(start: impl Fn(&str) -> Peer, stands_by: impl Fn(&P
 
 #[test]
 fn client_go_leads_after_client_go() {
-    let flags = ["--lease-duration=3s", "--renew-deadline=2s", "--retry-period=100ms", "--release-on-cancel"];
+    let flags = [
+        "--lease-duration=3s",
+        "--renew-deadline=2s",
+        "--retry-period=100ms",
+        "--release-on-cancel",
+    ];
     // It creates by POST, which no Role can limit to one name.
     let access = ApiServer::shared().namespace().admin;
     let start = |identity: &str| Peer::client_go(&access, "orders", identity, &flags);
@@ -67,5 +72,7 @@ fn over_zookeeper(start: impl Fn(&InZooKeeper<'_>, &str) -> Peer) {
     };
     let admin = ensemble.admin();
     let start = |identity: &str| start(&election, identity);
-    one_leads_after_the_other(start, |_| admin.children(election.path).is_ok_and(|line| line.len() == 2));
+    one_leads_after_the_other(start, |_| {
+        admin.children(election.path).is_ok_and(|line| line.len() == 2)
+    });
 }

@@ -38,7 +38,8 @@ fn writes(access: &Access, proxy: &Proxy, order: impl FnOnce()) -> bool {
         leases.get("orders").await?;
         order();
         let patch = Patch::Merge(json!({"spec": {"holderIdentity": "second"}}));
-        let answer = timeout(TIME_OUT, leases.patch("orders", &PatchParams::default(), &patch)).await;
+        let answer =
+            timeout(TIME_OUT, leases.patch("orders", &PatchParams::default(), &patch)).await;
         // So that the client can close a connection that it gave up.
         sleep(TIME_OUT).await;
         Ok(answer.is_ok_and(|answer| answer.is_ok()))
@@ -49,9 +50,10 @@ fn writes(access: &Access, proxy: &Proxy, order: impl FnOnce()) -> bool {
 #[test]
 fn it_passes_over_both_loopback_addresses() {
     let access = writer();
-    for proxy in
-        [Proxy::to(ApiServer::shared().address()), Proxy::on(Ipv6Addr::LOCALHOST.into(), ApiServer::shared().address())]
-    {
+    for proxy in [
+        Proxy::to(ApiServer::shared().address()),
+        Proxy::on(Ipv6Addr::LOCALHOST.into(), ApiServer::shared().address()),
+    ] {
         assert!(writes(&access, &proxy, || ()));
     }
 }
@@ -101,7 +103,11 @@ fn a_request_that_came_in_two_pieces_is_delivered_without_a_wait_between_them() 
     let mut request = [0; 8];
     receiver.read_exact(&mut request).expect("half a request is never answered");
     receiver.set_nonblocking(true).unwrap();
-    assert_eq!(receiver.read(&mut request).unwrap_err().kind(), ErrorKind::WouldBlock, "the farewell waits");
+    assert_eq!(
+        receiver.read(&mut request).unwrap_err().kind(),
+        ErrorKind::WouldBlock,
+        "the farewell waits"
+    );
     receiver.write_all(&request).unwrap();
     receiver.set_nonblocking(false).unwrap();
     let mut last = Vec::new();

@@ -42,7 +42,8 @@ impl Files {
 
     /// Puts something else in the record's place, between two writes of the candidates.
     pub(crate) fn spoil(&self, election: &str, content: &[u8]) {
-        let lock = File::open(self.directory.join(election).join("lock")).expect("a candidate has made it");
+        let lock = File::open(self.directory.join(election).join("lock"))
+            .expect("a candidate has made it");
         lock.lock().expect("the candidates hold it for a moment only");
         let spoilt = self.directory.join("spoilt");
         fs::write(&spoilt, content).expect("the store is ours");
@@ -64,9 +65,12 @@ impl Files {
 
     /// The names of all files of an election.
     pub(crate) fn files(&self, election: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.directory.join(election)).expect("the election has a folder");
-        let mut names: Vec<String> =
-            entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        let entries =
+            fs::read_dir(self.directory.join(election)).expect("the election has a folder");
+        let mut names: Vec<String> = entries
+            .flatten()
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
         names.sort();
         names
     }

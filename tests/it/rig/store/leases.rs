@@ -51,7 +51,10 @@ impl Store for Leases {
     }
 
     fn flags(&self) -> BTreeMap<&'static str, String> {
-        BTreeMap::from([("--backend", "lease".to_owned()), ("--kubeconfig", self.account.access.kubeconfig_path())])
+        BTreeMap::from([
+            ("--backend", "lease".to_owned()),
+            ("--kubeconfig", self.account.access.kubeconfig_path()),
+        ])
     }
 
     fn holder(&self, election: &str) -> String {

@@ -11,7 +11,9 @@ use zookeeper_client::access::{AccessList, Entry, ReadAccess, SetAccess};
 use zookeeper_client::client::{CallError, Client, Session};
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::requests::{Access, Children, Create, Kind, Node, Part, Read, Refusal, Together};
+use zookeeper_client::requests::{
+    Access, Children, Create, Kind, Node, Part, Read, Refusal, Together,
+};
 use zookeeper_client::servers::Servers;
 use zookeeper_client::wire::{Code, Request};
 
@@ -30,10 +32,14 @@ pub(crate) struct Admin {
 impl Admin {
     pub(super) fn of(servers: &str, credentials: &str) -> Self {
         let servers: Servers = servers.parse().expect("the rig writes them well");
-        let all = (!credentials.is_empty()).then(|| Credential::parse_all(credentials).expect("they are well written"));
+        let all = (!credentials.is_empty())
+            .then(|| Credential::parse_all(credentials).expect("they are well written"));
         let credentials = all.unwrap_or_default();
         let client = Client::new(&servers, Dialer { tls: None, credentials }, Resolver::default());
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("there are threads");
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("there are threads");
         Self { runtime: Some(runtime), client: Mutex::new(client) }
     }
 
@@ -75,7 +81,8 @@ impl Admin {
             let (scheme, id) = ((*scheme).to_owned(), (*id).to_owned());
             Entry { permissions: *permissions, scheme, id }
         };
-        let list = AccessList { entries: entries.iter().map(entry).collect(), version: ANY_VERSION };
+        let list =
+            AccessList { entries: entries.iter().map(entry).collect(), version: ANY_VERSION };
         self.call(&SetAccess { path: path.to_owned(), list })
     }
 
@@ -103,8 +110,12 @@ impl Admin {
                 // A server that stands still answers nothing; a call that is given up takes its connection with it.
                 match timeout(ANSWER, client.call(request)).await {
                     Ok(Ok(reply)) => return Ok(reply),
-                    Ok(Err(CallError::Refused(code))) if code != Code::SessionExpired => return Err(code),
-                    Err(_) | Ok(Err(CallError::Refused(_) | CallError::NotSent | CallError::Unknown(_))) => {
+                    Ok(Err(CallError::Refused(code))) if code != Code::SessionExpired => {
+                        return Err(code);
+                    }
+                    Err(_)
+                    | Ok(Err(CallError::Refused(_) | CallError::NotSent | CallError::Unknown(_))) =>
+                    {
                         let connected = client.connect(Session::New, PATIENCE, PATIENCE).await;
                         connected.expect("a server grants a session");
                     }

@@ -23,14 +23,18 @@ fn newest_snapshot(folder: &Path) -> PathBuf {
         let name = path.file_name()?.to_str()?.strip_prefix("snapshot.")?.to_owned();
         u64::from_str_radix(&name, 16).ok()
     };
-    let files = fs::read_dir(folder).expect("the server kept something").flatten().map(|file| file.path());
+    let files =
+        fs::read_dir(folder).expect("the server kept something").flatten().map(|file| file.path());
     files.filter(|path| zxid(path).is_some()).max_by_key(zxid).expect("each start makes a snapshot")
 }
 
 /// A znode is its path, its data, its access list's number, and a Stat whose sixth field is the counter.
 fn counter_of(snapshot: &[u8], path: &str) -> usize {
-    let length = |at: usize| i32::from_be_bytes(snapshot[at..at + 4].try_into().expect("four bytes"));
-    let named = [&i32::try_from(path.len()).expect("it is short").to_be_bytes()[..], path.as_bytes()].concat();
+    let length =
+        |at: usize| i32::from_be_bytes(snapshot[at..at + 4].try_into().expect("four bytes"));
+    let named =
+        [&i32::try_from(path.len()).expect("it is short").to_be_bytes()[..], path.as_bytes()]
+            .concat();
     let found = snapshot.windows(named.len()).position(|bytes| bytes == named);
     let data = found.unwrap_or_else(|| panic!("{path} is not in the snapshot")) + named.len();
     data + 4 + usize::try_from(length(data)).unwrap_or(0) + 8 + 4 * 8 + 4

@@ -50,7 +50,8 @@ impl Settings {
     pub(crate) fn secured(folder: &Path, authority: &Authority) -> Self {
         let at = |name: &str| folder.join(name);
         authority.server("server", &["localhost", "127.0.0.1"]);
-        let [key, certificate] = ["server.key", "server.crt"].map(|name| fs::read_to_string(at(name)).expect("made"));
+        let [key, certificate] =
+            ["server.key", "server.crt"].map(|name| fs::read_to_string(at(name)).expect("made"));
         fs::write(at("server.pem"), key + &certificate).expect("the folder is ours");
         let lines = vec![
             "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
@@ -72,7 +73,10 @@ impl Settings {
         let text = format!("Server {{ {module} required user_{user}=\"{password}\"; }};");
         fs::write(&jaas, text).expect("the folder is ours");
         Self {
-            lines: vec!["authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider".to_owned()],
+            lines: vec![
+                "authProvider.1=org.apache.zookeeper.server.auth.SASLAuthenticationProvider"
+                    .to_owned(),
+            ],
             properties: vec![
                 format!("java.security.auth.login.config={}", jaas.display()),
                 "zookeeper.sessionRequireClientSASLAuth=true".to_owned(),
@@ -128,7 +132,7 @@ impl Settings {
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
-            "-Dzookeeper.forceSync=no",           // these tests cut no power
+            "-Dzookeeper.forceSync=no", // these tests cut no power
             "-Dzookeeper.jmx.log4j.disable=true", // an old one would look for it
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",

@@ -26,7 +26,8 @@ const HEARS_NOTHING: Duration = Duration::from_millis(2500 + 3000);
 
 #[test]
 fn a_follower_that_is_cut_off_serves_its_clients_until_it_gives_up_and_comes_back() {
-    let mut ensemble = Ensemble::start(Settings { size: 3, can_be_cut: true, ..Settings::default() });
+    let mut ensemble =
+        Ensemble::start(Settings { size: 3, can_be_cut: true, ..Settings::default() });
     let [follower, other] = ensemble.followers()[..] else { panic!("two of three follow") };
     assert_eq!(ensemble.member(other).mode().as_deref(), Some("follower"));
     let admin = ensemble.admin();

@@ -33,7 +33,8 @@ async fn refusal(client: &Client<Resolver>, request: &Create) -> Option<Code> {
 }
 
 #[test]
-fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also_after_a_reconnect() {
+fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also_after_a_reconnect()
+{
     run(async {
         let servers = Ensemble::shared().connect_string();
         let (owner, stranger) = (client(&servers, "digest:shop:secret"), client(&servers, ""));
@@ -46,7 +47,11 @@ fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also
         assert_eq!(refusal(&stranger, &below).await, Some(Code::NoAuth));
         owner.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(refusal(&owner, &below).await, None);
-        assert_eq!(refusal(&stranger, &mine(&own_path())).await, Some(Code::InvalidAccess), "nothing to name it by");
+        assert_eq!(
+            refusal(&stranger, &mine(&own_path())).await,
+            Some(Code::InvalidAccess),
+            "nothing to name it by"
+        );
     });
 }
 
@@ -54,19 +59,27 @@ fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also
 fn sasl_users_are_let_in_by_their_password_only() {
     run(async {
         let folder = TempDir::new().unwrap();
-        let ensemble = Ensemble::start(Settings::with_users(folder.path(), "alice", "secret, \"1\""));
+        let ensemble =
+            Ensemble::start(Settings::with_users(folder.path(), "alice", "secret, \"1\""));
         let servers = ensemble.connect_string();
         let alice = client(&servers, "sasl:alice:secret, \"1\"");
         begin(&alice, T).await;
         assert_eq!(refusal(&alice, &mine(&own_path())).await, None);
 
         for wrong in ["sasl:alice:wrong", "sasl:bob:secret"] {
-            let error = client(&servers, wrong).connect(Session::New, T, PATIENCE).await.unwrap_err();
-            assert!(error.is_refusal() && error.to_string().contains("refuses the sasl credentials"), "{error}");
+            let error =
+                client(&servers, wrong).connect(Session::New, T, PATIENCE).await.unwrap_err();
+            assert!(
+                error.is_refusal() && error.to_string().contains("refuses the sasl credentials"),
+                "{error}"
+            );
         }
         let nobody = client(&servers, "");
         begin(&nobody, T).await;
-        assert_eq!(refusal(&nobody, &create(&own_path(), Kind::Persistent)).await, Some(Code::AuthRequired));
+        assert_eq!(
+            refusal(&nobody, &create(&own_path(), Kind::Persistent)).await,
+            Some(Code::AuthRequired)
+        );
     });
 }
 
@@ -83,31 +96,44 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         let proxy = Proxy::to(secure);
         let by_name = format!("localhost:{}", proxy.address().port());
         let connect = async |servers: &str, authority: &str, own: Option<&str>| {
-            let own =
-                own.map(|name| OwnFiles { certificate: at(&format!("{name}.crt")), key: at(&format!("{name}.key")) });
+            let own = own.map(|name| OwnFiles {
+                certificate: at(&format!("{name}.crt")),
+                key: at(&format!("{name}.key")),
+            });
             let tls = TlsFiles { authorities: at(authority), own }.load().unwrap();
             let client = Client::new(
                 &servers.parse().unwrap(),
                 Dialer { tls: Some(tls), credentials: Vec::new() },
                 Resolver::default(),
             );
-            client.connect(Session::New, T, PATIENCE).await.map(|_| client).map_err(|error| error.to_string())
+            client
+                .connect(Session::New, T, PATIENCE)
+                .await
+                .map(|_| client)
+                .map_err(|error| error.to_string())
         };
         let client = at_last(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;
         let path = own_path();
         assert_eq!(refusal(&client, &create(&path, Kind::Persistent)).await, None);
         assert_eq!(client.call(&read(&path, true)).await.unwrap().data, b"x");
 
-        let refused =
-            async |servers: &str, authority, own| connect(servers, authority, own).await.err().unwrap_or_default();
+        let refused = async |servers: &str, authority, own| {
+            connect(servers, authority, own).await.err().unwrap_or_default()
+        };
         let nameless = refused(&by_name, "ca.crt", None).await;
-        assert!(nameless.contains("grants no session") || nameless.contains("cannot agree on TLS"), "{nameless}");
+        assert!(
+            nameless.contains("grants no session") || nameless.contains("cannot agree on TLS"),
+            "{nameless}"
+        );
         let elsewhere = refused(&secure.to_string(), "ca.crt", Some("candidate")).await;
         assert!(elsewhere.contains("certificate must name \"127."), "{elsewhere}");
         Authority::begin(other.path());
         fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
         let distrusted = refused(&by_name, "other.crt", Some("candidate")).await;
-        assert!(distrusted.contains("come from the authority in --zookeeper-ca-file"), "{distrusted}");
+        assert!(
+            distrusted.contains("come from the authority in --zookeeper-ca-file"),
+            "{distrusted}"
+        );
         let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;
         assert!(plain.contains("its port must be the secure one"), "{plain}");
     });

@@ -65,7 +65,11 @@ fn questions_at_the_same_time_have_no_order() {
 fn an_answer_after_the_end_is_found() {
     let mut history = clean();
     let since = Moment::from_ms(150);
-    history.silences.push(Silence { identity: "a_1".to_owned(), since, why: "it had ended".to_owned() });
+    history.silences.push(Silence {
+        identity: "a_1".to_owned(),
+        since,
+        why: "it had ended".to_owned(),
+    });
     assert_eq!(rules(&history), [Rule::Silence]);
 }
 
@@ -120,9 +124,14 @@ fn nonsense_is_a_fault_and_no_answer_is_none() {
 
 /// a leads with token 5 from 0 to 195 ms, and each answer of it is good for 100 ms; b follows.
 fn clean() -> History {
-    let answers =
-        (0..20).flat_map(|n| [following("b", 10 * n + 4, 10 * n + 6), leading("a", 5, 10 * n + 5, 10 * n + 7)]);
-    History { elections: ["orders".to_owned()].into(), answers: answers.collect(), silences: Vec::new() }
+    let answers = (0..20).flat_map(|n| {
+        [following("b", 10 * n + 4, 10 * n + 6), leading("a", 5, 10 * n + 5, 10 * n + 7)]
+    });
+    History {
+        elections: ["orders".to_owned()].into(),
+        answers: answers.collect(),
+        silences: Vec::new(),
+    }
 }
 
 fn leading(name: &str, token: u64, asked_ms: u64, answered_ms: u64) -> Answer {

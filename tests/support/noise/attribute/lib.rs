@@ -9,8 +9,13 @@ use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 #[proc_macro_attribute]
 pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
-    let is_keyword = |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word.to_string() == "fn");
-    let name = tokens.iter().position(is_keyword).and_then(|keyword| tokens.get(keyword + 1)).map(ToString::to_string);
+    let is_keyword =
+        |token: &TokenTree| matches!(token, TokenTree::Ident(word) if word.to_string() == "fn");
+    let name = tokens
+        .iter()
+        .position(is_keyword)
+        .and_then(|keyword| tokens.get(keyword + 1))
+        .map(ToString::to_string);
     match (name, tokens.pop()) {
         (Some(name), Some(TokenTree::Group(body))) if body.delimiter() == Delimiter::Brace => {
             let mut test = parsed("#[::core::prelude::v1::test]");

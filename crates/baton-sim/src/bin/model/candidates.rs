@@ -51,7 +51,12 @@ where
     V: Event,
 {
     /// The candidate of that number. Clocks show different times, which nobody may compare.
-    pub(crate) fn new(number: usize, rate: u64, asks: bool, machine: impl FnOnce(Instant) -> E) -> Self {
+    pub(crate) fn new(
+        number: usize,
+        rate: u64,
+        asks: bool,
+        machine: impl FnOnce(Instant) -> E,
+    ) -> Self {
         let shows = number as u64 * 100;
         let machine = machine(instant(shows));
         let (call, errand) = (Call::None, Errand::None);
@@ -84,7 +89,8 @@ where
         let now = self.now();
         let before = self.machine.standing();
         self.machine.handle_timeout(now);
-        let asks = matches!(self.call, Call::None).then(|| self.machine.poll_request(now)).flatten();
+        let asks =
+            matches!(self.call, Call::None).then(|| self.machine.poll_request(now)).flatten();
         while self.machine.poll_transition().is_some() {}
         let has_asked = asks.is_some();
         if let Some(request) = asks {
@@ -274,7 +280,9 @@ impl Clocks {
             Self::All => 0..=candidates,
             Self::Worst => 1..=1,
         };
-        slow.map(move |slow| (0..candidates).map(|clock| RATES[usize::from(clock >= slow)]).collect())
+        slow.map(move |slow| {
+            (0..candidates).map(|clock| RATES[usize::from(clock >= slow)]).collect()
+        })
     }
 
     /// Those of the clock of an ensemble's leader.

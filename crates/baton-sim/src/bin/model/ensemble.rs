@@ -63,7 +63,9 @@ impl Tree {
 
     fn read(&self, request: &QueueRequest) -> Option<QueueEvent> {
         match request {
-            QueueRequest::List => Some(QueueEvent::Listed(self.line.iter().map(|znode| znode.name.clone()).collect())),
+            QueueRequest::List => {
+                Some(QueueEvent::Listed(self.line.iter().map(|znode| znode.name.clone()).collect()))
+            }
             QueueRequest::Look { name } => {
                 let found = self.line.iter().find(|znode| znode.name == *name);
                 let owner = |znode: &Znode| QueueEvent::Found { owner: Some(id(znode.session)) };
@@ -84,7 +86,8 @@ impl Tree {
 impl State {
     /// The session is over, or a stranger's deed: these znodes are gone, and whoever watches one is to be told.
     pub(super) fn remove(&mut self, is_gone: impl Fn(&Znode) -> bool) {
-        for connection in self.connections.iter_mut().filter(|connection| connection.cut.is_none()) {
+        for connection in self.connections.iter_mut().filter(|connection| connection.cut.is_none())
+        {
             let watched = |znode: &&Znode| connection.watch.as_ref() == Some(&znode.name);
             if self.tree.line.iter().find(watched).is_some_and(&is_gone) {
                 (connection.watch, connection.fires) = (None, true);
@@ -130,7 +133,10 @@ impl State {
         match connection.session {
             Some(session) if self.sessions[session].is_some() => {
                 self.sessions[session] = Some(lives);
-                QueueEvent::Connected { session: id(session), timeout: Duration::from_secs(TIMEOUT) }
+                QueueEvent::Connected {
+                    session: id(session),
+                    timeout: Duration::from_secs(TIMEOUT),
+                }
             }
             Some(_) | None => QueueEvent::Expired,
         }
@@ -152,15 +158,20 @@ impl State {
                 Arc::make_mut(&mut self.tree).line.push(Znode { name: name.clone(), session });
                 QueueEvent::Joined { name, czxid: self.joined.into() }
             }
-            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. } if !self.tree.stands(name) => {
+            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. }
+                if !self.tree.stands(name) =>
+            {
                 QueueEvent::Missing
             }
-            QueueRequest::Acknowledge { replaces, .. } if self.tree.leader.is_some() != *replaces => {
+            QueueRequest::Acknowledge { replaces, .. }
+                if self.tree.leader.is_some() != *replaces =>
+            {
                 QueueEvent::Changed
             }
             QueueRequest::Acknowledge { text, .. } => {
                 let owner = Some(id(session));
-                Arc::make_mut(&mut self.tree).leader = Some(Acknowledgement { text: text.clone(), owner });
+                Arc::make_mut(&mut self.tree).leader =
+                    Some(Acknowledgement { text: text.clone(), owner });
                 QueueEvent::Acknowledged
             }
             QueueRequest::Check { .. } => QueueEvent::Checked,
@@ -174,7 +185,11 @@ impl State {
 
     /// Keeps what was given up, and may still change something, where it may come late.
     pub(super) fn abandon(&mut self, number: usize, request: Option<QueueRequest>, late: bool) {
-        let (Some(request), Some(session), true) = (request, self.connections[number].session, late) else { return };
+        let (Some(request), Some(session), true) =
+            (request, self.connections[number].session, late)
+        else {
+            return;
+        };
         match request {
             QueueRequest::Close | QueueRequest::Join { .. } | QueueRequest::Acknowledge { .. } => {
                 self.late = Some((session, request));
@@ -197,7 +212,8 @@ impl State {
 }
 
 impl Connection {
-    pub(super) const NONE: Self = Self { session: None, cut: None, is_untold: false, watch: None, fires: false };
+    pub(super) const NONE: Self =
+        Self { session: None, cut: None, is_untold: false, watch: None, fires: false };
 
     /// Whether its server has something to tell the leader, and can.
     pub(super) const fn has_news(&self) -> bool {

@@ -3,8 +3,15 @@
 //! Where `crates/baton-sim` draws worlds, this leaves nothing out within its bounds: each order of turns, requests, replies and
 //! time-outs, each clock as slow or as fast as the drift allows, processes that stand still as long as they like. Start with
 //! `record.rs`; the bounds stand below, and are printed with what was counted.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "what was seen, and where it fails, is the product")]
-#![expect(clippy::disallowed_methods, reason = "how long a run takes is measured by a clock of its own")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "what was seen, and where it fails, is the product"
+)]
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how long a run takes is measured by a clock of its own"
+)]
 
 mod candidates;
 mod ensemble;
@@ -54,8 +61,10 @@ const SESSION: session::World = session::World {
 const FIRST: usize = 3_000_000;
 
 /// Seen to the end, or as far as that.
-const SHORT_RECORDS: &[record::World] =
-    &[record::World { steps: 1, writes: 3, news: true, releases: 1, ..RECORD }, record::World { late: true, ..RECORD }];
+const SHORT_RECORDS: &[record::World] = &[
+    record::World { steps: 1, writes: 3, news: true, releases: 1, ..RECORD },
+    record::World { late: true, ..RECORD },
+];
 const SHORT_SESSIONS: &[session::World] =
     &[session::World { steps: 1, releases: 1, ..SESSION }, session::World { cuts: 1, ..SESSION }];
 
@@ -78,10 +87,31 @@ const LONG_SESSIONS: &[session::World] = &[
     session::World { clocks: Clocks::Worst, steps: 1, deletions: 1, ..SESSION },
     session::World { clocks: Clocks::Worst, ..SESSION },
     session::World { clocks: Clocks::Worst, prompt: true, cuts: 1, ..SESSION },
-    session::World { clocks: Clocks::Worst, prompt: true, joined: true, sessions: 3, crashes: 1, ..SESSION },
-    session::World { clocks: Clocks::Worst, prompt: true, joined: true, sessions: 3, releases: 1, ..SESSION },
+    session::World {
+        clocks: Clocks::Worst,
+        prompt: true,
+        joined: true,
+        sessions: 3,
+        crashes: 1,
+        ..SESSION
+    },
+    session::World {
+        clocks: Clocks::Worst,
+        prompt: true,
+        joined: true,
+        sessions: 3,
+        releases: 1,
+        ..SESSION
+    },
     session::World { clocks: Clocks::Worst, prompt: true, joined: true, steps: 3, ..SESSION },
-    session::World { clocks: Clocks::Worst, prompt: true, joined: true, candidates: 3, sessions: 3, ..SESSION },
+    session::World {
+        clocks: Clocks::Worst,
+        prompt: true,
+        joined: true,
+        candidates: 3,
+        sessions: 3,
+        ..SESSION
+    },
 ];
 
 fn main() -> ExitCode {
@@ -122,7 +152,10 @@ where
         all += states;
     }
     let seconds = begun.elapsed().as_secs_f64();
-    println!("model: {machine}: {all} states in {seconds:.0} s, {} MB at the most: all holds", memory());
+    println!(
+        "model: {machine}: {all} states in {seconds:.0} s, {} MB at the most: all holds",
+        memory()
+    );
     true
 }
 
@@ -161,7 +194,11 @@ where
         }
     }
     let how = if is_cut_short(checker.state_count()) { "the first of them" } else { "all of them" };
-    println!("model: {} states, {} ways into them: {how}", checker.unique_state_count(), checker.state_count());
+    println!(
+        "model: {} states, {} ways into them: {how}",
+        checker.unique_state_count(),
+        checker.state_count()
+    );
     Some(checker.unique_state_count())
 }
 

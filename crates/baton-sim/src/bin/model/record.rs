@@ -9,7 +9,9 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::Election;
 use baton_election::record::RecordElection;
-use baton_election::record::messages::{Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version, Write};
+use baton_election::record::messages::{
+    Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version, Write,
+};
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use stateright::{Model, Property};
 use std::time::Duration;
@@ -81,8 +83,10 @@ pub(crate) enum Action {
 /// Durations that only just pass when clocks are 20 % off either way: the slowest leader stops in the step in which the fastest
 /// follower may begin.
 fn machine(number: usize, start: u8, from: Instant) -> RecordElection {
-    let [lease_duration, renew_deadline, retry_period] = [5_000, 3_300, 1_000].map(Duration::from_millis);
-    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
+    let [lease_duration, renew_deadline, retry_period] =
+        [5_000, 3_300, 1_000].map(Duration::from_millis);
+    let durations =
+        Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
     let drift = Drift::parts_per_million(200_000).expect("less than the whole");
     let timing = Timing::new(durations, drift).expect("3.3 s × 1.2 is less than 5 s × 0.8");
     let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
@@ -132,7 +136,10 @@ impl State {
     }
 
     fn learns(&mut self, number: usize, event: &RecordEvent) {
-        if let RecordEvent::Read(Some(seen)) | RecordEvent::Applied(seen) | RecordEvent::Noticed(Some(seen)) = event {
+        if let RecordEvent::Read(Some(seen))
+        | RecordEvent::Applied(seen)
+        | RecordEvent::Noticed(Some(seen)) = event
+        {
             let version = u8::try_from(seen.version.number).expect("versions are counted in bytes");
             self.known[number] = self.known[number].max(version);
         }
@@ -142,10 +149,13 @@ impl State {
     /// create on its way.
     fn may_be_deleted(&self) -> bool {
         let creates = |write: &Write| write.over.is_none();
-        let is_creating = |candidate: &Candidate<RecordElection, RecordRequest, RecordEvent>| match &candidate.call {
-            Call::Sent(RecordRequest::Write(write)) => creates(write),
-            Call::Sent(RecordRequest::Read) | Call::None | Call::Replied(_) => false,
-        };
+        let is_creating =
+            |candidate: &Candidate<RecordElection, RecordRequest, RecordEvent>| match &candidate
+                .call
+            {
+                Call::Sent(RecordRequest::Write(write)) => creates(write),
+                Call::Sent(RecordRequest::Read) | Call::None | Call::Replied(_) => false,
+            };
         self.record.is_some()
             && self.known.iter().all(|known| *known == self.version)
             && !self.candidates.iter().any(is_creating)
@@ -161,7 +171,9 @@ impl Model for World {
         let of = |rates: Vec<u64>, asks| State {
             step: 0,
             candidates: (rates.iter().enumerate())
-                .map(|(number, rate)| Candidate::new(number, *rate, asks, |now| machine(number, 1, now)))
+                .map(|(number, rate)| {
+                    Candidate::new(number, *rate, asks, |now| machine(number, 1, now))
+                })
                 .collect(),
             known: vec![0; rates.len()],
             record: None,
@@ -192,9 +204,13 @@ impl Model for World {
         for (number, candidate) in state.candidates.iter().enumerate() {
             match &candidate.call {
                 Call::None => actions.push(Action::Turn(number)),
-                Call::Sent(RecordRequest::Write(_)) if is_full => actions.push(Action::GivesUp(number)),
+                Call::Sent(RecordRequest::Write(_)) if is_full => {
+                    actions.push(Action::GivesUp(number))
+                }
                 Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
-                Call::Replied(_) => actions.extend([Action::Hears(number), Action::GivesUp(number)]),
+                Call::Replied(_) => {
+                    actions.extend([Action::Hears(number), Action::GivesUp(number)])
+                }
             }
             // A watch begins where a read ended.
             if !state.news[number].is_empty() && candidate.machine.standing() != Standing::Unknown {
@@ -204,8 +220,10 @@ impl Model for World {
             if state.crashes < self.crashes && state.deletions == 0 {
                 actions.push(Action::Crashes(number));
             }
-            let is_racing =
-                matches!(candidate.call, Call::Sent(RecordRequest::Write(_)) | Call::Replied(RecordEvent::Applied(_)));
+            let is_racing = matches!(
+                candidate.call,
+                Call::Sent(RecordRequest::Write(_)) | Call::Replied(RecordEvent::Applied(_))
+            );
             if state.releases < self.releases && candidate.may_withdraw(is_racing) {
                 actions.push(Action::Withdraws(number));
             }
@@ -235,7 +253,9 @@ impl Model for World {
                 state.candidates.iter_mut().for_each(Candidate::step);
             }
             Action::Arrives(number) => {
-                let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
+                let Call::Sent(request) = state.candidates[number].call.clone() else {
+                    return None;
+                };
                 state.candidates[number].call = Call::Replied(state.perform(request, self.news));
             }
             Action::Hears(number) => {
@@ -259,7 +279,8 @@ impl Model for World {
                 state.crashes += 1;
                 (state.known[number], state.news[number]) = (0, Vec::new());
                 let candidate = &mut state.candidates[number];
-                let request = candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
+                let request =
+                    candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
                 state.abandon(request, self.late);
             }
             Action::Withdraws(number) => {
@@ -281,15 +302,22 @@ impl Model for World {
             Property::<Self>::always("no two hold a current claim", |_, state| {
                 candidates::claims(&state.candidates) < 2
             }),
-            Property::<Self>::always("no answer is good beside another's claim or answer", |_, state| {
-                !candidates::promises_overlap(&state.candidates)
-            }),
+            Property::<Self>::always(
+                "no answer is good beside another's claim or answer",
+                |_, state| !candidates::promises_overlap(&state.candidates),
+            ),
             Property::<Self>::always("no term begins after a withdrawal", |_, state| {
                 !candidates::begins_withdrawn(&state.candidates)
             }),
-            Property::<Self>::always("tokens grow from term to term", |_, state| state.terms.are_in_order()),
-            Property::<Self>::sometimes("somebody leads", |_, state| candidates::claims(&state.candidates) == 1),
-            Property::<Self>::sometimes("another term follows", |_, state| state.terms.follows(FencingToken::new(1))),
+            Property::<Self>::always("tokens grow from term to term", |_, state| {
+                state.terms.are_in_order()
+            }),
+            Property::<Self>::sometimes("somebody leads", |_, state| {
+                candidates::claims(&state.candidates) == 1
+            }),
+            Property::<Self>::sometimes("another term follows", |_, state| {
+                state.terms.follows(FencingToken::new(1))
+            }),
         ]
     }
 }

@@ -76,11 +76,14 @@ pub(crate) enum Action {
 /// Durations that only just pass with sessions of 5 s and ticks of half a second, when clocks are 20 % off either way: the slowest
 /// leader stops in the step in which the fastest server may end its session.
 fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
-    let [lease_duration, renew_deadline, retry_period] = [TIMEOUT * 1_000, 2_300, 1_000].map(Duration::from_millis);
-    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
+    let [lease_duration, renew_deadline, retry_period] =
+        [TIMEOUT * 1_000, 2_300, 1_000].map(Duration::from_millis);
+    let durations =
+        Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
     let drift = Drift::parts_per_million(200_000).expect("less than the whole");
     let timing = Timing::new(durations, drift).expect("2.3 s × 1.2 is less than 5 s × 0.8");
-    let timing = SessionTiming::new(timing, Duration::from_millis(500)).expect("3.3 s are left, less a heartbeat");
+    let timing = SessionTiming::new(timing, Duration::from_millis(500))
+        .expect("3.3 s are left, less a heartbeat");
     let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
     QueueElection::new(identity, timing, Jitter::none(), from)
 }
@@ -99,12 +102,18 @@ impl World {
     /// `state`, after candidate `number` has done all that it can do at once.
     fn join(&self, mut state: State, number: usize) -> State {
         let is_its_own = |action: &Action| {
-            [Action::Turn, Action::Arrives, Action::Hears, Action::Pong].iter().any(|of| *action == of(number))
+            [Action::Turn, Action::Arrives, Action::Hears, Action::Pong]
+                .iter()
+                .any(|of| *action == of(number))
         };
         loop {
             let mut actions = Vec::new();
             self.actions(&state, &mut actions);
-            match actions.into_iter().filter(is_its_own).find_map(|action| self.next_state(&state, action)) {
+            match actions
+                .into_iter()
+                .filter(is_its_own)
+                .find_map(|action| self.next_state(&state, action))
+            {
                 Some(next) => state = next,
                 None => return state,
             }
@@ -120,7 +129,9 @@ impl Model for World {
         let of = |rate, rates: &[u64], asks| State {
             step: 0,
             candidates: (rates.iter().enumerate())
-                .map(|(number, rate)| Candidate::new(number, *rate, asks, |now| machine(number, 1, now)))
+                .map(|(number, rate)| {
+                    Candidate::new(number, *rate, asks, |now| machine(number, 1, now))
+                })
                 .collect(),
             connections: vec![Connection::NONE; rates.len()],
             rate,
@@ -138,9 +149,12 @@ impl Model for World {
         // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
         let asks = self.releases > 0;
         let clocks = self.clocks.of_candidates(self.candidates);
-        let states = clocks.flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, asks)));
+        let states = clocks
+            .flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, asks)));
         let joining = || (0..self.candidates).filter(|_| self.joined);
-        states.map(|state| joining().fold(state, |state, number| self.join(state, number))).collect()
+        states
+            .map(|state| joining().fold(state, |state, number| self.join(state, number)))
+            .collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -150,12 +164,17 @@ impl Model for World {
         if state.late.is_some() {
             actions.push(Action::ArrivesLate);
         }
-        for (number, (candidate, connection)) in state.candidates.iter().zip(&state.connections).enumerate() {
+        for (number, (candidate, connection)) in
+            state.candidates.iter().zip(&state.connections).enumerate()
+        {
             match &candidate.call {
                 Call::None => actions.push(Action::Turn(number)),
-                Call::Sent(QueueRequest::Begin { .. }) if state.sessions.len() >= self.sessions => {}
+                Call::Sent(QueueRequest::Begin { .. }) if state.sessions.len() >= self.sessions => {
+                }
                 Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
-                Call::Replied(_) => actions.extend([Action::Hears(number), Action::GivesUp(number)]),
+                Call::Replied(_) => {
+                    actions.extend([Action::Hears(number), Action::GivesUp(number)])
+                }
             }
             if connection.has_news() {
                 actions.push(Action::Pong(number));
@@ -238,7 +257,8 @@ impl Model for World {
             Action::Crashes(number) => {
                 state.crashes += 1;
                 let candidate = &mut state.candidates[number];
-                let request = candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
+                let request =
+                    candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
                 state.abandon(number, request, self.late);
             }
             Action::Withdraws(number) => {
@@ -261,12 +281,19 @@ impl Model for World {
             Property::<Self>::always("no two hold a current claim", |_, state| {
                 candidates::claims(&state.candidates) < 2
             }),
-            Property::<Self>::always("no answer is good beside another's claim or answer", |_, state| {
-                !candidates::promises_overlap(&state.candidates)
+            Property::<Self>::always(
+                "no answer is good beside another's claim or answer",
+                |_, state| !candidates::promises_overlap(&state.candidates),
+            ),
+            Property::<Self>::always("tokens grow from term to term", |_, state| {
+                state.terms.are_in_order()
             }),
-            Property::<Self>::always("tokens grow from term to term", |_, state| state.terms.are_in_order()),
-            Property::<Self>::sometimes("somebody leads", |_, state| candidates::claims(&state.candidates) == 1),
-            Property::<Self>::sometimes("another term follows", |_, state| state.terms.follows(FencingToken::new(1))),
+            Property::<Self>::sometimes("somebody leads", |_, state| {
+                candidates::claims(&state.candidates) == 1
+            }),
+            Property::<Self>::sometimes("another term follows", |_, state| {
+                state.terms.follows(FencingToken::new(1))
+            }),
         ]
     }
 }
