@@ -1,57 +1,114 @@
-# Everything that a person or a machine does with this repository. `make` alone lists it.
+# Every task of this repository. `make` alone lists them.
 
 CARGO ?= cargo
 CARGO_DENY_VERSION := 0.20.2
 CARGO_MUTANTS_VERSION := 27.1.0
-# Tools that the checks need are installed here, not into the user's home.
+# Tools of the checks are installed here, not into the user's home.
 TOOLS := $(CURDIR)/.cache/tools
 
-# Most tests wait for real clocks: run up to three per processor, as the present load allows.
+# Most tests wait for real clocks: run up to three per processor, fewer on a busy machine.
 TEST_THREADS ?= $$($(CARGO) run --locked --quiet --package room -- 3)
-# Tests that fill the machine by themselves: dozens of candidates, or a load on purpose. They would disturb the others, and
-# each other.
+# These tests fill the machine by themselves, with dozens of candidates or a load on purpose. They would disturb
+# all others, so each runs alone.
 CROWDS := process::crowd lease::peers zookeeper::crowd zookeeper::peers
 
-# What `make run` holds its election in.
+# The store of `make run`.
 BACKEND ?= file
 
-# The container engine, docker or podman, and where images belong: `localhost` is nobody's registry, so that nothing of
-# that name is ever pulled from a stranger.
+# The container engine, docker or podman, and the registry in images' names. `localhost` is no registry, so an image of
+# that name is never pulled.
 ENGINE ?= docker
 REGISTRY ?= localhost
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check prove fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run test quick test-file test-zookeeper test-lease test-charts check prove fuzz mutants bench image release twice e2e setup clean
 
-help: ## List what can be made
-	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Three candidates of one election on this machine, live in the terminal; BACKEND=zookeeper
+run: ## Run three candidates on this machine, live in the terminal; BACKEND=zookeeper
 	$(if $(filter file zookeeper,$(BACKEND)),,$(error BACKEND is file or zookeeper, and not '$(BACKEND)'))
 	$(if $(filter zookeeper,$(BACKEND)),$(call need,java mvn))
 	$(if $(filter zookeeper,$(BACKEND)),tests/servers/zookeeper/fetch.sh)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
-test: setup check ## Everything that must hold: checks, unit tests, simulated worlds, real processes
-	$(CARGO) test --locked --package baton-election --package baton-sim --package zookeeper-client
-	$(MAKE) --no-print-directory prove
-	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # which no test of the demo builds
-	$(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS) $(addprefix --skip=,$(CROWDS))
-	$(CARGO) test --locked --test it -- --test-threads=1 $(CROWDS)
+test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|charts
+ifdef ONLY
+	$(if $(filter file lease zookeeper charts,$(ONLY)),,$(error ONLY is file, lease, zookeeper, or charts, and not '$(ONLY)'))
+	@$(PART) test-$(ONLY)
+else
+	@$(PART) quick
+	@$(PART) test-file
+	@$(PART) check
+	@$(PART) prove
+	@$(PART) test-zookeeper
+	@$(PART) test-lease
+	@$(PART) test-charts
+endif
 
-check: setup ## Format, lints, docs, dependencies
+# Says what a part is, runs it, and says how long it took.
+PART = tests/part.sh '$(MAKE)'
+
+# Needs nothing but Rust.
+quick:
+	$(CARGO) fmt --check --all
+	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) test --locked --package baton-election --package baton-sim --package zookeeper-client
+	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- --seeds 5000
+
+# Each part runs the cases that match its words; the file part runs all others, so that no case is left out.
+ZOOKEEPER_CASES := zookeeper:: over_a_zookeeper_server
+LEASE_CASES := lease:: rig::apiserver::
+CHARTS_CASES := charts::
+
+# Cases that need no server.
+test-file:
+	$(call need,curl ip python3 go java node setpriv strace unshare)
+	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
+	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
+	$(CROWD_CASES) process::crowd
+
+# Cases with real ZooKeeper servers, Curator, and kazoo.
+test-zookeeper:
+	$(call need,java mvn python3)
+	tests/servers/zookeeper/fetch.sh
+	tests/servers/peers/build.sh
+	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
+	$(CASES) $(ZOOKEEPER_CASES) $(addprefix --skip=,$(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
+	$(CROWD_CASES) zookeeper::crowd zookeeper::peers
+
+# Cases with a real API server, and client-go.
+test-lease:
+	$(call need,curl ip go strace unshare)
+	tests/servers/kubernetes/build.sh
+	$(CASES) $(LEASE_CASES) $(addprefix --skip=,$(CHARTS_CASES) $(CROWDS))
+	$(CROWD_CASES) lease::peers
+
+# Charts and manifests: Helm, kustomize, Prometheus, and a real API server.
+test-charts:
+	$(call need,curl go python3)
+	tests/servers/kubernetes/build.sh
+	tests/servers/charts/build.sh
+	tests/servers/prometheus/build.sh
+	$(CASES) $(CHARTS_CASES) $(addprefix --skip=,$(CROWDS))
+
+CASES = $(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
+CROWD_CASES = $(CARGO) test --locked --test it -- --test-threads=1
+
+check: $(TOOLS)/bin/cargo-deny ## Check format, lints, docs, dependencies, and prose
 	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) clippy --locked --workspace --features baton-sim/model --all-targets --test e2e -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib --workspace
 	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
+	tests/prose/check.sh
 
 MODEL_CHECKER = $(CARGO) run --locked --quiet --package baton-sim --features model --profile prove --bin model --
 
-prove: ## Attack the machines in simulated worlds: SEEDS=1000000, MINUTES=60, FROM=7, REPLAY=7; MODEL=lease; MUTANTS=1
+prove: ## Simulate faults and check every property; SEEDS=, MINUTES=, FROM=, REPLAY=, MODEL=lease|zookeeper, MUTANTS=1
 ifdef MUTANTS
 	MUTANTS='$(MUTANTS)' crates/baton-sim/mutants.sh
 else ifdef MODEL
@@ -62,49 +119,50 @@ else
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
 endif
 
-fuzz: ## Invent bytes for all that is read from outside, until something does not hold: TIME=600 seconds each, TARGET=wire
+fuzz: ## Fuzz every parser of untrusted input; TIME=600 (seconds each), TARGET=wire
 	TIME='$(TIME)' TARGET='$(TARGET)' fuzz/run.sh
 
-mutants: $(TOOLS)/bin/cargo-mutants ## Change one thing at a time in the pure half, and see which change no test notices; ARGS=
+mutants: $(TOOLS)/bin/cargo-mutants ## Run cargo-mutants over baton-election; ARGS=
 	PATH=$(TOOLS)/bin:$$PATH $(CARGO) mutants $(ARGS)
 
-bench: ## The figures of README, measured on this machine
+bench: ## Measure the figures of the comparison with peers
 	$(CARGO) bench --locked --bench figures
 
-image: ## The images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, BUILDER=an image with Rust
+image: ## Build the images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, BUILDER=
 	$(call build,baton,$(if $(FRESH),--no-cache))
 	$(call build,baton-demo,--target demo)
 
-# $(1) the image's name, $(2) what else the build is told.
+# $(1): the image's name; $(2): further options of the build.
 build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
 	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
 	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) \
 	  $(if $(PLATFORM),--platform $(PLATFORM) --build-arg BUILDPLATFORM=linux/$(HERE)) .
 
-# This machine's architecture, as images name it: podman 4 does not tell a Dockerfile.
+# This machine's architecture in the words of images, which podman 4 does not pass to a Dockerfile.
 HERE = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
 
-# In the environment of what works with these images.
+# The environment of scripts that use these images.
 IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION)
 
-release: image ## Program, images, charts, SBOM and checksums as files, of a commit: target/release-files
+release: image ## Pack programs, images, charts, and checksums of this commit into target/release-files
 	$(IMAGES) release/make.sh target/release-files
 
-twice: ## The release of this commit made anew in two places, and whether both are the same bytes
+twice: ## Build the release twice and compare the bytes
 	ENGINE=$(ENGINE) BUILDER=$(BUILDER) release/twice.sh
 
-e2e: image ## Three nodes made by kind, and all that can befall them; KIND_IMAGE=, ARGS=a test's name
+e2e: image ## Run fault-injection tests on a three-node kind cluster; KIND_IMAGE=, ARGS=
 	$(IMAGES) tests/e2e/run.sh $(ARGS)
 
-setup: $(TOOLS)/bin/cargo-deny ## Install and build what the checks and tests need, without root
+setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests need, without root
 	$(call need,curl ip python3 go java mvn node setpriv strace unshare)
 	tests/servers/kubernetes/build.sh
 	tests/servers/charts/build.sh
 	tests/servers/prometheus/build.sh
 	tests/servers/zookeeper/fetch.sh
 	tests/servers/peers/build.sh
+	tests/prose/build.sh
 
-# $(1) the programs that have to be there.
+# $(1): the programs that must be installed.
 need = @for tool in $(1); do \
 	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
 	done
@@ -115,6 +173,6 @@ $(TOOLS)/bin/cargo-deny:
 $(TOOLS)/bin/cargo-mutants:
 	$(CARGO) install --locked --quiet --root $(TOOLS) --version $(CARGO_MUTANTS_VERSION) cargo-mutants
 
-clean: ## Remove what was built
+clean: ## Remove everything that was built
 	$(CARGO) clean
 	rm -rf .cache
