@@ -46,7 +46,7 @@ fn without_far_suggestions(mut error: clap::Error) -> clap::Error {
     let near = spelling::nearest(typed, commands.get_subcommands().map(clap::Command::get_name));
     match near.map(str::to_owned) {
         Some(near) => {
-            drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near)))
+            drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near)));
         }
         None => drop(error.remove(ContextKind::SuggestedSubcommand)),
     }

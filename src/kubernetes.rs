@@ -3,6 +3,7 @@
 //! Start with [`connection`]. [`container`] and [`rbac`] are the sidecar and its rights as objects.
 
 mod client;
+mod connect_error;
 pub mod connection;
 pub mod container;
 mod credentials;

@@ -22,6 +22,7 @@ pub mod health;
 pub mod http;
 pub mod kubernetes;
 pub mod process;
+pub mod resignation;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;

@@ -3,6 +3,8 @@
 //! Touches all modules below it; none of them touches it. Start with [`run`]. The order of a clean stop
 //! stands in [`stop`]: withdraw, wait until the last promise has run out, release.
 
+mod startup_log;
+
 use crate::cli::{Settings, Surroundings};
 use crate::config::{Backend, Config, Memory};
 use crate::driver::leadership::{Publisher, Reader, publish};
@@ -10,15 +12,16 @@ use crate::driver::{Control, DriverContext, Ended, Over, Released, drive, orders
 use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
-use crate::http::listen::{Listeners, bind};
+use crate::http::listen::bind;
 use crate::http::server;
 use crate::http::server::ServerError;
 use crate::http::{AppState, Parts};
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
-use crate::process::last_run::{LEFT_BEHIND, LastEnd, Lifecycle};
+use crate::process::last_run::Lifecycle;
 use crate::process::signals::{Release, Signals};
 use crate::process::watchdog;
+use crate::resignation::require_polling;
 use crate::store::Store;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::LeaseStore;
@@ -32,6 +35,7 @@ use baton_election::machine::{Election, Reason, Request as _, Withdrawal};
 use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
+use startup_log::{log_previous_end, log_start};
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
@@ -186,7 +190,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let listeners = bind(config.listen, "listen")?;
         let probe_listeners =
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
-        tell_start(config, &identity, place, &listeners, probe_listeners.as_ref());
+        log_start(config, &identity, place, &listeners, probe_listeners.as_ref());
         let (lifecycle, last) =
             Lifecycle::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
@@ -197,7 +201,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let delay = lifecycle.damping(&timing);
         if let Some(last) = &last {
             metrics.show_last_end(last);
-            tell_previous_end(config, last, delay);
+            log_previous_end(config, last, delay);
             if last.left_application_behind(config.on_lost) {
                 lifecycle.end_to_move()?;
                 return Ok(Prepared::Exit(Exit::Lost));
@@ -288,7 +292,7 @@ async fn remember(lifecycle: Lifecycle, end: End) {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
         Ok(Err(_)) | Err(_) => {
-            tracing::warn!("the state directory does not answer: how this run ended is not noted")
+            tracing::warn!("the state directory does not answer: how this run ended is not noted");
         }
     }
 }
@@ -341,53 +345,6 @@ async fn stop(
     }
 }
 
-/// Gives leadership up while nobody asks for it, and tries again when somebody does.
-async fn require_polling(
-    limit: Option<Duration>,
-    reader: &Reader,
-    control: &Control,
-    health: &Health,
-    asked: &Notify,
-) -> Over {
-    let Some(limit) = limit else {
-        return std::future::pending().await;
-    };
-    loop {
-        while reader.claim(Clock.now()).is_none() {
-            health.next_change().await;
-        }
-        let led_since = Clock.now();
-        while reader.claim(Clock.now()).is_some() {
-            let due = reader.asked_at().map_or(led_since, |asked| asked.max(led_since)) + limit;
-            if Clock.now() >= due {
-                match resign_until_asked(reader, control, asked).await {
-                    Ok(()) => break,
-                    Err(over) => return over,
-                }
-            }
-            tokio::select! {
-                () = Clock.sleep_until(due) => {}
-                () = health.next_change() => {}
-            }
-        }
-    }
-}
-
-async fn resign_until_asked(
-    reader: &Reader,
-    control: &Control,
-    asked: &Notify,
-) -> Result<(), Over> {
-    let given_up_at = Clock.now();
-    let promised_until = control.withdraw().await?;
-    Clock.sleep_until(promised_until).await;
-    control.release(Reason::Unasked).await?;
-    while reader.asked_at() <= Some(given_up_at) {
-        asked.notified().await;
-    }
-    control.campaign(Clock.now()).await
-}
-
 fn after(ended: Ended) -> End {
     let exit = ended.exit(false);
     match ended {
@@ -404,59 +361,4 @@ fn server_died(died: Option<&Result<Result<(), ServerError>, JoinError>>, reader
 fn fault(reader: &Reader) -> End {
     let led = reader.published_claim().is_some();
     End { exit: if led { Exit::Lost } else { Exit::Fault }, reason: Reason::Fault, led }
-}
-
-fn tell_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
-    let (election, reason) = (config.election.as_str(), last.reason.as_str());
-    let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
-    let at = humantime::format_rfc3339_seconds(last.at).to_string();
-    let what = if last.left_application_behind(config.on_lost) {
-        LEFT_BEHIND
-    } else if delay.is_zero() {
-        "how the run before this one ended"
-    } else {
-        "the run before this one ended badly: campaigning is delayed"
-    };
-    tracing::info!(
-        event = "previous_end",
-        election,
-        reason,
-        code = last.code,
-        at,
-        delay_ms,
-        "{what}"
-    );
-}
-
-fn tell_start(
-    config: &Config,
-    identity: &Identity,
-    place: &str,
-    listeners: &Listeners,
-    probes: Option<&Listeners>,
-) {
-    let listen = listeners.address.to_string();
-    let probe_listen =
-        probes.map_or_else(|| "none".to_owned(), |listeners| listeners.address.to_string());
-    tracing::info!(
-        event = "starting",
-        election = config.election.as_str(),
-        identity = identity.as_str(),
-        backend = config.backend.as_str(),
-        place,
-        listen,
-        probe_listen,
-        version = crate::telemetry::build::VERSION,
-        "{identity} is a candidate of election {}, held in {place}: ask http://{listen}/leader",
-        config.election,
-    );
-    if !listeners.address.ip().to_canonical().is_loopback() {
-        tracing::warn!(
-            event = "exposed_listener",
-            "--listen {} is not loopback: anyone who reaches {listen} can ask as the application does and so delay a \
-             handover; write --listen localhost:{}, and let kubelet and Prometheus ask at --probe-listen",
-            config.listen,
-            listeners.address.port(),
-        );
-    }
 }

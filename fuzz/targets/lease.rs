@@ -226,7 +226,7 @@ fn waits_for(seen: &Snapshot) {
     }
     match machine.poll_request(late) {
         Some(RecordRequest::Read) => {
-            machine.handle_event(RecordEvent::Read(Some(seen.clone())), late)
+            machine.handle_event(RecordEvent::Read(Some(seen.clone())), late);
         }
         other => {
             return assert!(matches!(other, Some(RecordRequest::Write(_))), "{seen:?}: {other:?}");

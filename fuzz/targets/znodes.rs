@@ -29,15 +29,7 @@ pub(super) fn read(bytes: &[u8]) {
     let mut asked_behind = None;
     let mut now = at(100);
     for _ in 0..PATIENCE {
-        if let Standing::Following { leader: Some(leader) } = machine.standing() {
-            let told =
-                acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
-            assert_eq!(
-                told,
-                Some(Some(leader)),
-                "only who acknowledged it is named: {acknowledgement:?}"
-            );
-        }
+        check_leader(&machine.standing(), acknowledgement);
         let Some(request) = machine.poll_request(now) else {
             now = now + Duration::from_millis(100);
             continue;
@@ -92,6 +84,14 @@ pub(super) fn read(bytes: &[u8]) {
         Place::First => assert!(leads, "nobody is before us"),
         Place::Behind(name) => assert!(!leads && asked_behind == Some(name), "{asked_behind:?}"),
         Place::Absent => assert!(!leads, "we do not stand in the line"),
+    }
+}
+
+/// The machine names a leader only as the acknowledgement does.
+fn check_leader(standing: &Standing, acknowledgement: &str) {
+    if let Standing::Following { leader: Some(leader) } = standing {
+        let told = acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
+        assert_eq!(told.as_ref(), Some(&Some(leader.clone())), "{acknowledgement:?}");
     }
 }
 

@@ -53,7 +53,7 @@ pub fn check_config(
     for UnknownVariable { name, nearest } in unknown {
         match nearest {
             Some(nearest) => {
-                complain(&format_args!("warning: {name} sets no flag: {nearest} does"))
+                complain(&format_args!("warning: {name} sets no flag: {nearest} does"));
             }
             None => complain(&format_args!("warning: {name} sets no flag")),
         }

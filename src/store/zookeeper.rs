@@ -137,7 +137,7 @@ impl ZooKeeperStore {
                 Ok(()) if depth + 1 == ancestors.len() => return Ok(QueueEvent::Made),
                 Ok(()) => depth += 1,
                 Err(Failed { error: CallError::Refused(Code::NoNode), .. }) if depth > 0 => {
-                    depth -= 1
+                    depth -= 1;
                 }
                 Err(Failed { error: CallError::Refused(Code::Unimplemented), .. })
                     if self.knows_containers.replace(false) =>

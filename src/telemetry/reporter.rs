@@ -11,7 +11,7 @@ use crate::telemetry::metrics::Metrics;
 use baton_election::claim::FencingToken;
 use baton_election::duration::Rounded;
 use baton_election::identity::Identity;
-use baton_election::machine::{Diagnostic, Outcome, Transition, Withdrawal};
+use baton_election::machine::{Diagnostic, Outcome, Reason, Transition, Withdrawal};
 use std::fmt;
 use std::time::Duration;
 
@@ -86,21 +86,7 @@ impl Reporter {
                 let token = token.to_string();
                 tracing::info!(event = "leading", election, identity, token, "leading");
             }
-            Transition::Lost { token, reason } => {
-                let (token, reason) = (token.to_string(), reason.as_str());
-                let (code, paused_ms) =
-                    (loss.exit.map(Exit::code), loss.stood_still.map(milliseconds));
-                tracing::warn!(
-                    event = "lost",
-                    election,
-                    identity,
-                    token,
-                    reason,
-                    code,
-                    paused_ms,
-                    "{loss}"
-                );
-            }
+            Transition::Lost { token, reason } => self.lost(*token, *reason, loss),
             Transition::StoreWentBack { token, version } => {
                 let (token, version) = (token.to_string(), version.to_string());
                 tracing::error!(
@@ -113,18 +99,7 @@ impl Reporter {
                      tell the resources that check them to forget what they have seen"
                 );
             }
-            Transition::Diagnosed(found) => {
-                let event = found.event();
-                let remedy = found
-                    .remedy()
-                    .map(|durations| format!("; these would pass: {}", Flags::new(durations)));
-                let remedy = remedy.unwrap_or_default();
-                if found.is_error() {
-                    tracing::error!(event, election, identity, "{found}{remedy}");
-                } else {
-                    tracing::warn!(event, election, identity, "{found}{remedy}");
-                }
-            }
+            Transition::Diagnosed(found) => self.diagnosed(found),
             Transition::Resigned { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
                 tracing::info!(
@@ -136,6 +111,36 @@ impl Reporter {
                     "leadership is given back"
                 );
             }
+        }
+    }
+
+    fn lost(&self, token: FencingToken, reason: Reason, loss: Loss) {
+        let (election, identity) = (self.election.as_str(), self.identity.as_str());
+        let (token, reason) = (token.to_string(), reason.as_str());
+        let (code, paused_ms) = (loss.exit.map(Exit::code), loss.stood_still.map(milliseconds));
+        tracing::warn!(
+            event = "lost",
+            election,
+            identity,
+            token,
+            reason,
+            code,
+            paused_ms,
+            "{loss}"
+        );
+    }
+
+    fn diagnosed(&self, found: &impl Diagnostic) {
+        let (election, identity) = (self.election.as_str(), self.identity.as_str());
+        let event = found.event();
+        let remedy = found
+            .remedy()
+            .map(|durations| format!("; these would pass: {}", Flags::new(durations)));
+        let remedy = remedy.unwrap_or_default();
+        if found.is_error() {
+            tracing::error!(event, election, identity, "{found}{remedy}");
+        } else {
+            tracing::warn!(event, election, identity, "{found}{remedy}");
         }
     }
 

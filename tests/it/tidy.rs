@@ -55,7 +55,7 @@ fn each_power_has_one_owner() {
     let owners = [
         ("clock_gettime", &["src/process/clock.rs"][..]),
         ("SystemTime::now", &["src/process/clock.rs"]),
-        ("process::exit", &["src/process/watchdog.rs"]),
+        ("process::exit(", &["src/process/watchdog.rs"]),
         (".publish(", &["src/driver.rs", "src/driver/leadership.rs"]),
         (".promise(", &["src/http.rs", "src/driver/leadership.rs"]),
         ("env::var", &["src/cli.rs"]),

@@ -264,7 +264,7 @@ impl Election for RecordElection {
             (RecordRequest::Read, RecordEvent::Applied(_) | RecordEvent::Conflict)
             | (RecordRequest::Write(_), RecordEvent::Read(_))
             | (_, RecordEvent::Unknown | RecordEvent::Noticed(_)) => {
-                self.unknown(&request, sent, now)
+                self.unknown(&request, sent, now);
             }
         }
     }
@@ -272,7 +272,7 @@ impl Election for RecordElection {
     fn handle_timeout(&mut self, now: Instant) {
         match &self.role {
             Role::Leading { claim, .. } if claim.remaining(now).is_zero() => {
-                self.lose(Reason::Deadline, now)
+                self.lose(Reason::Deadline, now);
             }
             Role::Following { leader: Some(_) } => self.follow_unless_held(now),
             Role::Unknown

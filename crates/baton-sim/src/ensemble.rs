@@ -5,6 +5,7 @@
 //! ends in `tracker.rs`, what they agree on in `tree.rs`. Sources: ZooKeeper's `Learner`, `LearnerHandler`, `Leader` and
 //! `SessionTrackerImpl`. Reads are answered by the server that is asked, of what it has applied; all else is agreed on.
 
+mod leader_election;
 mod quorum;
 mod server;
 mod service;
@@ -147,7 +148,7 @@ impl Ensemble {
         }
         match happens {
             Happens::Message { from, to, stream, message } => {
-                self.received(from, to, stream, message)
+                self.received(from, to, stream, message);
             }
             Happens::Request { caller, request } => self.requested(caller, &request),
             Happens::Ping { server, term } => self.ping(server, term),

@@ -138,7 +138,7 @@ impl<E: Spelled> Observer<E> for Story {
                 self.stimulus(scene, &line);
             }
             Happening::Ended(number, end) => {
-                self.stimulus(scene, &format!("{} ends: {end:?}", name(*number)))
+                self.stimulus(scene, &format!("{} ends: {end:?}", name(*number)));
             }
             Happening::Resigns(number, Withdrawal::Renewing) => {
                 self.stimulus(scene, &format!("{} withdraw", name(*number)));
@@ -147,7 +147,7 @@ impl<E: Spelled> Observer<E> for Story {
                 self.stimulus(scene, &format!("{} withdraw for a release", name(*number)));
             }
             Happening::Campaigns(number) => {
-                self.stimulus(scene, &format!("{} campaign", name(*number)))
+                self.stimulus(scene, &format!("{} campaign", name(*number)));
             }
             Happening::Asks(number, request, _) => {
                 self.answer(*number, &format!("> {}", E::request(&self.own[*number], request)));
@@ -166,7 +166,7 @@ impl<E: Spelled> Observer<E> for Story {
                 self.heard(scene, *number, &line, *now);
             }
             Happening::Tells(number, transition) => {
-                self.answer(*number, &transcript::transition(transition))
+                self.answer(*number, &transcript::transition(transition));
             }
             Happening::Claims(number, None) => self.answer(*number, "claims nothing"),
             Happening::Claims(number, Some(claim)) => {
@@ -179,25 +179,33 @@ impl<E: Spelled> Observer<E> for Story {
                 self.answer(*number, &line);
             }
             Happening::Answered(number, answer, now) => {
-                let line = match &answer.status {
-                    Status::Leading(promise) => {
-                        let until =
-                            spell_moment(scene.clocks[*number].when(*now + promise.valid_for));
-                        format!(
-                            "tells its application: leading, token {}, until {until}",
-                            promise.token
-                        )
-                    }
-                    Status::Unknown | Status::Following { .. } | Status::Resigning => {
-                        "tells its application: not leading".to_owned()
-                    }
-                };
-                let is_news = self.told[*number].as_deref() != Some(&line);
-                if is_news {
-                    self.heard(scene, *number, &line, *now);
-                    self.told[*number] = Some(line);
-                }
+                self.application_hears(scene, *number, &answer.status, *now);
             }
+        }
+    }
+}
+
+impl Story {
+    /// The application of `number` reads `status`. Only a change is printed.
+    fn application_hears(
+        &mut self,
+        scene: &Scene<'_>,
+        number: usize,
+        status: &Status,
+        now: Instant,
+    ) {
+        let line = match status {
+            Status::Leading(promise) => {
+                let until = spell_moment(scene.clocks[number].when(now + promise.valid_for));
+                format!("tells its application: leading, token {}, until {until}", promise.token)
+            }
+            Status::Unknown | Status::Following { .. } | Status::Resigning => {
+                "tells its application: not leading".to_owned()
+            }
+        };
+        if self.told[number].as_deref() != Some(&line) {
+            self.heard(scene, number, &line, now);
+            self.told[number] = Some(line);
         }
     }
 }

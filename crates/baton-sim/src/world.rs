@@ -15,6 +15,7 @@
 
 mod injection;
 mod network;
+mod node;
 
 use crate::clock::{Clock, Moment};
 use crate::link::Link;
@@ -26,16 +27,13 @@ use crate::store::Store;
 use crate::trace::{End, Happening, Observer, Scene};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::machine::Election;
 use baton_election::timing::Jitter;
 use network::{Call, Message};
-use std::cmp::min;
+use node::{Alarm, Node};
 use std::time::Duration;
 
 /// A candidate is restarted so long after it lost, at the most; kubelet was measured at 0.2 to 1.7 s.
 const LONGEST_RESTART: Duration = Duration::from_secs(2);
-/// How long a bad end is held against the next start.
-const MEMORY: Duration = Duration::from_mins(10);
 
 /// A world, as it is at one moment.
 #[derive(Debug)]
@@ -55,46 +53,6 @@ pub struct World<S: Store, O> {
     ends: Vec<(Moment, usize, Option<usize>)>,
     chance: Chance,
     observer: O,
-}
-
-/// One candidate and its machine.
-#[derive(Debug)]
-struct Node<E: Election> {
-    process: Option<Process<E>>,
-    starts: u32,
-    /// It is to be started as soon as it has stopped.
-    returns: bool,
-    bad_ends: Vec<Instant>,
-    call: Option<Call>,
-    calls: u64,
-    alarms: [Moment; Alarm::COUNT],
-    /// It stands still until the alarm: what reaches it waits, and so does what it had in its hands.
-    is_still: bool,
-    in_hand: Option<(Input<E>, Instant)>,
-    backlog: Vec<Input<E>>,
-    /// By how much a process may stand still between reading its clock and acting on it, by which fault, and until when.
-    starved: Vec<(usize, Duration, Moment)>,
-    link: Link,
-}
-
-/// What a node is woken for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Alarm {
-    /// It goes on after it stood still.
-    GoOn,
-    /// Its process is started.
-    Start,
-    /// Its call took too long.
-    CallOver,
-    /// Its machine wants to be woken.
-    Wake,
-    /// Its application asks.
-    Ask,
-}
-
-impl Alarm {
-    const ALL: [Self; 5] = [Self::GoOn, Self::Start, Self::CallOver, Self::Wake, Self::Ask];
-    const COUNT: usize = Self::ALL.len();
 }
 
 /// What happens next.
@@ -367,40 +325,6 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             };
             let input = node.backlog.remove(taken);
             self.deliver(number, input);
-        }
-    }
-}
-
-impl<E: Election> Node<E> {
-    fn new(candidate: &Candidate, link: Link) -> Self {
-        let mut alarms = [Moment::NEVER; Alarm::COUNT];
-        alarms[Alarm::Start as usize] = candidate.starts;
-        let (process, call, in_hand) = (None, None, None);
-        let (bad_ends, backlog, starved) = (Vec::new(), Vec::new(), Vec::new());
-        let (starts, returns, calls, is_still) = (0, false, 0, false);
-        Self {
-            process,
-            starts,
-            returns,
-            bad_ends,
-            call,
-            calls,
-            alarms,
-            is_still,
-            in_hand,
-            backlog,
-            starved,
-            link,
-        }
-    }
-
-    /// How long a process holds back after bad ends shortly before.
-    fn damping(&self, now: Instant, retry: Duration) -> Duration {
-        let recent = self.bad_ends.iter().filter(|end| now.since(**end) < MEMORY).count();
-        match u32::try_from(recent) {
-            Ok(0) => Duration::ZERO,
-            Ok(recent) => retry.saturating_mul(1 << min(recent, 16)),
-            Err(_) => Duration::MAX,
         }
     }
 }

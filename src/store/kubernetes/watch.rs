@@ -139,7 +139,7 @@ impl Watch {
                     Err(Over::Overtaken) => {}
                     // A server that closes every watch at once must not be asked without pause.
                     Err(Over::Ended) => {
-                        self.pause_until(stream.opened_at + leases.retry_period).await
+                        self.pause_until(stream.opened_at + leases.retry_period).await;
                     }
                     Err(Over::Failed(why)) => self.fail(leases, &why, stream.opened_at).await,
                 },
@@ -167,7 +167,7 @@ impl Watch {
                 return is_refused.then_some(News::Suspected);
             }
             Err(CallError::Status { code: 410, message }) => {
-                self.fail(leases, &message, opening_at).await
+                self.fail(leases, &message, opening_at).await;
             }
             Err(error) => {
                 self.tell(leases, error.into());

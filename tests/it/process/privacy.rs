@@ -72,7 +72,7 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
     let cases: [(&str, Spoil); 3] = [
         ("world", |_, folder| set_mode(folder, 0o777)),
         ("owner", |stranger, folder| {
-            chown(folder, Some(stranger.uid), None).expect("this is root")
+            chown(folder, Some(stranger.uid), None).expect("this is root");
         }),
         ("link", |_, folder| {
             fs::rename(folder, folder.with_extension("away")).expect("it is ours");

@@ -239,7 +239,7 @@ fn a_shared_start_counts_for_each_case_that_waits() {
         let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
         let is_asleep = || fs::read_to_string(&stat).unwrap().contains(") S ");
         while_starting("a shared server", || {
-            eventually(Duration::from_secs(10), "the other waits", is_asleep)
+            eventually(Duration::from_secs(10), "the other waits", is_asleep);
         });
         1
     });

@@ -31,7 +31,7 @@ impl QueueElection {
         }
         match (request, event) {
             (Request::Begin { .. }, Event::Connected { session, timeout }) => {
-                self.begun(session, timeout, sent, now)
+                self.begun(session, timeout, sent, now);
             }
             (Request::Resume { .. }, Event::Connected { session, timeout }) => {
                 self.resumed(session, timeout, sent, now);
@@ -40,7 +40,7 @@ impl QueueElection {
             (_, Event::Expired) => self.expired(request, sent),
             (Request::MakePath, Event::Made) => self.path_is_missing = false,
             (Request::Join { prefix, .. }, Event::Joined { name, czxid }) => {
-                self.joined(prefix, name, czxid, now)
+                self.joined(prefix, name, czxid, now);
             }
             (Request::Join { .. }, Event::Missing) => self.path_is_missing = true,
             (Request::Join { .. }, Event::Saturated) => self.saturated(now),
@@ -58,7 +58,7 @@ impl QueueElection {
                 Event::Missing,
             ) => self.gone(now),
             (Request::ReadLeader, Event::Leader(acknowledgement)) => {
-                self.leader_read(acknowledgement, now)
+                self.leader_read(acknowledgement, now);
             }
             (_, Event::Refused) => self.refused(request, sent, now),
             // A reply of another kind than the request says as little as none.
@@ -197,7 +197,7 @@ impl QueueElection {
                     Some(owner) if owner == session.id => session.is_over = true,
                     Some(_) => {
                         *again_at =
-                            now + session.timeout * 3 / 4 + self.chance.below(session.timeout / 4)
+                            now + session.timeout * 3 / 4 + self.chance.below(session.timeout / 4);
                     }
                 }
             }
@@ -326,7 +326,7 @@ impl QueueElection {
             | QueueRequest::Join { .. }
             | QueueRequest::List => self.not_before = later,
             QueueRequest::Check { .. } => {
-                self.not_before = max(now, sent + self.durations().call_timeout())
+                self.not_before = max(now, sent + self.durations().call_timeout());
             }
             QueueRequest::Look { .. } => match &mut self.place {
                 Place::InLine { view: View::Behind { again_at, is_readable, .. }, .. } => {

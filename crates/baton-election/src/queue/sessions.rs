@@ -97,7 +97,7 @@ impl QueueElection {
             | QueueRequest::Check { .. }
             | QueueRequest::ReadLeader
             | QueueRequest::Acknowledge { .. } => {
-                self.not_before = sent + self.timing.asked().retry_period()
+                self.not_before = sent + self.timing.asked().retry_period();
             }
         }
     }

@@ -83,7 +83,7 @@ impl RecordElection {
         let renew_at = sent + self.timing.retry_period();
         match &self.role {
             Role::Leading { claim, .. } if number < claim.token() => {
-                self.lose(Reason::Conflict, now)
+                self.lose(Reason::Conflict, now);
             }
             Role::Leading { claim, .. } => {
                 let claim = Claim::new(claim.token(), max(deadline, claim.deadline()));

@@ -178,7 +178,7 @@ impl Facts {
                 self.stirred(now);
             }
             Happening::Started(number, identity, from) => {
-                self.started(scene, *number, identity, *from)
+                self.started(scene, *number, identity, *from);
             }
             Happening::Ended(number, _) => self.ended(*number, now),
             Happening::Resigns(number, how) => {
@@ -196,7 +196,7 @@ impl Facts {
                 self.candidates[*number].asks(*request, E::replaces(request), *sent);
             }
             Happening::Performed(number, request, reply) => {
-                self.performed(scene, *number, *request, *reply)
+                self.performed(scene, *number, *request, *reply);
             }
             Happening::Holder(holder, protects) => self.changes_hands(*holder, *protects, now),
             Happening::Orphaned => (self.orphaned, self.last_orphaned) = (Some(now), now),

@@ -1,4 +1,6 @@
-//! What a judge remembers of one candidate.
+//! What the checkers remember of one candidate.
+
+mod budget;
 
 use super::hearsay::Hearsay;
 use crate::clock::Moment;
@@ -229,40 +231,6 @@ impl Known {
         self.promised.is_some_and(|(until, _)| shown < until)
     }
 
-    /// How long one call may take, so that three of them fit after a renewal.
-    pub(super) fn call(&self) -> Duration {
-        self.call_within(None)
-    }
-
-    /// The same where an answer has to be older than another by `lag` to count.
-    pub(super) fn call_within(&self, lag: Option<Duration>) -> Duration {
-        self.leads_for(lag).saturating_sub(self.timing.retry_period()) / 3
-    }
-
-    /// How long a claim is at the least when all is calm, if an answer has to be older than another by `lag` to count. Timers are
-    /// late, so that the answer which just counts may be a heartbeat older: a quarter of the lag is no reason to hurry.
-    fn leads_for(&self, lag: Option<Duration>) -> Duration {
-        let (left, retry_period) = (self.leads_for_three_calls(lag), self.timing.retry_period());
-        let call = left.saturating_sub(retry_period) / 3;
-        left.saturating_sub(lag.unwrap_or_default() / 4).max(retry_period + call)
-    }
-
-    /// Whether its last claim left room for three calls.
-    pub(super) fn holds_for_three_calls(&self, lag: Option<Duration>) -> bool {
-        self.holds_for >= self.leads_for_three_calls(lag)
-    }
-
-    /// How long a claim is that leaves room for three calls.
-    fn leads_for_three_calls(&self, lag: Option<Duration>) -> Duration {
-        let (renew_deadline, retry_period) =
-            (self.timing.renew_deadline(), self.timing.retry_period());
-        let Some(lag) = lag else { return renew_deadline };
-        let heartbeats =
-            u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
-        let least = self.timing.drift().least_of_ours(self.timing.lease_duration());
-        renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)))
-    }
-
     pub(super) fn promise(&mut self, until: Instant) {
         if self.promised.is_none_or(|(other, _)| other < until) {
             self.promised = Some((until, self.applied_at()));
@@ -309,7 +277,7 @@ impl Known {
             Some(Verb::Read) => {}
             Some(_) => {
                 self.settled_from =
-                    self.settled_from.max(self.wrote_over.map_or(0, |over| over + 1))
+                    self.settled_from.max(self.wrote_over.map_or(0, |over| over + 1));
             }
         }
         if event.outcome() == Outcome::Unknown || wrote && self.applied.is_none() {
@@ -317,7 +285,7 @@ impl Known {
         }
         match event.outcome() {
             Outcome::Applied if wrote => {
-                self.acknowledged = self.applied.take().or(self.acknowledged)
+                self.acknowledged = self.applied.take().or(self.acknowledged);
             }
             Outcome::Conflict => {
                 let before = replace(&mut self.refused_over, self.wrote_over);

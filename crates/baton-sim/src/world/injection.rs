@@ -28,7 +28,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
         match (fault.what, hit) {
             (What::Candidate(_, harm), Some(candidate)) => {
-                self.harm(number, candidate, harm, fault.lasts)
+                self.harm(number, candidate, harm, fault.lasts);
             }
             (What::Store(Outage::Restored(ago)), _) => {
                 let before = self.store.changes();

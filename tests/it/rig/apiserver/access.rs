@@ -42,7 +42,7 @@ impl Access {
     /// The same user in another namespace.
     pub(super) fn in_namespace(&self, namespace: &str) -> Self {
         self.varied(namespace, |content| {
-            content["contexts"][0]["context"]["namespace"] = namespace.into()
+            content["contexts"][0]["context"]["namespace"] = namespace.into();
         })
     }
 

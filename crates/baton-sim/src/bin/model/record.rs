@@ -205,11 +205,11 @@ impl Model for World {
             match &candidate.call {
                 Call::None => actions.push(Action::Turn(number)),
                 Call::Sent(RecordRequest::Write(_)) if is_full => {
-                    actions.push(Action::GivesUp(number))
+                    actions.push(Action::GivesUp(number));
                 }
                 Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
                 Call::Replied(_) => {
-                    actions.extend([Action::Hears(number), Action::GivesUp(number)])
+                    actions.extend([Action::Hears(number), Action::GivesUp(number)]);
                 }
             }
             // A watch begins where a read ended.

@@ -173,7 +173,7 @@ impl Model for World {
                 }
                 Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
                 Call::Replied(_) => {
-                    actions.extend([Action::Hears(number), Action::GivesUp(number)])
+                    actions.extend([Action::Hears(number), Action::GivesUp(number)]);
                 }
             }
             if connection.has_news() {
