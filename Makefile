@@ -23,7 +23,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick test-file test-zookeeper test-lease test-charts check prove fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run test quick test-file test-zookeeper test-lease test-charts check prove docs fuzz mutants bench image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -118,6 +118,9 @@ else
 	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- \
 	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
 endif
+
+docs: ## Build the book into target/book and check its links
+	docs/build.sh
 
 fuzz: ## Fuzz every parser of untrusted input; TIME=600 (seconds each), TARGET=wire
 	TIME='$(TIME)' TARGET='$(TARGET)' fuzz/run.sh

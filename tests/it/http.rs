@@ -3,8 +3,8 @@
 mod impostors;
 mod strangers;
 
+use crate::docs::{listed_metrics, listed_requests};
 use crate::rig::{Candidate, Rig, Timing, eventually, throughout};
-use crate::tidy::{listed_metrics, listed_requests};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read as _, Write as _};

@@ -20,8 +20,7 @@ git ls-files '*.rs' '*.sh' '*.toml' '*.yaml' 'crates/baton-election/tests/transc
 mapfile -t pages < <(git ls-files '*.md' | grep -v -e "^$here/planted.md" -e '/runbooks/.*/runbooks/')
 {
   vale "$out" "${pages[@]}" | sed -E "s#^(.*/)?$out/##; s#^$PWD/##; s#\.md:#:#"
-  awk 'length($0) > 100 && !/^ *\|/ && !/https?:/ && !/```/ { print FILENAME ":" FNR ":1:Baton.Columns:a line of " length($0) " columns" }' \
-    $(find "$out" -name '*.rs.md') "${pages[@]}" | sed -E "s#^$out/##"
+  python3 "$here/columns.py" $(find "$out" -name '*.rs.md') "${pages[@]}" | sed -E "s#^$out/##; s#\.md:#:#"
 } | sort > target/prose.txt
 
 code=0

@@ -5,8 +5,8 @@
 
 use super::server::{create, judged};
 use super::tools::{chart, find, in_repository, objects_in, refused, rendered};
+use crate::docs::listed_metrics;
 use crate::rig::{ApiServer, eventually};
-use crate::tidy::listed_metrics;
 use regex::Regex;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;

@@ -32,13 +32,18 @@ impl Candidate {
 
     /// The value of a metric, named with its labels as it is exposed.
     pub(crate) fn metric(&self, series: &str) -> Option<f64> {
+        let text = self.metrics();
+        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map(|value| value.parse().expect("a number"))
+    }
+
+    /// Everything that it exports to Prometheus.
+    pub(crate) fn metrics(&self) -> String {
         let mut answer = agent()
             .get(format!("http://{}/metrics", self.probe_listen))
             .call()
             .expect("it answers");
-        let text = answer.body_mut().read_to_string().expect("metrics are text");
-        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        line.map(|value| value.parse().expect("a number"))
+        answer.body_mut().read_to_string().expect("metrics are text")
     }
 
     /// Has its application ask it once.

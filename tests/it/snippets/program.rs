@@ -1,7 +1,7 @@
-//! A loop cut out of README.md, and a process that runs it.
+//! A loop of the guide, and a process that runs it.
 //!
-//! Touches a folder of its own and the interpreters on PATH. One that is missing is a failure with a name, for a
-//! loop that was not run was not shown to be right. A process never outlives its [`Running`].
+//! Touches a folder of its own and the interpreters on PATH. A missing interpreter fails the test,
+//! because a loop that never ran was not tested. A process never outlives its [`Running`].
 
 use crate::rig::wait_for;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -16,26 +16,25 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-const README: &str = include_str!("../../../README.md");
-const SECTION: &str = "Ask before you act";
+const GUIDE: &str = include_str!("../../../docs/guides/applications.md");
 
-/// How long a compiler may take that has to build its standard library first.
+/// A compiler may have to build its standard library first.
 const COMPILING: Duration = Duration::from_mins(2);
 
-/// The shell's loop runs its step as a program: this one.
+/// The program that the shell's loop runs as its step.
 const WORK: &str = "#!/bin/sh\necho \"work $1\"\n";
 
 pub(crate) struct Language {
-    /// What the fenced block is tagged with.
+    /// The tag of the fenced block.
     tag: &'static str,
-    /// What has to be installed.
+    /// The programs that must be installed.
     tools: &'static [&'static str],
     file: &'static str,
     compile: &'static [&'static str],
     run: &'static [&'static str],
-    /// A loopback address for its sidecar alone, where the port is free again for the next sidecar.
+    /// A loopback address for this language's sidecars only, so that the next one finds its port free.
     pub(crate) address: &'static str,
-    /// Whether the loop knows how long an answer holds; otherwise it counts on two seconds.
+    /// Whether the loop reads `valid_for_ms`; otherwise it relies on two seconds.
     pub(crate) reads_validity: bool,
 }
 
@@ -96,12 +95,12 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Cuts the loop out of README.md, and compiles it where that has to be done.
+    /// Extracts the loop from the guide, and compiles it if its language is compiled.
     pub(crate) fn prepare(language: &'static Language) -> Self {
         for tool in language.tools {
             assert!(
                 is_installed(tool),
-                "README's {} loop cannot be run: {tool} is not installed",
+                "cannot run the guide's {} loop: {tool} is not installed",
                 language.tag
             );
         }
@@ -115,7 +114,7 @@ impl Program {
         if !language.compile.is_empty() {
             let compiler = program.spawn(language.compile, "");
             let succeeded = wait_for(COMPILING, "the loop is compiled", || compiler.ended());
-            assert!(succeeded, "README's {} loop does not compile", language.tag);
+            assert!(succeeded, "the guide's {} loop does not compile", language.tag);
         }
         program
     }
@@ -138,7 +137,7 @@ impl Program {
             .current_dir(own)
             .env("PATH", path.expect("PATH is a list"))
             .env("BATON_URL", url);
-        // Nothing of a compiler that is killed stays behind elsewhere.
+        // A killed compiler leaves its files in this folder only.
         command.env("GOTMPDIR", own);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Running::follow(command.spawn().expect("it is installed"))
@@ -150,21 +149,16 @@ fn is_installed(tool: &str) -> bool {
         .any(|folder| folder.join(tool).is_file())
 }
 
-/// The only block of the section that is fenced with this tag.
+/// The only fenced block of the guide with this tag.
 fn block(tag: &str) -> &'static str {
-    let (_, section) =
-        README.split_once(&format!("\n## {SECTION}\n")).expect("README has the section");
-    let section = section.split_once("\n## ").map_or(section, |(section, _)| section);
     let fence = format!("\n```{tag}\n");
-    let mut blocks = section.split(&fence).skip(1);
-    let block = blocks
-        .next()
-        .unwrap_or_else(|| panic!("the section {SECTION:?} has no block tagged {tag}"));
-    assert!(blocks.next().is_none(), "the section {SECTION:?} has two blocks tagged {tag}");
+    let mut blocks = GUIDE.split(&fence).skip(1);
+    let block = blocks.next().unwrap_or_else(|| panic!("the guide has no block tagged {tag}"));
+    assert!(blocks.next().is_none(), "the guide has two blocks tagged {tag}");
     block.split_once("\n```").expect("a block is closed").0
 }
 
-/// A process group and what it wrote. It ends with this value.
+/// A process group and its output. Dropping it kills the group.
 pub(crate) struct Running {
     child: Mutex<Child>,
     group: Pid,
@@ -187,13 +181,13 @@ impl Running {
         Self { group: Pid::from_child(&child), child: Mutex::new(child), lines, readers }
     }
 
-    /// What it did: `work TOKEN` for each step.
+    /// The steps so far, each `work TOKEN`.
     pub(crate) fn steps(&self) -> Vec<String> {
         let lines = self.lines.lock().expect("reading lines does not panic");
         lines.iter().filter(|line| line.is_step()).map(|line| line.text.clone()).collect()
     }
 
-    /// When it did its last step, or a little later.
+    /// When the last step was read: at its end or a little later.
     pub(crate) fn last_step_at(&self) -> Instant {
         let lines = self.lines.lock().expect("reading lines does not panic");
         lines.iter().rev().find(|line| line.is_step()).expect("it has worked").read_at
@@ -203,7 +197,7 @@ impl Running {
         self.ended().is_none()
     }
 
-    /// Whether it succeeded, once it has ended.
+    /// Whether it succeeded; `None` while it runs.
     fn ended(&self) -> Option<bool> {
         let mut child = self.child.lock().expect("waiting does not panic");
         child.try_wait().expect("it is our child").map(|status| status.success())
@@ -211,7 +205,7 @@ impl Running {
 }
 
 impl Drop for Running {
-    #[expect(clippy::print_stderr, reason = "libtest shows it with the failure that is on its way")]
+    #[expect(clippy::print_stderr, reason = "libtest prints it with the failure")]
     fn drop(&mut self) {
         if self.is_alive() {
             kill_process_group(self.group, Signal::KILL).expect("it has not been waited for");
@@ -224,7 +218,7 @@ impl Drop for Running {
             let lines = self.lines.lock().expect("reading lines does not panic");
             let written =
                 lines.iter().fold(String::new(), |written, line| written + &line.text + "\n");
-            eprintln!("what was written:\n{written}");
+            eprintln!("the loop wrote:\n{written}");
         }
     }
 }
@@ -235,7 +229,7 @@ impl Line {
     }
 }
 
-/// A thread for each pipe: it ends with the processes that hold the other end.
+/// Starts a thread that reads `pipe` until no process holds its other end.
 fn read(pipe: impl Read + Send + 'static, lines: &Arc<Mutex<Vec<Line>>>) -> JoinHandle<()> {
     let lines = Arc::clone(lines);
     thread::spawn(move || {

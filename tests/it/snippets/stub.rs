@@ -1,6 +1,7 @@
-//! A stub of the sidecar, for answers that a real one gives only in rare moments.
+//! A stub of the sidecar, for answers that a real one rarely gives.
 //!
-//! One thread on one loopback socket. Each answer closes its connection, so that the next question is the next answer.
+//! Touches one loopback socket, served by one thread. Each answer closes its connection, so each
+//! request gets the next answer.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 pub(crate) struct Answer {
     status: &'static str,
-    /// How long the question stays unanswered.
+    /// The delay before the answer.
     after: Duration,
     content: Content,
 }
@@ -17,9 +18,9 @@ pub(crate) struct Answer {
 /// The parts of an answer.
 #[derive(Clone, Copy)]
 enum Content {
-    /// Baton's answer "leading", with header and body.
+    /// Baton's answer "leading".
     Leading { valid_for_ms: u64 },
-    /// The body of another program, without the header.
+    /// The body of another program, without Baton's header.
     Foreign(&'static str),
 }
 
@@ -35,14 +36,14 @@ const fn foreign(body: &'static str) -> Answer {
     Answer { status: "200 OK", after: Duration::ZERO, content: Content::Foreign(body) }
 }
 
-/// What no loop may act on.
+/// Answers that no loop may act on.
 const WORTHLESS: [Answer; 9] = [
-    // Not leading, whatever the body says.
+    // The status says: not leading.
     answer("503 Service Unavailable", 0, 2000),
     answer("500 Internal Server Error", 0, 2000),
-    // After the loop's own time-out.
+    // After the loop's own timeout.
     answer("200 OK", 900, 2000),
-    // Something else has the port.
+    // Another program has the port.
     foreign("<html>welcome</html>"),
     foreign(""),
     foreign("{}"),
@@ -51,21 +52,21 @@ const WORTHLESS: [Answer; 9] = [
     foreign(r#"{"standing":"leading","is_leader":true,"token":null,"valid_for_ms":2000}"#),
 ];
 
-/// What a loop may not act on that knows how long an answer holds.
+/// Answers that a loop may not act on if it reads `valid_for_ms`.
 const SHORT: [Answer; 2] = [
     // Shorter than a step takes.
     answer("200 OK", 0, 90),
-    // As good as over when it comes: it holds from the moment at which it was asked for.
+    // Nearly expired when it arrives, because it counts from before the request.
     answer("200 OK", 400, 450),
 ];
 
-/// Answers in the order in which they are given, of which only the last is good. The nth has the token n.
+/// The stub's answers in order. Only the last is valid. The nth has the token n.
 pub(crate) fn answers(reads_validity: bool) -> Vec<Answer> {
     let short = reads_validity.then_some(SHORT).into_iter().flatten();
     WORTHLESS.into_iter().chain(short).chain([answer("200 OK", 0, 2000)]).collect()
 }
 
-/// Starts a stub that gives each answer once; where it listens.
+/// Starts a stub that gives each answer once, and returns its address.
 pub(crate) fn start(answers: Vec<Answer>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has free ports");
     let listen = listener.local_addr().expect("it is bound").to_string();
@@ -73,14 +74,14 @@ pub(crate) fn start(answers: Vec<Answer>) -> String {
         for (token, answer) in (1..).zip(answers) {
             let mut stream = next_question(&listener);
             thread::sleep(answer.after);
-            // A loop that has given up waiting is not there to be told.
+            // The loop may have closed the connection after its timeout.
             stream.write_all(answer.to_http(token).as_bytes()).ok();
         }
     });
     listen
 }
 
-/// The next connection that brings a question; on a busy machine a client may give one up before it has asked.
+/// The next connection with a whole request. On a busy machine a client may close one before that.
 fn next_question(listener: &TcpListener) -> TcpStream {
     loop {
         let (stream, _) = listener.accept().expect("it listens");
