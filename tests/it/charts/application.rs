@@ -92,7 +92,7 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
         ("--set=baton.elections=orders", ["elections", "not allowed"]),
         (
             "--set=baton.config.renewDeadline=14s",
-            ["unsafe timing", "these would pass: leaseDuration: 15s"],
+            ["unsafe timing", "run: baton check-config --election=orders --lease-duration=15s"],
         ),
     ];
     for (setting, words) in refusals {
@@ -103,7 +103,7 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
         ("--set=baton.serviceAccountName=shop", "no election is named: set `election`"),
         (
             "--set=baton.election=orders",
-            "nobody is named who may take part: set `serviceAccountName`",
+            "no service account is named: set `serviceAccountName`",
         ),
     ];
     for (setting, words) in missing {

@@ -117,7 +117,7 @@ fn what_cannot_be_put_around_an_election_is_said() {
     refused(
         &chart,
         "--set=flowSchema.enabled=true",
-        &["flowSchema.enabled is for the candidates of `elections`"],
+        &["flowSchema.enabled needs candidates"],
     );
     for value in ["networkPolicy.enabled", "podDisruptionBudget.enabled"] {
         let setting = format!("--set={value}=true,elections.orders.serviceAccountName=shop");
