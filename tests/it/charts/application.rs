@@ -101,10 +101,7 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
     fs::write(application.chart().join("values.yaml"), "baton: {}").unwrap();
     let missing = [
         ("--set=baton.serviceAccountName=shop", "no election is named: set `election`"),
-        (
-            "--set=baton.election=orders",
-            "no service account is named: set `serviceAccountName`",
-        ),
+        ("--set=baton.election=orders", "no service account is named: set `serviceAccountName`"),
     ];
     for (setting, words) in missing {
         refused(&application.chart(), setting, &[words]);

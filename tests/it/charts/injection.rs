@@ -208,8 +208,10 @@ fn after_an_uninstall_nothing_is_left_and_nothing_injected() {
 #[test]
 fn a_server_that_would_not_inject_is_refused_with_what_does() {
     let chart = chart("baton");
-    let words =
-        ["needs MutatingAdmissionPolicy v1 of Kubernetes 1.36", "`baton inject --restart-application never`"];
+    let words = [
+        "needs MutatingAdmissionPolicy v1 of Kubernetes 1.36",
+        "`baton inject --restart-application never`",
+    ];
     for server in ["--kube-version=1.35.9", "--set=kubeVersionOverride=1.35.4"] {
         let complaint =
             Helm::Four.template(&chart, &["--set=injection.enabled=true", server]).unwrap_err();

@@ -248,10 +248,7 @@ fn a_timing_is_refused_when_the_program_would_refuse_a_session_of_it_and_what_is
         let kept = timing.split(',').filter(|setting| {
             ["tickTime", "maxClockDrift"].iter().any(|key| setting.starts_with(key))
         });
-        let suggested = kept
-            .chain([suggested.as_str()])
-            .collect::<Vec<_>>()
-            .join(",");
+        let suggested = kept.chain([suggested.as_str()]).collect::<Vec<_>>().join(",");
         assert_eq!(refusal(&suggested), None, "{timing}");
         assert_eq!(program_refuses(&suggested), None, "{timing}");
     }
