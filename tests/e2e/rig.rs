@@ -63,8 +63,8 @@ pub(crate) const LOOK_BACK: Duration = Duration::from_mins(2);
 /// How long Pods may take to start or to end.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A name that is unique on the cluster: with the process id, and with a count if a case runs
-/// again, since the cluster may still be deleting objects of the previous run.
+/// A name that is unique on the cluster, by the process id. If a case runs again, a count follows:
+/// the cluster may still be deleting objects of the previous run.
 pub(crate) fn unique(name: &str) -> String {
     static USES: Mutex<BTreeMap<String, u32>> = Mutex::new(BTreeMap::new());
 

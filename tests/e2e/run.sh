@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # `make e2e`: creates a kind cluster of three nodes, runs the cluster tests, and deletes the cluster.
 #
-#   ENGINE=docker|podman     the container engine
-#   KIND_IMAGE=IMAGE         the image of the nodes; default: kind's own
-#   BATON_IMAGE, DEMO_IMAGE  the images of the sidecar and of the demo, as built by `make image`
-#   ZOOKEEPER_IMAGE=IMAGE    a local image with ZooKeeper's zkServer.sh; default: built by ensemble.sh
-#   KEEP=1                   reuse an existing cluster, and do not delete it
+#   ENGINE=docker|podman     The container engine.
+#   KIND_IMAGE=IMAGE         The image of the nodes. Default: kind's own.
+#   BATON_IMAGE, DEMO_IMAGE  The images of the sidecar and of the demo, as built by `make image`.
+#   ZOOKEEPER_IMAGE=IMAGE    A local image with zkServer.sh. Default: built by ensemble.sh.
+#   KEEP=1                   Reuse an existing cluster, and do not delete it.
 #
 # The arguments are parts of test names. Without arguments, all tests run except the figures.
 set -euo pipefail

@@ -74,14 +74,15 @@ tick. The claim may then end before renewDeadline.
 {{- end }}
 
 {{/*
-A duration such as 1m30s or 500ms, in milliseconds.
+A duration such as 1m30s, 1.5s, or 500ms, in milliseconds.
 */}}
 {{- define "baton-sidecar.milliseconds" -}}
 {{- $milliseconds := 0 -}}
 {{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
-{{- range regexFindAll "[0-9]+[a-z]+" . -1 -}}
-{{- $number := regexFind "[0-9]+" . -}}
-{{- $milliseconds = add $milliseconds (mul (int64 $number) (get $units (trimPrefix $number .))) -}}
+{{- range regexFindAll "[0-9.]+[a-z]+" . -1 -}}
+{{- $number := regexFind "[0-9.]+" . -}}
+{{- $unit := get $units (trimPrefix $number .) -}}
+{{- $milliseconds = add $milliseconds (mulf (float64 $number) $unit | int64) -}}
 {{- end -}}
 {{- $milliseconds -}}
 {{- end }}

@@ -24,8 +24,8 @@ fn losing_one_of_two_elections_restarts_and_gives_up_both() {
     two.grant_rights();
     case.successor(old, lost, TIMING.renew_deadline + TIMING.takeover() + NOISE);
     two.wait_for_leaders();
-    // Twice if the first sidecar had time to hand over: after its clean end it takes its restart
-    // for one of its own container, and restarts all.
+    // Twice if the first sidecar had time to hand over: after its clean end it mistakes the restart
+    // for one of its own container, and has all containers restarted.
     let expected = |pod: &str| if pod == old.pod { 1..=2 } else { 0..=0 };
     for pod in case.pods(SHOP) {
         let restarts = CONTAINERS.map(|container| pod.restarts(container));
