@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Makes of a chart that Helm has packaged one that is the same bytes whenever it is made.
+"""Repacks a chart that Helm has packaged, so that equal content gives equal bytes.
 
     release/chart.py PACKAGE.tgz FOLDER
 """

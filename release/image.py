@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes of an image that an engine has saved one that is the same bytes whenever it is made, in the form that
-`docker load`, `podman load` and `kind load image-archive` take; and beside it the program that it starts.
+"""Repacks an image that a container engine has saved, so that equal content gives equal bytes. Also
+extracts the program that the image starts.
 
     release/image.py SAVED.tar FOLDER
 
-What the image is told (its user, its labels) is as the Dockerfile has it; what an engine adds goes.
+`docker load`, `podman load`, and `kind load image-archive` accept the result. It keeps the
+Dockerfile's user and labels, and drops the metadata that engines add.
 """
 
 import hashlib
@@ -24,21 +25,21 @@ def read(archive, name):
 saved, folder = map(Path, sys.argv[1:])
 with tarfile.open(saved) as archive:
     [manifest] = json.loads(read(archive, "manifest.json"))
-    told = json.loads(read(archive, manifest["Config"]))
+    saved_config = json.loads(read(archive, manifest["Config"]))
     files = {}
     for layer in manifest["Layers"]:
         with tarfile.open(fileobj=archive.extractfile(layer)) as inner:
             files |= steady.files(inner)
 
 layer = steady.tar(files)
-labels = told["config"].get("Labels") or {}
+labels = saved_config["config"].get("Labels") or {}
 config = {
-    "architecture": told["architecture"],
-    "os": told["os"],
+    "architecture": saved_config["architecture"],
+    "os": saved_config["os"],
     "created": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(steady.EPOCH)),
     "config": {
-        "User": told["config"]["User"],
-        "Entrypoint": told["config"]["Entrypoint"],
+        "User": saved_config["config"]["User"],
+        "Entrypoint": saved_config["config"]["Entrypoint"],
         "Labels": {name: value for name, value in labels.items() if name.startswith("org.opencontainers.image.")},
     },
     "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]},
@@ -49,10 +50,10 @@ config_name = hashlib.sha256(config).hexdigest() + ".json"
 index = json.dumps([{"Config": config_name, "RepoTags": [tag], "Layers": ["layer.tar"]}]).encode()
 image = steady.tar({config_name: (0o644, config), "layer.tar": (0o644, layer), "manifest.json": (0o644, index)})
 
-# localhost/baton:0.1.0 gives baton-0.1.0-linux-amd64
-name = f"{tag.rsplit('/', 1)[-1].replace(':', '-')}-{told['os']}-{told['architecture']}"
+# localhost/baton:0.1.0 becomes baton-0.1.0-linux-amd64
+name = f"{tag.rsplit('/', 1)[-1].replace(':', '-')}-{saved_config['os']}-{saved_config['architecture']}"
 (folder / f"{name}.image.tar").write_bytes(image)
-[entrypoint] = told["config"]["Entrypoint"]
+[entrypoint] = saved_config["config"]["Entrypoint"]
 program = folder / name
 program.write_bytes(files[entrypoint.removeprefix("/")][1])
 program.chmod(0o755)

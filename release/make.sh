@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# Makes the files of a release out of the images that `make image` has left: `make release`. Of the same programs it makes the
-# same bytes, whoever packs them, and when.
+# Packs the files of a release from the images that `make image` has built: `make release`. Equal
+# programs give equal bytes, on any machine and at any time.
 #
 #   ENGINE=docker|podman      the container engine
 #   BATON_IMAGE, DEMO_IMAGE   the images
 #
-# The argument is the folder for the files; what is in it goes.
+# The argument is the output folder, which is deleted first.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-out=${1:?name the folder for the files}
+out=${1:?name the output folder}
 
 [[ -z $(git status --porcelain) ]] || {
-  echo "make: a release is made of a commit, and here are changes that are in none: commit them" >&2
+  echo "make: a release needs a clean work tree, and this one has changes: commit them" >&2
   exit 1
 }
-# The one time in all files: the commit's.
+# The time of the commit, for every file.
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 helm=$(tests/e2e/tools.sh)/helm
@@ -34,12 +34,12 @@ done
 for package in "$scratch"/*.tgz; do
   release/chart.py "$package" "$out"
 done
-# Of the program that is in the image: another processor takes other crates.
+# The crates depend on the processor, so use that of the image.
 architecture=$("$ENGINE" image inspect --format '{{.Architecture}}' "$BATON_IMAGE")
 case $architecture in
   amd64) cpu=x86_64 ;;
   arm64) cpu=aarch64 ;;
-  *) echo "make: nobody knows the crates of an image for '$architecture': name linux/amd64 or linux/arm64 by PLATFORM" >&2; exit 1 ;;
+  *) echo "make: no list of crates for the architecture '$architecture': set PLATFORM to linux/amd64 or linux/arm64" >&2; exit 1 ;;
 esac
 cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux-gnu" | release/sbom.py > "$scratch/sbom"
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Says in CycloneDX what the program is made of: every crate that is compiled into it, or that runs to compile it.
+"""Writes the software bill of materials in CycloneDX: every crate in the program or in its build.
 
     cargo metadata --locked --format-version 1 --filter-platform TARGET | release/sbom.py
 
-Checksums are those of Cargo.lock, by which Cargo verifies what it fetches.
+The checksums are those of Cargo.lock, which Cargo verifies.
 """
 
 import json
@@ -27,13 +27,13 @@ def reference(package):
 
 
 def needed(node):
-    """What a crate's own code and its build script need; tests of ours are in no release."""
+    """Dependencies of a crate's code and build script, without dev-dependencies."""
     kinds = lambda dependency: {kind["kind"] for kind in dependency["dep_kinds"]}
     return sorted(dependency["pkg"] for dependency in node["deps"] if kinds(dependency) & {None, "build"})
 
 
 def component(package):
-    told = {
+    entry = {
         "type": "application" if package["id"] == root else "library",
         "bom-ref": reference(package),
         "name": package["name"],
@@ -41,11 +41,11 @@ def component(package):
         "purl": reference(package),
     }
     if package["license"]:
-        # Before expressions were asked for, a slash stood for "or".
-        told["licenses"] = [{"expression": package["license"].replace("/", " OR ")}]
+        # Old crates write "/" for "OR".
+        entry["licenses"] = [{"expression": package["license"].replace("/", " OR ")}]
     if checksum := checksums[package["name"], package["version"]]:
-        told["hashes"] = [{"alg": "SHA-256", "content": checksum}]
-    return told
+        entry["hashes"] = [{"alg": "SHA-256", "content": checksum}]
+    return entry
 
 
 reached, waiting = set(), [root]

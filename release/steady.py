@@ -1,4 +1,4 @@
-"""Archives without a trace of who made them, and when: files sorted by name, of nobody, at SOURCE_DATE_EPOCH."""
+"""Reproducible archives: files sorted by name, without an owner, dated SOURCE_DATE_EPOCH."""
 
 import gzip
 import io
@@ -9,7 +9,7 @@ EPOCH = int(os.environ["SOURCE_DATE_EPOCH"])
 
 
 def tar(files):
-    """A tar archive of these files: a map from names to (mode, content)."""
+    """A tar archive of a map from names to (mode, content)."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w", format=tarfile.USTAR_FORMAT) as archive:
         for name, (mode, content) in sorted(files.items()):
@@ -20,7 +20,7 @@ def tar(files):
 
 
 def files(archive):
-    """What is in an open tar archive, as `tar` takes it. Folders come with their files; links there are none."""
+    """The files of an open tar archive, as `tar` takes them. Fails on links."""
     found = {}
     for entry in archive:
         if not entry.isdir():
@@ -30,5 +30,5 @@ def files(archive):
 
 
 def zipped(content):
-    """The same, compressed."""
+    """The content, compressed by gzip."""
     return gzip.compress(content, mtime=0)

@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
-# Makes the image that the Dockerfile compiles in, where no registry can be reached: Debian with gcc, the Rust
-# toolchain of this machine, and every crate that Cargo.lock names. Needs root, debootstrap and a container engine.
+# Creates the builder image of the Dockerfile on a machine without a registry: Debian with gcc, this
+# machine's Rust toolchain, and every crate in Cargo.lock. Needs root, debootstrap, and a container
+# engine.
 #
 #   tests/e2e/builder.sh podman             prints the image's name
 #   make image ENGINE=podman BUILDER="$(tests/e2e/builder.sh podman)"
 #
-# What is here already is not made again: the image is named after what went into it.
+# The image's name has a hash of its inputs, so an existing image is reused.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 engine=${1:?name the container engine: docker or podman}
 
 toolchain=$(rustc --print sysroot)
-image=localhost/baton-builder:$(cat "$0" Cargo.lock <(rustc -vV) | sha256sum | cut -c1-12)
+image=localhost/baton-builder:$(cat <(sed '/^ *#/d' "$0") Cargo.lock <(rustc -vV) | sha256sum | cut -c1-12)
 if "$engine" image inspect "$image" > /dev/null 2>&1; then
   echo "$image"
   exit

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
-# Makes an image of ZooKeeper where no registry can be reached: the servers that the other tests run against, what they need of
-# this machine's Java, and a shell. Needs a JDK, Maven and a container engine, and no root.
+# Creates an image of ZooKeeper on a machine without a registry: the servers of the other tests, the
+# parts of this machine's Java that they need, and bash. Needs a JDK, Maven, and a container engine,
+# but not root.
 #
 #   tests/e2e/ensemble.sh podman             prints the image's name
 #
-# It is used as the public image `zookeeper` is: by its zkServer.sh. What is here already is not made again: the image is named
-# after what went into it.
+# Its zkServer.sh works as in the public image `zookeeper`. The image's name has a hash of its
+# inputs, so an existing image is reused.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 engine=${1:?name the container engine: docker or podman}
 
-image=localhost/baton-zookeeper:$(cat "$0" tests/servers/zookeeper/pom.xml <(java -version 2>&1) | sha256sum | cut -c1-12)
+image=localhost/baton-zookeeper:$(cat <(sed '/^ *#/d' "$0") tests/servers/zookeeper/pom.xml <(java -version 2>&1) | sha256sum | cut -c1-12)
 if "$engine" image inspect "$image" > /dev/null 2>&1; then
   echo "$image"
   exit
@@ -25,7 +26,7 @@ trap 'rm -rf "$root"' EXIT
   jlink --add-modules "$modules" --strip-debug --no-header-files --no-man-pages --output "$root/java"
   cp .cache/zookeeper/*.jar "$root/zookeeper"
   cp "$(command -v bash)" "$root/bin"
-  # Whatever any of it is linked to that is not part of Java itself, where it is here.
+  # Copies the shared libraries of these programs, except those of Java itself.
   find "$root/java" "$root/bin" -type f \( -name '*.so' -o -perm /111 \) -exec ldd {} \; 2> /dev/null \
     | sed --quiet 's/^\(.* => \|\t\)\(\/[^ ]*\) (.*/\2/p' | sort --unique | { grep --invert-match "^$root" || true; } \
     | xargs -I{} cp --dereference --parents {} "$root"

@@ -1,10 +1,10 @@
-//! The figures of README and of the operations guide: how long nobody leads after a deletion and after a loss of power, what a
-//! sidecar uses, and what many elections ask of the API server.
+//! Measurements for the documentation: the time without a leader, the resources of a sidecar, and
+//! the load of many elections on the API server.
 //!
-//! They take their time, so `make e2e` leaves these out; `make e2e ARGS=figures` runs them alone.
+//! They take long, so `make e2e` skips them. `make e2e ARGS=figures` runs them alone.
 
 mod cost;
-mod many;
+mod many_elections;
 
 use crate::nodes::recover;
 use crate::rig::{Case, PATIENCE, SHOP};
@@ -12,69 +12,69 @@ use serde_json::json;
 use std::thread;
 use std::time::Duration;
 
-const TIMES: usize = 20;
-/// Over how long the use of a processor is counted.
-const SPAN: Duration = Duration::from_mins(2);
+/// How many handoffs or takeovers are measured.
+const SAMPLES: usize = 20;
+/// How long the CPU time of a sidecar is measured.
+const CPU_SPAN: Duration = Duration::from_mins(2);
 
 #[test]
-fn from_a_deletion_to_the_next_leader() {
+fn measure_time_from_deletion_to_next_leader() {
     let case = Case::new("figures-deletion");
     let mut old = case.install(json!({}));
-    let mut took = Vec::new();
-    for _ in 0..TIMES {
-        let deleted = case.note("the leader is deleted");
+    let mut times = Vec::new();
+    for _ in 0..SAMPLES {
+        let deleted = case.note("deleting the leader");
         case.kubectl(&["delete", "pod", &old.pod, "--wait=false"]);
-        took.push(case.successor(&old, deleted, PATIENCE).heard.since(deleted));
-        case.settle(SHOP, 3);
+        times.push(case.successor(&old, deleted, PATIENCE).answered_at.since(deleted));
+        case.wait_for_pods(SHOP, 3);
         old = case.leader();
     }
-    tell(&case, "from the deletion to the next leader", took);
+    note_percentiles(&case, "from the deletion to the next leader", times);
 }
 
 #[test]
-fn from_a_loss_of_power_to_the_next_leader() {
+fn measure_time_from_power_loss_to_next_leader() {
     let case = Case::new("figures-power");
     let mut old = case.install(json!({}));
-    let mut took = Vec::new();
-    for _ in 0..TIMES {
-        let off = case.note("the leader's node is switched off");
+    let mut times = Vec::new();
+    for _ in 0..SAMPLES {
+        let off = case.note("switching the leader's node off");
         let outage = case.node(&old.pod).switch_off();
         let new = case.takeover(&old, off);
-        took.push(new.heard.since(off));
-        let on = case.note("it is switched on again");
+        times.push(new.answered_at.since(off));
+        let on = case.note("switching the node on");
         drop(outage);
-        case.follows(&old.pod, on);
+        case.wait_for_follower(&old.pod, on);
         old = new;
     }
-    tell(&case, "from the loss of power to the next leader", took);
+    note_percentiles(&case, "from the power loss to the next leader", times);
     recover(&case);
 }
 
-/// Beside an application that asks five times a second, and the witness, which asks twenty times.
+/// The application polls five times per second, and the witness twenty times.
 #[test]
-fn memory_and_processor_of_a_sidecar() {
+fn measure_memory_and_cpu_of_a_sidecar() {
     let case = Case::new("figures-usage");
     let leader = case.install(json!({}));
     let pods = case.pods(SHOP);
     let follower =
-        pods.iter().find(|pod| pod.name() != leader.pod).expect("there are three").name();
+        pods.iter().find(|pod| pod.name() != leader.pod).expect("the shop has three Pods").name();
     for (role, pod) in [("leader", leader.pod.as_str()), ("follower", follower)] {
         let node = case.node(pod);
         let before = node.usage(pod, "baton");
-        thread::sleep(SPAN);
+        thread::sleep(CPU_SPAN);
         let after = node.usage(pod, "baton");
         let used = Duration::from_micros(after.cpu_microseconds - before.cpu_microseconds);
         let [now, peak] =
             [after.memory_bytes, after.peak_memory_bytes].map(|bytes| bytes.div_ceil(1024));
         case.note(&format!(
-            "the {role}: {now} KiB, at the most {peak} KiB; {used:?} of a processor in {SPAN:?}"
+            "the {role}: {now} KiB, peak {peak} KiB; {used:?} of CPU time in {CPU_SPAN:?}"
         ));
     }
 }
 
-fn tell(case: &Case, what: &str, mut took: Vec<Duration>) {
-    took.sort_unstable();
-    let [median, nearly_all] =
-        [50, 99].map(|percent| took[(took.len() * percent).div_ceil(100) - 1]);
-    case.note(&format!("{what}: p50 {median:?}, p99 {nearly_all:?}, of {took:?}"));
+fn note_percentiles(case: &Case, what: &str, mut times: Vec<Duration>) {
+    times.sort_unstable();
+    let [p50, p99] = [50, 99].map(|percent| times[(times.len() * percent).div_ceil(100) - 1]);
+    case.note(&format!("{what}: p50 {p50:?}, p99 {p99:?}, of {times:?}"));
 }

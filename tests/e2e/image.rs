@@ -1,28 +1,28 @@
-//! The sidecar's image, as it is shipped: what is in it, and what it says of itself.
+//! Tests of the sidecar's image: its files, user, and labels.
 
 use crate::rig::{run, variable};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// In bytes, of all that is in it: every node pulls it.
-const LARGEST: u64 = 8_000_000;
+/// The limit for all files together: every node pulls the image.
+const MAX_IMAGE_BYTES: u64 = 8_000_000;
 
 #[test]
-fn it_holds_the_program_and_the_public_authorities_and_is_small() {
+fn image_contains_only_the_program_and_ca_certificates() {
     let files = files();
     let names: Vec<&str> = files.keys().map(String::as_str).collect();
-    assert_eq!(names, ["baton", "etc/ssl/certs/ca-certificates.crt"], "and no shell");
+    assert_eq!(names, ["baton", "etc/ssl/certs/ca-certificates.crt"]);
     let size: u64 = files.values().sum();
-    assert!(size <= LARGEST, "{size} bytes are more than {LARGEST}: {files:?}");
+    assert!(size <= MAX_IMAGE_BYTES, "{size} bytes exceed {MAX_IMAGE_BYTES}: {files:?}");
 }
 
 #[test]
-fn it_runs_as_nobody_by_number_and_says_what_it_is() {
+fn image_has_a_numeric_user_and_version_labels() {
     let image = variable("BATON_IMAGE");
-    let told =
-        run(&variable("ENGINE"), &["image", "inspect", &image], "").expect("the image is there");
-    let told: Value = serde_json::from_str(&told).expect("an engine tells it as JSON");
-    let config = &told[0]["Config"];
+    let output =
+        run(&variable("ENGINE"), &["image", "inspect", &image], "").expect("the image exists");
+    let output: Value = serde_json::from_str(&output).expect("the engine prints JSON");
+    let config = &output[0]["Config"];
     assert_eq!(
         (&config["User"], &config["Entrypoint"]),
         (&json!("65532:65532"), &json!(["/baton"]))
@@ -35,7 +35,8 @@ fn it_runs_as_nobody_by_number_and_says_what_it_is() {
     assert!(!["", "unknown"].contains(&label("revision")), "{config}");
 }
 
-/// The files of the image that have something in them, by their size in bytes. An engine adds empty ones to what it exports.
+/// The files of the image with their sizes in bytes, without empty files, which engines add on
+/// export.
 fn files() -> BTreeMap<String, u64> {
     let (engine, image) = (variable("ENGINE"), variable("BATON_IMAGE"));
     let script = format!(
@@ -47,8 +48,8 @@ fn files() -> BTreeMap<String, u64> {
     // -rwxr-xr-x 0/0  7800000 2026-01-31 12:00 baton
     for line in listed.lines().filter(|line| line.starts_with('-')) {
         let mut parts = line.split_whitespace();
-        let size = parts.nth(2).and_then(|size| size.parse().ok()).expect("tar tells the size");
-        files.insert(parts.nth(2).expect("tar tells the name").to_owned(), size);
+        let size = parts.nth(2).and_then(|size| size.parse().ok()).expect("tar prints the size");
+        files.insert(parts.nth(2).expect("tar prints the name").to_owned(), size);
     }
     files.retain(|_, size| *size > 0);
     files

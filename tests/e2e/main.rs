@@ -1,29 +1,29 @@
-//! Baton in a real cluster of three nodes: what an application team types, and what then happens.
+//! Cluster tests: Baton on a kind cluster of three nodes, installed with the commands that users
+//! type.
 //!
-//! `make e2e` makes the cluster and runs these tests (`run.sh` says how). Each is one case in a namespace of its own; it
-//! prints its whole timeline, be it passed or failed. `pods` leaves the nodes alone, so these cases run beside each
-//! other; `nodes` takes nodes and the API server away, one case after another. `figures` measures, when it is asked for.
+//! `make e2e` creates the cluster and runs these tests with `run.sh`. Each test is one case with
+//! its own namespace, and prints its timeline whether it passes or fails. Start with [`rig::Case`].
 #![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
 
-// Its `#[test]` takes the place of the prelude's: every case runs beneath `noise::case`.
+// Its `#[test]` replaces the prelude's: every case runs under `noise::case`.
 #[macro_use]
 extern crate test_attribute;
 
-/// Tells a machine that stood still from a program that is broken.
+/// Distinguishes failures of a stalled machine from failures of the program.
 #[path = "../support/noise/mod.rs"]
 mod noise;
 
-/// The harness of everything below: the cluster, a witness on each node, one clock.
+/// The harness: the cluster, a witness on each node, and one clock.
 mod rig;
 
-/// The sidecar's image, as it is shipped.
+/// The sidecar's image.
 mod image;
 
-/// What is done to Pods and containers.
+/// Faults of Pods and containers. These cases leave the nodes alone and run in parallel.
 mod pods;
 
-/// What is done to nodes, and to the API server.
+/// Faults of nodes and of the API server. These cases run one after another.
 mod nodes;
 
-/// How long things take, and how much a sidecar uses.
+/// Measurements. They run only by name.
 mod figures;

@@ -1,16 +1,17 @@
-//! What is done to nodes, and to the API server: one case after another, since each disturbs whatever else runs.
+//! Faults of nodes and of the API server. Each case disturbs everything else on the cluster, so
+//! they run one after another.
 
 mod api_server;
 mod drained;
 mod flooded;
 mod frozen;
 mod partitioned;
-mod powerless;
+mod power_loss;
 mod slow;
 
 use crate::rig::Case;
 
-/// Waits until the cluster has got over what a case has done to it.
+/// Waits until all nodes and system Pods are ready again.
 pub(crate) fn recover(case: &Case) {
     case.kubectl(&["wait", "--for=condition=Ready", "node", "--all", "--timeout=120s"]);
     case.kubectl(&[

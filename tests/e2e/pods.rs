@@ -1,12 +1,12 @@
-//! What is done to Pods and containers. These cases leave the nodes alone, and run beside each other.
+//! Faults of Pods and containers. These cases leave the nodes alone and run in parallel.
 
-mod endings;
+mod alerts;
 mod frozen;
 mod handoff;
 mod injected;
 mod install;
 mod killed;
 mod rights;
-mod two;
-mod watched;
+mod termination;
+mod two_elections;
 mod zookeeper;

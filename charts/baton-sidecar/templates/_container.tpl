@@ -1,8 +1,9 @@
 {{/*
-The sidecar: a native one, so that it starts before the application, ends after it, and lets a Job complete.
+The sidecar container. It is a native sidecar: it starts before the application, stops after it,
+and lets a Job complete.
 
-No liveness and no readiness probe, on purpose. kubelet's kill of a sidecar moves the application only sometimes, and the
-program has a watchdog of its own; and a follower is as ready as a leader.
+It has no liveness probe: the program has its own watchdog, and a sidecar killed by kubelet restarts
+the application only sometimes. It has no readiness probe: a follower is as ready as a leader.
 */}}
 {{- define "baton-sidecar.container" -}}
 {{- $settings := index . 1 -}}
@@ -12,8 +13,8 @@ program has a watchdog of its own; and a follower is as ready as a leader.
   imagePullPolicy: {{ $settings.image.pullPolicy }}
   restartPolicy: Always
   {{- if include "baton-sidecar.restarts" . }}
-  # Anything but a clean stop (0), a mistake of configuration (2), a fault while following (70) and a refusal of the
-  # store (77) may have left an application that believes that it leads.
+  # After any other exit code the application may still believe that it leads. 0 is a clean stop,
+  # 2 a configuration error, 70 a fault of a follower, and 77 a refusal by the store.
   restartPolicyRules:
     - action: RestartAllContainers
       exitCodes:
@@ -23,15 +24,15 @@ program has a watchdog of its own; and a follower is as ready as a leader.
   env:
     {{- include "baton-sidecar.environment" . | nindent 4 }}
   ports:
-    # On localhost only: for the containers of this Pod.
+    # Listens on localhost only, for the containers of this Pod.
     - name: {{ include "baton-sidecar.suffixed" (list "baton" $settings) }}
       containerPort: {{ $port }}
     - name: {{ include "baton-sidecar.suffixed" (list (ternary "metrics" "baton-metrics" (not (empty $settings.suffix))) $settings) }}
       containerPort: {{ add1 $port }}
   lifecycle:
     preStop:
-      # Promises nothing more from the moment when the Pod begins to end, so that the release, which follows the
-      # application's end, waits for nobody.
+      # Ends all promises when the Pod starts to terminate. The release after the application's
+      # exit then waits for no promise.
       exec:
         command: [/baton, stopping]
   terminationMessagePolicy: FallbackToLogsOnError
@@ -56,15 +57,15 @@ program has a watchdog of its own; and a follower is as ready as a leader.
 {{- end }}
 
 {{/*
-The program's flags, as it reads them from its environment.
+The environment variables that set the program's flags.
 */}}
 {{- define "baton-sidecar.environment" -}}
 {{- $settings := index . 1 -}}
 {{- include "baton-sidecar.checkTiming" $settings -}}
 - name: BATON_ELECTION
-  value: {{ required "no election is named: set `election` beside the other values of the sidecar" $settings.election | quote }}
+  value: {{ required "no election is named: set `election` in the sidecar's values" $settings.election | quote }}
 {{- if not (include "baton-sidecar.restarts" .) }}
-# Nothing restarts the application here, so it stops because it asks.
+# No rule restarts the application here: it must stop when the sidecar's answer changes.
 - name: BATON_ON_LOST
   value: stay
 {{- end }}
@@ -95,7 +96,7 @@ The program's flags, as it reads them from its environment.
 {{- end }}
 
 {{/*
-Whether a lost leadership restarts all containers of the Pod: "true", or nothing.
+Whether lost leadership restarts all containers of the Pod: "true" or empty.
 */}}
 {{- define "baton-sidecar.restarts" -}}
 {{- $root := index . 0 -}}

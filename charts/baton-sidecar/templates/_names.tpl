@@ -1,19 +1,19 @@
 {{/*
-The version of the program that this chart was made with.
+The version of the program that this chart belongs to.
 */}}
 {{- define "baton-sidecar.version" -}}
 0.1.0
 {{- end }}
 
 {{/*
-A name with the sidecar's suffix, where it has one. It takes a list: the name, and the settings.
+A name with the sidecar's suffix, if it has one. Takes a list: the name and the settings.
 */}}
 {{- define "baton-sidecar.suffixed" -}}
 {{ index . 0 }}{{ with (index . 1).suffix }}-{{ . }}{{ end }}
 {{- end }}
 
 {{/*
-An image's full name, of its `registry`, `repository`, `tag` and `digest`.
+The full name of an image, from its `registry`, `repository`, `tag`, and `digest`.
 */}}
 {{- define "baton-sidecar.image" -}}
 {{- with .registry }}{{ . }}/{{ end -}}
@@ -22,7 +22,7 @@ An image's full name, of its `registry`, `repository`, `tag` and `digest`.
 {{- end }}
 
 {{/*
-The labels that Kubernetes and Helm recommend for whatever a chart installs.
+The labels that Kubernetes and Helm recommend for the objects of a chart.
 */}}
 {{- define "baton-sidecar.labels" -}}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}

@@ -1,8 +1,8 @@
 {{/*
-What a Pod with a sidecar has, for a Pod that has neither init containers nor volumes of its own. One that has takes
-baton-sidecar.container and baton-sidecar.volume instead, as items of its lists; the sidecar goes first.
+The sidecar and its volumes, for a Pod without init containers and volumes of its own. Other Pods
+include baton-sidecar.container as the first init container, and baton-sidecar.volume.
 
-Each template here takes a list: the context of the chart, and the sidecar's settings as in this chart's values.yaml.
+Each template here takes a list: the chart's context, and the sidecar's settings as in values.yaml.
 */}}
 {{- define "baton-sidecar.pod" -}}
 initContainers:
@@ -12,8 +12,8 @@ volumes:
 {{- end }}
 
 {{/*
-Where the sidecar keeps how its last run ended, which outlives a restart of the container, and not its Pod; and the Secrets of
-an ensemble, where it is told of some.
+The state directory, which keeps the end of the last run across container restarts but not beyond
+the Pod, and the Secrets for a ZooKeeper ensemble, if any are set.
 */}}
 {{- define "baton-sidecar.volume" -}}
 - name: {{ include "baton-sidecar.suffixed" (list "baton-state" (index . 1)) }}

@@ -1,13 +1,14 @@
 {{/*
-The rights of one election: a Role limited to its Lease, and the binding to the service account of its Pods. This is what
-`baton rbac` prints. Creation is limited by the name too, for Baton creates by PUT. Over ZooKeeper there are none to be had.
+The rights of one election, as `baton rbac` prints them: a Role limited to the election's Lease, and
+a RoleBinding to the service account of its Pods. `resourceNames` limits `create` too, because Baton
+creates by PUT. Renders nothing with ZooKeeper.
 */}}
 {{- define "baton-sidecar.rbac" -}}
 {{- $root := index . 0 -}}
 {{- $settings := index . 1 -}}
 {{- if not (include "baton-sidecar.overZooKeeper" $settings) -}}
-{{- $election := required "no election is named: set `election` beside the other values of the sidecar" $settings.election -}}
-{{- $account := required "nobody is named who may take part: set `serviceAccountName` beside the other values of the sidecar" $settings.serviceAccountName -}}
+{{- $election := required "no election is named: set `election` in the sidecar's values" $settings.election -}}
+{{- $account := required "no service account is named: set `serviceAccountName` in the sidecar's values" $settings.serviceAccountName -}}
 {{- $namespace := $settings.namespace | default $root.Release.Namespace -}}
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role

@@ -1,9 +1,9 @@
 {{/*
-Refuses durations that would let two candidates lead at once, or that leave no room for three tries, as the program itself
-would in every Pod. It takes the settings; what is left out there is as the program has it.
+Refuses durations that the program would refuse in every Pod. Takes the sidecar's settings; the
+defaults are the program's. `baton check-config` explains the rules and suggests durations.
 
-Over ZooKeeper the lease duration is that of a session, which may count from an earlier heartbeat than the last: servers pass on
-what they heard once each half tick, so a part of the renew deadline may be lost.
+A ZooKeeper session may expire up to ¾ tick early, since servers pass heartbeats on once per half
+tick. The claim may then end before renewDeadline.
 */}}
 {{- define "baton-sidecar.checkTiming" -}}
 {{- $config := .config | default dict -}}
@@ -17,77 +17,72 @@ what they heard once each half tick, so a part of the renew deadline may be lost
 {{- $renewMs := include "baton-sidecar.milliseconds" $renew | int64 -}}
 {{- $retryMs := include "baton-sidecar.milliseconds" $retry | int64 -}}
 {{- $answerMs := include "baton-sidecar.milliseconds" $answer | int64 -}}
-{{- /* In parts per million, rounded up. */ -}}
-{{- $rate := mulf (trimSuffix "%" $drift | float64) 10000 | ceil | int64 -}}
-{{- $faster := add 1000000 $rate -}}
-{{- $slower := sub 1000000 $rate -}}
+{{- /* Clock rates in parts per million. The drift is rounded up. */ -}}
+{{- $driftPpm := mulf (trimSuffix "%" $drift | float64) 10000 | ceil | int64 -}}
+{{- $fast := add 1000000 $driftPpm -}}
+{{- $slow := sub 1000000 $driftPpm -}}
 
-{{- /* What is left of the renew deadline, and how that came about. */ -}}
-{{- $lagMs := 0 -}}
-{{- $leftMs := $renewMs -}}
-{{- $left := printf "%s" $renew -}}
-{{- if include "baton-sidecar.overZooKeeper" . -}}
-{{- $tick := .zookeeper.tickTime | default "2s" -}}
-{{- /* ¾ tick on the servers' clock, as our clock may count it. */ -}}
+{{- $deadline := $renew -}}
+{{- $deadlineMs := $renewMs -}}
+{{- $overZooKeeper := include "baton-sidecar.overZooKeeper" . -}}
+{{- $tick := (.zookeeper | default dict).tickTime | default "2s" -}}
+{{- if $overZooKeeper -}}
+{{- /* ¾ tick of a fast server clock, measured by a slow local one. */ -}}
 {{- $tickMs := include "baton-sidecar.milliseconds" $tick | int64 -}}
-{{- $lagMs = div (mul 3 $tickMs $faster) (mul 4 $slower) -}}
+{{- $lagMs := div (mul 3 $tickMs $fast) (mul 4 $slow) -}}
 {{- $gapMs := mul $retryMs (add 1 (div $lagMs (max 1 $retryMs))) -}}
-{{- $leftMs = min $renewMs (sub (div (mul $leaseMs $slower) $faster) $gapMs) -}}
-{{- if lt $leftMs $renewMs -}}
-{{- $left = printf "the %dms that a session of %s on servers that tick every %s leaves of %s" $leftMs $lease $tick $renew -}}
+{{- $deadlineMs = min $renewMs (sub (div (mul $leaseMs $slow) $fast) $gapMs) -}}
+{{- if lt $deadlineMs $renewMs -}}
+{{- $deadline = printf "%dms (what a session of %s with a tickTime of %s leaves of %s)" $deadlineMs $lease $tick $renew -}}
 {{- end -}}
 {{- end -}}
-{{- $callMs := div (sub $leftMs $retryMs) 3 -}}
+{{- $tryMs := div (sub $deadlineMs $retryMs) 3 -}}
 
-{{- $wrong := list -}}
-{{- if ge (mul $renewMs $faster) (mul $leaseMs $slower) -}}
-{{- $wrong = append $wrong (printf "renewDeadline × (1 + maxClockDrift) must be less than leaseDuration × (1 − maxClockDrift), but %s × (1 + %s) is not less than %s × (1 − %s): another candidate could lead before this one stops" $renew $drift $lease $drift) -}}
+{{- $errors := list -}}
+{{- if ge (mul $renewMs $fast) (mul $leaseMs $slow) -}}
+{{- $errors = append $errors (printf "renewDeadline × (1 + maxClockDrift) must be less than leaseDuration × (1 − maxClockDrift), but %s × (1 + %s) is not less than %s × (1 − %s)" $renew $drift $lease $drift) -}}
 {{- end -}}
-{{- if lt (sub $leftMs $retryMs) 150 -}}
-{{- $wrong = append $wrong (printf "(renewDeadline − retryPeriod) / 3 must be at least 50ms, the least time for one of three tries, but (%s − %s) / 3 is less" $left $retry) -}}
-{{- else if gt (add $answerMs $retryMs $callMs) $leftMs -}}
-{{- $wrong = append $wrong (printf "answerValidity + retryPeriod + one call must fit into renewDeadline, but %s + %s + %dms is more than %s: a leader would deny that it leads whenever one renewal is slow" $answer $retry $callMs $left) -}}
+{{- if lt (sub $deadlineMs $retryMs) 150 -}}
+{{- $errors = append $errors (printf "(renewDeadline − retryPeriod) / 3 must be at least 50ms, but (%s − %s) / 3 is less" $deadline $retry) -}}
+{{- else if gt (add $answerMs $retryMs $tryMs) $deadlineMs -}}
+{{- $errors = append $errors (printf "answerValidity + retryPeriod + (renewDeadline − retryPeriod) / 3 must be at most renewDeadline, but %s + %s + %dms is more than %s" $answer $retry $tryMs $deadline) -}}
 {{- end -}}
 {{- if lt $retryMs 10 -}}
-{{- $wrong = append $wrong (printf "a retryPeriod of %s is too short: it must be at least 10ms" $retry) -}}
+{{- $errors = append $errors (printf "retryPeriod must be at least 10ms, but is %s" $retry) -}}
 {{- end -}}
 {{- if lt $answerMs 1 -}}
-{{- $wrong = append $wrong (printf "an answerValidity of %s is too short: an application could not act on any answer" $answer) -}}
+{{- $errors = append $errors (printf "answerValidity must be at least 1ms, but is %s" $answer) -}}
 {{- end -}}
-{{- if $wrong -}}
-{{- /* The lease duration that was asked for, if three tries of 50ms fit into it and all that a session may lose, in the
-       proportions of the defaults where they can be. */ -}}
-{{- $passLease := max $leaseMs (mul 1000 (add 1 (div (mul (add 225 (div (mul $lagMs 12) 5)) $faster) (mul 1000 $slower)))) -}}
-{{- $passLives := div (mul $passLease $slower) $faster -}}
-{{- $passRetry := min (div (mul $passLease 2) 15) (div $passLives 6) -}}
-{{- $passGap := ternary (mul $passRetry (add 1 (div $lagMs $passRetry))) (div $passLives 20) (gt $lagMs 0) -}}
-{{- $passRenew := min (div (mul $passLease 2) 3) (sub $passLives $passGap) -}}
-{{- fail (printf "unsafe timing: %s; these would pass: leaseDuration: %s, renewDeadline: %s, retryPeriod: %s, answerValidity: %s" (join "; " $wrong) (include "baton-sidecar.duration" $passLease) (include "baton-sidecar.duration" $passRenew) (include "baton-sidecar.duration" $passRetry) (include "baton-sidecar.duration" $passRetry)) -}}
-{{- end -}}
-
 {{- with $config.requirePolling -}}
 {{- if lt (include "baton-sidecar.milliseconds" . | int64) (add $answerMs $retryMs) -}}
-{{- fail (printf "requirePolling of %s is too short: it must be at least answerValidity and retryPeriod together, %s, or a leader gives up between two questions" . (include "baton-sidecar.duration" (add $answerMs $retryMs))) -}}
+{{- $errors = append $errors (printf "requirePolling must be at least answerValidity + retryPeriod, but %s is less than %s + %s" . $answer $retry) -}}
 {{- end -}}
+{{- end -}}
+
+{{- if $errors -}}
+{{- $command := printf "baton check-config --election=%s --lease-duration=%s --renew-deadline=%s --retry-period=%s --answer-validity=%s --max-clock-drift=%s" (.election | default "orders") $lease $renew $retry $answer $drift -}}
+{{- with $config.requirePolling -}}
+{{- $command = printf "%s --require-polling=%s" $command . -}}
+{{- end -}}
+{{- if $overZooKeeper -}}
+{{- $command = printf "%s --backend=zookeeper --zookeeper-servers=%s --zookeeper-tick-time=%s" $command .zookeeper.servers $tick -}}
+{{- else -}}
+{{- $command = printf "%s --backend=lease" $command -}}
+{{- end -}}
+{{- fail (printf "unsafe timing: %s; for durations that pass, run: %s" (join "; " $errors) $command) -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-A duration like 1m30s or 500ms in milliseconds.
+A duration such as 1m30s, 1.5s, or 500ms, in milliseconds.
 */}}
 {{- define "baton-sidecar.milliseconds" -}}
 {{- $milliseconds := 0 -}}
 {{- $units := dict "h" 3600000 "m" 60000 "s" 1000 "ms" 1 -}}
-{{- range regexFindAll "[0-9]+[a-z]+" . -1 -}}
-{{- $number := regexFind "[0-9]+" . -}}
-{{- $milliseconds = add $milliseconds (mul (int64 $number) (get $units (trimPrefix $number .))) -}}
+{{- range regexFindAll "[0-9.]+[a-z]+" . -1 -}}
+{{- $number := regexFind "[0-9.]+" . -}}
+{{- $unit := get $units (trimPrefix $number .) -}}
+{{- $milliseconds = add $milliseconds (mulf (float64 $number) $unit | int64) -}}
 {{- end -}}
 {{- $milliseconds -}}
-{{- end }}
-
-{{/*
-Milliseconds as a duration: 2s, 1500ms.
-*/}}
-{{- define "baton-sidecar.duration" -}}
-{{- if mod . 1000 }}{{ . }}ms{{ else }}{{ div . 1000 }}s{{ end -}}
 {{- end }}

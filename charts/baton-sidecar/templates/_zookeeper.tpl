@@ -1,9 +1,10 @@
 {{/*
-What a sidecar has whose election an ensemble of ZooKeeper holds, in place of a Lease and of rights over it.
+Templates for elections in a ZooKeeper ensemble.
 */}}
 
 {{/*
-Whether it does: "true", or nothing. It refuses what does not go together. It takes the settings.
+Whether ZooKeeper is the store: "true" or empty. Refuses settings that contradict each other. Takes
+the settings.
 */}}
 {{- define "baton-sidecar.overZooKeeper" -}}
 {{- $zookeeper := .zookeeper | default dict -}}
@@ -12,20 +13,21 @@ Whether it does: "true", or nothing. It refuses what does not go together. It ta
 {{- fail "backend is zookeeper, but no server is named: set zookeeper.servers, for example to zk-0.zk:2181,zk-1.zk:2181,zk-2.zk:2181" -}}
 {{- end -}}
 {{- if and $zookeeper.certificateSecret (not $zookeeper.caSecret) -}}
-{{- fail "zookeeper.certificateSecret goes with zookeeper.caSecret, which the servers' certificates are judged by, and which turns TLS on" -}}
+{{- fail "zookeeper.certificateSecret needs zookeeper.caSecret, which verifies the servers' certificates and turns TLS on" -}}
 {{- end -}}
 true
 {{- else -}}
 {{- range $key, $value := $zookeeper -}}
 {{- if $value -}}
-{{- fail (printf "zookeeper.%s is set, but a Lease holds the election: set backend to zookeeper, or leave it out" $key) -}}
+{{- fail (printf "zookeeper.%s is set, but backend is lease: set backend to zookeeper, or remove zookeeper.%s" $key $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-How the ensemble is reached, as the program reads it from its environment. These take a list, as all of a Pod's do.
+The environment variables for the ensemble. This and the following templates take the same list as
+baton-sidecar.pod.
 */}}
 {{- define "baton-sidecar.zookeeperEnvironment" -}}
 {{- $zookeeper := (index . 1).zookeeper -}}
@@ -58,7 +60,7 @@ How the ensemble is reached, as the program reads it from its environment. These
 {{- end }}
 
 {{/*
-Whether there is something secret to be mounted: "true", or nothing.
+Whether any Secret is to be mounted: "true" or empty.
 */}}
 {{- define "baton-sidecar.hasSecrets" -}}
 {{- $settings := index . 1 -}}
@@ -76,8 +78,8 @@ Whether there is something secret to be mounted: "true", or nothing.
 {{- end }}
 
 {{/*
-One volume of all Secrets, since one Secret may hold more than one of these. kubelet brings newer ones by itself, and the program
-reads the files anew whenever it connects.
+One volume for all Secrets, since one Secret may serve several purposes. kubelet updates the files,
+and the program reads them each time it connects.
 */}}
 {{- define "baton-sidecar.secretsVolume" -}}
 {{- $zookeeper := (index . 1).zookeeper -}}

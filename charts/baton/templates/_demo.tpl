@@ -1,5 +1,5 @@
 {{/*
-What the demo's objects are called, and the election: short enough for what is added to it.
+The name of the demo's objects and of its election. It leaves room for the suffixes of other names.
 */}}
 {{- define "baton.demo.name" -}}
 {{- $release := contains .Chart.Name .Release.Name | ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) -}}
@@ -11,7 +11,7 @@ What the demo's objects are called, and the election: short enough for what is a
 {{- end }}
 
 {{/*
-The labels that select the Pods of one component. They take a list: the context, and the component.
+The labels that select the Pods of one component. Takes a list: the context and the component.
 */}}
 {{- define "baton.demo.selector" -}}
 app.kubernetes.io/name: {{ (index . 0).Chart.Name }}
@@ -20,7 +20,7 @@ app.kubernetes.io/component: {{ index . 1 }}
 {{- end }}
 
 {{/*
-All labels of one component. They take the same list.
+All labels of one component. Takes the same list.
 */}}
 {{- define "baton.demo.labels" -}}
 {{ include "baton-sidecar.labels" (index . 0) }}
@@ -29,7 +29,7 @@ app.kubernetes.io/part-of: {{ include "baton.demo.name" (index . 0) }}
 {{- end }}
 
 {{/*
-A container of the demo's image, but for its name and arguments.
+A container of the demo's image, without name and arguments.
 */}}
 {{- define "baton.demo.container" -}}
 {{- $image := .Values.demo.image -}}
@@ -58,7 +58,7 @@ securityContext:
 {{- end }}
 
 {{/*
-The settings of the demo's sidecar: the values of this chart, and who elects here.
+The settings of the demo's sidecar: the values of this chart, the election, and the account.
 */}}
 {{- define "baton.demo.settings" -}}
 {{- $name := include "baton.demo.name" . -}}

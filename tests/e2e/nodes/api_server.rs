@@ -1,122 +1,123 @@
-//! An API server that is away.
+//! Outages of the API server.
 
 use super::recover;
-use crate::rig::{Case, Led, Moment, NOISE, PATIENCE, SHOP, TIMING, eventually, throughout};
+use crate::rig::{Case, Leader, Moment, NOISE, PATIENCE, SHOP, TIMING, eventually, throughout};
 use serde_json::json;
 use std::thread;
 use std::time::Duration;
 
-/// Less than what an election at the default durations can do without.
-const SHORT: Duration = Duration::from_secs(5);
-/// More than that.
-const LONG: Duration = Duration::from_mins(1);
-/// How soon after it somebody leads: everybody has waited beyond the lease, and tries again at each retry.
-const SOON: Duration = TIMING.retry_period.saturating_mul(3).saturating_add(NOISE);
+/// An outage that a claim at the default durations survives.
+const SHORT_OUTAGE: Duration = Duration::from_secs(5);
+/// An outage that no claim survives.
+const LONG_OUTAGE: Duration = Duration::from_mins(1);
+/// How soon after a long outage a candidate leads. The lease has expired by then, and every
+/// candidate tries at each retry period.
+const RECOVERY_LIMIT: Duration = TIMING.retry_period.saturating_mul(3).saturating_add(NOISE);
 
 #[test]
-fn an_api_server_that_hangs_or_refuses_for_five_seconds_changes_nothing() {
+fn short_api_server_outage_changes_nothing() {
     let case = Case::new("api-short");
     let leader = case.install(json!({}));
     let control_plane = case.cluster.control_plane();
-    case.note("the API server is stopped: whoever calls waits");
+    case.note("stopping the API server: calls hang");
     let outage = control_plane.outage("pkill -STOP kube-apiserver", "pkill -CONT kube-apiserver");
-    thread::sleep(SHORT);
+    thread::sleep(SHORT_OUTAGE);
     drop(outage);
-    case.note("it goes on");
-    throughout(TIMING.renew_deadline, "nobody else leads", || case.terms() == 1);
+    case.note("the API server continues");
+    throughout(TIMING.renew_deadline, "the leader stays the same", || case.terms() == 1);
 
-    case.note("whoever calls the API server is refused");
+    case.note("refusing connections to the API server");
     let refuse = |change| {
         format!(
             "iptables {change} INPUT --protocol tcp --dport 6443 --jump REJECT --reject-with tcp-reset"
         )
     };
     let outage = control_plane.outage(&refuse("--insert"), &refuse("--delete"));
-    thread::sleep(SHORT);
+    thread::sleep(SHORT_OUTAGE);
     drop(outage);
-    case.note("it is reached again");
-    throughout(TIMING.renew_deadline, "nobody else leads", || case.terms() == 1);
+    case.note("accepting connections again");
+    throughout(TIMING.renew_deadline, "the leader stays the same", || case.terms() == 1);
 
     assert_eq!(case.leader().identity, leader.identity);
     assert!(case.pods(SHOP).iter().all(|pod| pod.restarts("baton") == 0));
-    case.assert_books_are_clean();
+    case.assert_ledger_is_clean();
     recover(&case);
 }
 
 #[test]
-fn an_api_server_that_is_away_for_a_minute_ends_the_term_in_time_and_nobody_crash_loops() {
+fn long_api_server_outage_ends_the_term_without_crash_loops() {
     let case = Case::new("api-long");
     let old = case.install(json!({}));
-    let other = without_rules("api-long-never");
+    let never = NeverRestarted::install("api-long-never");
     let control_plane = case.cluster.control_plane();
-    // Each case has a clock of its own.
-    let [gone, gone_there] = [&case, &other.case]
-        .map(|case| case.note("the API server is killed, and not started again"));
+    // Each case has its own clock.
+    let [killed, killed_there] =
+        [&case, &never.case].map(|case| case.note("killing the API server"));
     let outage = control_plane
         .outage("systemctl stop kubelet && pkill -KILL kube-apiserver", "systemctl start kubelet");
-    case.must_be_silent(&old, case.now() + TIMING.renew_deadline, "its deadline had passed");
+    case.must_not_lead(&old, case.now() + TIMING.renew_deadline, "its renew deadline had passed");
     case.wait_for_run(&old.pod, "application", 1);
-    other.gives_up_in_place(gone_there);
-    thread::sleep(LONG.saturating_sub(case.now().since(gone)));
-    assert_eq!(case.terms(), 1, "nobody can lead");
+    never.assert_stops_in_place(killed_there);
+    thread::sleep(LONG_OUTAGE.saturating_sub(case.now().since(killed)));
+    assert_eq!(case.terms(), 1, "a candidate became leader during the outage");
 
-    case.note("it may be started again");
+    case.note("starting kubelet, which restarts the API server");
     drop(outage);
-    let [back, back_there] = [&case, &other.case].map(Case::await_api_server);
-    let new = case.successor(&old, back, SOON);
-    other.leads_again(back_there);
+    let [back, back_there] = [&case, &never.case].map(Case::await_api_server);
+    let new = case.successor(&old, back, RECOVERY_LIMIT);
+    never.assert_recovers(back_there);
     recover(&case);
-    case.settle(SHOP, 3);
-    // A kubelet that was cut off from the API server tells it late what has happened meanwhile.
+    case.wait_for_pods(SHOP, 3);
+    // kubelet reports restarts during the outage with a delay.
     let restarts = || case.pods(SHOP).iter().map(|pod| pod.restarts("baton")).collect::<Vec<_>>();
-    eventually(PATIENCE, "who led has ended", || restarts().iter().sum::<u64>() > 0);
-    throughout(TIMING.renew_deadline, "nobody else has ended", || {
+    eventually(PATIENCE, "the old leader has restarted", || restarts().iter().sum::<u64>() > 0);
+    throughout(TIMING.renew_deadline, "no other sidecar has restarted", || {
         restarts().iter().sum::<u64>() == 1
     });
     assert_eq!(case.leader().identity, new.identity);
-    case.assert_books_are_clean();
-    other.has_restarted_nothing();
+    case.assert_ledger_is_clean();
+    never.assert_nothing_restarted();
 }
 
-/// A shop as on servers of 1.29 to 1.35, which have no rules that restart an application: it stops because it asks. The
-/// minute strikes it too.
-struct WithoutRules {
+/// A shop without `restartPolicyRules`, as on Kubernetes 1.29 to 1.35: the application stops
+/// because it asks.
+struct NeverRestarted {
     case: Case,
-    old: Led,
+    old: Leader,
 }
 
-fn without_rules(name: &str) -> WithoutRules {
-    let case = Case::new(name);
-    let old = case.install(json!({ "baton": { "restartApplication": "never" } }));
-    WithoutRules { case, old }
-}
+impl NeverRestarted {
+    fn install(name: &str) -> Self {
+        let case = Case::new(name);
+        let old = case.install(json!({ "baton": { "restartApplication": "never" } }));
+        Self { case, old }
+    }
 
-impl WithoutRules {
     #[track_caller]
-    fn gives_up_in_place(&self, gone: Moment) {
+    fn assert_stops_in_place(&self, killed: Moment) {
         let Self { case, old } = self;
-        let took = case.event("lost", &old.pod).0.since(gone);
-        assert!(took <= TIMING.renew_deadline + NOISE, "lost only after {took:?}");
-        let stands_idle = || {
+        let took = case.wait_for_event("lost", &old.pod).0.since(killed);
+        assert!(took <= TIMING.renew_deadline + NOISE, "lost leadership only after {took:?}");
+        let is_idle = || {
             case.log(&old.pod, "application", 0)
                 .lines()
                 .last()
                 .is_some_and(|line| line.contains("idle"))
         };
-        eventually(NOISE, "its application stands idle", stands_idle);
+        eventually(NOISE, "its application is idle", is_idle);
     }
 
-    /// Any of the three may: who led before is a candidate like the others.
+    /// Any of the three may lead: the old leader is a candidate like the others.
     #[track_caller]
-    fn leads_again(&self, back: Moment) {
-        let took = self.case.leader().heard.since(back);
-        assert!(took <= SOON, "somebody leads only after {took:?}");
+    fn assert_recovers(&self, back: Moment) {
+        let took = self.case.leader().answered_at.since(back);
+        assert!(took <= RECOVERY_LIMIT, "no leader until {took:?} after the outage");
     }
 
     #[track_caller]
-    fn has_restarted_nothing(self) {
+    fn assert_nothing_restarted(self) {
         let Self { case, old } = self;
-        case.settle(SHOP, 3);
+        case.wait_for_pods(SHOP, 3);
         let leader = case.leader();
         for pod in case.pods(SHOP) {
             assert_eq!(
@@ -126,10 +127,10 @@ impl WithoutRules {
                 pod.name()
             );
             if pod.name() != leader.pod {
-                case.follows(pod.name(), leader.heard);
+                case.wait_for_follower(pod.name(), leader.answered_at);
             }
         }
         assert_eq!(case.terms(), 2, "{} led before", old.pod);
-        case.assert_books_are_clean();
+        case.assert_ledger_is_clean();
     }
 }

@@ -1,5 +1,6 @@
-//! A program that floods the API server with lists, under the very account of the candidates: of all neighbours the worst, since
-//! the server gives each account its share, and here both have one.
+//! A flood of list requests at the API server, from the candidates' own service account. This is
+//! the worst source, since the server isolates accounts from each other but not requests of one
+//! account.
 
 mod queue;
 
@@ -10,17 +11,17 @@ use serde_json::json;
 use std::thread;
 use std::time::Duration;
 
-/// How long it goes on: whoever cannot renew loses leadership meanwhile, and another leads.
-const SPAN: Duration = TIMING.lease_duration.saturating_add(NOISE);
-/// How many `ConfigMap`s a list is of. The more, the fewer lists at once: the server allots its seats so.
-const LISTED: usize = 30;
-/// How many lists are to be waiting at the server at any moment, on average: were there fewer, nobody would wait behind them.
-const MANY: f64 = 20.0;
+/// The length of a flood: long enough for a leader that cannot renew to be succeeded.
+const FLOOD_SPAN: Duration = TIMING.lease_duration.saturating_add(NOISE);
+/// `ConfigMap`s per list. The server runs fewer large lists at once than small ones.
+const CONFIG_MAPS: usize = 30;
+/// The least average number of waiting lists. With fewer, renewals would not wait behind them.
+const MIN_WAITING_LISTS: f64 = 20.0;
 
 #[test]
-fn a_flood_costs_nobody_leadership_where_renewals_have_a_queue_of_their_own() {
+fn renewals_with_their_own_queue_survive_a_flood() {
     let case = Case::new("flooded");
-    // The rights come from the platform's chart, as the queue does.
+    // The platform's chart provides the rights and the queue.
     let values = |queue: bool| {
         let elections = json!({ case.election.as_str(): { "serviceAccountName": "shop" } });
         json!({ "elections": elections, "flowSchema": { "enabled": queue } })
@@ -31,49 +32,50 @@ fn a_flood_costs_nobody_leadership_where_renewals_have_a_queue_of_their_own() {
 
     let [lists, renewals] = [Queue::of_accounts(&case), Queue::of_release(&case)];
     let flood = flood(&case);
-    throughout(SPAN, "nobody else leads", || case.terms() == 1);
+    throughout(FLOOD_SPAN, "the leader stays the same", || case.terms() == 1);
     assert_eq!(case.leader().identity, leader.identity);
-    let [waiting, waiting_here] = [lists.waiting(), renewals.waiting()];
+    let [waiting_lists, waiting_renewals] = [lists.waiting(), renewals.waiting()];
     drop(flood);
     case.note(&format!(
-        "it is over: {waiting:.0} of its lists were waiting, and {waiting_here:.2} renewals"
+        "the flood ended: {waiting_lists:.0} lists and {waiting_renewals:.2} renewals were waiting"
     ));
-    assert!(waiting >= MANY, "that was no flood");
-    assert!(renewals.served() > 0.0, "renewals had no queue of their own");
-    case.assert_books_are_clean();
+    assert!(waiting_lists >= MIN_WAITING_LISTS, "too few lists were waiting");
+    assert!(renewals.served() > 0.0, "renewals did not use their own queue");
+    case.assert_ledger_is_clean();
 
-    // What happens then is the server's to decide: it is told, and judged by nothing but that no two lead.
+    // Without the queue the outcome depends on the server. The case reports it, and checks only
+    // mutual exclusion.
     release.upgrade(&values(false));
     let lists = Queue::of_accounts(&case);
     let flood = self::flood(&case);
-    thread::sleep(SPAN);
-    let waiting = lists.waiting();
+    thread::sleep(FLOOD_SPAN);
+    let waiting_lists = lists.waiting();
     drop(flood);
-    let ends: u64 = case.pods(SHOP).iter().map(|pod| pod.restarts("baton")).sum();
+    let restarts: u64 = case.pods(SHOP).iter().map(|pod| pod.restarts("baton")).sum();
     case.note(&format!(
-        "without a queue of their own sidecars ended {ends} times, while {waiting:.0} lists were waiting"
+        "without their own queue sidecars restarted {restarts} times; {waiting_lists:.0} lists were waiting"
     ));
-    assert!(waiting >= MANY, "that was no flood");
+    assert!(waiting_lists >= MIN_WAITING_LISTS, "too few lists were waiting");
     release.uninstall();
     recover(&case);
 }
 
-/// Gives the namespace what is long to list, and the shop's account the right to.
+/// Creates large `ConfigMap`s, and allows the shop's account to list them.
 fn make_lists_heavy(case: &Case) {
     let text = "x".repeat(20_000);
     let object = |number: usize| {
         let metadata = json!({ "name": format!("ballast-{number}") });
         json!({ "apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": { "text": text } })
     };
-    let items: Vec<_> = (0..LISTED).map(object).collect();
+    let items: Vec<_> = (0..CONFIG_MAPS).map(object).collect();
     case.apply(&json!({ "apiVersion": "v1", "kind": "List", "items": items }));
     case.kubectl(&["create", "role", "lister", "--verb=list", "--resource=configmaps"]);
     let account = format!("--serviceaccount={}:shop", case.namespace);
     case.kubectl(&["create", "rolebinding", "lister", "--role=lister", &account]);
 }
 
-/// Six hundred lists at any time, until this is dropped. Few connections carry them: it is the server's queues that are to
-/// be full, and not its processors.
+/// Keeps six hundred lists in flight until the result is dropped. They share a few connections, to
+/// fill the server's queues and not its CPUs.
 fn flood(case: &Case) -> Outage {
     let token = case.kubectl(&["create", "token", "shop"]);
     let (token, namespace) = (token.trim(), &case.namespace);
@@ -82,7 +84,7 @@ fn flood(case: &Case) -> Outage {
          'https://127.0.0.1:6443/api/v1/namespaces/{namespace}/configmaps?number=[1-1000000]'"
     );
     let pids = format!("/run/{namespace}.pids");
-    case.note("the flood begins");
+    case.note("starting the flood");
     case.cluster.control_plane().outage(
         &format!(
             "for n in 1 2 3 4 5 6; do setsid {curl} > /dev/null 2>&1 & echo $! >> {pids}; done"

@@ -1,31 +1,32 @@
-//! A sidecar that stands still beyond its lease, beside an application that has not noticed.
+//! A sidecar that is frozen for longer than its lease, with an application that keeps writing.
 
 use crate::rig::{Case, SHOP, TIMING};
 use serde_json::json;
 
 #[test]
-fn a_frozen_leader_is_succeeded_in_time_its_late_writes_are_refused_and_its_application_is_restarted()
- {
+fn late_writes_beside_a_frozen_sidecar_are_refused() {
     let case = Case::new("frozen");
     let old = case.install(json!({ "args": ["--ask-once"] }));
     let node = case.node(&old.pod);
-    let frozen =
-        case.note("the leader's sidecar is frozen, and its application writes on without asking");
+    let frozen = case.note("freezing the leader's sidecar; its application writes without asking");
     node.signal("stop", &old.pod, "baton");
-    case.must_be_silent(&old, frozen + TIMING.renew_deadline, "its deadline had passed");
+    case.must_not_lead(&old, frozen + TIMING.renew_deadline, "its renew deadline had passed");
     let new = case.takeover(&old, frozen);
     case.wait_for_log(&new.pod, "application", 0, r#""state":"working""#);
     case.wait_for_log(&old.pod, "application", 0, r#""state":"refused""#);
-    let books = case.ledger("ledger");
-    assert!(books.refused > 0 && books.conflicts == 0, "the late write was refused: {books:?}");
+    let report = case.ledger("ledger");
+    assert!(
+        report.refused > 0 && report.conflicts == 0,
+        "the ledger took a late write: {report:?}"
+    );
 
-    case.note("it is thawed");
+    case.note("thawing the sidecar");
     node.signal("cont", &old.pod, "baton");
     case.wait_for_run(&old.pod, "application", 1);
-    // Not what the dying one may still have said.
-    case.follows(&old.pod, case.now());
+    // From now on, to skip the last answers of the old sidecar.
+    case.wait_for_follower(&old.pod, case.now());
     case.wait_for_log(&old.pod, "baton", 1, r#""code":75"#);
-    case.settle(SHOP, 3);
+    case.wait_for_pods(SHOP, 3);
     assert_eq!(case.leader().identity, new.identity);
     assert_eq!(case.terms(), 2);
 }

@@ -1,37 +1,37 @@
-//! Containers that end one by one, in a Pod that lives on.
+//! Single containers that end while their Pod continues.
 
 use crate::rig::{Case, PATIENCE, SHOP, variable};
 use serde_json::json;
 
 #[test]
-fn a_killed_sidecar_that_led_has_its_application_restarted_and_another_leads() {
+fn killed_leader_sidecar_restarts_its_application() {
     let case = Case::new("sidecar-killed");
     let old = case.install(json!({}));
-    let killed = case.note("the leader's sidecar is killed");
+    let killed = case.note("killing the leader's sidecar");
     case.node(&old.pod).signal("kill", &old.pod, "baton");
     case.takeover(&old, killed);
     case.wait_for_run(&old.pod, "application", 1);
-    case.settle(SHOP, 3);
-    case.assert_books_are_clean();
+    case.wait_for_pods(SHOP, 3);
+    case.assert_ledger_is_clean();
 }
 
 #[test]
-fn a_killed_application_is_restarted_and_leadership_stays() {
+fn killed_application_restarts_and_leadership_stays() {
     let case = Case::new("application-killed");
     let leader = case.install(json!({}));
-    case.note("the leader's application is killed");
+    case.note("killing the leader's application");
     case.node(&leader.pod).signal("kill", &leader.pod, "ledger");
     case.wait_for_log(&leader.pod, "application", 1, r#""state":"working""#);
     assert_eq!(case.leader().identity, leader.identity);
     assert_eq!(case.terms(), 1);
     assert_eq!(case.pod(&leader.pod).restarts("baton"), 0);
-    case.assert_books_are_clean();
+    case.assert_ledger_is_clean();
 }
 
-/// kubelet then replaces the sidecar's container alone: it stops cleanly, and its application, which relies on being
-/// restarted when leadership goes, would go on.
+/// kubelet replaces only the sidecar's container, which stops cleanly. The application relies on a
+/// restart when leadership is lost, so the new sidecar exits once to cause it.
 #[test]
-fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
+fn patched_sidecar_image_restarts_the_application() {
     let case = Case::new("patched");
     let old = case.install(json!({ "args": ["--ask-once"] }));
     let patched = "localhost/baton:patched";
@@ -45,7 +45,7 @@ fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
         &variable("BATON_IMAGE"),
         patched,
     ]);
-    let at = case.note("the image of the leader's sidecar is patched");
+    let at = case.note("patching the image of the leader's sidecar");
     let patch = json!({ "spec": { "initContainers": [{ "name": "baton", "image": patched }] } });
     case.kubectl(&["patch", "pod", &old.pod, "--patch", &patch.to_string()]);
     case.successor(&old, at, PATIENCE);
@@ -56,6 +56,6 @@ fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
         1,
         "its application is still here: exiting once to have it moved",
     );
-    case.settle(SHOP, 3);
+    case.wait_for_pods(SHOP, 3);
     assert_eq!(case.ledger("ledger").conflicts, 0);
 }

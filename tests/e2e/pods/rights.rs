@@ -1,4 +1,4 @@
-//! How little a sidecar may have, and what it says where that is too little.
+//! The least rights of a sidecar, and its messages if some are missing.
 
 use crate::rig::{Case, PATIENCE, SHOP, wait_for};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 
 #[test]
-fn the_rendered_role_and_nothing_more_suffices_in_a_restricted_namespace() {
+fn rendered_role_suffices_in_a_restricted_namespace() {
     let case = Case::new("restricted");
     case.kubectl(&[
         "label",
@@ -16,19 +16,22 @@ fn the_rendered_role_and_nothing_more_suffices_in_a_restricted_namespace() {
     ]);
     case.install(json!({}));
     let user = format!("system:serviceaccount:{}:shop", case.namespace);
-    let ours = format!("leases.coordination.k8s.io/{}", case.election);
+    let lease = format!("leases.coordination.k8s.io/{}", case.election);
     for verb in VERBS {
-        assert!(case.may(&user, verb, &ours), "it may not {verb} its Lease");
-        assert!(!case.may(&user, verb, "leases.coordination.k8s.io"), "it may {verb} all Leases");
+        assert!(case.can_i(&user, verb, &lease), "the sidecar may not {verb} its Lease");
+        assert!(
+            !case.can_i(&user, verb, "leases.coordination.k8s.io"),
+            "the sidecar may {verb} all Leases"
+        );
     }
     for verb in ["list", "patch", "delete"] {
-        assert!(!case.may(&user, verb, &ours), "it may {verb} its Lease");
+        assert!(!case.can_i(&user, verb, &lease), "the sidecar may {verb} its Lease");
     }
-    assert!(!case.may(&user, "get", "pods"), "it may get Pods");
+    assert!(!case.can_i(&user, "get", "pods"), "the sidecar may get Pods");
 }
 
 #[test]
-fn a_verb_less_is_named_with_the_role() {
+fn missing_verb_is_logged_with_the_role() {
     for missing in VERBS {
         let case = Case::new(&format!("without-{missing}"));
         let verbs: Vec<&str> = VERBS.into_iter().filter(|verb| *verb != missing).collect();
@@ -53,30 +56,30 @@ fn a_verb_less_is_named_with_the_role() {
             &["install", "shop", "tests/e2e/shop"],
             &case.values(json!({ "rights": false, "replicas": 2 })),
         );
-        let (_, told) = case.event("store_refuses", "shop");
-        for needed in [
+        let (_, message) = case.wait_for_event("store_refuses", "shop");
+        for part in [
             &format!("cannot {missing} resource"),
             "verbs: [\"get\", \"watch\", \"create\", \"update\"]",
             &format!("resourceNames: [\"{}\"]", case.election),
         ] {
-            assert!(told.contains(needed), "{needed} is not in {told}");
+            assert!(message.contains(part), "{part} is not in {message}");
         }
     }
 }
 
 #[test]
-fn a_pod_without_a_mounted_token_ends_with_2_and_says_why() {
+fn pod_without_a_token_exits_with_2_and_the_reason() {
     let case = Case::new("tokenless");
     case.helm_with(
         &["install", "shop", "tests/e2e/shop"],
         &case.values(json!({ "automountServiceAccountToken": false, "replicas": 1 })),
     );
-    let ended = wait_for(PATIENCE, "its sidecar has ended", || {
+    let exit = wait_for(PATIENCE, "the sidecar has exited", || {
         let pods = case.pods(SHOP);
-        let ended = &pods.first()?.container("baton")["lastState"]["terminated"];
-        ended.is_object().then(|| ended.clone())
+        let exit = &pods.first()?.container("baton")["lastState"]["terminated"];
+        exit.is_object().then(|| exit.clone())
     });
-    assert_eq!(ended["exitCode"], 2, "{ended}");
-    let why = ended["message"].as_str().unwrap_or_default();
-    assert!(why.contains("token"), "{why}");
+    assert_eq!(exit["exitCode"], 2, "{exit}");
+    let message = exit["message"].as_str().unwrap_or_default();
+    assert!(message.contains("token"), "{message}");
 }

@@ -1,58 +1,59 @@
-//! The first cases again, where an ensemble of ZooKeeper in the cluster holds the election.
+//! The demo and the handoffs with a ZooKeeper ensemble in the cluster as the store.
 
 use super::handoff::{delete_the_leader, restart_the_deployment, scale};
 use super::install::{install_the_demo, try_the_demo_and_remove_it};
 use crate::rig::{Case, Ensemble, Prometheus, SHOP, unique};
 use serde_json::json;
 
-/// Servers on two busy cores were seen to need ten seconds until they have a leader again, which is as long as a claim at the
-/// default durations lasts. These are the longest that servers grant by theirs, and hand over as soon.
-const LONG: [(&str, &str); 3] =
+/// The longest durations that servers grant with their defaults. On two busy cores the servers
+/// needed ten seconds to elect a new leader, which is as long as a claim at the default durations.
+/// A handoff takes no longer.
+const LONG_DURATIONS: [(&str, &str); 3] =
     [("leaseDuration", "40s"), ("renewDeadline", "30s"), ("retryPeriod", "2s")];
 
 #[test]
-fn the_demo_elects_over_servers_that_want_certificates_and_users() {
+fn demo_elects_over_secured_zookeeper_servers() {
     let release = unique("baton-zk");
-    let case = Case::of_election(release.clone(), format!("{release}-demo"));
+    let case = Case::with_election(release.clone(), format!("{release}-demo"));
     let ensemble = Ensemble::secured(&case);
     let notes = install_the_demo(&case, &release, ensemble.values());
     ensemble.assert_refuses_a_stranger();
     try_the_demo_and_remove_it(&case, &release, &notes);
     ensemble.remove();
-    case.assert_nothing_is_left();
+    case.assert_namespace_is_empty();
 }
 
 #[test]
-fn leadership_is_handed_over_and_outlives_a_restart_of_all_servers() {
+fn leadership_survives_a_restart_of_all_zookeeper_servers() {
     let case = Case::new("zookeeper");
     let ensemble = Ensemble::open(&case);
     let mut sidecar = ensemble.values();
-    sidecar["config"] = LONG.into_iter().collect();
+    sidecar["config"] = LONG_DURATIONS.into_iter().collect();
     let first = case.install(json!({ "automountServiceAccountToken": false, "baton": sidecar }));
     ensemble.restart();
-    assert_eq!((case.leader().identity, case.terms()), (first.identity, 1), "nobody else has led");
+    assert_eq!((case.leader().identity, case.terms()), (first.identity, 1), "the leader changed");
     delete_the_leader(&case);
     restart_the_deployment(&case);
     scale(&case);
-    hear_of_an_outage(&case);
+    assert_outage_fires_an_alert(&case);
 }
 
-/// Whoever reaches no server leads no more, and of that a person hears as over Leases.
-fn hear_of_an_outage(case: &Case) {
+/// A leader without a server loses leadership, and `BatonNoLeader` fires as with Leases.
+fn assert_outage_fires_an_alert(case: &Case) {
     case.kubectl(&["scale", "deployment/shop", "--replicas=3"]);
-    case.settle(SHOP, 3);
-    let hurried = json!({ "podMonitor": { "interval": "1s" }, "prometheusRule": { "for": { "BatonNoLeader": "5s" } } });
-    let prometheus = Prometheus::begin(case, hurried);
+    case.wait_for_pods(SHOP, 3);
+    let short_intervals = json!({ "podMonitor": { "interval": "1s" }, "prometheusRule": { "for": { "BatonNoLeader": "5s" } } });
+    let prometheus = Prometheus::begin(case, short_intervals);
     prometheus.wait_for_leader(&case.leader().pod, "");
-    case.note("nobody reaches the servers");
-    // They are on this node, and no other case has any behind that port.
+    case.note("blocking the servers' port");
+    // The servers are on this node, and no other case uses this port.
     let refuse = |change| {
         format!("iptables {change} FORWARD --protocol tcp --destination-port 2181 --jump DROP")
     };
     let outage = case.cluster.control_plane().outage(&refuse("--insert"), &refuse("--delete"));
     prometheus.wait_for_alert("BatonNoLeader", true);
-    case.note("they are reached again");
+    case.note("opening the port again");
     drop(outage);
     prometheus.wait_for_alert("BatonNoLeader", false);
-    case.assert_books_are_clean();
+    case.assert_ledger_is_clean();
 }

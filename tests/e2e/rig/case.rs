@@ -1,9 +1,9 @@
-//! One case: a namespace, an election in it, and all that is heard of both.
+//! One case: a namespace, an election in it, and the journal of both.
 
 use super::cluster::Cluster;
 use super::command::run;
-use super::judge::{History, Journal, Moment, Silence, judge, lock};
-use super::onlooker::Onlooker;
+use super::history::{History, Journal, Moment, Silence, judge, lock};
+use super::pod_watcher::PodWatcher;
 use super::unique;
 use crate::noise::never_excuse;
 use std::collections::BTreeSet;
@@ -15,91 +15,91 @@ use std::thread;
 pub(crate) struct Case {
     pub(crate) namespace: String,
     pub(crate) election: String,
-    /// What types its `helm` commands: Helm 4, unless a case says `helm3`.
+    /// The program for `helm` commands: Helm 4, unless a case sets `helm3`.
     pub(crate) helm_program: &'static str,
     pub(crate) cluster: &'static Cluster,
     pub(super) journal: Arc<Journal>,
-    pub(super) onlooker: Onlooker,
+    pub(super) pod_watcher: PodWatcher,
     pub(super) silences: Mutex<Vec<Silence>>,
-    /// Whether somebody was to lead here: then a history without a leader shows nothing.
-    pub(super) led: Mutex<bool>,
+    /// Whether the case waited for a leader: then a history without one proves nothing.
+    pub(super) expects_leader: Mutex<bool>,
 }
 
 impl Case {
-    /// A namespace of that name, in which an election is held that is called the same.
+    /// Creates a namespace, with an election of the same name.
     pub(crate) fn new(name: &str) -> Self {
         let namespace = unique(name);
-        Self::of_election(namespace.clone(), namespace)
+        Self::with_election(namespace.clone(), namespace)
     }
 
-    /// The same, where the election has another name.
-    pub(crate) fn of_election(namespace: String, election: String) -> Self {
+    /// Creates a namespace, with an election of another name.
+    pub(crate) fn with_election(namespace: String, election: String) -> Self {
         let (cluster, journal) = (Cluster::get(), Arc::new(Journal::begin()));
         cluster.observer.admit(&namespace, &journal);
         cluster.observer.admit(&election, &journal);
-        let onlooker = Onlooker::begin(cluster, &namespace, &journal);
-        let (silences, led) = (Mutex::default(), Mutex::default());
+        let pod_watcher = PodWatcher::begin(cluster, &namespace, &journal);
+        let (silences, expects_leader) = (Mutex::default(), Mutex::default());
         let this = Self {
             namespace,
             election,
             helm_program: "helm",
             cluster,
             journal,
-            onlooker,
+            pod_watcher,
             silences,
-            led,
+            expects_leader,
         };
         this.kubectl(&["create", "namespace", &this.namespace]);
-        // Without one no Pod is taken. The controllers make it, which an outage of the API server may have set back.
+        // Pods need it. After an outage of the API server the controllers create it late.
         this.kubectl(&["wait", "--for=create", "serviceaccount/default", "--timeout=90s"]);
         this
     }
 
-    /// The present moment.
+    /// The current time.
     pub(crate) fn now(&self) -> Moment {
         self.journal.clock.now()
     }
 
-    /// Writes into the timeline what the test does, and returns the moment before it.
+    /// Writes an action of the test into the timeline, and returns the time before it.
     pub(crate) fn note(&self, what: &str) -> Moment {
         self.journal.note("----", what)
     }
 
-    /// What is wrong with this case, after the end of all listening.
+    /// Stops the observation, and returns the violations and panics of this case.
     fn finish(&self) -> Vec<String> {
         self.journal.close();
-        self.onlooker.finish();
+        self.pod_watcher.finish();
         self.cluster.observer.dismiss(&self.namespace);
         self.cluster.observer.dismiss(&self.election);
         let elections: BTreeSet<String> =
-            lock(&self.led).then(|| self.election.clone()).into_iter().collect();
+            lock(&self.expects_leader).then(|| self.election.clone()).into_iter().collect();
         let (answers, silences) =
             (lock(&self.journal.answers).clone(), lock(&self.silences).clone());
         let mut faults = self.journal.panics();
-        let broken = judge(&History { elections, answers, silences });
-        if !faults.is_empty() || broken.iter().any(|fault| fault.rule.is_timeless()) {
+        let violations = judge(&History { elections, answers, silences });
+        if !faults.is_empty() || violations.iter().any(|fault| fault.rule.is_timeless()) {
             never_excuse();
         }
-        faults.extend(broken.iter().map(ToString::to_string));
+        faults.extend(violations.iter().map(ToString::to_string));
         faults
     }
 }
 
 impl Drop for Case {
-    #[expect(clippy::print_stdout, reason = "the timeline is what the case has to show")]
+    #[expect(clippy::print_stdout, reason = "the timeline is the test's output")]
     fn drop(&mut self) {
         if thread::panicking() {
             self.note(&format!(
-                "the cluster has complained: {}",
-                self.complaints().unwrap_or_else(|error| error)
+                "warnings of the cluster: {}",
+                self.warnings().unwrap_or_else(|error| error)
             ));
         }
         let faults = self.finish();
-        let story = self.journal.story(&faults, usize::MAX);
-        println!("{story}");
+        let timeline = self.journal.story(&faults, usize::MAX);
+        println!("{timeline}");
         drop(fs::write(
             Path::new("target/e2e").join(&self.namespace).with_extension("txt"),
-            &story,
+            &timeline,
         ));
         drop(run("kubectl", &["delete", "namespace", &self.namespace, "--wait=false"], ""));
         assert!(faults.is_empty() || thread::panicking(), "{}", faults.join("\n"));

@@ -1,23 +1,23 @@
-//! Three servers of ZooKeeper in a case's namespace: the chart in `tests/e2e/ensemble`.
+//! Three ZooKeeper servers in a case's namespace, by the chart in `tests/e2e/ensemble`.
 
 use super::case::Case;
 use super::command::variable;
+use super::operations::SHOP;
 use super::shop::merge;
-use super::typing::SHOP;
 #[path = "../../it/rig/keys.rs"]
-#[expect(dead_code, reason = "other tests ask more of it")]
+#[expect(dead_code, reason = "other tests use more of it")]
 mod keys;
 
 use keys::Authority;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// As the servers' certificate names them, and as candidates do.
+/// The names of the servers, in their certificate and in `zookeeper.servers`.
 const SERVERS: [&str; 3] = ["zk-1.zk", "zk-2.zk", "zk-3.zk"];
 
-/// The Secrets of candidates, where the servers want to see something.
+/// The Secrets of candidates for secured servers.
 const SECRETS: [&str; 2] = ["orders-zookeeper", "orders-zookeeper-tls"];
-/// And that of somebody who has a certificate too, and guesses their password.
+/// The Secret of a client with a valid certificate and a guessed password.
 const STRANGER: &str = "stranger";
 
 pub(crate) struct Ensemble<'a> {
@@ -26,7 +26,7 @@ pub(crate) struct Ensemble<'a> {
 }
 
 impl<'a> Ensemble<'a> {
-    /// Servers for everybody who knows where they are.
+    /// Servers without TLS and authentication.
     #[track_caller]
     pub(crate) fn open(case: &'a Case) -> Self {
         let this = Self { case, secured: false };
@@ -34,11 +34,11 @@ impl<'a> Ensemble<'a> {
         this
     }
 
-    /// Servers that speak TLS, and serve nobody without a certificate and a user.
+    /// Servers with TLS that require a client certificate and a user.
     #[track_caller]
     pub(crate) fn secured(case: &'a Case) -> Self {
         let this = Self { case, secured: true };
-        this.make_secrets();
+        this.create_secrets();
         this.install();
         this
     }
@@ -50,10 +50,11 @@ impl<'a> Ensemble<'a> {
         self.await_servers();
     }
 
-    /// As the page of the library chart says, for candidates; and what the servers are told.
+    /// Creates the Secrets of the servers, of candidates as in the library chart's README, and of
+    /// the stranger.
     #[track_caller]
-    fn make_secrets(&self) {
-        let folder = TempDir::new().expect("a folder can be made");
+    fn create_secrets(&self) {
+        let folder = TempDir::new().expect("the folder can be created");
         let authority = Authority::begin(folder.path());
         authority.server("server", &SERVERS);
         authority.client("tls", "shop");
@@ -99,7 +100,7 @@ impl<'a> Ensemble<'a> {
         ]);
     }
 
-    /// What a sidecar's values say of it.
+    /// A sidecar's values for this ensemble.
     pub(crate) fn values(&self) -> Value {
         let port = if self.secured { 2281 } else { 2181 };
         let mut zookeeper =
@@ -112,20 +113,21 @@ impl<'a> Ensemble<'a> {
         json!({ "backend": "zookeeper", "zookeeper": zookeeper })
     }
 
-    /// Restarts the servers one after another, each when the one before serves again.
+    /// Restarts the servers one after another, each when the previous one serves again.
     #[track_caller]
     pub(crate) fn restart(&self) {
-        self.case.note("the servers are restarted, one after another");
+        self.case.note("restarting the servers one after another");
         self.case.kubectl(&["rollout", "restart", "statefulset/zk"]);
         self.await_servers();
     }
 
-    /// A shop that has another certificate and another password of the same user joins the case's election, and is told so. The
-    /// scheme itself lets every password in: closed is what was made under another one.
+    /// Installs a shop with another certificate and another password of the same user, and expects
+    /// the store's refusal. The scheme `digest` accepts any password; the access list of existing
+    /// znodes refuses it.
     #[track_caller]
     pub(crate) fn assert_refuses_a_stranger(&self) {
         let case = self.case;
-        case.note("a stranger joins, who guesses the password");
+        case.note("installing a shop with a guessed password");
         let mut sidecar = self.values();
         merge(
             &mut sidecar,
@@ -135,10 +137,10 @@ impl<'a> Ensemble<'a> {
             json!({ "replicas": 1, "automountServiceAccountToken": false, "baton": sidecar }),
         );
         case.helm_with(&["install", "shop", "tests/e2e/shop"], &values);
-        let (_, told) = case.event("store_refuses", "shop");
-        assert!(told.contains("--zookeeper-auth-file"), "it is not told what to mend: {told}");
+        let (_, message) = case.wait_for_event("store_refuses", "shop");
+        assert!(message.contains("--zookeeper-auth-file"), "no advice in: {message}");
         case.helm(&["uninstall", "shop", "--wait"]);
-        case.settle(SHOP, 0);
+        case.wait_for_pods(SHOP, 0);
     }
 
     #[track_caller]
@@ -146,7 +148,7 @@ impl<'a> Ensemble<'a> {
         self.case.kubectl(&["rollout", "status", "statefulset/zk", "--timeout=120s"]);
     }
 
-    /// Takes away all that it has brought into the namespace.
+    /// Removes the servers and the Secrets.
     #[track_caller]
     pub(crate) fn remove(self) {
         self.case.helm(&["uninstall", "zk", "--wait"]);

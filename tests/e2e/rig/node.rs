@@ -1,19 +1,18 @@
-//! A node of the cluster, which is a container of an engine: what can be done to it from outside.
+//! A node of the cluster, and its faults. kind runs each node as a container.
 
 use super::command::run;
 use super::record::Usage;
 use std::thread;
 
-/// The programs in it are reached by the engine, whatever becomes of its network.
+/// A node. The container engine reaches its programs even without a network.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(super) engine: String,
     pub(crate) name: String,
 }
 
-/// What was taken away from a node. It is given back when this is dropped, also where a case has failed meanwhile: the
-/// next one needs it.
-#[must_use = "it is over as soon as this is dropped"]
+/// A fault that ends on drop, even if the case fails, since the next case needs the node.
+#[must_use = "the outage ends when this is dropped"]
 pub(crate) struct Outage {
     program: String,
     arguments: Vec<String>,
@@ -24,7 +23,7 @@ impl Node {
         self.name.ends_with("control-plane")
     }
 
-    /// Cuts it off from everybody else. What runs on it runs on, and reaches what is in its own Pod.
+    /// Cuts the node's network. Its programs continue, and reach their own Pod.
     pub(crate) fn cut_off(&self) -> Outage {
         let rules = |change| {
             ["INPUT --in", "OUTPUT --out", "FORWARD --in", "FORWARD --out"]
@@ -34,51 +33,51 @@ impl Node {
         self.outage(&rules("--insert"), &rules("--delete"))
     }
 
-    /// Takes its power away: everything on it is gone at once.
+    /// Kills everything on the node at once, as a power loss does.
     pub(crate) fn switch_off(&self) -> Outage {
         self.engine(&["kill", &self.name]);
-        Outage::until(&self.engine, &["start", &self.name])
+        Outage::ended_by(&self.engine, &["start", &self.name])
     }
 
-    /// Has it stand still with all that is on it, as a virtual machine does that is moved.
+    /// Pauses the node, as a live migration pauses a virtual machine.
     pub(crate) fn freeze(&self) -> Outage {
         self.engine(&["pause", &self.name]);
-        Outage::until(&self.engine, &["unpause", &self.name])
+        Outage::ended_by(&self.engine, &["unpause", &self.name])
     }
 
-    /// Begins an outage by a line of shell on the node, and ends it by another.
-    pub(crate) fn outage(&self, begin: &str, end: &str) -> Outage {
-        // Before it has begun: what fails half-way is taken back too.
-        let outage = Outage::until(&self.engine, &["exec", &self.name, "sh", "-c", end]);
-        self.exec(&["sh", "-c", begin]);
+    /// Starts an outage with one shell command on the node, and ends it with another.
+    pub(crate) fn outage(&self, start: &str, end: &str) -> Outage {
+        // Created first, so that a partial failure of `start` is undone too.
+        let outage = Outage::ended_by(&self.engine, &["exec", &self.name, "sh", "-c", end]);
+        self.exec(&["sh", "-c", start]);
         outage
     }
 
-    /// Sends a signal, `stop` `cont` `kill` or `term`, to a program of a Pod on it.
+    /// Sends `stop`, `cont`, `kill`, or `term` to a program of a Pod on this node.
     pub(crate) fn signal(&self, signal: &str, pod: &str, program: &str) {
         self.exec(&["witness", "signal", signal, pod, program]);
     }
 
-    /// What the container of a program of a Pod on it has used.
+    /// The resources that the container of a Pod's program has used.
     pub(crate) fn usage(&self, pod: &str, program: &str) -> Usage {
         serde_json::from_str(&self.exec(&["witness", "usage", pod, program]))
-            .expect("the witness tells it so")
+            .expect("the witness prints JSON")
     }
 
-    /// Runs a program on it, to its end.
+    /// Runs a program on the node.
     pub(crate) fn exec(&self, command: &[&str]) -> String {
         self.engine(&[&["exec", &self.name], command].concat())
     }
 
     fn engine(&self, arguments: &[&str]) -> String {
-        let told = run(&self.engine, arguments, "");
-        told.unwrap_or_else(|error| panic!("{} {}: {error}", self.engine, arguments.join(" ")))
+        let result = run(&self.engine, arguments, "");
+        result.unwrap_or_else(|error| panic!("{} {}: {error}", self.engine, arguments.join(" ")))
     }
 }
 
 impl Outage {
-    /// One that this command ends.
-    pub(super) fn until(program: &str, arguments: &[&str]) -> Self {
+    /// An outage that this command ends.
+    pub(super) fn ended_by(program: &str, arguments: &[&str]) -> Self {
         Self {
             program: program.to_owned(),
             arguments: arguments.iter().copied().map(str::to_owned).collect(),

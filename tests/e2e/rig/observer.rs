@@ -1,9 +1,10 @@
-//! Reads what the witness on each node tells, and gives it to the case that it belongs to.
+//! Reads the records of the witness on each node, and passes them to their case's journal.
 //!
-//! An answer belongs to the case of its election, a line to that of its namespace. Nobody's are dropped.
+//! An answer belongs to the case of its election, and a log line to the case of its namespace.
+//! Other records are dropped.
 
 use super::Reply;
-use super::judge::{Answer, Heard, Journal, lock};
+use super::history::{Answer, Heard, Journal, lock};
 use super::node::Node;
 use super::record::Record;
 use std::collections::BTreeMap;
@@ -13,19 +14,19 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// The pause between two tries to start a witness on a node that is switched off.
-const PAUSE: Duration = Duration::from_millis(200);
+/// The pause before the witness of a node is started again, for example after a power loss.
+const RESTART_PAUSE: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
 pub(crate) struct Observer {
-    /// By namespace, and by election.
+    /// The journals by namespace and by election.
     journals: Mutex<BTreeMap<String, Arc<Journal>>>,
-    /// Whose network it is, as the first answer from it said: election and Pod.
+    /// Election and Pod by network, from the answers in that network.
     sidecars: Mutex<BTreeMap<String, (String, String)>>,
 }
 
 impl Observer {
-    /// Listens to every node, to the end of this process.
+    /// Reads from every node until the process ends.
     pub(super) fn begin(nodes: &[Node]) -> Arc<Self> {
         let this = Arc::new(Self::default());
         for node in nodes {
@@ -35,7 +36,7 @@ impl Observer {
         this
     }
 
-    /// Gives the journal what is heard of a namespace or an election.
+    /// Passes records of a namespace or an election to the journal.
     pub(super) fn admit(&self, name: &str, journal: &Arc<Journal>) {
         lock(&self.journals).insert(name.to_owned(), Arc::clone(journal));
     }
@@ -45,20 +46,20 @@ impl Observer {
     }
 
     fn listen(&self, node: &Node) -> ! {
-        // Whoever starts again after an outage of the node leaves out what was told before.
+        // A restarted witness skips lines up to this time.
         let mut last = Duration::ZERO;
         loop {
             let since = format!("{}ms", last.as_millis());
             let mut command = Command::new(&node.engine);
             command.args(["exec", &node.name, "witness", "watch", "--since", &since]);
             command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-            let mut child = command.spawn().expect("the engine is there: it made the node");
-            let told = BufReader::new(child.stdout.take().expect("it is piped"));
-            // What is no record is a line that was cut short with the node's power.
-            for record in told.lines().map_while(|line| serde_json::from_str(&line.ok()?).ok()) {
+            let mut child = command.spawn().expect("the engine that created the node runs");
+            let output = BufReader::new(child.stdout.take().expect("standard output is piped"));
+            // A power loss may truncate the last line.
+            for record in output.lines().map_while(|line| serde_json::from_str(&line.ok()?).ok()) {
                 match record {
                     Record::Answer { network, asked, answered, reply } => {
-                        self.hear(&network, asked, answered, reply)
+                        self.record_answer(&network, asked, answered, reply)
                     }
                     Record::Line { namespace, pod, container, run, at, text } => {
                         last = last.max(at);
@@ -73,11 +74,11 @@ impl Observer {
                 }
             }
             drop(child.wait());
-            thread::sleep(PAUSE);
+            thread::sleep(RESTART_PAUSE);
         }
     }
 
-    fn hear(
+    fn record_answer(
         &self,
         network: &str,
         asked: Duration,
@@ -91,7 +92,7 @@ impl Observer {
                 .body
                 .identity
                 .rsplit_once('_')
-                .expect("an identity ends in _ and what is unique");
+                .expect("an identity ends in _ and a unique part");
             sidecars.insert(network.to_owned(), (said.body.election.clone(), pod.to_owned()));
         }
         let Some((election, pod)) = sidecars.get(network) else { return };

@@ -1,9 +1,9 @@
-//! A Pod as the API server shows it.
+//! A Pod as the API server returns it.
 
 use serde_json::Value;
 use std::fmt;
 
-/// Read once: ask again for what is true later.
+/// A snapshot of a Pod.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pod(pub(super) Value);
 
@@ -17,12 +17,12 @@ impl Pod {
         self.0["metadata"]["labels"][name].as_str()
     }
 
-    /// Empty as long as it is not scheduled.
+    /// The node's name, empty until the Pod is scheduled.
     pub(crate) fn node(&self) -> &str {
         self.0["spec"]["nodeName"].as_str().unwrap_or_default()
     }
 
-    /// `Running`, `Succeeded`…
+    /// `Running`, `Succeeded`, or another phase.
     pub(crate) fn phase(&self) -> &str {
         self.0["status"]["phase"].as_str().unwrap_or_default()
     }
@@ -36,17 +36,17 @@ impl Pod {
         self.0["metadata"]["deletionTimestamp"].is_string()
     }
 
-    /// How often a container was started again.
+    /// How often a container was restarted.
     pub(crate) fn restarts(&self, container: &str) -> u64 {
         self.container(container)["restartCount"].as_u64().unwrap_or_default()
     }
 
-    /// The status of a container; null as long as there is none.
+    /// The status of a container, or null.
     pub(crate) fn container(&self, name: &str) -> &Value {
         self.containers().find(|container| container["name"] == name).unwrap_or(&Value::Null)
     }
 
-    /// The names of its init containers, in the order in which they start.
+    /// The names of the init containers, in start order.
     pub(crate) fn init_containers(&self) -> Vec<String> {
         let containers = self.0["spec"]["initContainers"].as_array().into_iter().flatten();
         containers

@@ -1,52 +1,52 @@
-//! A release of the chart baton. Some of its objects are the whole cluster's: they outlive the namespace of a case, and whoever
-//! comes next would meet them.
+//! A release of the chart baton. Its cluster-wide objects outlive the namespace of a case, so it
+//! must be uninstalled before the next case.
 
 use super::case::Case;
 use super::command::run;
 use serde_json::Value;
 
-/// As this clone has it.
+/// The chart of this clone.
 pub(crate) const CHART: &str = "charts/baton";
 
-/// The kinds of what is the whole cluster's.
-const SHARED: &str = "mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies,\
+/// The kinds of cluster-wide objects.
+const CLUSTER_WIDE: &str = "mutatingadmissionpolicies,mutatingadmissionpolicybindings,validatingadmissionpolicies,\
                       validatingadmissionpolicybindings,flowschemas,prioritylevelconfigurations";
 
-/// Removed when it is dropped, also where a case has failed meanwhile.
+/// A release, uninstalled on drop even if the case fails.
 pub(crate) struct Release<'a> {
     case: &'a Case,
     name: String,
 }
 
 impl<'a> Release<'a> {
-    /// Installs a chart under that name.
+    /// Installs a chart under this name.
     #[track_caller]
     pub(crate) fn install(case: &'a Case, name: &str, chart: &str, values: &Value) -> Self {
-        // Before it is installed: what fails half-way is removed too.
+        // Created first, so that a partial installation is removed too.
         let this = Self { case, name: name.to_owned() };
         case.helm_with(&["install", name, chart, "--wait"], values);
         this
     }
 
-    /// Makes of it what the clone's chart does with these values.
+    /// Upgrades to this clone's chart with these values.
     #[track_caller]
     pub(crate) fn upgrade(&self, values: &Value) {
         self.case.helm_with(&["upgrade", &self.name, CHART, "--wait"], values);
     }
 
-    /// What of it is the whole cluster's.
+    /// The cluster-wide objects of the release.
     #[track_caller]
-    pub(crate) fn shared(&self) -> Vec<String> {
-        let ours = format!("--selector=app.kubernetes.io/instance={}", self.name);
-        let told = self.case.kubectl(&["get", SHARED, &ours, "--output=name"]);
-        told.lines().map(str::to_owned).collect()
+    pub(crate) fn cluster_wide(&self) -> Vec<String> {
+        let selector = format!("--selector=app.kubernetes.io/instance={}", self.name);
+        let names = self.case.kubectl(&["get", CLUSTER_WIDE, &selector, "--output=name"]);
+        names.lines().map(str::to_owned).collect()
     }
 
-    /// Removes it, of which nothing may be left that is the whole cluster's.
+    /// Uninstalls the release, and panics if cluster-wide objects are left.
     #[track_caller]
     pub(crate) fn uninstall(&self) {
         self.case.helm(&["uninstall", &self.name, "--wait"]);
-        assert_eq!(self.shared(), [""; 0], "the cluster keeps these");
+        assert_eq!(self.cluster_wide(), [""; 0], "objects left after uninstallation");
     }
 }
 

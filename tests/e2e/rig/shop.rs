@@ -1,62 +1,62 @@
-//! The application that most cases install: the chart in `tests/e2e/shop`, as a team would write it.
+//! The application that most cases install: the chart in `tests/e2e/shop`.
 
 use super::PATIENCE;
 use super::case::Case;
 use super::command::variable;
-use super::hearing::Led;
-use super::judge::wait_for;
-use super::typing::SHOP;
+use super::history::wait_for;
+use super::observations::Leader;
+use super::operations::SHOP;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// What a case installs, and how it reads its ledger.
+/// Installs the shop and reads its ledger.
 impl Case {
-    /// Installs the shop with what `values` say otherwise, and returns once three replicas are ready and one leads, whose
-    /// lines the ledger takes: after an outage of the API server names are resolved late.
+    /// Installs the shop with these overrides. Returns when three replicas are ready, one leads,
+    /// and the ledger takes its lines: after an outage of the API server DNS is late.
     #[track_caller]
-    pub(crate) fn install(&self, values: Value) -> Led {
+    pub(crate) fn install(&self, values: Value) -> Leader {
         self.helm_with(&["install", "shop", "tests/e2e/shop"], &self.values(values));
-        self.settle(SHOP, 3);
+        self.wait_for_pods(SHOP, 3);
         let leader = self.leader();
         self.wait_for_log(&leader.pod, "application", 0, r#""trouble":null"#);
         leader
     }
 
-    /// The chart's values: images and election, and what a case wants otherwise.
-    pub(crate) fn values(&self, otherwise: Value) -> Value {
+    /// The shop's values: images, election, and overrides.
+    pub(crate) fn values(&self, overrides: Value) -> Value {
         let mut values = json!({
             "image": variable("DEMO_IMAGE"),
             "baton": {
                 "election": self.election,
-                "image": parts(&variable("BATON_IMAGE")),
+                "image": image_values(&variable("BATON_IMAGE")),
             },
         });
-        merge(&mut values, otherwise);
+        merge(&mut values, overrides);
         values
     }
 
-    /// What the ledger has taken and refused.
+    /// The report of a ledger.
     #[track_caller]
-    pub(crate) fn ledger(&self, service: &str) -> Books {
+    pub(crate) fn ledger(&self, service: &str) -> LedgerReport {
         let path =
             format!("/api/v1/namespaces/{}/services/{service}:http/proxy/journal", self.namespace);
-        let books = wait_for(PATIENCE, "the ledger answers", || self.cluster.read(&path).ok());
-        self.note(&format!("the ledger: {books}"));
-        serde_json::from_value(books).expect("it is the ledger's report")
+        let report = wait_for(PATIENCE, "the ledger answers", || self.cluster.read(&path).ok());
+        self.note(&format!("the ledger: {report}"));
+        serde_json::from_value(report).expect("the answer is a ledger's report")
     }
 
-    /// What the shop's ledger has taken, where nothing may have been refused.
+    /// The report of the shop's ledger. Panics if it has no lines, a refusal, or a conflict.
     #[track_caller]
-    pub(crate) fn assert_books_are_clean(&self) -> Books {
-        let books = self.ledger("ledger");
-        assert!(books.lines > 0 && (books.refused, books.conflicts) == (0, 0), "{books:?}");
-        books
+    pub(crate) fn assert_ledger_is_clean(&self) -> LedgerReport {
+        let report = self.ledger("ledger");
+        assert!(report.lines > 0 && (report.refused, report.conflicts) == (0, 0), "{report:?}");
+        report
     }
 }
 
-/// The ledger's report, as far as tests need it.
+/// The fields of the ledger's report that tests need.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Books {
+pub(crate) struct LedgerReport {
     pub(crate) lines: u64,
     pub(crate) refused: u64,
     pub(crate) conflicts: u64,
@@ -64,26 +64,26 @@ pub(crate) struct Books {
     pub(crate) terms: Vec<Term>,
 }
 
-/// What came with one token.
+/// The lines with one token.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Term {
     pub(crate) lines: u64,
 }
 
-/// An image as the charts' values name it.
-pub(crate) fn parts(image: &str) -> Value {
-    let (repository, tag) = image.rsplit_once(':').expect("the image is named with a tag");
+/// An image in the form of the charts' values.
+pub(crate) fn image_values(image: &str) -> Value {
+    let (repository, tag) = image.rsplit_once(':').expect("the image has a tag");
     json!({ "registry": "", "repository": repository, "tag": tag })
 }
 
-/// As Helm merges values: maps by their keys, and all else by the newer.
-pub(crate) fn merge(values: &mut Value, otherwise: Value) {
-    match (values, otherwise) {
-        (Value::Object(values), Value::Object(otherwise)) => {
-            for (key, value) in otherwise {
+/// Merges values as Helm does: maps by key, other values replaced.
+pub(crate) fn merge(values: &mut Value, overrides: Value) {
+    match (values, overrides) {
+        (Value::Object(values), Value::Object(overrides)) => {
+            for (key, value) in overrides {
                 merge(values.entry(key).or_insert(Value::Null), value);
             }
         }
-        (values, otherwise) => *values = otherwise,
+        (values, overrides) => *values = overrides,
     }
 }

@@ -92,7 +92,7 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
         ("--set=baton.elections=orders", ["elections", "not allowed"]),
         (
             "--set=baton.config.renewDeadline=14s",
-            ["unsafe timing", "these would pass: leaseDuration: 15s"],
+            ["unsafe timing", "run: baton check-config --election=orders --lease-duration=15s"],
         ),
     ];
     for (setting, words) in refusals {
@@ -101,10 +101,7 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
     fs::write(application.chart().join("values.yaml"), "baton: {}").unwrap();
     let missing = [
         ("--set=baton.serviceAccountName=shop", "no election is named: set `election`"),
-        (
-            "--set=baton.election=orders",
-            "nobody is named who may take part: set `serviceAccountName`",
-        ),
+        ("--set=baton.election=orders", "no service account is named: set `serviceAccountName`"),
     ];
     for (setting, words) in missing {
         refused(&application.chart(), setting, &[words]);

@@ -114,11 +114,7 @@ fn pods_of_several_elections_have_one_budget() {
 #[test]
 fn what_cannot_be_put_around_an_election_is_said() {
     let chart = chart("baton");
-    refused(
-        &chart,
-        "--set=flowSchema.enabled=true",
-        &["flowSchema.enabled is for the candidates of `elections`"],
-    );
+    refused(&chart, "--set=flowSchema.enabled=true", &["flowSchema.enabled needs candidates"]);
     for value in ["networkPolicy.enabled", "podDisruptionBudget.enabled"] {
         let setting = format!("--set={value}=true,elections.orders.serviceAccountName=shop");
         refused(&chart, &setting, &[value, "set elections.orders.podLabels"]);

@@ -93,7 +93,7 @@ fn what_cannot_have_a_sidecar_is_refused_in_words() {
         (
             injection.without_election(),
             format!(
-                "labelled {prefix}/inject=enabled, but no election is named: set its annotation {prefix}/election"
+                "labeled {prefix}/inject=enabled, but no election is named: set the annotation {prefix}/election"
             ),
         ),
         (injection.annotated("election", ""), "no election is named".to_owned()),
@@ -104,7 +104,7 @@ fn what_cannot_have_a_sidecar_is_refused_in_words() {
         (
             injection.annotated("config.leaseDuration", "30s"),
             format!(
-                "no flag can be set by the annotation {prefix}/config.leaseDuration: there are"
+                "no flag can be set by the annotation {prefix}/config.leaseDuration: use one of"
             ),
         ),
     ];
@@ -208,8 +208,10 @@ fn after_an_uninstall_nothing_is_left_and_nothing_injected() {
 #[test]
 fn a_server_that_would_not_inject_is_refused_with_what_does() {
     let chart = chart("baton");
-    let words =
-        ["injection.enabled needs Kubernetes 1.36", "`baton inject --restart-application never`"];
+    let words = [
+        "needs MutatingAdmissionPolicy v1 of Kubernetes 1.36",
+        "`baton inject --restart-application never`",
+    ];
     for server in ["--kube-version=1.35.9", "--set=kubeVersionOverride=1.35.4"] {
         let complaint =
             Helm::Four.template(&chart, &["--set=injection.enabled=true", server]).unwrap_err();

@@ -1,21 +1,21 @@
 #!/usr/bin/env bash
-# Builds what the tests of the Lease backend run against, from the Go modules that are pinned beside this
-# script: a real kube-apiserver with its etcd, and a candidate that elects with client-go.
-# Writes to .cache/kubernetes only, needs no root, and does nothing where all is there already.
+# Builds the programs for the Lease tests from the Go modules pinned beside this script:
+# kube-apiserver, etcd, and a candidate that uses client-go's leader election. Writes to
+# .cache/kubernetes only, needs no root, and does nothing if the cache is current.
 #
-# With KUBEBUILDER_ASSETS set (a folder with kube-apiserver and etcd, as envtest wants it) the tests take
-# those two from there, and only the candidate is built.
+# If KUBEBUILDER_ASSETS names a folder with kube-apiserver and etcd, as for envtest, the tests use
+# those, and this script builds only the candidate.
 set -euo pipefail
 servers=$(cd "$(dirname "$0")/.." && pwd)
 cache=$(cd "$servers/../.." && pwd)/.cache/kubernetes
 export CGO_ENABLED=0 GOWORK=off
 
-# kube-apiserver says its version at /version, and it is the linker who tells it.
+# The linker sets the version that kube-apiserver reports at /version.
 api_server_and_etcd() {
   local kubernetes minor stamp=k8s.io/component-base/version
   kubernetes=$(go list -mod=readonly -m -f '{{.Version}}' k8s.io/kubernetes)
   minor=${kubernetes#v1.}
-  echo "building kube-apiserver $kubernetes and etcd: some minutes, once" >&2
+  echo "building kube-apiserver $kubernetes and etcd: takes some minutes, once" >&2
   compile kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver \
     "-X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=1 -X $stamp.gitMinor=${minor%%.*}"
   compile etcd go.etcd.io/etcd/server/v3
@@ -30,12 +30,13 @@ compile() { # program package [linker flags]
   go build -mod=readonly -trimpath -ldflags "-s -w ${3:-}" -o "$cache/$1" "$2"
 }
 
-# Runs a recipe in its module's folder, unless it has run there with the same files and this script.
-# The files are compared, not their times: a fresh clone beside an old cache builds nothing.
+# Runs a recipe in its module's folder, unless it already ran with the same files and script.
+# Compares contents, not times, so a fresh clone with an old cache builds nothing. Ignores the
+# script's comments.
 once() { # recipe folder program...
   local recipe=$1 folder=$2 stamp=$cache/$1.stamp now
   shift 2
-  now=$(cat "$servers/kubernetes/build.sh" "$folder"/go.* "$folder"/*.go 2> /dev/null || true)
+  now=$(sed '/^ *#/d' "$servers/kubernetes/build.sh"; cat "$folder"/go.* "$folder"/*.go 2> /dev/null || true)
   if [[ $now == "$(cat "$stamp" 2> /dev/null)" ]] && (cd "$cache" && ls "$@") > /dev/null 2>&1; then
     return
   fi

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Builds the candidates of other programs that the tests put beside ours in ZooKeeper, each from what is pinned in its folder:
-# Curator's from Maven Central, kazoo's from PyPI.
-# Writes to .cache/peers only (and Maven's own repository), needs no root, and does nothing where all is there already.
+# Builds the Curator and kazoo candidates, which take part in ZooKeeper elections beside the
+# sidecar. Their dependencies are pinned in their folders and come from Maven Central and PyPI.
+# Writes to .cache/peers and Maven's own repository only, needs no root, and does nothing if the
+# cache is current.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 cache=$(cd "$here/../../.." && pwd)/.cache/peers
@@ -18,9 +19,10 @@ kazoo() {
 }
 
 for peer in curator kazoo; do
-  pins=$(cat "$here/build.sh" "$here/$peer"/*)
+  # Without comments, so that rewording them rebuilds nothing.
+  pins=$(sed '/^ *#/d' "$here/build.sh"; cat "$here/$peer"/*)
   [[ $pins != "$(cat "$cache/$peer/pins" 2> /dev/null)" ]] || continue
-  echo "building the $peer candidate: some seconds, once" >&2
+  echo "building the $peer candidate: takes some seconds, once" >&2
   rm -rf "${cache:?}/$peer"
   mkdir -p "$cache"
   "$peer"

@@ -1,10 +1,11 @@
 {{/*
-The labels of an election's Pods. It takes a list: the election's name, its values, and the value that asks for them.
+The labels of an election's Pods. Takes a list: the election, its values, and the key of the value
+that needs the labels.
 */}}
 {{- define "baton.podLabels" -}}
 {{- $labels := (index . 1).podLabels -}}
 {{- if not $labels -}}
-{{- fail (printf "%s needs to know the Pods of each election: set elections.%s.podLabels to the labels that select them" (index . 2) (index . 0)) -}}
+{{- fail (printf "%s needs the labels of each election's Pods: set elections.%s.podLabels" (index . 2) (index . 0)) -}}
 {{- end -}}
 {{- toYaml $labels -}}
 {{- end }}

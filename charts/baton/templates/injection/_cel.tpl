@@ -1,5 +1,6 @@
 {{/*
-A value of YAML as an expression of CEL. Kubernetes wants all values of a map or list to be of one type: of `dyn` they are.
+A YAML value as a CEL expression. Kubernetes requires one type for all values of a map or list, so
+each is a `dyn`.
 */}}
 {{- define "baton.cel" -}}
 {{- $value := . -}}

@@ -1,5 +1,5 @@
 {{/*
-What the two policies have in common: their name, and which Pods they are for.
+The parts that both policies share: their name, and the Pods that they match.
 */}}
 {{- define "baton.injection.name" -}}
 {{ .Release.Name }}-inject
@@ -7,7 +7,7 @@ What the two policies have in common: their name, and which Pods they are for.
 
 {{- define "baton.injection.matchConstraints" -}}
 matchPolicy: Equivalent
-# Only what is labelled ever meets the policy.
+# The API server evaluates the policy for labeled Pods only.
 objectSelector:
   matchLabels:
     {{ .Values.injection.prefix }}/inject: enabled
@@ -19,7 +19,7 @@ resourceRules:
 {{- end }}
 
 {{/*
-Whether a Pod has a sidecar, as an expression of CEL.
+A CEL expression: whether the Pod has a sidecar.
 */}}
 {{- define "baton.injection.hasSidecar" -}}
 (object.spec.?initContainers.orValue([]) + object.spec.containers).exists(container, container.name == "baton")
@@ -34,7 +34,7 @@ square of its size, and 52,000 annotations fit into a Pod.
 {{- end }}
 
 {{/*
-The flags that an annotation can set, as the annotation spells them: those of `config`, which the schema lists.
+The flags that annotations can set: those of `config` in the schema, in kebab case.
 */}}
 {{- define "baton.injection.flags" -}}
 - answer-validity
@@ -48,14 +48,14 @@ The flags that an annotation can set, as the annotation spells them: those of `c
 {{- end }}
 
 {{/*
-Refuses servers that would not inject, and elections that nobody can be injected for, and says what does.
+Refuses servers without MutatingAdmissionPolicy v1, and stores other than Leases.
 */}}
 {{- define "baton.injection.check" -}}
 {{- if eq .Values.backend "zookeeper" -}}
-{{- fail "injection.enabled gives Pods a sidecar whose election a Lease holds, and backend is zookeeper: take the chart baton-sidecar for those, or set backend to lease" -}}
+{{- fail "injection.enabled works with Leases only, but backend is zookeeper: use the chart baton-sidecar, or set backend to lease" -}}
 {{- end -}}
 {{- $version := .Values.kubeVersionOverride | default .Capabilities.KubeVersion.Version -}}
 {{- if not (semverCompare ">=1.36.0-0" $version) -}}
-{{- fail (printf "injection.enabled needs Kubernetes 1.36, whose API server is the first with MutatingAdmissionPolicy v1, and this one is %s: pipe manifests through `baton inject --restart-application never`, or take the chart baton-sidecar" $version) -}}
+{{- fail (printf "injection.enabled needs MutatingAdmissionPolicy v1 of Kubernetes 1.36, but the server is %s: pipe manifests through `baton inject --restart-application never`, or use the chart baton-sidecar" $version) -}}
 {{- end -}}
 {{- end }}

@@ -1,5 +1,5 @@
 {{/*
-A container of the demo's image, which has the application and the ledger, but for its name and arguments.
+A container of the demo's image, without name and arguments. The image has application and ledger.
 */}}
 {{- define "shop.container" -}}
 image: {{ .Values.image }}

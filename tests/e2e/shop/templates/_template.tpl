@@ -1,5 +1,6 @@
 {{/*
-The application's Pod template. Its sidecar comes from this chart, from a platform's policy, or, by neither, not at all.
+The application's Pod template. The sidecar comes from this chart or from the platform's policy, or
+there is none.
 */}}
 {{- define "shop.template" -}}
 metadata:

@@ -1,4 +1,4 @@
-// kubectl, as Kubernetes' own main makes it from the same published module.
+// Command kubectl is kubectl, built from its published module as Kubernetes does.
 package main
 
 import (

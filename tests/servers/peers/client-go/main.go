@@ -1,8 +1,9 @@
-// Command client-go-candidate is one real candidate of client-go's leader election, as thousands of
-// controllers run it, for the tests to put before, behind and beside the sidecar.
+// Command client-go-candidate is a candidate that uses client-go's leader election as controllers
+// do, for tests of mixed Lease elections.
 //
-// It writes one JSON object a line to standard output, each with the time on CLOCK_BOOTTIME, and klog's lines to
-// standard error: with -v=5 one for each renewal. It ends when it lost the lease, as controllers do, or after SIGTERM.
+// It writes one JSON object per line to standard output, each with the time on CLOCK_BOOTTIME. klog
+// writes to standard error, with -v=5 one line per renewal. The candidate exits when it loses the
+// Lease, as controllers do, or after SIGTERM.
 package main
 
 import (
@@ -28,25 +29,25 @@ import (
 )
 
 var (
-	kubeconfig = flag.String("kubeconfig", "", "how to reach the API server")
-	namespace  = flag.String("namespace", "", "where the Lease is, by default where the kubeconfig says")
-	lease      = flag.String("lease", "", "the Lease's name")
-	identity   = flag.String("identity", "", "this candidate's name")
-	listen     = flag.String("listen", "", "where an application may ask, nowhere by default")
-	duration   = flag.Duration("lease-duration", 15*time.Second, "client-go's LeaseDuration: whole seconds")
+	kubeconfig = flag.String("kubeconfig", "", "path of the kubeconfig")
+	namespace  = flag.String("namespace", "", "namespace of the Lease (default that of the kubeconfig)")
+	lease      = flag.String("lease", "", "name of the Lease")
+	identity   = flag.String("identity", "", "identity of this candidate")
+	listen     = flag.String("listen", "", "address for an application's requests (default none)")
+	duration   = flag.Duration("lease-duration", 15*time.Second, "client-go's LeaseDuration, in whole seconds")
 	deadline   = flag.Duration("renew-deadline", 10*time.Second, "client-go's RenewDeadline")
 	period     = flag.Duration("retry-period", 2*time.Second, "client-go's RetryPeriod")
 	release    = flag.Bool("release-on-cancel", false, "client-go's ReleaseOnCancel")
 )
 
-// event is one line of output, and the answer to an application's question too.
+// event is one line of output, or the answer to an application's request.
 type event struct {
 	BoottimeNanos int64  `json:"boottime_ns"`
 	Event         string `json:"event"`
 	Leader        string `json:"leader,omitempty"`
 	Listen        string `json:"listen,omitempty"`
 	Identity      string `json:"identity,omitempty"`
-	// IsLeader is what client-go says of itself, Working whether the work it started is not yet told to stop.
+	// IsLeader is client-go's view. Working is true until the work's context is canceled.
 	IsLeader *bool `json:"is_leader,omitempty"`
 	Working  *bool `json:"working,omitempty"`
 }
@@ -60,8 +61,8 @@ func (e event) now() event {
 	return e
 }
 
-// tell writes one line at once: log's own lock keeps those of several goroutines apart.
-func tell(e event) {
+// report writes one line. The logger's lock keeps the lines of goroutines apart.
+func report(e event) {
 	line, err := json.Marshal(e.now())
 	if err != nil {
 		log.Fatal(err)
@@ -78,7 +79,7 @@ func main() {
 	defer stop()
 
 	var working atomic.Bool
-	var work sync.Mutex // held while the work goes on
+	var work sync.Mutex // held while the work runs
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock:            lock(),
 		LeaseDuration:   *duration,
@@ -91,13 +92,13 @@ func main() {
 				work.Lock()
 				defer work.Unlock()
 				working.Store(true)
-				tell(event{Event: "started_leading"})
+				report(event{Event: "started_leading"})
 				<-ctx.Done()
-				tell(event{Event: "work_cancelled"})
+				report(event{Event: "work_cancelled"})
 				working.Store(false)
 			},
-			OnStoppedLeading: func() { tell(event{Event: "stopped_leading"}) },
-			OnNewLeader:      func(leader string) { tell(event{Event: "new_leader", Leader: leader}) },
+			OnStoppedLeading: func() { report(event{Event: "stopped_leading"}) },
+			OnNewLeader:      func(leader string) { report(event{Event: "new_leader", Leader: leader}) },
 		},
 	})
 	if err != nil {
@@ -107,18 +108,18 @@ func main() {
 		answer(elector, &working)
 	}
 	elector.Run(ctx)
-	work.Lock() // its last word is worth more than an early end
+	work.Lock() // lets the work report its end
 	if ctx.Err() == nil {
-		os.Exit(1) // lost, not asked to stop
+		os.Exit(1) // lost the Lease
 	}
 }
 
-// lock is the lock that controllers make, with the time-outs that client-go recommends for it.
+// lock returns the lock that controllers use, with the timeouts that client-go recommends.
 func lock() resourcelock.Interface {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: *kubeconfig}
 	overrides := &clientcmd.ConfigOverrides{Context: api.Context{Namespace: *namespace}}
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides)
-	where, _, err := loader.Namespace()
+	leaseNamespace, _, err := loader.Namespace()
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -126,29 +127,28 @@ func lock() resourcelock.Interface {
 	if err != nil {
 		log.Fatal(err)
 	}
-	config.QPS = -1 // the default of five a second would distort times that are scaled down
+	config.QPS = -1 // the default of five per second would distort the short durations of tests
 	id := resourcelock.ResourceLockConfig{Identity: *identity}
-	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, where, *lease, id, config, *deadline)
+	lock, err := resourcelock.NewFromKubeconfig(resourcelock.LeasesResourceLock, leaseNamespace, *lease, id, config, *deadline)
 	if err != nil {
 		log.Fatal(err)
 	}
 	return lock
 }
 
-// answer says to every GET what an application beside this candidate could learn: with 200 while the work goes on, as a
-// sidecar answers while it leads, and else with 503.
+// answer serves every GET as a sidecar would: 200 while the work runs, else 503.
 func answer(elector *leaderelection.LeaderElector, working *atomic.Bool) {
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
 	}
-	tell(event{Event: "listening", Listen: listener.Addr().String(), Identity: *identity})
+	report(event{Event: "listening", Listen: listener.Addr().String(), Identity: *identity})
 	go http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		isLeader, works := elector.IsLeader(), working.Load()
-		said := event{Event: "asked", Leader: elector.GetLeader(), IsLeader: &isLeader, Working: &works}
+		body := event{Event: "asked", Leader: elector.GetLeader(), IsLeader: &isLeader, Working: &works}
 		if !works {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
-		json.NewEncoder(w).Encode(said.now())
+		json.NewEncoder(w).Encode(body.now())
 	}))
 }

@@ -13,31 +13,33 @@ import org.apache.curator.framework.recipes.leader.LeaderLatchListener;
 import org.apache.curator.retry.ExponentialBackoffRetry;
 
 /**
- * One real candidate of Curator's LeaderLatch, for the tests to put before, behind and beside the sidecar.
+ * A candidate that uses Curator's LeaderLatch, for tests of mixed ZooKeeper elections.
  *
- * <p>Its arguments are {@code name=value}: {@code servers}, {@code path}, {@code id}, {@code session-timeout-ms}, {@code
- * boottime-offset-ns} (what makes a time on CLOCK_BOOTTIME of {@code System.nanoTime()}, which no Java can read), and
- * {@code listen}, a port where an application may ask.
+ * <p>Its arguments are {@code name=value}: {@code servers}, {@code path}, {@code id}, {@code
+ * session-timeout-ms}, {@code boottime-offset-ns}, and optionally {@code listen}, a port for an
+ * application's requests. The offset converts {@code System.nanoTime()} to CLOCK_BOOTTIME, which
+ * Java cannot read.
  *
- * <p>It writes one JSON object a line to standard output, each with the time on CLOCK_BOOTTIME: {@code started_leading} and
- * {@code work_cancelled} when the latch's listener says so. After SIGTERM it stops the work, closes the latch and ends.
+ * <p>It writes one JSON object per line to standard output, each with the time on CLOCK_BOOTTIME:
+ * {@code started_leading} and {@code work_cancelled} when the latch's listener reports them. After
+ * SIGTERM it stops the work, closes the latch, and exits.
  */
 final class Candidate implements LeaderLatchListener {
-    /** Whoever asks often must not keep the servers busy with it. */
-    private static final long BETWEEN_LOOKS_NANOS = 100_000_000;
+    /** The least time between two reads of the leader's name, to spare the servers. */
+    private static final long LEADER_READ_INTERVAL_NANOS = 100_000_000;
 
     private final Map<String, String> flags;
     private final LeaderLatch latch;
     private boolean working;
     private boolean ending;
-    private final ExecutorService looking = Executors.newSingleThreadExecutor();
+    private final ExecutorService leaderReader = Executors.newSingleThreadExecutor();
     private volatile String leader = "";
-    private long looked;
+    private long leaderReadAt;
 
     public static void main(String[] arguments) throws Exception {
         var flags = Stream.of(arguments).map(argument -> argument.split("=", 2)).collect(
                 Collectors.toMap(argument -> argument[0], argument -> argument[1]));
-        // The retries that Curator's documentation shows, and the time-out that it has for connections.
+        // The retry policy in Curator's documentation, and its default connection timeout.
         var client = CuratorFrameworkFactory.newClient(
                 flags.get("servers"), Integer.parseInt(flags.get("session-timeout-ms")), 15_000,
                 new ExponentialBackoffRetry(1000, 3));
@@ -45,13 +47,13 @@ final class Candidate implements LeaderLatchListener {
         Runtime.getRuntime().addShutdownHook(new Thread(() -> {
             candidate.end();
             client.close();
-            Runtime.getRuntime().halt(0); // else it is 143
+            Runtime.getRuntime().halt(0); // otherwise 143
         }));
         client.start();
         candidate.latch.addListener(candidate);
         candidate.latch.start();
         if (flags.containsKey("listen")) {
-            candidate.answer(Integer.parseInt(flags.get("listen"))); // last: a Java that starts is slow to answer
+            candidate.answer(Integer.parseInt(flags.get("listen"))); // last, because Java is slow to answer while it starts
         }
         Thread.currentThread().join(); // until SIGTERM
     }
@@ -64,7 +66,7 @@ final class Candidate implements LeaderLatchListener {
     @Override
     public synchronized void isLeader() {
         if (!ending) {
-            tell("started_leading", "");
+            report("started_leading", "");
             working = true;
         }
     }
@@ -73,11 +75,11 @@ final class Candidate implements LeaderLatchListener {
     public synchronized void notLeader() {
         if (working) {
             working = false;
-            tell("work_cancelled", "");
+            report("work_cancelled", "");
         }
     }
 
-    /** Who closes the latch while the work goes on gives the election away first. */
+    /** Stops the work before it closes the latch, which releases the election. */
     private void end() {
         synchronized (this) {
             ending = true;
@@ -90,7 +92,7 @@ final class Candidate implements LeaderLatchListener {
         }
     }
 
-    /** Says to every GET what an application beside this candidate could learn: with 200 while it leads, else with 503. */
+    /** Answers every GET as a sidecar would: 200 while this candidate leads, else 503. */
     private void answer(int port) throws IOException {
         var server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
         server.createContext("/", exchange -> {
@@ -104,21 +106,21 @@ final class Candidate implements LeaderLatchListener {
         });
         server.start();
         var address = server.getAddress();
-        tell("listening", ",\"identity\":\"%s\",\"listen\":\"127.0.0.1:%d\"".formatted(flags.get("id"), address.getPort()));
+        report("listening", ",\"identity\":\"%s\",\"listen\":\"127.0.0.1:%d\"".formatted(flags.get("id"), address.getPort()));
     }
 
     private synchronized boolean works() {
         return working;
     }
 
-    /** The other leader's name, as it was when somebody asked before: no answer waits for the servers. */
+    /** The leader's name as of an earlier request: answers never wait for the servers. */
     private String leader() {
-        if (System.nanoTime() - looked > BETWEEN_LOOKS_NANOS) {
-            looked = System.nanoTime();
-            looking.execute(() -> {
+        if (System.nanoTime() - leaderReadAt > LEADER_READ_INTERVAL_NANOS) {
+            leaderReadAt = System.nanoTime();
+            leaderReader.execute(() -> {
                 try {
                     leader = latch.getLeader().getId();
-                } catch (Exception nobodyKnown) {
+                } catch (Exception noLeader) {
                     leader = "";
                 }
             });
@@ -126,8 +128,8 @@ final class Candidate implements LeaderLatchListener {
         return leader;
     }
 
-    /** Writes one line at once. */
-    private void tell(String event, String more) {
+    /** Writes one event as a line. */
+    private void report(String event, String more) {
         long now = System.nanoTime() + Long.parseLong(flags.get("boottime-offset-ns"));
         System.out.println("{\"boottime_ns\":%d,\"event\":\"%s\"%s}".formatted(now, event, more));
     }

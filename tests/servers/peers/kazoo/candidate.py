@@ -1,10 +1,11 @@
-"""One real candidate of kazoo's Election, for the tests to put before, behind and beside the sidecar.
+"""A candidate that uses kazoo's Election, for tests of mixed ZooKeeper elections.
 
-Its arguments are the servers, the path, its identifier and the session time-out in seconds. Its znode is named as Curator's
-LeaderLatch names them, by the two lines of LatchLock: with kazoo's own name for it, it would not see the others.
+Its arguments are the servers, the path, its identifier, and the session timeout in seconds. LatchLock
+names its znode as Curator's LeaderLatch does: candidates with other names would not see each other.
 
-It writes one JSON object a line to standard output, each with the time on CLOCK_BOOTTIME: started_leading, and work_cancelled
-when the connection is in doubt, which kazoo leaves to its users. After SIGTERM it stops the work, gives up, and ends.
+It writes one JSON object per line to standard output, each with the time on CLOCK_BOOTTIME:
+started_leading, and work_cancelled when the connection is not established, which kazoo leaves to its
+users. After SIGTERM it stops the work, withdraws from the election, and exits.
 """
 
 import json
@@ -25,7 +26,7 @@ class LatchLock(Lock):
     _EXCLUDE_NAMES = ["latch-"]
 
 
-def tell(event):
+def report(event):
     line = {"boottime_ns": time.clock_gettime_ns(time.CLOCK_BOOTTIME), "event": event}
     print(json.dumps(line), flush=True)
 
@@ -33,27 +34,27 @@ def tell(event):
 def main():
     servers, path, identifier, session_timeout = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in every thread: it is waited for
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})  # in every thread, because sigwait takes it
     client = KazooClient(hosts=servers, timeout=float(session_timeout))
     election = Election(client, path, identifier)
     election.lock = LatchLock(client, path, identifier)
-    over = threading.Event()
+    stopped = threading.Event()
 
     def lead():
-        tell("started_leading")
-        over.wait()
-        tell("work_cancelled")
+        report("started_leading")
+        stopped.wait()
+        report("work_cancelled")
 
     def on_state(state):
         if state != KazooState.CONNECTED:
-            over.set()
+            stopped.set()
 
     client.start()
     client.add_listener(on_state)
     candidacy = threading.Thread(target=election.run, args=(lead,))
     candidacy.start()
     signal.sigwait({signal.SIGTERM})
-    over.set()
+    stopped.set()
     election.cancel()
     candidacy.join()
     client.stop()

@@ -1,24 +1,24 @@
-//! A node whose power is gone, and comes back.
+//! A node that loses power.
 
 use super::recover;
 use crate::rig::{Case, SHOP};
 use serde_json::json;
 
 #[test]
-fn a_leader_whose_node_loses_power_is_succeeded_in_time_and_follows_when_it_is_back() {
+fn unpowered_leader_is_succeeded_in_time_and_then_follows() {
     let case = Case::new("powerless");
     let old = case.install(json!({}));
     let node = case.node(&old.pod);
-    let off = case.note(&format!("{} is switched off", node.name));
+    let off = case.note(&format!("switching {} off", node.name));
     let outage = node.switch_off();
     let new = case.takeover(&old, off);
 
-    let on = case.note("it is switched on again");
+    let on = case.note("switching the node on");
     drop(outage);
-    case.follows(&old.pod, on);
+    case.wait_for_follower(&old.pod, on);
     recover(&case);
-    case.settle(SHOP, 3);
+    case.wait_for_pods(SHOP, 3);
     assert_eq!(case.leader().identity, new.identity);
     assert_eq!(case.terms(), 2);
-    case.assert_books_are_clean();
+    case.assert_ledger_is_clean();
 }

@@ -1,18 +1,18 @@
-//! What a case types, as a person would, and what the API server then shows.
+//! The commands of a case (`kubectl`, `helm`, `bash`), and lookups in the API server.
 
 use super::PATIENCE;
 use super::case::Case;
 use super::command::run;
-use super::judge::{Moment, eventually, succeeds, wait_for};
+use super::history::{Moment, eventually, succeeds, wait_for};
 use super::node::{Node, Outage};
 use super::pod::Pod;
 use serde_json::Value;
 
-/// The label of the Pods of the shop.
+/// The label of the shop's Pods.
 pub(crate) const SHOP: (&str, &str) = ("app", "shop");
 
 impl Case {
-    /// Types a `kubectl` command, with the case's namespace: what it printed.
+    /// Runs `kubectl` in the case's namespace, and returns its output.
     #[track_caller]
     pub(crate) fn kubectl(&self, arguments: &[&str]) -> String {
         self.note(&format!("$ kubectl {}", arguments.join(" ")));
@@ -20,32 +20,32 @@ impl Case {
             .unwrap_or_else(|error| panic!("kubectl {}: {error}", arguments.join(" ")))
     }
 
-    /// Has the API server make an object, or those of a list.
+    /// Applies an object or a list of objects.
     #[track_caller]
     pub(crate) fn apply(&self, object: &Value) {
         self.note("$ kubectl apply --filename -");
-        let told = self.run("kubectl", &["apply", "--filename", "-"], &object.to_string());
-        told.unwrap_or_else(|error| panic!("kubectl apply: {error}"));
+        let result = self.run("kubectl", &["apply", "--filename", "-"], &object.to_string());
+        result.unwrap_or_else(|error| panic!("kubectl apply: {error}"));
     }
 
-    /// Whether somebody may do something: `kubectl auth can-i`.
-    pub(crate) fn may(&self, user: &str, verb: &str, what: &str) -> bool {
-        // It ends with 1 for "no", as it does where it could not ask: only the word tells.
+    /// Whether a user has a right, by `kubectl auth can-i`.
+    pub(crate) fn can_i(&self, user: &str, verb: &str, what: &str) -> bool {
+        // The exit code is 1 for "no" and for errors, so only the output counts.
         let namespace = &self.namespace;
-        let told = self.shell(&format!(
+        let answer = self.shell(&format!(
             "kubectl --namespace {namespace} auth can-i {verb} {what} --as {user} || true"
         ));
-        match told.split_whitespace().next() {
+        match answer.split_whitespace().next() {
             Some("yes") => true,
             Some("no") => false,
-            _ => panic!("kubectl does not say whether {user} may {verb} {what}: {told:?}"),
+            _ => panic!("kubectl auth can-i {verb} {what} --as {user}: {answer:?}"),
         }
     }
 
-    /// Empties a node for its upgrade. Pods are sent to it again when what this returns is dropped.
+    /// Drains a node. It accepts Pods again when the result is dropped.
     #[track_caller]
     pub(crate) fn drain(&self, node: &Node) -> Outage {
-        let outage = Outage::until("kubectl", &["uncordon", &node.name]);
+        let outage = Outage::ended_by("kubectl", &["uncordon", &node.name]);
         self.kubectl(&[
             "drain",
             &node.name,
@@ -56,7 +56,7 @@ impl Case {
         outage
     }
 
-    /// Types a `helm` command, with the case's namespace: what it printed.
+    /// Runs `helm` in the case's namespace, and returns its output.
     #[track_caller]
     pub(crate) fn helm(&self, arguments: &[&str]) -> String {
         self.note(&format!("$ {} {}", self.helm_program, arguments.join(" ")));
@@ -64,7 +64,7 @@ impl Case {
             .unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
     }
 
-    /// The same with `values` as a file.
+    /// Runs `helm` with a file of values.
     #[track_caller]
     pub(crate) fn helm_with(&self, arguments: &[&str], values: &Value) -> String {
         self.note(&format!(
@@ -72,15 +72,15 @@ impl Case {
             self.helm_program,
             arguments.join(" ")
         ));
-        let told = self.run(
+        let result = self.run(
             self.helm_program,
             &[arguments, &["--values", "-"]].concat(),
             &values.to_string(),
         );
-        told.unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
+        result.unwrap_or_else(|error| panic!("helm {}: {error}", arguments.join(" ")))
     }
 
-    /// Types a line into a shell: what it printed.
+    /// Runs a line of bash, and returns its output.
     #[track_caller]
     pub(crate) fn shell(&self, line: &str) -> String {
         self.note(&format!("$ {line}"));
@@ -91,23 +91,23 @@ impl Case {
         run(program, &[&["--namespace", &self.namespace], arguments].concat(), input)
     }
 
-    /// The Pods with this label, as they are now.
+    /// The current Pods with this label.
     pub(crate) fn pods(&self, label: (&str, &str)) -> Vec<Pod> {
-        let all = self.onlooker.pods(self.now());
+        let all = self.pod_watcher.pods(self.now());
         all.into_iter().filter(|pod| pod.label(label.0) == Some(label.1)).collect()
     }
 
-    /// A Pod as it is now.
+    /// The current state of a Pod.
     pub(crate) fn pod(&self, name: &str) -> Pod {
-        let all = self.onlooker.pods(self.now());
+        let all = self.pod_watcher.pods(self.now());
         all.into_iter()
             .find(|pod| pod.name() == name)
             .unwrap_or_else(|| panic!("there is no Pod {name}"))
     }
 
-    /// What the cluster has complained of in this namespace: a Pod that was refused is nowhere else.
-    pub(crate) fn complaints(&self) -> Result<String, String> {
-        let columns = "--output=custom-columns=WHO:.involvedObject.name,WHY:.message";
+    /// The warning events of the namespace, which are the only trace of refused Pods.
+    pub(crate) fn warnings(&self) -> Result<String, String> {
+        let columns = "--output=custom-columns=OBJECT:.involvedObject.name,MESSAGE:.message";
         self.run(
             "kubectl",
             &["get", "events", "--field-selector=type=Warning", "--no-headers", columns],
@@ -115,33 +115,34 @@ impl Case {
         )
     }
 
-    /// The node that a Pod is on.
+    /// The node of a Pod.
     pub(crate) fn node(&self, pod: &str) -> &'static Node {
         self.cluster.node(self.pod(pod).node())
     }
 
-    /// Waits until so many Pods with this label are ready, and no other is left.
+    /// Waits until exactly `count` Pods with this label exist, all of them ready.
     #[track_caller]
-    pub(crate) fn settle(&self, label: (&str, &str), count: usize) {
-        eventually(PATIENCE, &format!("{count} Pods are ready, and no other is left"), || {
+    pub(crate) fn wait_for_pods(&self, label: (&str, &str), count: usize) {
+        eventually(PATIENCE, &format!("exactly {count} Pods exist and are ready"), || {
             let pods = self.pods(label);
             pods.len() == count && pods.iter().all(|pod| pod.is_ready() && !pod.is_terminating())
         });
     }
 
-    /// Waits until nothing is left in the namespace but what each has.
+    /// Waits until the namespace has only the objects of an empty namespace.
     #[track_caller]
-    pub(crate) fn assert_nothing_is_left(&self) {
+    pub(crate) fn assert_namespace_is_empty(&self) {
         let kinds =
             "all,configmaps,secrets,serviceaccounts,roles,rolebindings,leases,endpointslices";
-        succeeds(PATIENCE, "nothing is left", || {
+        succeeds(PATIENCE, "the namespace is empty", || {
             let left = self.kubectl(&["get", kinds, "--output=name", "--ignore-not-found"]);
-            let is_bare = left.lines().eq(["configmap/kube-root-ca.crt", "serviceaccount/default"]);
-            if is_bare { Ok(()) } else { Err(left) }
+            let is_empty =
+                left.lines().eq(["configmap/kube-root-ca.crt", "serviceaccount/default"]);
+            if is_empty { Ok(()) } else { Err(left) }
         });
     }
 
-    /// Waits until the API server answers: when it did.
+    /// Waits until the API server answers, and returns the time.
     #[track_caller]
     pub(crate) fn await_api_server(&self) -> Moment {
         wait_for(PATIENCE, "the API server answers", || self.cluster.read("/version").ok());

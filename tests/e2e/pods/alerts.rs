@@ -1,27 +1,26 @@
-//! What a person on call hears of: the chart's alerts in a real Prometheus, which scrapes the sidecars
-//! and kube-state-metrics.
+//! The chart's alerts in a real Prometheus, which scrapes the sidecars and kube-state-metrics.
 //!
-//! An alert that needs slow renewals is among the cases of nodes.
+//! The case for `BatonRenewalsSlow` is `nodes::slow`.
 
 use crate::rig::{Case, PATIENCE, Prometheus, SHOP, eventually, variable};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How far back `BatonFlapping` looks for five changes. Each took 4.5 s on an idle machine, half of it until its Pod was
-/// replaced; a busy one has five times as long.
-const FLAPPING: Duration = Duration::from_mins(2);
+/// The window of `BatonFlapping`, which needs five changes. Each took 4.5 s on an idle machine,
+/// half of it for the new Pod. The window allows for a machine that is five times slower.
+const FLAPPING_WINDOW: Duration = Duration::from_mins(2);
 
 #[test]
-fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
+fn alerts_fire_and_clear_and_every_panel_shows_data() {
     let case = Case::new("watched");
     let mut leader = case.install(json!({}));
-    let prometheus = Prometheus::begin(&case, hurried());
+    let prometheus = Prometheus::begin(&case, short_intervals());
     prometheus.wait_for_leader(&leader.pod, "");
-    assert_eq!(prometheus.firing(), [""; 0], "nothing is wrong");
+    assert_eq!(prometheus.firing(), [""; 0], "alerts fire without a fault");
 
-    // Who comes next is anybody's luck. That Prometheus knows all who may come next is not: it counts each change.
-    eventually(FLAPPING + PATIENCE, "BatonFlapping fires", || {
-        let deleted = case.note("the leader is deleted");
+    // Any candidate may succeed. Prometheus must have scraped all of them, to count each change.
+    eventually(FLAPPING_WINDOW + PATIENCE, "BatonFlapping fires", || {
+        let deleted = case.note("deleting the leader");
         case.kubectl(&["delete", "pod", &leader.pod, "--wait=false"]);
         let new = case.successor(&leader, deleted, PATIENCE);
         prometheus.wait_for_leader(&new.pod, &leader.pod);
@@ -29,25 +28,25 @@ fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
         prometheus.fires("BatonFlapping")
     });
 
-    case.note("the sidecars lose their rights");
+    case.note("revoking the rights");
     case.kubectl(&["delete", "rolebinding", &case.election]);
     prometheus.wait_for_alert("BatonNoLeader", true);
     let account = format!("--serviceaccount={}:shop", case.namespace);
     let role = format!("--role={}", case.election);
-    let given_back = case.note("they get them back");
+    let granted = case.note("granting the rights again");
     case.kubectl(&["create", "rolebinding", &case.election, &role, &account]);
     prometheus.wait_for_alert("BatonNoLeader", false);
-    case.successor(&leader, given_back, PATIENCE);
+    case.successor(&leader, granted, PATIENCE);
 
-    case.note("somebody leads an election of the same name, over another store");
+    case.note("starting a leader of the same election in another store");
     case.apply(&stranger(&case.election));
     prometheus.wait_for_alert("BatonSeveralLeaders", true);
     case.kubectl(&["delete", "pod", "stranger", "--grace-period=1"]);
     prometheus.wait_for_alert("BatonSeveralLeaders", false);
 
-    case.note("all copies are gone, and their Lease is held by one that has been dead for long");
+    case.note("removing all candidates, with a dead holder in the Lease");
     case.kubectl(&["scale", "deployment/shop", "--replicas=0"]);
-    case.settle(SHOP, 0);
+    case.wait_for_pods(SHOP, 0);
     let spec = json!({ "holderIdentity": "nobody", "renewTime": "2000-01-01T00:00:00.000000Z" });
     case.kubectl(&[
         "patch",
@@ -59,24 +58,25 @@ fn alerts_fire_for_what_they_say_and_clear_and_every_panel_shows_something() {
     prometheus.wait_for_alert("BatonLeaseStale", true);
     case.kubectl(&["scale", "deployment/shop", "--replicas=3"]);
     prometheus.wait_for_alert("BatonLeaseStale", false);
-    eventually(FLAPPING + PATIENCE, "BatonFlapping has cleared", || {
+    eventually(FLAPPING_WINDOW + PATIENCE, "BatonFlapping clears", || {
         !prometheus.fires("BatonFlapping")
     });
-    assert_eq!(prometheus.blind_panels(), [""; 0], "these have never shown anything");
+    assert_eq!(prometheus.empty_panels(), [""; 0], "these panels never showed data");
 }
 
-/// The chart's values for a case that cannot wait for minutes.
-fn hurried() -> Value {
+/// Values with shorter intervals than the chart's, which are minutes.
+fn short_intervals() -> Value {
     json!({
         "podMonitor": { "interval": "1s" },
         "prometheusRule": {
             "for": { "BatonLeaseStale": "5s", "BatonNoLeader": "5s", "BatonSeveralLeaders": "5s" },
-            "window": { "BatonFlapping": format!("{FLAPPING:?}") },
+            "window": { "BatonFlapping": format!("{FLAPPING_WINDOW:?}") },
         },
     })
 }
 
-/// A Pod whose sidecar leads by itself. It answers at another port, for its answers are no part of the case.
+/// A Pod whose sidecar leads the election in a store of its own. It answers at another port, so
+/// that the witness does not record its answers.
 fn stranger(election: &str) -> Value {
     let environment = json!([
         { "name": "BATON_ELECTION", "value": election },
