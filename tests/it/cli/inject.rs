@@ -47,7 +47,8 @@ fn near_misses_are_named_and_refused_by_strict() {
     let (code, injected, messages) = inject(&[], &yaml);
     assert_eq!((code, injected.as_str()), (0, yaml.as_str()));
     let expected = [
-        "warning: Deployment a: the label baton/inject is on the object and not on its Pod template",
+        "warning: Deployment a: the label baton/inject is on the object and not on its Pod \
+         template",
         "warning: Deployment b: the label baton/inject is \"true\"",
         "0 of 2 templates injected",
     ];

@@ -16,7 +16,8 @@ fn stop_while_connecting_to_the_store_exits_with_0() {
     // A credential plugin that takes too long.
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 30", marker.display());
     let exec = json!({
-        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+        "interactiveMode": "Never",
     });
     let text = json!({
         "current-context": "c",

@@ -27,8 +27,9 @@ fn log_until_leading(environment: &[(&str, &str)]) -> String {
     let folder = TempDir::with_prefix("baton-a-rather-long-name-of-a-folder-").unwrap();
     let directory = folder.path().display();
     let flags = format!(
-        "--election orders --backend file --directory {directory} --listen 127.0.0.1:0 --probe-listen 127.0.0.1:0 \
-         --identity-prefix orders-7d9f8b6c5d-x2x4z --log-level trace --state-directory {directory}/state"
+        "--election orders --backend file --directory {directory} --listen 127.0.0.1:0 \
+         --probe-listen 127.0.0.1:0 --identity-prefix orders-7d9f8b6c5d-x2x4z --log-level trace \
+         --state-directory {directory}/state"
     );
     let mut child = on_a_terminal(&flags, environment).stdout(Stdio::piped()).spawn().unwrap();
     let mut log = String::new();

@@ -261,10 +261,12 @@ fn hostile_connections_cost_little_time_and_memory() {
     });
     let connections = progress.connections.load(Ordering::Relaxed);
     println!(
-        "{connections} hostile connections; resident and anonymous memory from {before:?} to {peak:?} bytes"
+        "{connections} hostile connections; resident and anonymous memory from {before:?} to \
+         {peak:?} bytes"
     );
     println!(
-        "longest wait and number of requests of the application: {application:?}, of the kubelet: {kubelet:?}"
+        "longest wait and number of requests of the application: {application:?}, of the \
+         kubelet: {kubelet:?}"
     );
     assert!(peak[0] < MAX_RESIDENT_BYTES, "{} bytes resident, {} at rest", peak[0], before[0]);
     for (longest, count) in [application, kubelet] {
