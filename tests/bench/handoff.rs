@@ -202,7 +202,7 @@ impl<C: Contest> Election<'_, C> {
 
     /// Waits until all candidates name the same leader: its index.
     fn await_agreement(&mut self) -> Result<usize> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let named = self
                 .candidates
@@ -215,7 +215,7 @@ impl<C: Contest> Election<'_, C> {
             if let Some(leader) = self.candidates.iter().position(leads) {
                 return Ok(leader);
             }
-            if begun.elapsed() > PATIENCE + C::LEASE {
+            if started.elapsed() > PATIENCE + C::LEASE {
                 return Err(format!("the candidates do not agree on a leader: {named:?}").into());
             }
             thread::sleep(AGREEMENT_POLL_INTERVAL);
@@ -250,8 +250,8 @@ impl<C: Contest> Election<'_, C> {
 impl Candidate {
     /// Polls until this candidate leads, or until another one is `found` to lead (`None`).
     fn poll_until_leading<C: Contest>(&mut self, found: &AtomicBool) -> Result<Option<Instant>> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
             if self.connection.get_leader()?.status == b"200" {
                 found.store(true, Ordering::Relaxed);
                 return Ok(Some(Instant::now()));

@@ -75,10 +75,12 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
         5,
         |rounds| handoff::clean(&ClientGo(fresh()), rounds),
     )?;
-    let [ours, theirs]: [Sample; 2] = handoffs.map(|samples| samples.into_iter().collect());
+    let [baton, client_go]: [Sample; 2] = handoffs.map(|samples| samples.into_iter().collect());
     let row = |what: &str, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|gaps| gaps.percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).against("client-go", theirs).target(theirs / 100.0)
+        let [baton, client_go] = [&baton, &client_go].map(|gaps| gaps.percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton)
+            .against("client-go", client_go)
+            .target(client_go / 100.0)
     };
     Ok(vec![
         Row::new("a read of a Lease over an open connection, p50", Unit::Milliseconds, read),
@@ -91,7 +93,7 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
         Row::new(
             "the same, p50, in reads and writes",
             Unit::Calls,
-            2.0 * ours.percentile(50) / (read + write),
+            2.0 * baton.percentile(50) / (read + write),
         ),
     ])
 }
@@ -103,14 +105,15 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
         5,
         |rounds| handoff::killed(&ClientGo(fresh()), rounds),
     )?;
-    let [ours, theirs] = handoffs.map(|figures| {
+    let [baton, client_go] = handoffs.map(|figures| {
         let (whole, excess): (Vec<_>, Vec<_>) =
             figures.into_iter().map(|Killed { whole, excess }| (whole, excess)).unzip();
         [whole, excess].map(|samples| samples.into_iter().collect::<Sample>())
     });
     let row = |what: &str, figure: usize, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|samples| samples[figure].percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).against("client-go", theirs)
+        let [baton, client_go] =
+            [&baton, &client_go].map(|samples| samples[figure].percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton).against("client-go", client_go)
     };
     Ok(vec![
         row(
@@ -142,15 +145,15 @@ fn calls() -> Result<[Sample; 2]> {
         let mut samples = [Sample::default(), Sample::default()];
         for number in 0..CALLS {
             thread::sleep(CALL_INTERVAL);
-            let begun = Instant::now();
+            let started = Instant::now();
             leases.get(ELECTION).await?;
-            samples[0].push(begun.elapsed());
+            samples[0].push(started.elapsed());
             thread::sleep(CALL_INTERVAL);
-            let begun = Instant::now();
+            let started = Instant::now();
             lease.spec =
                 Some(LeaseSpec { lease_transitions: Some(number), ..LeaseSpec::default() });
             lease = leases.replace(ELECTION, &PostParams::default(), &lease).await?;
-            samples[1].push(begun.elapsed());
+            samples[1].push(started.elapsed());
         }
         Ok(samples)
     })?)

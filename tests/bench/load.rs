@@ -80,13 +80,13 @@ impl Load {
 /// Waits until the sidecar leads: the length of its answer's body.
 fn leader_body_length(sidecar: &Server) -> Result<usize> {
     let mut connection = Connection::open(&sidecar.address)?;
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         let answer = connection.get_leader()?;
         if answer.status == b"200" {
             return Ok(answer.body.len());
         }
-        if begun.elapsed() > PATIENCE {
+        if started.elapsed() > PATIENCE {
             return Err(format!("a single candidate does not lead after {PATIENCE:?}").into());
         }
         thread::sleep(Duration::from_millis(5));
@@ -97,9 +97,9 @@ fn in_turns(servers: [&Server; 2], load: fn(&str) -> Result<Vec<Duration>>) -> R
     let mut loads: [Load; 2] = Default::default();
     for turn in 0..2 * TURNS {
         let (server, total) = (servers[turn % 2], &mut loads[turn % 2]);
-        let (begun, used) = (Instant::now(), server.processor_time()?);
+        let (started, used) = (Instant::now(), server.processor_time()?);
         total.latencies.extend(load(&server.address)?);
-        total.elapsed += begun.elapsed();
+        total.elapsed += started.elapsed();
         total.processor_time += server.processor_time()?.saturating_sub(used);
     }
     Ok(loads)
@@ -110,11 +110,11 @@ fn in_turns(servers: [&Server; 2], load: fn(&str) -> Result<Vec<Duration>>) -> R
 /// cannot hide it.
 fn paced(address: &str) -> Result<Vec<Duration>> {
     let interval = Duration::from_secs(1) / RATE;
-    let begun = Instant::now();
+    let started = Instant::now();
     over(address, PACED_CONNECTIONS, |number, connection| {
         let mut latencies = Vec::new();
-        let mut due = begun + interval * (number + 1);
-        while due < begun + PACED {
+        let mut due = started + interval * (number + 1);
+        while due < started + PACED {
             thread::sleep(due.saturating_duration_since(Instant::now()));
             connection.expect_leading()?;
             latencies.push(due.elapsed());
@@ -126,10 +126,10 @@ fn paced(address: &str) -> Result<Vec<Duration>> {
 
 /// Sends the next request on a connection as soon as the previous one is answered.
 fn flat_out(address: &str) -> Result<Vec<Duration>> {
-    let begun = Instant::now();
+    let started = Instant::now();
     over(address, FLAT_OUT_CONNECTIONS, |_, connection| {
         let mut latencies = Vec::new();
-        while begun.elapsed() < FLAT_OUT {
+        while started.elapsed() < FLAT_OUT {
             let sent = Instant::now();
             connection.expect_leading()?;
             latencies.push(sent.elapsed());

@@ -36,9 +36,9 @@ fn oversleep() -> Duration {
 
 /// Writes and syncs a new file, as the file store does for each record.
 fn sync_file(folder: &TempDir, number: u32) -> Result<Duration> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut file = File::create(folder.path().join(number.to_string()))?;
     file.write_all(&[0; 300])?;
     file.sync_all()?;
-    Ok(begun.elapsed())
+    Ok(started.elapsed())
 }

@@ -2,9 +2,9 @@
 //! `cargo bench --bench figures -- PART`.
 //!
 //! It starts sidecars over temporary directories, a real API server, and real ZooKeeper servers.
-//! The baselines run at the same time, because ratios suffer less from a noisy machine: a bare axum
-//! server (this program again), client-go's candidates, and Curator's. A failure ends the
-//! benchmark: nothing is retried.
+//! The baselines are a bare axum server (this program again), client-go's candidates, and
+//! Curator's. They run at the same time, because a ratio suffers less from a noisy machine than a
+//! figure. A failure ends the benchmark: nothing is retried.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures the sidecar by its own clock")]
 
 mod baseline;

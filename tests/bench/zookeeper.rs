@@ -97,7 +97,7 @@ impl<const PAUSE_MS: u64> Contest for Curator<PAUSE_MS> {
 pub(crate) fn clean() -> Result<Vec<Row>> {
     let ensemble = servers(3);
     let fresh = || Clean::fresh(&ensemble);
-    let [ours, theirs]: [Sample; 2] = side_by_side(
+    let [baton, curator]: [Sample; 2] = side_by_side(
         CLEAN_ELECTIONS,
         |rounds| handoff::clean(&Baton(fresh()), rounds),
         CLEAN_ELECTIONS,
@@ -105,8 +105,8 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
     )?
     .map(|samples| samples.into_iter().collect());
     let row = |what: &str, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|gaps| gaps.percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).against("Curator", theirs).target(100.0)
+        let [baton, curator] = [&baton, &curator].map(|gaps| gaps.percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton).against("Curator", curator).target(100.0)
     };
     Ok(vec![
         row(
@@ -120,7 +120,7 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
 pub(crate) fn killed() -> Result<Vec<Row>> {
     let ensemble = servers(3);
     let fresh = || Crash::fresh(&ensemble);
-    let [ours, theirs] = side_by_side(
+    let [baton, curator] = side_by_side(
         KILLED_ELECTIONS,
         |rounds| handoff::killed(&Baton(fresh()), rounds),
         KILLED_ELECTIONS,
@@ -128,8 +128,8 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
     )?
     .map(|figures| figures.into_iter().map(|Killed { whole, .. }| whole).collect::<Sample>());
     let row = |what: &str, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|sample| sample.percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).against("Curator", theirs).target(TAKEOVER)
+        let [baton, curator] = [&baton, &curator].map(|sample| sample.percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton).against("Curator", curator).target(TAKEOVER)
     };
     Ok(vec![
         row(
@@ -142,17 +142,17 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
 
 /// The requests of an idle leader and an idle follower, including pings.
 pub(crate) fn idle() -> Result<Vec<Row>> {
-    let ours = |ensemble: &Ensemble| requests(ensemble, &Baton(Clean::fresh(ensemble)));
-    let theirs = |ensemble: &Ensemble| requests(ensemble, &Curator(Clean::fresh(ensemble)));
+    let baton = |ensemble: &Ensemble| requests(ensemble, &Baton(Clean::fresh(ensemble)));
+    let curator = |ensemble: &Ensemble| requests(ensemble, &Curator(Clean::fresh(ensemble)));
     // Each program has its own server, because a server counts the requests of all clients
     // together.
-    let [ours, theirs] = thread::scope(|scope| {
-        let programs = [scope.spawn(|| ours(&servers(1))), scope.spawn(|| theirs(&servers(1)))];
+    let [baton, curator] = thread::scope(|scope| {
+        let programs = [scope.spawn(|| baton(&servers(1))), scope.spawn(|| curator(&servers(1)))];
         programs.map(|program| program.join().expect("a measurement does not panic"))
     });
-    let (ours, theirs) = (ours?, theirs?);
+    let (baton, curator) = (baton?, curator?);
     let row = |what: &str, role: usize| {
-        Row::new(what, Unit::RequestsPerMinute, ours[role]).against("Curator", theirs[role])
+        Row::new(what, Unit::RequestsPerMinute, baton[role]).against("Curator", curator[role])
     };
     Ok(vec![
         row("requests of an idle leader over ZooKeeper (15s, 10s, 2s), with pings", 0),
@@ -173,10 +173,10 @@ fn requests(ensemble: &Ensemble, contest: &impl Contest) -> Result<[f64; 2]> {
 
 /// Waits until a candidate names this leader.
 fn wait_until_known(leader: &Server, candidate: &Server) -> Result<()> {
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut connection = Connection::open(&candidate.address)?;
     while connection.leader()? != leader.identity {
-        if begun.elapsed() > PATIENCE {
+        if started.elapsed() > PATIENCE {
             return Err(format!("{:?} does not lead after {PATIENCE:?}", leader.identity).into());
         }
         thread::sleep(POLL_INTERVAL);

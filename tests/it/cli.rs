@@ -75,8 +75,9 @@ fn kubeconfig_with_a_proxy_is_refused() {
     let cluster = r#"{"server": "https://127.0.0.1:1", "proxy-url": "http://proxy:3128"}"#;
     let context = r#"{"cluster": "c", "user": "u"}"#;
     let lists = format!(
-        r#"{{"clusters": [{{"name": "c", "cluster": {cluster}}}], "contexts": [{{"name": "c", "context": {context}}}],
-             "users": [{{"name": "u", "user": {{}}}}], "current-context": "c"}}"#
+        r#"{{"clusters": [{{"name": "c", "cluster": {cluster}}}], "current-context": "c",
+             "contexts": [{{"name": "c", "context": {context}}}],
+             "users": [{{"name": "u", "user": {{}}}}]}}"#
     );
     fs::write(kubeconfig.path(), lists).unwrap();
     let (code, _, errors) =

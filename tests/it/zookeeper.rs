@@ -32,11 +32,11 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// clients.
 async fn retry_until_ok<T, E: fmt::Debug>(attempt: impl AsyncFn() -> Result<T, E>) -> T {
     const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match attempt().await {
             Ok(value) => return value,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{error:?}"),
         }
         sleep(BETWEEN_ATTEMPTS).await;
     }

@@ -78,9 +78,9 @@ fn both_charts_have_the_same_settings_and_defaults() {
         serde_json::from_slice(&fs::read(chart(name).join("values.schema.json")).unwrap()).unwrap()
     };
     let values = |name: &str| objects_in(&format!("charts/{name}/values.yaml")).remove(0);
-    let (ours, library) = (schema("baton"), schema("baton-sidecar"));
-    assert_eq!(ours["definitions"], library["definitions"]);
-    let (our_values, library_values) = (values("baton"), values("baton-sidecar"));
+    let (baton, library) = (schema("baton"), schema("baton-sidecar"));
+    assert_eq!(baton["definitions"], library["definitions"]);
+    let (baton_values, library_values) = (values("baton"), values("baton-sidecar"));
     for setting in [
         "backend",
         "zookeeper",
@@ -90,8 +90,8 @@ fn both_charts_have_the_same_settings_and_defaults() {
         "resources",
         "config",
     ] {
-        assert_eq!(ours["properties"][setting], library["properties"][setting], "{setting}");
-        assert_eq!(our_values[setting], library_values[setting], "{setting}");
+        assert_eq!(baton["properties"][setting], library["properties"][setting], "{setting}");
+        assert_eq!(baton_values[setting], library_values[setting], "{setting}");
         assert!(!library_values[setting].is_null(), "{setting}");
     }
 }

@@ -86,13 +86,13 @@ fn flow_schema_matches_only_requests_of_candidates() {
         create(&namespace.admin, &namespace.name, &object).unwrap()
     });
     let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
-    let ours = Some([uid(&schema), uid(&level)]);
+    let expected = Some([uid(&schema), uid(&level)]);
     let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/orders", namespace.name);
     eventually(Duration::from_secs(30), "the flow schema is in effect", || {
-        flow_schema_of(&shop.access, &lease) == ours
+        flow_schema_of(&shop.access, &lease) == expected
     });
-    assert_ne!(flow_schema_of(&neighbour.access, &lease), ours, "another service account");
-    assert_ne!(flow_schema_of(&shop.access, "/version"), ours, "another resource");
+    assert_ne!(flow_schema_of(&neighbour.access, &lease), expected, "another service account");
+    assert_ne!(flow_schema_of(&shop.access, "/version"), expected, "another resource");
 }
 
 /// Pods that two budgets select can never be evicted.

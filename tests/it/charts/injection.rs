@@ -320,13 +320,13 @@ impl Injection {
 
     /// The cluster-scoped objects of the release.
     fn cluster_objects(&self) -> Vec<String> {
-        let ours =
+        let of_release =
             ListParams::default().labels(&format!("app.kubernetes.io/instance={}", self.prefix()));
         let mut found = Vec::new();
         for kind in CLUSTER_SCOPED.into_iter().filter(|kind| kind.contains("Admission")) {
             let resource = resource("admissionregistration.k8s.io/v1", kind);
             let list = self.namespace.admin.call(async |client| {
-                Api::<DynamicObject>::all_with(client, &resource).list(&ours).await
+                Api::<DynamicObject>::all_with(client, &resource).list(&of_release).await
             });
             found.extend(
                 list.unwrap()

@@ -157,9 +157,9 @@ fn chart_grants_the_rights_that_baton_rbac_prints() {
         let printed = objects(&baton(&arguments, &BTreeMap::new()).1);
         assert_eq!(printed.len(), 2);
         for expected in printed {
-            let mut ours = find(&rendered, expected["kind"].as_str().unwrap(), election).clone();
-            ours["metadata"].as_object_mut().unwrap().remove("labels");
-            assert_eq!(ours, expected);
+            let mut granted = find(&rendered, expected["kind"].as_str().unwrap(), election).clone();
+            granted["metadata"].as_object_mut().unwrap().remove("labels");
+            assert_eq!(granted, expected);
         }
     }
     let roles = rendered.iter().filter(|object| object["kind"].as_str().unwrap().contains("Role"));

@@ -181,19 +181,19 @@ fn keep_requesting(
     let waits = || [run_queue_wait(&schedstat), run_queue_wait("/proc/thread-self/schedstat")];
     let (mut longest, mut count) = (Duration::ZERO, 0);
     while !progress.is_over.load(Ordering::Relaxed) {
-        let (before, begun) = (waits(), Instant::now());
+        let (before, started) = (waits(), Instant::now());
         let answer = client.request();
-        let (elapsed, after) = (begun.elapsed(), waits());
+        let (elapsed, after) = (started.elapsed(), waits());
         // Both threads may wait for a processor at the same time, so only the longer wait counts.
-        let starved = (after[0].saturating_sub(before[0])).max(after[1].saturating_sub(before[1]));
-        let wait = elapsed.saturating_sub(starved);
+        let stolen = (after[0].saturating_sub(before[0])).max(after[1].saturating_sub(before[1]));
+        let wait = elapsed.saturating_sub(stolen);
         let path = client.path;
         assert!(
             answer.as_ref().is_ok_and(|head| head.starts_with("HTTP/1.1 200 ")),
             "{path} after {wait:?}: {answer:?}"
         );
         (longest, count) = (longest.max(wait), count + 1);
-        thread::sleep(pause.saturating_sub(begun.elapsed()));
+        thread::sleep(pause.saturating_sub(started.elapsed()));
     }
     (longest, count)
 }
@@ -250,9 +250,9 @@ fn hostile_connections_cost_little_time_and_memory() {
             scope.spawn(move || keep_requesting(leader, kubelet, PROBE_INTERVAL, progress));
         let memory = scope.spawn(|| peak_memory(leader, progress));
         let _end = EndOnDrop(&progress.is_over);
-        let begun = Instant::now();
+        let started = Instant::now();
         while progress.connections.load(Ordering::Relaxed) < listeners.len() * ATTACKERS {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the attackers cannot connect");
+            assert!(started.elapsed() < Duration::from_mins(1), "the attackers cannot connect");
             thread::sleep(Duration::from_millis(50));
         }
         thread::sleep(ATTACK_DURATION);

@@ -65,12 +65,12 @@ fn certificates_and_credentials_keep_others_out() {
         let start = trusting(name).flag("--zookeeper-cert-file", text(&certificate));
         start.flag("--zookeeper-key-file", text(&key))
     };
-    let ours = |name| {
+    let authorized = |name| {
         certified(name, "candidate").flag("--zookeeper-auth-file", text(&shop_credentials)).start()
     };
-    let leader = ours("a");
+    let leader = authorized("a");
     assert_eq!(rig.leader().identity, leader.identity);
-    let follower = ours("b");
+    let follower = authorized("b");
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
 
     let others = messages(&leader, "other_administrators");

@@ -37,11 +37,11 @@ fn client(servers: &str) -> Client<Resolver> {
 /// A client with a new session, and the server's grant.
 async fn connected(servers: &str) -> (Client<Resolver>, Grant) {
     let client = client(servers);
-    let grant = begin(&client, T).await;
+    let grant = start_session(&client, T).await;
     (client, grant)
 }
 
-async fn begin(client: &Client<Resolver>, timeout: Duration) -> Grant {
+async fn start_session(client: &Client<Resolver>, timeout: Duration) -> Grant {
     client.connect(Session::New, timeout, PATIENCE).await.unwrap().unwrap()
 }
 
@@ -72,11 +72,11 @@ fn connect_returns_the_session_and_its_granted_timeout() {
             "the new limit applies"
         );
         assert_eq!(
-            begin(&client, Duration::from_millis(1)).await.timeout,
+            start_session(&client, Duration::from_millis(1)).await.timeout,
             Duration::from_secs(1),
             "a server grants at least two ticks"
         );
-        let short = begin(&client, Duration::from_secs(1)).await;
+        let short = start_session(&client, Duration::from_secs(1)).await;
         assert_ne!(short.session, first.session);
         let ephemeral = own_path();
         client.call(&create(&ephemeral, Kind::Ephemeral)).await.unwrap();

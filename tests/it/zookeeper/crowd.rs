@@ -46,7 +46,7 @@ struct Member {
 }
 
 impl Member {
-    fn begin(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
+    fn start(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
         let timing = *place.timing.asked();
         let place = place.clone();
         let (publisher, reader) = publish(timing.answer_validity());
@@ -79,7 +79,7 @@ impl Member {
 
 /// A server whose counters are read, which is a request that the server counts too.
 struct CountingServer {
-    server: Ensemble,
+    ensemble: Ensemble,
     reads: Cell<u64>,
 }
 
@@ -104,15 +104,15 @@ impl CountingServer {
 
     fn count(&self, name: &str) -> u64 {
         self.reads.set(self.reads.get() + 1);
-        self.server.count(name)
+        self.ensemble.count(name)
     }
 }
 
 /// Waits until something holds, and checks that there is never more than one leader.
 async fn wait_until(members: &[Member], what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "timed out waiting until {what}");
+        assert!(started.elapsed() < PATIENCE, "timed out waiting until {what}");
         let leaders = members.iter().filter(|member| member.leads()).count();
         assert!(leaders <= 1, "{leaders} leaders while waiting until {what}");
         sleep(POLL_INTERVAL).await;
@@ -122,8 +122,8 @@ async fn wait_until(members: &[Member], what: &str, holds: impl Fn() -> bool) {
 #[test]
 fn departure_among_a_thousand_candidates_wakes_one() {
     let lines = vec!["maxSessionTimeout=20000".to_owned()];
-    let server = Ensemble::start(Settings { lines, ..Settings::default() });
-    let server = CountingServer { server, reads: Cell::new(0) };
+    let ensemble = Ensemble::start(Settings { lines, ..Settings::default() });
+    let server = CountingServer { ensemble, reads: Cell::new(0) };
     let durations = Durations {
         lease_duration: T,
         renew_deadline: Duration::from_secs(14),
@@ -131,15 +131,15 @@ fn departure_among_a_thousand_candidates_wakes_one() {
         answer_validity: Duration::from_secs(2),
     };
     let timing = Timing::new(durations, Drift::default()).unwrap();
-    let timing = SessionTiming::new(timing, server.server.tick()).unwrap();
+    let timing = SessionTiming::new(timing, server.ensemble.tick()).unwrap();
     let (servers, path) =
-        (server.server.connect_string().parse().unwrap(), "/baton/orders".to_owned());
+        (server.ensemble.connect_string().parse().unwrap(), "/baton/orders".to_owned());
     let place = ZooKeeperPlace { servers, path, timing, auth_file: None, tls: None };
     let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let mut members: Vec<Member> =
-            (0..CROWD).map(|_| Member::begin(&place, &metrics)).collect();
+            (0..CROWD).map(|_| Member::start(&place, &metrics)).collect();
         let crowd = CROWD as u64;
         wait_until(&members, "all have joined and the leader has acknowledged its term", || {
             server.ephemerals() == crowd + 1 && server.watches() == crowd
@@ -147,9 +147,9 @@ fn departure_among_a_thousand_candidates_wakes_one() {
         .await;
         let leader = members.iter().position(Member::leads).unwrap();
 
-        let (begun, before) = (Instant::now(), server.requests());
+        let (started, before) = (Instant::now(), server.requests());
         sleep(T).await;
-        let (requests, elapsed) = (server.requests() - before, begun.elapsed());
+        let (requests, elapsed) = (server.requests() - before, started.elapsed());
         println!("{CROWD} candidates at rest: {requests} requests in {elapsed:?}");
         assert!(requests <= max_requests(elapsed), "{requests} requests in {elapsed:?}");
         assert_eq!(server.fired_watches(), 0, "no watch fires at rest");
@@ -160,13 +160,13 @@ fn departure_among_a_thousand_candidates_wakes_one() {
             let was_leading = departing.leads();
             departing.drive.abort();
             drop(departing);
-            let (begun, before) = (Instant::now(), server.requests());
+            let (started, before) = (Instant::now(), server.requests());
             wait_until(&members, "its session ends", || server.ephemerals() < ephemerals).await;
             wait_until(&members, "a candidate leads", || members.iter().any(Member::leads)).await;
             wait_until(&members, "all watch again", || server.watches() == members.len() as u64)
                 .await;
             let requests = server.requests() - before;
-            let (elapsed, fired) = (begun.elapsed(), server.fired_watches() - fired);
+            let (elapsed, fired) = (started.elapsed(), server.fired_watches() - fired);
             println!("{role} left: {fired} woken, {requests} requests in {elapsed:?}");
             assert_eq!(fired, 1, "{role} has one candidate behind it");
             assert!(requests <= max_requests(elapsed), "{requests} requests in {elapsed:?}");

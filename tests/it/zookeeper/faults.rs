@@ -2,8 +2,8 @@
 //! the same time and on the same servers. README quotes the figures.
 //!
 //! Each test prints for how long two candidates of a program could act as the leader. For Baton,
-//! this has to be zero. If README says that it is not zero for Curator, the test checks that too:
-//! otherwise the comparison is outdated.
+//! this has to be zero. With an isolated server it must not be zero for Curator: otherwise the
+//! comparison is outdated.
 
 use super::contender::Program;
 use crate::rig::{Contender, Ensemble, Flow, Moment, Proxy, Rig, Settings, Timing, Way, Znodes};

@@ -54,7 +54,7 @@ impl SlowEnsemble {
     }
 }
 
-/// A proxy to lose a connection.
+/// A fault that loses the connection.
 type Loss = fn(&Proxy);
 
 /// The sequence numbers of a candidate's znodes in the queue.

@@ -181,7 +181,7 @@ fn tokens_grow_across_a_restart_of_all_servers() {
 }
 
 #[test]
-fn lost_quorum_ends_the_term_and_no_follower() {
+fn lost_quorum_ends_the_term_but_spares_followers() {
     let mut ensemble = servers(3);
     // The session outlives the deadline by far, so only the deadline can end the term this soon.
     let rig = over_all(&ensemble, Timing::of_ms(12_000, 6000, 1000, 1000));

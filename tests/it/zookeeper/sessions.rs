@@ -14,7 +14,7 @@ const OUTLASTING: Timing = Timing::of_ms(18_000, 12_000, 1000, 1000);
 /// The server setting that allows such sessions. By default, a server with a tick of half a second
 /// grants at most ten seconds.
 const AMPLE: &str = "maxSessionTimeout=20000";
-/// The renew deadline that is left of theirs if sessions last 14 seconds.
+/// The renew deadline of [`OUTLASTING`], shortened because sessions last only 14 seconds.
 const CUT_RENEW_DEADLINE: Duration = Duration::from_millis(10_400);
 
 #[test]

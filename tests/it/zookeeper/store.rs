@@ -82,22 +82,22 @@ fn replaced_credentials_apply_to_the_next_connection() {
 #[test]
 fn replaced_certificates_apply_to_the_next_connection() {
     run(async {
-        let [theirs, ours] = [(); 2].map(|()| TempDir::new().unwrap());
+        let [server_folder, client_folder] = [(); 2].map(|()| TempDir::new().unwrap());
         let issue = || {
-            let authority = Authority::begin(theirs.path());
+            let authority = Authority::begin(server_folder.path());
             authority.client("candidate", "shop");
-            Settings::secured(theirs.path(), &authority)
+            Settings::secured(server_folder.path(), &authority)
         };
         let take = |names: &[&str]| {
             for name in names {
-                fs::copy(theirs.path().join(name), ours.path().join(name)).unwrap();
+                fs::copy(server_folder.path().join(name), client_folder.path().join(name)).unwrap();
             }
         };
         let mut ensemble = Ensemble::start(issue());
         let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
         let proxy = Proxy::to(secure);
         take(&["ca.crt", "candidate.crt", "candidate.key"]);
-        let at = |name: &str| ours.path().join(name);
+        let at = |name: &str| client_folder.path().join(name);
         let own = OwnFiles { certificate: at("candidate.crt"), key: at("candidate.key") };
         let tls = Some(TlsFiles { authorities: at("ca.crt"), own: Some(own) });
         let servers = format!("localhost:{}", proxy.address().port());

@@ -36,8 +36,8 @@ fn pod_with_too_many_annotations_is_refused() {
 fn annotations_cost_little_more_on_labelled_pods() {
     let server = ApiServer::start();
     let injection = Injection::installed_on(&server, "");
-    let ours = format!("{}/config.", injection.prefix());
-    for (prefix, count) in [("", MAX_ANNOTATIONS), (ours.as_str(), MAX_OWN_ANNOTATIONS)] {
+    let own_prefix = format!("{}/config.", injection.prefix());
+    for (prefix, count) in [("", MAX_ANNOTATIONS), (own_prefix.as_str(), MAX_OWN_ANNOTATIONS)] {
         let mut labelled = injection.pod(&json!({}));
         annotate(&mut labelled, prefix, count);
         let mut plain = labelled.clone();
@@ -50,8 +50,8 @@ fn annotations_cost_little_more_on_labelled_pods() {
             with_label += cost(&server, &injection, &labelled);
         }
         let figures = format!(
-            "processor time for {PODS} Pods with {count} annotations {prefix}…: {with_label:?} with \
-             the label, {without_label:?} without"
+            "processor time for {PODS} Pods with {count} annotations {prefix}…: {with_label:?} \
+             with the label, {without_label:?} without"
         );
         println!("{figures}");
         // The measured ratio is 1.5. Without the bound on annotations, it is four to six.

@@ -1,6 +1,6 @@
 //! Authentication and access lists: digest, SASL, and TLS.
 
-use super::{PATIENCE, T, begin, create, own_path, read, run};
+use super::{PATIENCE, T, create, own_path, read, run, start_session};
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
 use crate::zookeeper::retry_until_ok;
 use baton::process::resolver::Resolver;
@@ -38,8 +38,8 @@ fn only_the_creator_changes_its_znode_across_reconnects() {
     run(async {
         let servers = Ensemble::shared().connect_string();
         let (owner, stranger) = (client(&servers, "digest:shop:secret"), client(&servers, ""));
-        begin(&owner, T).await;
-        begin(&stranger, T).await;
+        start_session(&owner, T).await;
+        start_session(&stranger, T).await;
         let path = own_path();
         assert_eq!(refusal(&owner, &owned(&path)).await, None);
         assert_eq!(stranger.call(&read(&path, false)).await.unwrap().data, b"x");
@@ -63,7 +63,7 @@ fn sasl_users_need_their_password() {
             Ensemble::start(Settings::with_users(folder.path(), "alice", "secret, \"1\""));
         let servers = ensemble.connect_string();
         let alice = client(&servers, "sasl:alice:secret, \"1\"");
-        begin(&alice, T).await;
+        start_session(&alice, T).await;
         assert_eq!(refusal(&alice, &owned(&own_path())).await, None);
 
         for wrong in ["sasl:alice:wrong", "sasl:bob:secret"] {
@@ -75,7 +75,7 @@ fn sasl_users_need_their_password() {
             );
         }
         let anonymous = client(&servers, "");
-        begin(&anonymous, T).await;
+        start_session(&anonymous, T).await;
         assert_eq!(
             refusal(&anonymous, &create(&own_path(), Kind::Persistent)).await,
             Some(Code::AuthRequired)
