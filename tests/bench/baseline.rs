@@ -1,6 +1,7 @@
-//! What the sidecar is compared with: axum, one thread, and one route that answers a constant.
+//! The baseline for the sidecar's HTTP server: axum on one thread, with one route and a constant
+//! body.
 //!
-//! Runs in a process of its own: one in the client's would not be measured alone.
+//! It runs in its own process, so that the client's work is not measured with it.
 
 use crate::Result;
 use axum::Router;
@@ -8,7 +9,7 @@ use axum::routing::get;
 use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 
-/// What makes the bench's program this server; a length follows.
+/// The argument that makes the benchmark program this server. The body's length follows.
 pub(crate) const ARGUMENT: &str = "baseline";
 
 pub(crate) fn serve(length: &str) -> Result<()> {
@@ -16,7 +17,7 @@ pub(crate) fn serve(length: &str) -> Result<()> {
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(run(body))
 }
 
-#[expect(clippy::print_stderr, reason = "where the address is read")]
+#[expect(clippy::print_stderr, reason = "the benchmark reads the address from stderr")]
 async fn run(body: String) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0").await?;
     eprintln!("{}", serde_json::json!({ "listen": listener.local_addr()?.to_string() }));

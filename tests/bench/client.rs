@@ -1,5 +1,5 @@
-//! One kept-alive connection, blocking, and as little work as reading an answer takes: the client shares two cores
-//! with what it measures.
+//! A blocking HTTP client with one kept connection. It does as little work as possible, because it
+//! shares two cores with the server that it measures.
 
 use crate::Result;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-const QUESTION: &[u8] = b"GET /leader HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+const REQUEST: &[u8] = b"GET /leader HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
 
 /// Longer than any answer, on any machine.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -32,9 +32,9 @@ impl Connection {
         Ok(Self { stream, buffer: [0; 4096] })
     }
 
-    /// Asks `/leader`, and reads the answer to its end.
-    pub(crate) fn ask(&mut self) -> Result<Answer<'_>> {
-        self.stream.write_all(QUESTION)?;
+    /// Requests `/leader`, and reads the whole answer.
+    pub(crate) fn get_leader(&mut self) -> Result<Answer<'_>> {
+        self.stream.write_all(REQUEST)?;
         let mut filled = 0;
         let (head, end) = loop {
             if let Some((head, end)) = bounds(&self.buffer[..filled])?
@@ -43,7 +43,7 @@ impl Connection {
                 break (head, end);
             }
             match self.stream.read(&mut self.buffer[filled..]) {
-                Ok(0) => return Err("the server closed the connection and owes an answer".into()),
+                Ok(0) => return Err("the server closed the connection before its answer".into()),
                 Ok(read) => filled += read,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {
                     return Err(format!("no answer within {TIMEOUT:?}").into());
@@ -55,15 +55,15 @@ impl Connection {
         Ok(Answer { status: &self.buffer[9..12], body: &self.buffer[head..end] })
     }
 
-    /// Who leads, as far as this candidate can say.
+    /// The leader's identity, as far as this candidate knows it.
     pub(crate) fn leader(&mut self) -> Result<Option<String>> {
-        let body: Value = serde_json::from_slice(self.ask()?.body)?;
+        let body: Value = serde_json::from_slice(self.get_leader()?.body)?;
         Ok(body["leader"].as_str().map(str::to_owned))
     }
 
-    /// Asks a server that has to answer 200.
-    pub(crate) fn ask_leader(&mut self) -> Result<()> {
-        match self.ask()?.status {
+    /// Requests `/leader` of a server that has to answer 200.
+    pub(crate) fn expect_leading(&mut self) -> Result<()> {
+        match self.get_leader()?.status {
             b"200" => Ok(()),
             status => {
                 Err(format!("the leader answered {}", String::from_utf8_lossy(status)).into())
@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-/// Where the body begins and ends, once the head has come in.
+/// The body's beginning and end, once the head is complete.
 fn bounds(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
     let Some(head) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else {
         return Ok(None);
@@ -82,6 +82,6 @@ fn bounds(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim())
     });
-    let length: usize = length.ok_or("an answer without a length")?.parse()?;
+    let length: usize = length.ok_or("the answer has no length")?.parse()?;
     Ok(Some((head + 4, head + 4 + length)))
 }

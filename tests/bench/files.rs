@@ -1,7 +1,7 @@
-//! Handoffs over files, without an API server's share.
+//! Handoffs over files, which have no server's share in them.
 
 use crate::Result;
-use crate::handoff::{self, Ground, Killed};
+use crate::handoff::{self, Contest, Killed};
 use crate::server::{ELECTION, Server};
 use crate::table::{Row, Sample, Unit};
 use std::fs;
@@ -12,16 +12,17 @@ const ROUNDS: u32 = 50;
 
 #[rustfmt::skip]
 const FLAGS: [&str; 8] = [
-    "--lease-duration", "1500ms", "--renew-deadline", "1s", "--retry-period", "200ms", "--answer-validity", "200ms",
+    "--lease-duration", "1500ms", "--renew-deadline", "1s",
+    "--retry-period", "200ms", "--answer-validity", "200ms",
 ];
 
-/// A folder that three candidates share.
-struct Folder(TempDir);
+/// A directory that three candidates share.
+struct Directory(TempDir);
 
-impl Ground for Folder {
+impl Contest for Directory {
     const LEASE: Duration = Duration::from_millis(1500);
     const VALIDITY: Duration = Duration::from_millis(200);
-    const BETWEEN_LOOKS: Duration = Duration::from_micros(500);
+    const POLL_INTERVAL: Duration = Duration::from_micros(500);
     /// The time between two renewals.
     const SPREAD: Duration = Duration::from_millis(200);
 
@@ -29,7 +30,7 @@ impl Ground for Folder {
         Server::over_files(self.0.path(), &FLAGS)
     }
 
-    /// The kernel's stamp may be a few milliseconds too early.
+    /// The kernel's timestamp may be a few milliseconds too early.
     fn last_written(&self) -> Result<Instant> {
         let modified = fs::metadata(self.0.path().join(ELECTION).join("record"))?.modified()?;
         handoff::instant(modified)
@@ -37,9 +38,9 @@ impl Ground for Folder {
 }
 
 pub(crate) fn clean() -> Result<Vec<Row>> {
-    let gaps = handoff::clean(&Folder(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
+    let gaps = handoff::clean(&Directory(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
     let row = |what: &str, percent| {
-        Row::new(what, Unit::Milliseconds, gaps.percentile(percent)).aim(20.0)
+        Row::new(what, Unit::Milliseconds, gaps.percentile(percent)).target(20.0)
     };
     Ok(vec![
         row("clean handoff, end of the last promise to the successor's 200, p50 of 50", 50),
@@ -49,13 +50,13 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
 
 pub(crate) fn killed() -> Result<Vec<Row>> {
     let Killed { whole, excess } =
-        handoff::killed(&Folder(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
+        handoff::killed(&Directory(TempDir::with_prefix("baton-bench-")?), ROUNDS)?;
     let row = |what: &str, sample: &Sample, percent| {
         Row::new(what, Unit::Milliseconds, sample.percentile(percent))
     };
     Ok(vec![
         row(
-            "killed handoff (lease 1.5s, renew 1s, retry 200ms), SIGKILL to the successor's 200, p50 of 50",
+            "killed handoff (1.5s, 1s, 200ms), SIGKILL to the successor's 200, p50 of 50",
             &whole,
             50,
         ),

@@ -1,7 +1,8 @@
-//! How long an election is without a leader when three candidates hand it over: asked to stop, and killed.
+//! How long an election of three candidates has no leader after the leader is stopped or killed.
 //!
-//! After each round a new candidate takes the place of the old leader. A round begins when one candidate leads and
-//! both others know it; what goes wrong in it ends the bench. Where and by which program is up to a [`Ground`].
+//! A round begins when one candidate leads and both others know it. After the round, a new
+//! candidate replaces the old leader. Any failure ends the benchmark. A [`Contest`] defines the
+//! store and program.
 
 use crate::Result;
 use crate::client::Connection;
@@ -15,87 +16,94 @@ use std::time::{Duration, Instant, SystemTime};
 
 const CANDIDATES: usize = 3;
 
-/// How long candidates may take to agree; a successor is given a lease more.
+/// How long candidates may take to agree, in addition to a lease duration.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Many elections may settle at once.
-const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
+/// The pause between two polls while candidates agree: many elections may do so at the same time.
+const AGREEMENT_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// For so long before a successor may lead it is asked already, so that one which leads too early is found out.
-const BEFORE: Duration = Duration::from_millis(20);
+/// How long before a successor may lead the polling begins, to detect one that leads too early.
+const HEAD_START: Duration = Duration::from_millis(20);
 
-/// Where candidates of one program meet.
-pub(crate) trait Ground {
-    /// The time that the others have to wait after the last renewal.
+/// An election of one program over one store.
+pub(crate) trait Contest {
+    /// How long followers wait after the last renewal.
     const LEASE: Duration;
-    /// For how long an answer "leading" is good: so long a leader that is asked to stop keeps its lease.
+    /// How long an answer "leading" is valid. A leader that is stopped keeps its lease for this
+    /// long.
     const VALIDITY: Duration;
-    /// The pause between two questions to a candidate that may lead next: the figures are too long by so much at the most.
-    const BETWEEN_LOOKS: Duration;
-    /// The ends of leaders are spread over this time, so that none has a favourable one.
+    /// The pause between two polls of a candidate that may lead next, which is the error of the
+    /// figures.
+    const POLL_INTERVAL: Duration;
+    /// Leaders are stopped at different times over this span, to cover the renewal interval evenly.
     const SPREAD: Duration;
 
     /// Starts a candidate.
     fn start(&self) -> Result<Server>;
 
-    /// When the record was written that is there now.
+    /// When the current record was written.
     fn last_written(&self) -> Result<Instant>;
 }
 
-/// From the end of the old leader's last promise, which is the earliest instant at which it may release: so the
-/// release is in the figure, and nothing of it is the application's time to act.
-pub(crate) fn clean<G: Ground>(ground: &G, rounds: u32) -> Result<Sample> {
+/// Measures handoffs after SIGTERM. A gap counts from the end of the last promise, the earliest
+/// instant at which the old leader may release. So it includes the release, but not the
+/// application's time.
+pub(crate) fn clean<C: Contest>(contest: &C, rounds: u32) -> Result<Sample> {
     let mut gaps = Sample::default();
-    each_round(ground, rounds, |election| {
-        let mut leader = election.leader()?;
-        let asked = Instant::now();
-        leader.connection.ask_leader()?;
+    each_round(contest, rounds, |election| {
+        let mut leader = election.remove_leader()?;
+        let polled = Instant::now();
+        leader.connection.expect_leading()?;
         leader.server.signal(Signal::TERM)?;
-        let succeeded = election.succeeded(asked + G::VALIDITY)?;
-        let gap = succeeded.checked_duration_since(asked + G::VALIDITY);
-        gaps.push(gap.ok_or("the successor led while the last promise was good")?);
+        let succeeded = election.await_successor(polled + C::VALIDITY)?;
+        let gap = succeeded.checked_duration_since(polled + C::VALIDITY);
+        gaps.push(gap.ok_or("the successor led before the last promise had expired")?);
         let status = leader.server.wait()?;
         if status.success() {
             Ok(())
         } else {
-            Err(format!("the old leader ended with {status}").into())
+            Err(format!("the old leader exited with {status}").into())
         }
     })?;
     Ok(gaps)
 }
 
-/// How long it took from SIGKILL, and from the end of the lease, which runs from the last renewal.
+/// The gaps after SIGKILL.
 #[derive(Debug, Default)]
 pub(crate) struct Killed {
+    /// From SIGKILL.
     pub(crate) whole: Sample,
+    /// From the end of the lease, which starts with the last renewal.
     pub(crate) excess: Sample,
 }
 
-pub(crate) fn killed<G: Ground>(ground: &G, rounds: u32) -> Result<Killed> {
+/// Measures handoffs after SIGKILL.
+pub(crate) fn killed<C: Contest>(contest: &C, rounds: u32) -> Result<Killed> {
     let mut figures = Killed::default();
-    each_round(ground, rounds, |election| {
-        let mut leader = election.leader()?;
+    each_round(contest, rounds, |election| {
+        let mut leader = election.remove_leader()?;
         let killed = Instant::now();
         leader.server.signal(Signal::KILL)?;
         leader.server.wait()?;
-        let lapsed = ground.last_written()? + G::LEASE;
-        let succeeded = election.succeeded(lapsed)?;
+        let expired = contest.last_written()? + C::LEASE;
+        let succeeded = election.await_successor(expired)?;
         figures.whole.push(succeeded - killed);
-        let excess = succeeded.checked_duration_since(lapsed);
-        figures.excess.push(excess.ok_or("the successor led before the lease was over")?);
+        let excess = succeeded.checked_duration_since(expired);
+        figures.excess.push(excess.ok_or("the successor led before the lease had expired")?);
         Ok(())
     })?;
     Ok(figures)
 }
 
-/// Of each program, in a measurement of two.
+/// Handoffs of each program in a comparison.
 const HANDOFFS: u32 = 50;
 
-/// The pause between the starts of two elections: those that begin together stay in step, and then all hand over at once.
-const BETWEEN_ELECTIONS: Duration = Duration::from_millis(1400);
+/// The pause between the starts of two elections. Elections that start together stay in step, and
+/// then all hand over at the same time.
+const START_INTERVAL: Duration = Duration::from_millis(1400);
 
-/// What each election of ours showed, and each of the others', with so many of each at a time. A measurement is told its
-/// share of the handoffs.
+/// Runs elections of both programs in parallel, and returns the result of each. Each election
+/// measures an equal share of its program's handoffs.
 pub(crate) fn side_by_side<T: Send>(
     our_elections: u32,
     ours: impl Fn(u32) -> Result<T> + Sync,
@@ -105,65 +113,69 @@ pub(crate) fn side_by_side<T: Send>(
     let (ours, theirs) = (&ours, &theirs);
     thread::scope(|scope| {
         let all = our_elections + their_elections;
-        let ours = begin(scope, 0..our_elections, ours);
-        let theirs = begin(scope, our_elections..all, theirs);
-        let end = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
+        let ours = start(scope, 0..our_elections, ours);
+        let theirs = start(scope, our_elections..all, theirs);
+        let join = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
             elections
                 .into_iter()
                 .map(|election| election.join().expect("a measurement does not panic"))
                 .collect()
         };
-        Ok([end(ours)?, end(theirs)?])
+        Ok([join(ours)?, join(theirs)?])
     })
 }
 
-/// One election of a program at each of these places in the order of their starts.
-fn begin<'scope, T: Send + 'scope>(
+/// Starts one election of a program for each number, each a [`START_INTERVAL`] after the previous
+/// one.
+fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
-    places: Range<u32>,
+    numbers: Range<u32>,
     measure: &'scope (impl Fn(u32) -> Result<T> + Sync),
 ) -> Vec<ScopedJoinHandle<'scope, Result<T>>> {
-    let rounds = HANDOFFS / u32::try_from(places.len()).expect("they are few");
-    let election = |place| {
+    let rounds = HANDOFFS / u32::try_from(numbers.len()).expect("there are few elections");
+    let election = |number| {
         scope.spawn(move || {
-            thread::sleep(BETWEEN_ELECTIONS * place);
+            thread::sleep(START_INTERVAL * number);
             measure(rounds)
         })
     };
-    places.map(election).collect()
+    numbers.map(election).collect()
 }
 
-/// The instant at which the wall clock showed this.
+/// The instant of a past time of the wall clock.
 pub(crate) fn instant(past: SystemTime) -> Result<Instant> {
-    Instant::now().checked_sub(past.elapsed()?).ok_or_else(|| "that was before the clock".into())
+    Instant::now()
+        .checked_sub(past.elapsed()?)
+        .ok_or_else(|| "the time is before the start of the monotonic clock".into())
 }
 
-fn each_round<G: Ground>(
-    ground: &G,
+fn each_round<C: Contest>(
+    contest: &C,
     rounds: u32,
-    mut round: impl FnMut(&mut Election<'_, G>) -> Result<()>,
+    mut round: impl FnMut(&mut Election<'_, C>) -> Result<()>,
 ) -> Result<()> {
-    let mut election = Election { candidates: Vec::new(), ground };
+    let mut election = Election { candidates: Vec::new(), contest };
     for number in 0..rounds {
-        let done = election.settle().and_then(|()| {
-            thread::sleep(G::SPREAD * number / rounds);
+        let result = election.settle().and_then(|()| {
+            thread::sleep(C::SPREAD * number / rounds);
             round(&mut election)
         });
-        if let Err(error) = done {
-            let ends = election.candidates.iter_mut().map(|candidate| candidate.server.end());
-            let ends: Vec<_> = ends.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
-            return Err(
-                format!("round {number}: {error}; candidates that have ended: {ends:#?}").into()
-            );
+        if let Err(error) = result {
+            let exits = election.candidates.iter_mut().map(|candidate| candidate.server.exit());
+            let exits: Vec<_> = exits.collect::<Result<Vec<_>>>()?.into_iter().flatten().collect();
+            return Err(format!(
+                "round {number}: {error}; candidates that have exited: {exits:#?}"
+            )
+            .into());
         }
     }
     Ok(())
 }
 
-/// Three candidates, less one while a round lasts.
-struct Election<'a, G> {
+/// Three candidates between rounds, and two during a round.
+struct Election<'a, C> {
     candidates: Vec<Candidate>,
-    ground: &'a G,
+    contest: &'a C,
 }
 
 struct Candidate {
@@ -171,81 +183,83 @@ struct Candidate {
     connection: Connection,
 }
 
-impl<G: Ground> Election<'_, G> {
-    /// Fills up the candidates, and waits until one leads and all others follow it.
+impl<C: Contest> Election<'_, C> {
+    /// Starts missing candidates, and waits until one leads and the others know it.
     fn settle(&mut self) -> Result<()> {
         while self.candidates.len() < CANDIDATES {
-            let server = self.ground.start()?;
+            let server = self.contest.start()?;
             let connection = Connection::open(&server.address)?;
             self.candidates.push(Candidate { server, connection });
         }
-        self.agreed().map(drop)
+        self.await_agreement().map(drop)
     }
 
-    /// Takes the leader out.
-    fn leader(&mut self) -> Result<Candidate> {
-        let leader = self.agreed()?;
+    /// Removes the leader from the candidates.
+    fn remove_leader(&mut self) -> Result<Candidate> {
+        let leader = self.await_agreement()?;
         Ok(self.candidates.remove(leader))
     }
 
-    /// Waits until all candidates say the same of who leads: its place among them.
-    fn agreed(&mut self) -> Result<usize> {
-        let begun = Instant::now();
+    /// Waits until all candidates name the same leader: its index.
+    fn await_agreement(&mut self) -> Result<usize> {
+        let started = Instant::now();
         loop {
-            let told = self
+            let named = self
                 .candidates
                 .iter_mut()
                 .map(|candidate| candidate.connection.leader())
                 .collect::<Result<Vec<_>>>()?;
-            let leads =
-                |candidate: &Candidate| told.iter().all(|told| *told == candidate.server.identity);
+            let leads = |candidate: &Candidate| {
+                named.iter().all(|leader| *leader == candidate.server.identity)
+            };
             if let Some(leader) = self.candidates.iter().position(leads) {
                 return Ok(leader);
             }
-            if begun.elapsed() > PATIENCE + G::LEASE {
-                return Err(format!("the candidates do not agree on a leader: {told:?}").into());
+            if started.elapsed() > PATIENCE + C::LEASE {
+                return Err(format!("the candidates do not agree on a leader: {named:?}").into());
             }
-            thread::sleep(BETWEEN_QUESTIONS);
+            thread::sleep(AGREEMENT_POLL_INTERVAL);
         }
     }
 
-    /// The instant at which one of the candidates has answered that it leads, which none may do before `earliest`.
-    fn succeeded(&mut self, earliest: Instant) -> Result<Instant> {
-        thread::sleep(earliest.saturating_duration_since(Instant::now() + BEFORE));
+    /// Waits for the first answer "leading" of a candidate. Polling begins shortly before
+    /// `earliest`.
+    fn await_successor(&mut self, earliest: Instant) -> Result<Instant> {
+        thread::sleep(earliest.saturating_duration_since(Instant::now() + HEAD_START));
         let found = AtomicBool::new(false);
         let answers = thread::scope(|scope| {
-            let asking = self
+            let polling = self
                 .candidates
                 .iter_mut()
-                .map(|candidate| scope.spawn(|| candidate.until_it_leads::<G>(&found)));
-            let asking: Vec<_> = asking.collect();
-            asking
+                .map(|candidate| scope.spawn(|| candidate.poll_until_leading::<C>(&found)));
+            let polling: Vec<_> = polling.collect();
+            polling
                 .into_iter()
-                .map(|thread| thread.join().expect("asking does not panic"))
+                .map(|thread| thread.join().expect("polling does not panic"))
                 .collect::<Result<Vec<_>>>()
         })?;
         let mut leading = answers.into_iter().flatten();
         match (leading.next(), leading.next()) {
             (Some(at), None) => Ok(at),
-            (Some(_), Some(_)) => Err("two candidates lead at once".into()),
-            (None, _) => Err(format!("nobody leads after {PATIENCE:?}").into()),
+            (Some(_), Some(_)) => Err("two candidates lead at the same time".into()),
+            (None, _) => Err(format!("no candidate leads after {PATIENCE:?}").into()),
         }
     }
 }
 
 impl Candidate {
-    /// Asks until it leads or, which is no instant, another one is `found` to.
-    fn until_it_leads<G: Ground>(&mut self, found: &AtomicBool) -> Result<Option<Instant>> {
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
-            if self.connection.ask()?.status == b"200" {
+    /// Polls until this candidate leads, or until another one is `found` to lead (`None`).
+    fn poll_until_leading<C: Contest>(&mut self, found: &AtomicBool) -> Result<Option<Instant>> {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
+            if self.connection.get_leader()?.status == b"200" {
                 found.store(true, Ordering::Relaxed);
                 return Ok(Some(Instant::now()));
             }
             if found.load(Ordering::Relaxed) {
                 break;
             }
-            thread::sleep(G::BETWEEN_LOOKS);
+            thread::sleep(C::POLL_INTERVAL);
         }
         Ok(None)
     }

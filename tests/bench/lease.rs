@@ -1,11 +1,11 @@
-//! Handoffs over a Lease of a real API server: ours and client-go's at the same times, the defaults of both, and at the
-//! same time.
+//! Handoffs over a Lease on a real API server, by Baton and client-go with the same durations and
+//! at the same time.
 //!
-//! Most of a handoff is waiting, so several elections of each program run side by side: only as many that they do not
-//! slow one another.
+//! Most of a handoff is waiting, so several elections of each program run in parallel, but only so
+//! many that they do not slow each other down.
 
 use crate::Result;
-use crate::handoff::{self, Ground, Killed, side_by_side};
+use crate::handoff::{self, Contest, Killed, side_by_side};
 use crate::rig::{Access, ApiServer};
 use crate::server::{ELECTION, Server};
 use crate::table::{Row, Sample, Unit};
@@ -15,26 +15,27 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The defaults of both programs, besides a renew deadline of 10 s.
+/// The defaults of both programs, whose renew deadline is 10 s.
 const LEASE: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 
-/// The longest pause that client-go makes between two tries.
-const LONGEST_PAUSE: Duration = Duration::from_millis(4400);
+/// The longest pause of client-go between two attempts.
+const MAX_PAUSE: Duration = Duration::from_millis(4400);
 
-/// Of each kind, and the pause between two: a server that was asked just now answers sooner than candidates ever see.
+/// Calls of each kind.
 const CALLS: i32 = 25;
-const BETWEEN_CALLS: Duration = Duration::from_millis(100);
+/// The pause between two calls: without it, a server answers faster than candidates ever see.
+const CALL_INTERVAL: Duration = Duration::from_millis(100);
 
 struct Baton(Access);
 
 struct ClientGo(Access);
 
-impl Ground for Baton {
+impl Contest for Baton {
     const LEASE: Duration = LEASE;
     const VALIDITY: Duration = RETRY;
-    /// Who has to answer without pause takes over late.
-    const BETWEEN_LOOKS: Duration = Duration::from_millis(2);
+    /// A candidate that has to answer without pause takes over late.
+    const POLL_INTERVAL: Duration = Duration::from_millis(2);
     const SPREAD: Duration = RETRY;
 
     fn start(&self) -> Result<Server> {
@@ -46,13 +47,14 @@ impl Ground for Baton {
     }
 }
 
-impl Ground for ClientGo {
+impl Contest for ClientGo {
     const LEASE: Duration = LEASE;
-    /// It cancels its work as soon as it is asked to stop.
+    /// It cancels its work as soon as it gets the signal.
     const VALIDITY: Duration = Duration::ZERO;
-    /// Its figures are near a second, and it is asked all that time: so seldom that this slows nobody.
-    const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
-    const SPREAD: Duration = LONGEST_PAUSE;
+    /// Its handoffs take about a second of polling, so slow polling is exact enough and disturbs
+    /// less.
+    const POLL_INTERVAL: Duration = Duration::from_millis(20);
+    const SPREAD: Duration = MAX_PAUSE;
 
     fn start(&self) -> Result<Server> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
@@ -73,17 +75,15 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
         5,
         |rounds| handoff::clean(&ClientGo(fresh()), rounds),
     )?;
-    let [ours, theirs]: [Sample; 2] = handoffs.map(|samples| samples.into_iter().collect());
+    let [baton, client_go]: [Sample; 2] = handoffs.map(|samples| samples.into_iter().collect());
     let row = |what: &str, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|gaps| gaps.percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).beside("client-go", theirs).aim(theirs / 100.0)
+        let [baton, client_go] = [&baton, &client_go].map(|gaps| gaps.percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton)
+            .against("client-go", client_go)
+            .target(client_go / 100.0)
     };
     Ok(vec![
-        Row::new(
-            "a read of a Lease, over a connection that is there, p50",
-            Unit::Milliseconds,
-            read,
-        ),
+        Row::new("a read of a Lease over an open connection, p50", Unit::Milliseconds, read),
         Row::new("a write of a Lease, p50", Unit::Milliseconds, write),
         row(
             "clean handoff over a Lease, end of the last promise to the successor's 200, p50 of 50",
@@ -93,7 +93,7 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
         Row::new(
             "the same, p50, in reads and writes",
             Unit::Calls,
-            2.0 * ours.percentile(50) / (read + write),
+            2.0 * baton.percentile(50) / (read + write),
         ),
     ])
 }
@@ -105,14 +105,15 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
         5,
         |rounds| handoff::killed(&ClientGo(fresh()), rounds),
     )?;
-    let [ours, theirs] = handoffs.map(|figures| {
+    let [baton, client_go] = handoffs.map(|figures| {
         let (whole, excess): (Vec<_>, Vec<_>) =
             figures.into_iter().map(|Killed { whole, excess }| (whole, excess)).unzip();
         [whole, excess].map(|samples| samples.into_iter().collect::<Sample>())
     });
     let row = |what: &str, figure: usize, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|samples| samples[figure].percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).beside("client-go", theirs)
+        let [baton, client_go] =
+            [&baton, &client_go].map(|samples| samples[figure].percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton).against("client-go", client_go)
     };
     Ok(vec![
         row(
@@ -121,17 +122,17 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
             50,
         ),
         row("the same, p99", 0, 99),
-        row("the same, from the end of the lease (last renewal + 15s), p50", 1, 50).aim(100.0),
-        row("the same, p99", 1, 99).aim(100.0),
+        row("the same, from the end of the lease (last renewal + 15s), p50", 1, 50).target(100.0),
+        row("the same, p99", 1, 99).target(100.0),
     ])
 }
 
-/// An election of its own.
+/// A new namespace, and with it a new election.
 fn fresh() -> Access {
     ApiServer::shared().namespace().admin
 }
 
-/// How long reads and writes take of a server that has nothing else to do.
+/// How long reads and writes take on an idle server.
 fn calls() -> Result<[Sample; 2]> {
     let admin = ApiServer::shared().namespace().admin;
     let lease = Lease {
@@ -143,25 +144,25 @@ fn calls() -> Result<[Sample; 2]> {
         let mut lease = leases.create(&PostParams::default(), &lease).await?;
         let mut samples = [Sample::default(), Sample::default()];
         for number in 0..CALLS {
-            thread::sleep(BETWEEN_CALLS);
-            let begun = Instant::now();
+            thread::sleep(CALL_INTERVAL);
+            let started = Instant::now();
             leases.get(ELECTION).await?;
-            samples[0].push(begun.elapsed());
-            thread::sleep(BETWEEN_CALLS);
-            let begun = Instant::now();
+            samples[0].push(started.elapsed());
+            thread::sleep(CALL_INTERVAL);
+            let started = Instant::now();
             lease.spec =
                 Some(LeaseSpec { lease_transitions: Some(number), ..LeaseSpec::default() });
             lease = leases.replace(ELECTION, &PostParams::default(), &lease).await?;
-            samples[1].push(begun.elapsed());
+            samples[1].push(started.elapsed());
         }
         Ok(samples)
     })?)
 }
 
-/// When the Lease was written, as its writer dates it: before it sends it.
+/// When the Lease was written, by the writer's timestamp, which is from before the request.
 fn renewed(access: &Access) -> Result<Instant> {
     let lease = access.lease(ELECTION)?.ok_or("there is no Lease")?;
     let renewed =
-        lease.spec.and_then(|spec| spec.renew_time).ok_or("both programs date their writes")?;
+        lease.spec.and_then(|spec| spec.renew_time).ok_or("the Lease has no renew time")?;
     handoff::instant(renewed.0.into())
 }

@@ -1,4 +1,4 @@
-//! `/leader` under load, turn by turn with a bare axum server, and the memory before and after it.
+//! `/leader` under load, alternating with a bare axum server, and the memory before and after.
 
 use crate::Result;
 use crate::client::Connection;
@@ -8,22 +8,22 @@ use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
-/// How often each server has its turn: they are short, so that the noise of a machine hits both.
+/// Turns of each server. They are short, so that noise of the machine affects both.
 const TURNS: usize = 10;
 
 const RATE: u32 = 1000;
 const PACED: Duration = Duration::from_millis(1500);
-/// Enough for every question to find a connection free, unless the server is in trouble.
+/// Enough that every request finds a free connection, unless the server is overloaded.
 const PACED_CONNECTIONS: u32 = 4;
 
 const FLAT_OUT: Duration = Duration::from_secs(1);
 const FLAT_OUT_CONNECTIONS: u32 = 64;
 
-/// For how long a sidecar is left alone before its memory is looked at: two renewals.
+/// How long a sidecar is idle before its memory is measured: two renewals.
 const IDLE: Duration = Duration::from_secs(5);
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What one server has shown in all its turns.
+/// One server's figures over all its turns.
 #[derive(Debug, Default)]
 struct Load {
     latencies: Sample,
@@ -34,7 +34,7 @@ struct Load {
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let folder = TempDir::with_prefix("baton-bench-")?;
     let sidecar = Server::over_files(folder.path(), &[])?;
-    let length = body_of_a_leader(&sidecar)?;
+    let length = leader_body_length(&sidecar)?;
     thread::sleep(IDLE);
     let idle = sidecar.resident()?;
     let baseline = Server::baseline(length)?;
@@ -44,16 +44,16 @@ pub(crate) fn measure() -> Result<Vec<Row>> {
 
     let row = |what: &str, unit, loads: &[Load; 2], figure: fn(&Load) -> f64| {
         let [sidecar, baseline] = loads.each_ref().map(figure);
-        Row::new(what, unit, sidecar).beside("bare axum", baseline)
+        Row::new(what, unit, sidecar).against("bare axum", baseline)
     };
     let memory =
-        |what: &str, bytes| Row::new(what, Unit::Megabytes, f64::from(bytes) / 1e6).aim(8.0);
+        |what: &str, bytes| Row::new(what, Unit::Megabytes, f64::from(bytes) / 1e6).target(8.0);
     Ok(vec![
         row("`/leader` at 1,000 requests a second, p50", Unit::Milliseconds, &paced, |load| {
             load.latencies.percentile(50)
         }),
         row("the same, p99", Unit::Milliseconds, &paced, |load| load.latencies.percentile(99))
-            .aim(1.0),
+            .target(1.0),
         row("the same, processor time", Unit::PercentOfOneCore, &paced, Load::processor_share),
         row(
             "`/leader` flat out over 64 connections",
@@ -77,17 +77,17 @@ impl Load {
     }
 }
 
-/// Waits until the sidecar leads; how long its answer's body is then.
-fn body_of_a_leader(sidecar: &Server) -> Result<usize> {
+/// Waits until the sidecar leads: the length of its answer's body.
+fn leader_body_length(sidecar: &Server) -> Result<usize> {
     let mut connection = Connection::open(&sidecar.address)?;
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
-        let answer = connection.ask()?;
+        let answer = connection.get_leader()?;
         if answer.status == b"200" {
             return Ok(answer.body.len());
         }
-        if begun.elapsed() > PATIENCE {
-            return Err("a candidate alone does not lead".into());
+        if started.elapsed() > PATIENCE {
+            return Err(format!("a single candidate does not lead after {PATIENCE:?}").into());
         }
         thread::sleep(Duration::from_millis(5));
     }
@@ -97,25 +97,26 @@ fn in_turns(servers: [&Server; 2], load: fn(&str) -> Result<Vec<Duration>>) -> R
     let mut loads: [Load; 2] = Default::default();
     for turn in 0..2 * TURNS {
         let (server, total) = (servers[turn % 2], &mut loads[turn % 2]);
-        let (begun, used) = (Instant::now(), server.processor_time()?);
+        let (started, used) = (Instant::now(), server.processor_time()?);
         total.latencies.extend(load(&server.address)?);
-        total.elapsed += begun.elapsed();
+        total.elapsed += started.elapsed();
         total.processor_time += server.processor_time()?.saturating_sub(used);
     }
     Ok(loads)
 }
 
-/// One question each millisecond, whether or not the one before it has been answered. A latency counts from the
-/// instant at which the question was due, so that a server which makes all of them wait cannot hide it.
+/// Sends one request each millisecond, whether or not the previous one is answered. A latency
+/// counts from the instant at which the request was due, so a server that delays all requests
+/// cannot hide it.
 fn paced(address: &str) -> Result<Vec<Duration>> {
     let interval = Duration::from_secs(1) / RATE;
-    let begun = Instant::now();
+    let started = Instant::now();
     over(address, PACED_CONNECTIONS, |number, connection| {
         let mut latencies = Vec::new();
-        let mut due = begun + interval * (number + 1);
-        while due < begun + PACED {
+        let mut due = started + interval * (number + 1);
+        while due < started + PACED {
             thread::sleep(due.saturating_duration_since(Instant::now()));
-            connection.ask_leader()?;
+            connection.expect_leading()?;
             latencies.push(due.elapsed());
             due += interval * PACED_CONNECTIONS;
         }
@@ -123,33 +124,33 @@ fn paced(address: &str) -> Result<Vec<Duration>> {
     })
 }
 
-/// The next question on a connection as soon as the one before it has been answered.
+/// Sends the next request on a connection as soon as the previous one is answered.
 fn flat_out(address: &str) -> Result<Vec<Duration>> {
-    let begun = Instant::now();
+    let started = Instant::now();
     over(address, FLAT_OUT_CONNECTIONS, |_, connection| {
         let mut latencies = Vec::new();
-        while begun.elapsed() < FLAT_OUT {
-            let asked = Instant::now();
-            connection.ask_leader()?;
-            latencies.push(asked.elapsed());
+        while started.elapsed() < FLAT_OUT {
+            let sent = Instant::now();
+            connection.expect_leading()?;
+            latencies.push(sent.elapsed());
         }
         Ok(latencies)
     })
 }
 
-/// Asks over so many connections at once, each with a thread to itself.
+/// Runs `send` on this many connections at the same time, each in its own thread.
 fn over(
     address: &str,
     connections: u32,
-    ask: impl Fn(u32, &mut Connection) -> Result<Vec<Duration>> + Sync,
+    send: impl Fn(u32, &mut Connection) -> Result<Vec<Duration>> + Sync,
 ) -> Result<Vec<Duration>> {
-    let ask = &ask;
+    let send = &send;
     thread::scope(|scope| {
-        let asking: Vec<_> = (0..connections)
-            .map(|number| scope.spawn(move || ask(number, &mut Connection::open(address)?)))
+        let threads: Vec<_> = (0..connections)
+            .map(|number| scope.spawn(move || send(number, &mut Connection::open(address)?)))
             .collect();
         let latencies =
-            asking.into_iter().map(|thread| thread.join().expect("asking does not panic"));
+            threads.into_iter().map(|thread| thread.join().expect("sending does not panic"));
         Ok(latencies.collect::<Result<Vec<_>>>()?.concat())
     })
 }

@@ -1,4 +1,5 @@
-//! What the machine itself does to every figure: how late it wakes a thread, and how long it takes to sync a file.
+//! The machine's share in every figure: how late it wakes a thread, and how long it takes to sync a
+//! file.
 
 use crate::Result;
 use crate::table::{Row, Sample, Unit};
@@ -15,8 +16,7 @@ const SYNCS: u32 = 200;
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let late: Sample = (0..WAKES).map(|_| oversleep()).collect();
     let folder = TempDir::with_prefix("baton-bench-")?;
-    let synced =
-        (0..SYNCS).map(|number| sync_a_file(&folder, number)).collect::<Result<Sample>>()?;
+    let synced = (0..SYNCS).map(|number| sync_file(&folder, number)).collect::<Result<Sample>>()?;
     let row = |what: &str, sample: &Sample, percent| {
         Row::new(what, Unit::Milliseconds, sample.percentile(percent))
     };
@@ -34,11 +34,11 @@ fn oversleep() -> Duration {
     due.elapsed()
 }
 
-/// As the file backend does it for each record: a new file each time.
-fn sync_a_file(folder: &TempDir, number: u32) -> Result<Duration> {
-    let begun = Instant::now();
+/// Writes and syncs a new file, as the file store does for each record.
+fn sync_file(folder: &TempDir, number: u32) -> Result<Duration> {
+    let started = Instant::now();
     let mut file = File::create(folder.path().join(number.to_string()))?;
     file.write_all(&[0; 300])?;
     file.sync_all()?;
-    Ok(begun.elapsed())
+    Ok(started.elapsed())
 }

@@ -1,13 +1,11 @@
-//! The figures of README, measured on the built program: `make bench`, or one part by
+//! Measures README's figures on the built program: `make bench`, or one part with
 //! `cargo bench --bench figures -- PART`.
 //!
-//! Starts sidecars over temporary folders, over a real API server and over real ZooKeeper servers. What they are compared
-//! with runs in the same minutes, since the machines that this runs on are noisy and a ratio is less so: a bare axum server,
-//! which is this program again, and candidates of client-go and of Curator. Nothing is tried twice: what fails ends the bench.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a bench measures the sidecar by a clock of its own"
-)]
+//! It starts sidecars over temporary directories, a real API server, and real ZooKeeper servers.
+//! The baselines are a bare axum server (this program again), client-go's candidates, and
+//! Curator's. They run at the same time, because a ratio suffers less from a noisy machine than a
+//! figure. A failure ends the benchmark: nothing is retried.
+#![expect(clippy::disallowed_methods, reason = "a benchmark measures the sidecar by its own clock")]
 
 mod baseline;
 mod client;
@@ -21,8 +19,8 @@ mod size;
 mod table;
 mod zookeeper;
 
-/// The rig measures how long stores take to start. A benchmark excuses nothing, so it has no use
-/// for that.
+/// A replacement for the tests' noise detection, which the rig calls. A benchmark excuses no
+/// failure.
 mod noise {
     use std::sync::OnceLock;
 
@@ -38,13 +36,13 @@ mod noise {
     }
 }
 
-/// Real servers and the candidates of other programs, found and started as the tests do.
+/// Real servers and other programs' candidates, started by the code of the tests.
 #[path = "../it/rig"]
 #[expect(
     dead_code,
     unused_imports,
     clippy::unwrap_used,
-    reason = "they are those of the tests, with tests"
+    reason = "the modules belong to the tests and contain tests"
 )]
 mod rig {
     mod apiserver;
@@ -86,17 +84,17 @@ const PARTS: [(&str, Part); 10] = [
     ("size", size::measure),
 ];
 
-#[expect(clippy::print_stderr, reason = "the end of a bench is told")]
+#[expect(clippy::print_stderr, reason = "the error goes to the terminal")]
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
-    let done = match arguments[..] {
+    let result = match arguments[..] {
         [baseline::ARGUMENT, length] => baseline::serve(length),
-        // `cargo test --all-targets` runs this too, built without optimisation: no figure of that is worth anything.
+        // `cargo test --all-targets` runs this too, but unoptimized figures mean nothing.
         _ if !arguments.contains(&"--bench") => Ok(()),
         _ => measure(&arguments),
     };
-    match done {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("bench: {error}");
@@ -105,11 +103,11 @@ fn main() -> ExitCode {
     }
 }
 
-/// Measures the parts that are named, or all, and prints one table.
+/// Measures the named parts, or all of them, and prints one table.
 #[expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "the table is the product; what is under way is told"
+    reason = "the table is the result, and progress goes to the terminal"
 )]
 fn measure(arguments: &[&str]) -> Result<()> {
     let named: Vec<_> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();

@@ -1,7 +1,7 @@
-//! A server under test in a process of its own, and what the kernel counts about it.
+//! A server under test in its own process, with the kernel's figures about it.
 //!
-//! Dropping a [`Server`] kills it by its id and waits for it; and where the bench itself is killed the kernel does the
-//! same, which `setpriv` of util-linux asks for: at the end of the thread that started it, which has to live longer.
+//! Dropping a [`Server`] kills the process and waits for it. `setpriv` of util-linux has the kernel
+//! kill it when the thread that started it ends, so it does not outlive a killed benchmark either.
 
 use crate::rig::{client_go_candidate, curator_candidate};
 use crate::{Result, baseline};
@@ -23,13 +23,13 @@ pub(crate) const ELECTION: &str = "bench";
 pub(crate) struct Server {
     child: Child,
     pub(crate) address: String,
-    /// Who it is; a server that is no candidate has none.
+    /// The candidate's identity. The baseline has none.
     pub(crate) identity: Option<String>,
     log: BufReader<Box<dyn Read + Send>>,
 }
 
 impl Server {
-    /// A candidate over the files in `directory`, with these flags besides.
+    /// A candidate over the files in `directory`, with additional flags.
     pub(crate) fn over_files(directory: &Path, flags: &[&str]) -> Result<Self> {
         Self::baton(
             guarded(BATON)
@@ -39,7 +39,7 @@ impl Server {
         )
     }
 
-    /// A candidate over the Lease that `kubeconfig` leads to.
+    /// A candidate over the Lease in the cluster and namespace of `kubeconfig`.
     pub(crate) fn over_lease(kubeconfig: &Path) -> Result<Self> {
         Self::baton(
             guarded(BATON).args(["run", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig),
@@ -57,7 +57,7 @@ impl Server {
         ]);
         command.args(["--listen", "127.0.0.1:0", "--release-on-cancel"]).stdout(Stdio::piped());
         let mut child = command.stderr(Stdio::null()).spawn()?;
-        let lines = child.stdout.take().expect("it is piped");
+        let lines = child.stdout.take().expect("the stream is piped");
         Self::started(child, lines)
     }
 
@@ -81,11 +81,11 @@ impl Server {
             format!("path={path}"),
             format!("id={identity}"),
             format!("session-timeout-ms={}", session_timeout.as_millis()),
-            "boottime-offset-ns=0".to_owned(), // nobody reads its times here
+            "boottime-offset-ns=0".to_owned(), // The benchmark ignores the candidate's times.
             "listen=0".to_owned(),
         ]);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let lines = child.stdout.take().expect("it is piped");
+        let lines = child.stdout.take().expect("the stream is piped");
         Self::started(child, lines)
     }
 
@@ -108,11 +108,11 @@ impl Server {
 
     fn start(command: &mut Command) -> Result<Self> {
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-        let lines = child.stderr.take().expect("it is piped");
+        let lines = child.stderr.take().expect("the stream is piped");
         Self::started(child, lines)
     }
 
-    /// Returns once it has said where it listens, in its first line.
+    /// Waits for the first line of output, which contains the listener's address.
     fn started(child: Child, lines: impl Read + Send + 'static) -> Result<Self> {
         let mut log = BufReader::new(Box::new(lines) as Box<dyn Read + Send>);
         let mut line = String::new();
@@ -121,12 +121,12 @@ impl Server {
         let field = |name: &str| first[name].as_str().map(str::to_owned);
         match field("listen") {
             Some(address) => Ok(Self { child, address, identity: field("identity"), log }),
-            None => Err(format!("a server did not start: {line}").into()),
+            None => Err(format!("a server did not start; its first line: {line}").into()),
         }
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> Result<()> {
-        // The id is still its own: nobody but us waits for this child.
+        // The ID still belongs to the child, because nothing else waits for it.
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
@@ -134,41 +134,42 @@ impl Server {
         Ok(self.child.wait()?)
     }
 
-    /// How it ended, if it has, and its last words.
-    pub(crate) fn end(&mut self) -> Result<Option<String>> {
+    /// The exit status and the last line of the log, if the process has exited.
+    pub(crate) fn exit(&mut self) -> Result<Option<String>> {
         let Some(status) = self.child.try_wait()? else {
             return Ok(None);
         };
         let mut log = String::new();
         self.log.read_to_string(&mut log)?;
-        Ok(Some(format!("{status}; {}", log.lines().last().unwrap_or("it said nothing"))))
+        Ok(Some(format!("{status}; {}", log.lines().last().unwrap_or("no output"))))
     }
 
-    /// The processor time that it has used.
+    /// The processor time that the process has used.
     pub(crate) fn processor_time(&self) -> Result<Duration> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id()))?;
-        // The name, in parentheses, may contain anything. From the state on, utime and stime are the 12th and 13th.
-        let (_, fields) = stat.rsplit_once(") ").ok_or("the form of proc(5)")?;
+        // The name in parentheses may contain anything. Counted from the state, utime and stime are
+        // the 12th and 13th fields.
+        let (_, fields) = stat.rsplit_once(") ").ok_or("unexpected format of /proc/PID/stat")?;
         let ticks: Vec<u64> = fields
             .split(' ')
             .skip(11)
             .take(2)
             .map(str::parse)
             .collect::<std::result::Result<_, _>>()?;
-        // Hundredths of a second, on every Linux.
+        // A tick is a hundredth of a second on every Linux.
         Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
     }
 
-    /// The memory that it occupies, in bytes.
+    /// The resident memory of the process in bytes.
     pub(crate) fn resident(&self) -> Result<u32> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB"));
-        let kibibytes: u32 = line.ok_or("the form of proc(5)")?.trim().parse()?;
+        let kibibytes: u32 = line.ok_or("unexpected format of /proc/PID/status")?.trim().parse()?;
         Ok(kibibytes * 1024)
     }
 }
 
-/// A command whose process is killed as soon as this thread ends, and knows of no setting of ours.
+/// A command whose process is killed when this thread ends, in an empty environment but for PATH.
 fn guarded(program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("setpriv");
     command.env_clear().envs(env::var_os("PATH").map(|path| ("PATH", path)));
@@ -178,7 +179,7 @@ fn guarded(program: impl AsRef<OsStr>) -> Command {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // Neither fails for a child that we alone wait for.
+        // Neither fails for a child that nothing else waits for.
         self.child.kill().ok();
         self.child.wait().ok();
     }

@@ -7,5 +7,8 @@ use std::fs;
 
 pub(crate) fn measure() -> Result<Vec<Row>> {
     let bytes = u32::try_from(fs::metadata(BATON)?.len())?;
-    Ok(vec![Row::new("the program, stripped", Unit::Megabytes, f64::from(bytes) / 1e6).aim(7.0)])
+    Ok(vec![
+        Row::new("size of the stripped program", Unit::Megabytes, f64::from(bytes) / 1e6)
+            .target(7.0),
+    ])
 }

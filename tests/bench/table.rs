@@ -1,23 +1,23 @@
-//! Rows, and the percentiles in them. Pure.
+//! The result table and its percentiles. Pure.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A figure, with what it should be and what it can be compared with.
+/// A figure with its target and the baseline's figure.
 #[derive(Debug)]
 pub(crate) struct Row {
-    what: String,
+    measurement: String,
     figure: f64,
     unit: Unit,
     baseline: Option<(&'static str, f64)>,
-    aim: Option<f64>,
+    target: Option<f64>,
 }
 
-/// What a figure counts.
+/// The unit of a figure.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Unit {
     Milliseconds,
-    /// Calls of the API server, one after the other.
+    /// Sequential calls of the API server.
     Calls,
     RequestsPerSecond,
     RequestsPerMinute,
@@ -26,26 +26,26 @@ pub(crate) enum Unit {
 }
 
 impl Row {
-    pub(crate) fn new(what: impl Into<String>, unit: Unit, figure: f64) -> Self {
-        Self { what: what.into(), figure, unit, baseline: None, aim: None }
+    pub(crate) fn new(measurement: impl Into<String>, unit: Unit, figure: f64) -> Self {
+        Self { measurement: measurement.into(), figure, unit, baseline: None, target: None }
     }
 
-    /// What something else showed in the same run.
-    pub(crate) fn beside(self, what: &'static str, baseline: f64) -> Self {
-        Self { baseline: Some((what, baseline)), ..self }
+    /// Adds the baseline's figure from the same run.
+    pub(crate) fn against(self, program: &'static str, baseline: f64) -> Self {
+        Self { baseline: Some((program, baseline)), ..self }
     }
 
-    /// The figure should be less than this.
-    pub(crate) fn aim(self, aim: f64) -> Self {
-        Self { aim: Some(aim), ..self }
+    /// Adds the bound that the figure has to stay below.
+    pub(crate) fn target(self, target: f64) -> Self {
+        Self { target: Some(target), ..self }
     }
 }
 
-/// All rows, each with the command that makes it again.
+/// All rows, each with the command that measures it again.
 #[derive(Debug, Default)]
 pub(crate) struct Table(Vec<[String; 6]>);
 
-const HEAD: [&str; 6] = ["what", "figure", "beside", "ratio", "aim", "command"];
+const HEAD: [&str; 6] = ["measurement", "figure", "baseline", "ratio", "target", "command"];
 
 impl Table {
     pub(crate) fn add(&mut self, part: &str, rows: Vec<Row>) {
@@ -53,15 +53,15 @@ impl Table {
         self.0.extend(rows.into_iter().map(|row| {
             let unit = row.unit;
             [
-                row.what,
+                row.measurement,
                 unit.show(row.figure),
-                row.baseline.map_or_else(String::new, |(what, baseline)| {
-                    format!("{what} {}", unit.show(baseline))
+                row.baseline.map_or_else(String::new, |(program, baseline)| {
+                    format!("{program} {}", unit.show(baseline))
                 }),
                 row.baseline.map_or_else(String::new, |(_, baseline)| ratio(row.figure / baseline)),
-                row.aim.map_or_else(String::new, |aim| {
-                    let missed = if row.figure < aim { "" } else { ": missed" };
-                    format!("under {}{missed}", unit.show_aim(aim))
+                row.target.map_or_else(String::new, |target| {
+                    let missed = if row.figure < target { "" } else { ": missed" };
+                    format!("under {}{missed}", unit.show_target(target))
                 }),
                 command.clone(),
             ]
@@ -69,7 +69,7 @@ impl Table {
     }
 }
 
-/// As Markdown, so that it can be pasted.
+/// Prints the table as Markdown.
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = HEAD.map(str::to_owned);
@@ -96,19 +96,19 @@ impl Unit {
         }
     }
 
-    fn show_aim(self, aim: f64) -> String {
+    fn show_target(self, target: f64) -> String {
         match self {
-            Self::Milliseconds => format!("{aim:.0} ms"),
-            Self::Calls => format!("{aim} calls"),
-            Self::RequestsPerSecond => format!("{aim} /s"),
-            Self::RequestsPerMinute => format!("{aim} /min"),
-            Self::PercentOfOneCore => format!("{aim} % of a core"),
-            Self::Megabytes => format!("{aim} MB"),
+            Self::Milliseconds => format!("{target:.0} ms"),
+            Self::Calls => format!("{target} calls"),
+            Self::RequestsPerSecond => format!("{target} /s"),
+            Self::RequestsPerMinute => format!("{target} /min"),
+            Self::PercentOfOneCore => format!("{target} % of a core"),
+            Self::Megabytes => format!("{target} MB"),
         }
     }
 }
 
-/// With two digits that say something.
+/// A ratio with two decimals, or as a fraction if it is small.
 fn ratio(ratio: f64) -> String {
     if ratio < 0.1 { format!("1/{:.0}", ratio.recip()) } else { format!("{ratio:.2}") }
 }
@@ -118,7 +118,8 @@ fn ratio(ratio: f64) -> String {
 pub(crate) struct Sample(Vec<f64>);
 
 impl Sample {
-    /// The smallest that at least so many percent of them do not exceed: of 50, the 99th percentile is the largest.
+    /// The smallest duration that this percentage of all durations does not exceed. Of 50
+    /// durations, the 99th percentile is the largest.
     pub(crate) fn percentile(&self, percent: usize) -> f64 {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -1,11 +1,11 @@
-//! Handoffs over three real ZooKeeper servers: ours and those of Curator's `LeaderLatch` at the same time, with the same
-//! session time-out; and what candidates ask of a server that have nothing to do.
+//! Handoffs over three real ZooKeeper servers by Baton and by Curator's `LeaderLatch`, with the
+//! same session timeout and at the same time. Also the requests of idle candidates.
 //!
-//! Most of a handoff is waiting, so several elections of each program run side by side.
+//! Most of a handoff is waiting, so several elections of each program run in parallel.
 
 use crate::Result;
 use crate::client::Connection;
-use crate::handoff::{self, Ground, Killed, side_by_side};
+use crate::handoff::{self, Contest, Killed, side_by_side};
 use crate::rig::{Ensemble, Settings};
 use crate::server::Server;
 use crate::table::{Row, Sample, Unit};
@@ -13,44 +13,46 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Elections of each program side by side. Where milliseconds count they are few: a Java that starts takes a core for a second.
+/// Elections of each program in parallel. Clean handoffs take milliseconds, so few run: a starting
+/// JVM takes a core for a second.
 const CLEAN_ELECTIONS: u32 = 2;
 const KILLED_ELECTIONS: u32 = 5;
 
-/// What ours asks for by itself, and Curator's is told to.
+/// Baton's defaults, which Curator's candidates use too.
 const SESSION: Duration = Duration::from_secs(15);
 const RETRY: Duration = Duration::from_secs(2);
 
-/// The longest silence of a client of Java: a third of the session time-out.
-const PING: Duration = Duration::from_secs(5);
+/// The longest pause between two requests of a Java client: a third of the session timeout.
+const PING_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The servers' tickTime, as they come.
+/// The servers' default tickTime.
 const TICK: Duration = Duration::from_secs(2);
 
-/// What README promises at the most for 15 s, 2 s and 2 s: session × (1 + drift) + 2 × tick + retry period.
+/// README's bound for 15 s, 2 s and 2 s, in milliseconds: session × (1 + drift) + 2 × tick + retry
+/// period.
 const TAKEOVER: f64 = 22_500.0;
 
-/// For so long requests are counted.
+/// How long requests are counted.
 const IDLE: Duration = Duration::from_secs(30);
 const PATIENCE: Duration = Duration::from_secs(30);
-const BETWEEN_QUESTIONS: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A path on some servers, and how often candidates there are asked who may lead next.
-struct Place<const PAUSE_MS: u64> {
+/// A path on some servers, and the pause between two polls of a candidate there.
+struct Location<const PAUSE_MS: u64> {
     servers: String,
     path: String,
 }
 
-/// Clean handoffs take milliseconds. Of the others nobody knows when they come: who is asked all that time without
-/// a pause takes over late.
-type Clean = Place<2>;
-type Crash = Place<20>;
+/// Clean handoffs take milliseconds. Others take seconds, and a candidate that is polled all that
+/// time without pauses takes over late.
+type Clean = Location<2>;
+type Crash = Location<20>;
 
-struct Baton<const PAUSE_MS: u64>(Place<PAUSE_MS>);
+struct Baton<const PAUSE_MS: u64>(Location<PAUSE_MS>);
 
-struct Curator<const PAUSE_MS: u64>(Place<PAUSE_MS>);
+struct Curator<const PAUSE_MS: u64>(Location<PAUSE_MS>);
 
-impl<const PAUSE_MS: u64> Place<PAUSE_MS> {
+impl<const PAUSE_MS: u64> Location<PAUSE_MS> {
     fn fresh(ensemble: &Ensemble) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let path = format!("/bench/{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -58,28 +60,28 @@ impl<const PAUSE_MS: u64> Place<PAUSE_MS> {
     }
 }
 
-impl<const PAUSE_MS: u64> Ground for Baton<PAUSE_MS> {
+impl<const PAUSE_MS: u64> Contest for Baton<PAUSE_MS> {
     const LEASE: Duration = SESSION;
     const VALIDITY: Duration = RETRY;
-    const BETWEEN_LOOKS: Duration = Duration::from_millis(PAUSE_MS);
+    const POLL_INTERVAL: Duration = Duration::from_millis(PAUSE_MS);
     const SPREAD: Duration = RETRY;
 
     fn start(&self) -> Result<Server> {
         Server::over_zookeeper(&self.0.servers, &self.0.path)
     }
 
-    /// Nobody sees when a session was heard of: no longer ago than this.
+    /// The last heartbeat of a session cannot be observed, but it is no older than this.
     fn last_written(&self) -> Result<Instant> {
-        since(RETRY)
+        ago(RETRY)
     }
 }
 
-impl<const PAUSE_MS: u64> Ground for Curator<PAUSE_MS> {
+impl<const PAUSE_MS: u64> Contest for Curator<PAUSE_MS> {
     const LEASE: Duration = SESSION;
-    /// Its work stops as soon as it is asked to.
+    /// It stops its work as soon as it gets the signal.
     const VALIDITY: Duration = Duration::ZERO;
-    const BETWEEN_LOOKS: Duration = Duration::from_millis(PAUSE_MS);
-    const SPREAD: Duration = PING;
+    const POLL_INTERVAL: Duration = Duration::from_millis(PAUSE_MS);
+    const SPREAD: Duration = PING_INTERVAL;
 
     fn start(&self) -> Result<Server> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
@@ -88,14 +90,14 @@ impl<const PAUSE_MS: u64> Ground for Curator<PAUSE_MS> {
     }
 
     fn last_written(&self) -> Result<Instant> {
-        since(PING)
+        ago(PING_INTERVAL)
     }
 }
 
 pub(crate) fn clean() -> Result<Vec<Row>> {
     let ensemble = servers(3);
     let fresh = || Clean::fresh(&ensemble);
-    let [ours, theirs]: [Sample; 2] = side_by_side(
+    let [baton, curator]: [Sample; 2] = side_by_side(
         CLEAN_ELECTIONS,
         |rounds| handoff::clean(&Baton(fresh()), rounds),
         CLEAN_ELECTIONS,
@@ -103,12 +105,12 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
     )?
     .map(|samples| samples.into_iter().collect());
     let row = |what: &str, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|gaps| gaps.percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).beside("Curator", theirs).aim(100.0)
+        let [baton, curator] = [&baton, &curator].map(|gaps| gaps.percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton).against("Curator", curator).target(100.0)
     };
     Ok(vec![
         row(
-            "clean handoff over ZooKeeper, end of the last promise to the successor's 200, p50 of 50",
+            "clean handoff over ZooKeeper, last promise's end to the successor's 200, p50 of 50",
             50,
         ),
         row("the same, p99", 99),
@@ -118,7 +120,7 @@ pub(crate) fn clean() -> Result<Vec<Row>> {
 pub(crate) fn killed() -> Result<Vec<Row>> {
     let ensemble = servers(3);
     let fresh = || Crash::fresh(&ensemble);
-    let [ours, theirs] = side_by_side(
+    let [baton, curator] = side_by_side(
         KILLED_ELECTIONS,
         |rounds| handoff::killed(&Baton(fresh()), rounds),
         KILLED_ELECTIONS,
@@ -126,30 +128,31 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
     )?
     .map(|figures| figures.into_iter().map(|Killed { whole, .. }| whole).collect::<Sample>());
     let row = |what: &str, percent| {
-        let [ours, theirs] = [&ours, &theirs].map(|sample| sample.percentile(percent));
-        Row::new(what, Unit::Milliseconds, ours).beside("Curator", theirs).aim(TAKEOVER)
+        let [baton, curator] = [&baton, &curator].map(|sample| sample.percentile(percent));
+        Row::new(what, Unit::Milliseconds, baton).against("Curator", curator).target(TAKEOVER)
     };
     Ok(vec![
         row(
-            "killed handoff over ZooKeeper (15s, 10s, 2s), SIGKILL to the successor's 200, p50 of 50",
+            "killed handoff over ZooKeeper (15s, 10s, 2s), SIGKILL to successor's 200, p50 of 50",
             50,
         ),
         row("the same, p99", 99),
     ])
 }
 
-/// What a leader asks of its server, and a follower, when nothing happens: pings too.
+/// The requests of an idle leader and an idle follower, including pings.
 pub(crate) fn idle() -> Result<Vec<Row>> {
-    let ours = |ensemble: &Ensemble| requests(ensemble, &Baton(Clean::fresh(ensemble)));
-    let theirs = |ensemble: &Ensemble| requests(ensemble, &Curator(Clean::fresh(ensemble)));
-    // A server for each, which counts the requests of all its clients together.
-    let [ours, theirs] = thread::scope(|scope| {
-        let programs = [scope.spawn(|| ours(&servers(1))), scope.spawn(|| theirs(&servers(1)))];
+    let baton = |ensemble: &Ensemble| requests(ensemble, &Baton(Clean::fresh(ensemble)));
+    let curator = |ensemble: &Ensemble| requests(ensemble, &Curator(Clean::fresh(ensemble)));
+    // Each program has its own server, because a server counts the requests of all clients
+    // together.
+    let [baton, curator] = thread::scope(|scope| {
+        let programs = [scope.spawn(|| baton(&servers(1))), scope.spawn(|| curator(&servers(1)))];
         programs.map(|program| program.join().expect("a measurement does not panic"))
     });
-    let (ours, theirs) = (ours?, theirs?);
-    let row = |what: &str, place: usize| {
-        Row::new(what, Unit::RequestsPerMinute, ours[place]).beside("Curator", theirs[place])
+    let (baton, curator) = (baton?, curator?);
+    let row = |what: &str, role: usize| {
+        Row::new(what, Unit::RequestsPerMinute, baton[role]).against("Curator", curator[role])
     };
     Ok(vec![
         row("requests of an idle leader over ZooKeeper (15s, 10s, 2s), with pings", 0),
@@ -157,36 +160,36 @@ pub(crate) fn idle() -> Result<Vec<Row>> {
     ])
 }
 
-/// Requests a minute of a leader, and what a follower adds to them.
-fn requests(ensemble: &Ensemble, ground: &impl Ground) -> Result<[f64; 2]> {
-    let leader = ground.start()?;
-    until_known(&leader, &leader)?;
+/// Requests per minute of a leader, and of a follower.
+fn requests(ensemble: &Ensemble, contest: &impl Contest) -> Result<[f64; 2]> {
+    let leader = contest.start()?;
+    wait_until_known(&leader, &leader)?;
     let of_leader = count(ensemble);
-    let follower = ground.start()?;
-    until_known(&leader, &follower)?;
+    let follower = contest.start()?;
+    wait_until_known(&leader, &follower)?;
     let of_both = count(ensemble);
     Ok([of_leader, of_both - of_leader])
 }
 
-/// Waits until a candidate says that the leader is one.
-fn until_known(leader: &Server, asked: &Server) -> Result<()> {
-    let begun = Instant::now();
-    let mut connection = Connection::open(&asked.address)?;
+/// Waits until a candidate names this leader.
+fn wait_until_known(leader: &Server, candidate: &Server) -> Result<()> {
+    let started = Instant::now();
+    let mut connection = Connection::open(&candidate.address)?;
     while connection.leader()? != leader.identity {
-        if begun.elapsed() > PATIENCE {
-            return Err(format!("{:?} is not known to lead", leader.identity).into());
+        if started.elapsed() > PATIENCE {
+            return Err(format!("{:?} does not lead after {PATIENCE:?}", leader.identity).into());
         }
-        thread::sleep(BETWEEN_QUESTIONS);
+        thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
-/// Requests that a server is asked in a minute.
+/// The requests that a server gets per minute.
 fn count(ensemble: &Ensemble) -> f64 {
     const COUNT: &str = "zk_packets_received";
     let before = ensemble.count(COUNT);
     thread::sleep(IDLE);
-    let requests = u32::try_from(ensemble.count(COUNT) - before).expect("some hundreds");
+    let requests = u32::try_from(ensemble.count(COUNT) - before).expect("a few hundred requests");
     f64::from(requests) * 60.0 / IDLE.as_secs_f64()
 }
 
@@ -194,7 +197,8 @@ fn servers(size: usize) -> Ensemble {
     Ensemble::start(Settings { size, tick: TICK, ..Settings::default() })
 }
 
-/// The instant that was so long ago.
-fn since(silence: Duration) -> Result<Instant> {
-    Instant::now().checked_sub(silence).ok_or_else(|| "that was before the clock".into())
+/// The instant this long ago.
+fn ago(elapsed: Duration) -> Result<Instant> {
+    let instant = Instant::now().checked_sub(elapsed);
+    instant.ok_or_else(|| "the time is before the start of the monotonic clock".into())
 }

@@ -1,47 +1,47 @@
-//! Charts and manifests, without a node that runs them: what Helm and kustomize make of them, judged as data.
+//! Charts and manifests as Helm and kustomize render them, without running a node.
 //!
-//! The programs are real, Helm in both versions; they and the schemas come from tests/servers/charts/build.sh. What they
-//! render is compared with what the sidecar itself says: its flags, its rights, its refusals. That it works when
-//! it runs is for the tests on a cluster.
+//! The tools are real and come, like the schemas, from tests/servers/charts/build.sh. Their output
+//! is compared with the sidecar's own flags, rights, and refusals. The tests on a cluster check
+//! that a rendered sidecar works.
 
-/// Whether API servers take what is rendered: the schemas of several releases, and one real server.
+/// Schemas of several Kubernetes releases, and a real API server, accept the rendered objects.
 mod acceptance;
 
-/// The application's chart of the library's README, word for word.
+/// The application chart of the library's README, verbatim.
 mod application;
 
-/// One sidecar everywhere: in both charts and in the manifests.
+/// The same sidecar in both charts and in the manifests.
 mod equality;
 
-/// What is refused before it reaches a cluster.
+/// Values that are refused before they reach a cluster.
 mod refusals;
 
-/// What can be put around elections.
+/// Optional objects around elections, such as network policies.
 mod hardening;
 
-/// Pods that a real API server gives their sidecar, by the chart's policy.
+/// Pods that get their sidecar from the chart's admission policy on a real API server.
 mod injection;
 
-/// Alerts, dashboard, and what Prometheus is told to scrape.
+/// Alerts, the dashboard, and scrape configuration.
 mod monitoring;
 
-/// A real Prometheus, with targets that the chart selects.
+/// A real Prometheus that scrapes the targets that the chart selects.
 mod scraping;
 
-/// A release on a real API server: installed, upgraded, and gone without a trace.
+/// A release on a real API server: install, upgrade, and uninstall.
 mod release;
 
-/// What the sidecar is told, and what it may do.
+/// The sidecar's configuration and rights.
 mod sidecar;
 
-/// Objects as a real API server takes them.
+/// Requests to a real API server.
 mod server;
 
-/// An ensemble of ZooKeeper in place of a Lease.
+/// Elections over ZooKeeper instead of a Lease.
 mod zookeeper;
 
-/// Schemas of Kubernetes' objects, as kubeconform reads them.
+/// Schemas of Kubernetes objects for kubeconform.
 mod schemas;
 
-/// Helm, kustomize and kubeconform as processes, and what they print as data.
+/// Helm, kustomize, and kubeconform as processes.
 mod tools;

@@ -1,4 +1,4 @@
-//! The command line of the built program: flags, environment, errors, exit codes, subcommands.
+//! The command line of the built program: flags, environment, errors, exit codes, and subcommands.
 
 mod checks;
 mod inject;
@@ -17,6 +17,7 @@ fn baton(arguments: &[&str]) -> Command {
     command
 }
 
+/// Runs a command: its exit code, stdout, and stderr.
 fn run(command: &mut Command) -> (i32, String, String) {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -24,7 +25,7 @@ fn run(command: &mut Command) -> (i32, String, String) {
 }
 
 #[test]
-fn every_error_of_a_configuration_is_named_at_once() {
+fn all_configuration_errors_are_reported_at_once() {
     let (code, _, errors) = run(&mut baton(&[
         "check-config",
         "--election=Orders",
@@ -45,7 +46,7 @@ fn every_error_of_a_configuration_is_named_at_once() {
 }
 
 #[test]
-fn every_error_of_a_place_in_zookeeper_is_named_at_once() {
+fn all_zookeeper_errors_are_reported_at_once() {
     let (code, _, errors) = run(&mut baton(&[
         "check-config",
         "--election=orders",
@@ -69,13 +70,14 @@ fn every_error_of_a_place_in_zookeeper_is_named_at_once() {
 }
 
 #[test]
-fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
+fn kubeconfig_with_a_proxy_is_refused() {
     let kubeconfig = NamedTempFile::new().unwrap();
     let cluster = r#"{"server": "https://127.0.0.1:1", "proxy-url": "http://proxy:3128"}"#;
     let context = r#"{"cluster": "c", "user": "u"}"#;
     let lists = format!(
-        r#"{{"clusters": [{{"name": "c", "cluster": {cluster}}}], "contexts": [{{"name": "c", "context": {context}}}],
-             "users": [{{"name": "u", "user": {{}}}}], "current-context": "c"}}"#
+        r#"{{"clusters": [{{"name": "c", "cluster": {cluster}}}], "current-context": "c",
+             "contexts": [{{"name": "c", "context": {context}}}],
+             "users": [{{"name": "u", "user": {{}}}}]}}"#
     );
     fs::write(kubeconfig.path(), lists).unwrap();
     let (code, _, errors) =
@@ -89,7 +91,7 @@ fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
 }
 
 #[test]
-fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
+fn unsafe_timing_is_refused_with_the_inequality_and_a_remedy() {
     let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
     let (code, _, errors) =
         run(baton(&election).args(["--lease-duration=12s", "--renew-deadline=10s"]));
@@ -100,14 +102,14 @@ fn an_unsafe_timing_is_refused_with_the_inequality_and_numbers_that_pass() {
         ),
         "{errors}"
     );
-    let suggested = errors.split("these would pass: ").nth(1).expect("numbers that pass").trim();
+    let suggested = errors.split("these would pass: ").nth(1).expect("flags are suggested").trim();
     let (code, drawing, errors) = run(baton(&election).args(suggested.split(' ')));
     assert_eq!((code, errors.as_str()), (0, ""), "{suggested} passes");
-    assert!(drawing.contains("12s"), "what was asked for is kept where it can be: {drawing}");
+    assert!(drawing.contains("12s"), "the lease duration is kept: {drawing}");
 }
 
 #[test]
-fn what_zookeeper_leaves_of_the_durations_is_drawn() {
+fn check_config_draws_a_zookeeper_timeline() {
     let election =
         ["check-config", "--election=orders", "--backend=zookeeper", "--zookeeper-servers=zk"];
     let (_, usual, _) = run(&mut baton(&election));
@@ -117,10 +119,10 @@ fn what_zookeeper_leaves_of_the_durations_is_drawn() {
 }
 
 #[test]
-fn what_is_suggested_passes_whatever_was_typed() {
+fn suggested_durations_pass() {
     let file = ["--backend=file", "--directory=/tmp"];
     let zookeeper = ["--backend=zookeeper", "--zookeeper-servers=zk"];
-    for (held_in, typed) in [
+    for (store, typed) in [
         (file, "--answer-validity=9s"),
         (file, "--retry-period=0s"),
         (file, "--renew-deadline=2s"),
@@ -132,7 +134,7 @@ fn what_is_suggested_passes_whatever_was_typed() {
     ] {
         let check = || {
             let mut check = baton(&["check-config", "--election=orders"]);
-            check.args(held_in);
+            check.args(store);
             check
         };
         let (code, _, errors) = run(check().arg(typed));
@@ -146,7 +148,7 @@ fn what_is_suggested_passes_whatever_was_typed() {
 }
 
 #[test]
-fn a_lease_of_more_seconds_than_a_record_holds_is_refused() {
+fn lease_duration_that_overflows_a_lease_object_is_refused() {
     let election = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
     let (code, _, _) = run(baton(&election).arg("--lease-duration=2147483647s"));
     assert_eq!(code, 0);
@@ -158,7 +160,7 @@ fn a_lease_of_more_seconds_than_a_record_holds_is_refused() {
 }
 
 #[test]
-fn polling_that_no_application_could_keep_up_with_is_refused() {
+fn too_short_require_polling_is_refused() {
     let (code, _, errors) = run(&mut baton(&[
         "check-config",
         "--election=orders",
@@ -174,7 +176,7 @@ fn polling_that_no_application_could_keep_up_with_is_refused() {
 }
 
 #[test]
-fn a_flag_goes_before_the_environment_and_that_before_the_default() {
+fn flag_overrides_environment_and_environment_overrides_default() {
     let drawing = |command: &mut Command| run(command).1;
     let base = ["check-config", "--election=orders", "--backend=file", "--directory=/tmp"];
     assert!(drawing(&mut baton(&base)).contains("is good for 2s"));
@@ -184,7 +186,7 @@ fn a_flag_goes_before_the_environment_and_that_before_the_default() {
         drawing(baton(&base).env("BATON_ANSWER_VALIDITY", "1s").args(both))
             .contains("is good for 3s")
     );
-    // A Service named baton injects variables of its own; an empty one says nothing.
+    // A Service named baton injects these variables. An empty variable sets nothing.
     let noise = [
         ("BATON_PORT", "tcp://10.0.0.1:80"),
         ("BATON_SERVICE_HOST", "10.0.0.1"),
@@ -194,27 +196,27 @@ fn a_flag_goes_before_the_environment_and_that_before_the_default() {
 }
 
 #[test]
-fn file_is_never_chosen_silently() {
+fn file_store_is_never_the_default() {
     let (code, _, errors) = run(&mut baton(&["--election=orders"]));
     assert_eq!(code, 2);
     assert!(errors.contains("--backend file --directory DIR"), "{errors}");
     let (code, _, errors) =
         run(baton(&["--election=orders"]).env("KUBERNETES_SERVICE_HOST", "10.0.0.1"));
-    assert_eq!(code, 2, "a Pod elects over its Lease, and says what it misses for that");
+    assert_eq!(code, 2, "in a Pod, the default is the Lease");
     assert!(errors.contains("service account cannot be used: mount its token"), "{errors}");
 }
 
 #[test]
-fn an_unknown_flag_is_an_error_and_help_is_none() {
+fn unknown_flag_is_an_error_and_help_is_not() {
     let (code, _, errors) = run(&mut baton(&["run", "--lease-durations=15s"]));
     assert_eq!(code, 2);
-    assert!(errors.contains("--lease-duration"), "the near one is named: {errors}");
+    assert!(errors.contains("--lease-duration"), "the similar flag is suggested: {errors}");
     assert_eq!(run(&mut baton(&["--help"])).0, 0);
     assert_eq!(run(&mut baton(&["--version"])).0, 0);
 }
 
 #[test]
-fn status_and_probes_answer_by_their_exit_code() {
+fn status_and_probe_report_by_exit_code() {
     let rig = Rig::new(Timing::CALM);
     rig.start("a");
     let leader = rig.leader();
@@ -231,7 +233,7 @@ fn status_and_probes_answer_by_their_exit_code() {
 }
 
 #[test]
-fn nobody_there_is_69() {
+fn missing_sidecar_exits_with_69() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     for arguments in [&["status"][..], &["probe", "healthz"], &["stopping"]] {
         let (code, _, errors) = run(baton(arguments).env("BATON_LISTEN", port.to_string()));
@@ -241,7 +243,7 @@ fn nobody_there_is_69() {
 }
 
 #[test]
-fn rbac_prints_a_role_that_is_limited_to_the_one_lease() {
+fn rbac_limits_the_role_to_one_lease() {
     let (code, yaml, _) = run(&mut baton(&[
         "rbac",
         "--election=orders",
@@ -261,7 +263,7 @@ fn rbac_prints_a_role_that_is_limited_to_the_one_lease() {
 }
 
 #[test]
-fn version_says_what_was_built() {
+fn version_prints_the_build() {
     let (code, text, _) = run(&mut baton(&["version"]));
     let version: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, version["version"].as_str()), (0, Some(env!("CARGO_PKG_VERSION"))));

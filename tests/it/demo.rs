@@ -1,6 +1,7 @@
-//! What `make run` shows, over each backend: its keys, a leader that is killed and succeeded, and what the ledger saw of it.
+//! The demo of `make run` over files and ZooKeeper: its keys, a killed leader and its successor,
+//! and the ledger's journal.
 //!
-//! The demo's ports are fixed, so each runs in a network of its own, which needs no root.
+//! The demo's ports are fixed, so each demo runs in its own network namespace, which needs no root.
 
 use std::env;
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
@@ -8,19 +9,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::OnceLock;
 
-/// Becomes the program `$@`, which ends with the thread that started it. What it complains of is part of what it says.
+/// Runs the program `$@`, which ends with the thread that started it, with stderr as part of
+/// stdout.
 const ENTER: &str = r#"exec 2>&1 && ip link set lo up && exec setpriv --pdeathsig KILL "$@""#;
 
-/// When the demo ends by itself, so that nothing is waited for without end.
+/// When the demo exits by itself, so that no test waits forever.
 const SECONDS: &str = "120";
 
 struct Demo {
     process: Child,
     keys: ChildStdin,
     lines: Lines<BufReader<ChildStdout>>,
-    /// All that it has said.
-    told: String,
-    /// Who led last, and in which term.
+    /// All output so far.
+    output: String,
+    /// The last leader's name, and its line.
     leader: Option<(String, String)>,
 }
 
@@ -37,45 +39,47 @@ impl Demo {
         let mut process = command.spawn().expect("util-linux has unshare");
         let keys = process.stdin.take().expect("it is piped");
         let lines = BufReader::new(process.stdout.take().expect("it is piped")).lines();
-        Self { process, keys, lines, told: String::new(), leader: None }
+        Self { process, keys, lines, output: String::new(), leader: None }
     }
 
     fn press(&mut self, key: &str) {
         writeln!(self.keys, "{key}").expect("it reads until it ends");
     }
 
-    /// Who is said to do one of these next, and the words: a line is like `    2.1 s  a       leading, token 17`.
+    /// Reads until a candidate does one of these: its name, and the rest of the line. A line is
+    /// like
+    /// `    2.1 s  a       leading, token 17`.
     #[track_caller]
-    fn hear(&mut self, awaited: &[&str]) -> (String, String) {
+    fn read_until(&mut self, awaited: &[&str]) -> (String, String) {
         loop {
             let line = self.lines.next().and_then(Result::ok);
-            let line =
-                line.unwrap_or_else(|| panic!("nobody does any of {awaited:?} in:\n{}", self.told));
-            self.told += &line;
-            self.told.push('\n');
-            if let Some((_, said)) = line.split_once(" s  ")
-                && let Some((who, words)) = said.split_once(' ')
+            let line = line.unwrap_or_else(|| panic!("none of {awaited:?} in:\n{}", self.output));
+            self.output += &line;
+            self.output.push('\n');
+            if let Some((_, shown)) = line.split_once(" s  ")
+                && let Some((name, event)) = shown.split_once(' ')
             {
-                let heard = (who.to_owned(), words.trim_start().to_owned());
-                if heard.1.starts_with("leading") {
-                    self.leader = Some(heard.clone());
+                let found = (name.to_owned(), event.trim_start().to_owned());
+                if found.1.starts_with("leading") {
+                    self.leader = Some(found.clone());
                 }
-                if awaited.iter().any(|awaited| heard.1.starts_with(awaited)) {
-                    return heard;
+                if awaited.iter().any(|awaited| found.1.starts_with(awaited)) {
+                    return found;
                 }
             }
         }
     }
 }
 
-/// The demo, built as `make run` builds it: tests of examples do not build the examples.
+/// The demo's path, built as `make run` builds it: testing an example does not build it.
 fn built() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
         let mut cargo = Command::new(env!("CARGO"));
-        // What cargo says of this test would have some crates built anew, and the programs replaced under the other tests.
-        let said = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        for name in said.filter(|name| {
+        // Cargo's variables for this test would rebuild some crates and replace programs that other
+        // tests run.
+        let variables = env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+        for name in variables.filter(|name| {
             name.starts_with("CARGO_") && name != "CARGO_TARGET_DIR" || name == "OUT_DIR"
         }) {
             cargo.env_remove(name);
@@ -99,41 +103,44 @@ fn built() -> &'static Path {
 
 impl Drop for Demo {
     fn drop(&mut self) {
-        // Neither fails for a child that we alone wait for.
+        // Neither fails for a child that nothing else waits for.
         self.process.kill().ok();
         self.process.wait().ok();
     }
 }
 
-fn shows_a_leader_its_end_and_its_successor(backend: &str) {
+fn assert_shows_a_succession(backend: &str) {
     let mut demo = Demo::start(backend);
-    while demo.hear(&["lines "]).1.starts_with("lines 0,") {}
+    while demo.read_until(&["lines "]).1.starts_with("lines 0,") {}
     let killed = loop {
         demo.press("k");
-        // What is shown of a candidate is a quarter of a second old.
-        let (who, what) = demo.hear(&["killed", "nobody leads"]);
-        if what == "killed" {
-            break who;
+        // The state that the demo knows of a candidate is up to a quarter of a second old.
+        let (name, event) = demo.read_until(&["killed", "nobody leads"]);
+        if event == "killed" {
+            break name;
         }
     };
-    let (old, term) = demo.leader.clone().expect("who works was told to lead");
-    assert_eq!(killed, old, "{}", demo.told);
-    let (_, next) = demo.hear(&["leading"]);
-    assert_ne!(next, term, "a new term has a token of its own:\n{}", demo.told);
+    let (old, term) = demo.leader.clone().expect("a leader was shown");
+    assert_eq!(killed, old, "{}", demo.output);
+    let (_, next) = demo.read_until(&["leading"]);
+    assert_ne!(next, term, "a new term has a token of its own:\n{}", demo.output);
     demo.press("q");
     let last =
-        demo.lines.by_ref().map_while(Result::ok).last().expect("it says what the ledger saw");
-    let told = format!("{}{last}", demo.told);
-    assert!(demo.process.wait().expect("it is our child").success(), "{told}");
-    assert!(last.starts_with("The ledger's journal: ") && last.ends_with("conflicts 0"), "{told}");
+        demo.lines.by_ref().map_while(Result::ok).last().expect("it shows the ledger's journal");
+    let output = format!("{}{last}", demo.output);
+    assert!(demo.process.wait().expect("it is our child").success(), "{output}");
+    assert!(
+        last.starts_with("The ledger's journal: ") && last.ends_with("conflicts 0"),
+        "{output}"
+    );
 }
 
 #[test]
-fn the_demo_shows_a_succession_over_files() {
-    shows_a_leader_its_end_and_its_successor("file");
+fn demo_shows_a_succession_over_files() {
+    assert_shows_a_succession("file");
 }
 
 #[test]
-fn the_demo_shows_a_succession_over_a_zookeeper_server_of_its_own() {
-    shows_a_leader_its_end_and_its_successor("zookeeper");
+fn demo_shows_a_succession_over_a_zookeeper_server() {
+    assert_shows_a_succession("zookeeper");
 }

@@ -1,4 +1,4 @@
-//! The endpoints of a running sidecar, on both listeners, asked byte by byte.
+//! The endpoints of a running sidecar on both listeners, tested with raw requests.
 
 mod impostors;
 mod strangers;
@@ -12,9 +12,9 @@ use std::net::{IpAddr, TcpStream, UdpSocket};
 use std::time::Duration;
 
 const TIMING: Timing = Timing::CALM;
-const AT_ONCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(5);
 
-/// An answer, taken apart.
+/// A parsed HTTP response.
 struct Answer {
     status: u16,
     head: String,
@@ -28,15 +28,15 @@ impl Answer {
     }
 
     fn json(&self) -> Value {
-        assert!(self.body.ends_with("}\n"), "a body ends in a newline: {:?}", self.body);
+        assert!(self.body.ends_with("}\n"), "the body does not end in a newline: {:?}", self.body);
         serde_json::from_str(&self.body).unwrap()
     }
 }
 
-/// Sends a request with these further headers, and reads the answer to its end.
+/// Sends a request with additional headers, and reads the response to its end.
 fn send(address: &str, request: &str, headers: &str) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
-    stream.set_read_timeout(Some(AT_ONCE)).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
     let host =
         if headers.contains("Host:") { String::new() } else { format!("Host: {address}\r\n") };
     write!(stream, "{request} HTTP/1.1\r\n{host}{headers}Connection: close\r\n\r\n").unwrap();
@@ -52,18 +52,18 @@ fn get(address: &str, path: &str) -> Answer {
     send(address, &format!("GET {path}"), "")
 }
 
-/// A rig with a leader and a follower in it.
+/// Starts a leader and a follower.
 fn pair(rig: &Rig) -> [std::sync::Arc<Candidate>; 2] {
     rig.start("a");
     let leader = rig.leader();
     let follower = rig.start("b");
-    eventually(AT_ONCE, "the other one follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "the second candidate follows", || rig.stands(&follower, "following"));
     rig.hear_enough();
     [leader, follower]
 }
 
 #[test]
-fn leader_says_in_status_header_and_body_who_leads() {
+fn leader_endpoint_agrees_in_status_header_and_body() {
     let rig = Rig::new(TIMING);
     let [leader, follower] = pair(&rig);
     let yes = get(&leader.listen, "/leader");
@@ -90,7 +90,7 @@ fn leader_says_in_status_header_and_body_who_leads() {
 }
 
 #[test]
-fn leader_answers_head_and_options_and_refuses_what_it_does_not_know() {
+fn known_methods_are_answered_and_others_refused() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     for method in ["HEAD", "OPTIONS"] {
@@ -112,16 +112,16 @@ fn leader_answers_head_and_options_and_refuses_what_it_does_not_know() {
 }
 
 #[test]
-fn an_onlooker_gets_the_same_answer_and_no_promise() {
+fn request_without_a_promise_gets_the_same_answer() {
     let rig = Rig::new(TIMING);
     let [leader, follower] = pair(&rig);
-    let glance = get(&leader.listen, "/leader?promise=none");
-    assert_eq!((glance.status, glance.json()["valid_for_ms"].as_u64()), (200, Some(0)));
+    let observed = get(&leader.listen, "/leader?promise=none");
+    assert_eq!((observed.status, observed.json()["valid_for_ms"].as_u64()), (200, Some(0)));
     assert_eq!(get(&follower.listen, "/leader?promise=none").status, 503);
 }
 
 #[test]
-fn the_root_answers_as_older_sidecars_did() {
+fn root_answers_like_older_sidecars() {
     let rig = Rig::new(TIMING);
     let [leader, follower] = pair(&rig);
     for (candidate, is_leader) in [(&leader, true), (&follower, false)] {
@@ -144,23 +144,23 @@ fn the_root_answers_as_older_sidecars_did() {
 }
 
 #[test]
-fn a_follower_tells_a_leader_of_its_own_name_apart() {
+fn follower_tells_apart_a_leader_of_the_same_name() {
     let rig = Rig::new(TIMING);
     rig.start("a");
     let former = rig.leader();
     rig.hear_enough();
     former.kill();
     let follower = rig.start("a");
-    eventually(AT_ONCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     let body = get(&follower.listen, "/").json();
     let identity = Some(&*former.identity);
     assert_eq!((body["name"].as_str(), body["leader"].as_str()), (identity, identity));
-    assert_ne!(body["name"], "a", "its client would act on it");
+    assert_ne!(body["name"], "a", "a client that sees its own name acts as the leader");
     assert_eq!(get(&follower.listen, "/leader").json()["leader"].as_str(), Some(&*former.identity));
 }
 
 #[test]
-fn half_a_request_from_each_of_many_strangers_takes_nothing_from_the_election() {
+fn unfinished_requests_do_not_exhaust_descriptors() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     let strangers: Vec<_> = (0..400)
@@ -170,7 +170,7 @@ fn half_a_request_from_each_of_many_strangers_takes_nothing_from_the_election() 
             stranger
         })
         .collect();
-    throughout(TIMING.lease_duration, "it leads on", || {
+    throughout(TIMING.lease_duration, "it keeps leading", || {
         get(&leader.listen, "/leader").status == 200
     });
     let metrics = get(&leader.listen, "/metrics").body;
@@ -180,7 +180,7 @@ fn half_a_request_from_each_of_many_strangers_takes_nothing_from_the_election() 
 }
 
 #[test]
-fn the_probe_listener_changes_nothing_and_names_nobody() {
+fn probe_listener_is_read_only_and_hides_identities() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     for path in ["/healthz", "/readyz"] {
@@ -209,9 +209,9 @@ fn stopping_needs_its_header_and_a_loopback_host() {
     assert_eq!(get(&leader.listen, "/leader").json()["standing"], "resigning");
 }
 
-/// An address of this machine that is no loopback, as another machine would reach it.
+/// A non-loopback address of this machine.
 fn outer_address() -> IpAddr {
-    // Nothing is sent: the kernel only chooses the address to send from.
+    // Connecting a UDP socket sends nothing: the kernel only chooses the source address.
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").expect("the machine has a route");
     let ip = socket.local_addr().unwrap().ip();
@@ -220,7 +220,7 @@ fn outer_address() -> IpAddr {
 }
 
 #[test]
-fn stopping_is_refused_to_strangers_whatever_host_they_name() {
+fn stopping_is_refused_from_non_loopback_addresses() {
     let rig = Rig::new(TIMING);
     let leader = rig.candidate("a").flag("--listen", "0.0.0.0:0").start();
     rig.leader();
@@ -241,7 +241,7 @@ fn stopping_is_refused_to_strangers_whatever_host_they_name() {
 }
 
 #[test]
-fn a_mapped_loopback_client_may_stop() {
+fn stopping_is_allowed_from_an_ipv4_mapped_loopback_address() {
     let rig = Rig::new(TIMING);
     let leader = rig.candidate("a").flag("--listen", ":0").start();
     rig.leader();
@@ -252,8 +252,8 @@ fn a_mapped_loopback_client_may_stop() {
 }
 
 #[test]
-fn an_application_listener_that_is_not_loopback_warns() {
-    for (listen, warns) in [
+fn non_loopback_application_listener_warns() {
+    for (listen, is_warned) in [
         ("127.0.0.1:0", false),
         ("[::1]:0", false),
         ("localhost:0", false),
@@ -265,7 +265,7 @@ fn an_application_listener_that_is_not_loopback_warns() {
         rig.leader();
         rig.hear_enough();
         let warnings = candidate.events("exposed_listener");
-        assert_eq!(warnings.len(), usize::from(warns), "{listen}: {}", candidate.output());
+        assert_eq!(warnings.len(), usize::from(is_warned), "{listen}: {}", candidate.output());
         for warning in warnings {
             let message = warning["message"].as_str().unwrap();
             assert!(message.contains("--listen") && message.contains("localhost:"), "{message}");
@@ -274,7 +274,7 @@ fn an_application_listener_that_is_not_loopback_warns() {
 }
 
 #[test]
-fn every_metric_is_there_from_the_start_and_in_the_readme() {
+fn every_metric_exists_at_start_and_is_in_the_readme() {
     let rig = Rig::new(TIMING);
     let [leader, follower] = pair(&rig);
     for candidate in [&leader, &follower] {
@@ -282,10 +282,10 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
         assert_eq!(answer.header("content-type"), Some("text/plain; version=0.0.4"));
         let names =
             answer.body.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-        let told: BTreeSet<_> =
+        let exported: BTreeSet<_> =
             names.filter(|name| !name.starts_with("process_")).map(str::to_owned).collect();
-        assert_eq!(told, listed_metrics());
-        for (standing, candidate_has_it) in [
+        assert_eq!(exported, listed_metrics());
+        for (standing, is_current) in [
             ("unknown", false),
             ("following", candidate.identity == follower.identity),
             ("leading", candidate.identity == leader.identity),
@@ -294,7 +294,7 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
             let series = format!("baton_standing{{election=\"orders\",standing=\"{standing}\"}}");
             assert_eq!(
                 candidate.metric(&series),
-                Some(f64::from(u8::from(candidate_has_it))),
+                Some(f64::from(u8::from(is_current))),
                 "{series}"
             );
         }
@@ -309,7 +309,7 @@ fn every_metric_is_there_from_the_start_and_in_the_readme() {
 }
 
 #[test]
-fn every_request_of_the_readme_is_answered() {
+fn every_request_in_the_readme_is_answered() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     let requests = listed_requests();
@@ -325,7 +325,7 @@ fn every_request_of_the_readme_is_answered() {
 }
 
 #[test]
-fn both_loopbacks_answer_and_the_probe_listener_answers_on_both_families() {
+fn listeners_answer_over_ipv4_and_ipv6() {
     let rig = Rig::new(TIMING);
     let candidate =
         rig.candidate("a").flag("--listen", "localhost:0").flag("--probe-listen", ":0").start();
@@ -347,7 +347,7 @@ fn both_loopbacks_answer_and_the_probe_listener_answers_on_both_families() {
 }
 
 #[test]
-fn garbage_is_answered_and_forgotten() {
+fn malformed_requests_are_rejected() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     let long = format!("GET /{} HTTP/1.1\r\n\r\n", "x".repeat(1 << 20));
@@ -359,8 +359,8 @@ fn garbage_is_answered_and_forgotten() {
         &long,
     ] {
         let mut stream = TcpStream::connect(&leader.listen).unwrap();
-        stream.set_read_timeout(Some(AT_ONCE)).unwrap();
-        // A sidecar that has heard enough may close the connection before all is written.
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        // The sidecar may close the connection before everything is written.
         stream.write_all(garbage.as_bytes()).ok();
         stream.shutdown(std::net::Shutdown::Write).ok();
         let mut answer = Vec::new();

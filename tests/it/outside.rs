@@ -1,9 +1,9 @@
-//! All that is read from outside, as strange as it can be: what `fuzz/corpus` has, and what lies near that.
+//! Replays `fuzz/corpus` and mutations of it through every parser of untrusted input.
 //!
-//! The targets are those of `make fuzz`, which invents more. A reading that fails there goes into the corpus, and is read
-//! here for ever.
+//! The targets are those of `make fuzz`. An input that fails there is added to the corpus, so it is
+//! a regression test here.
 
-#[expect(dead_code, reason = "how much memory a reading holds is measured by the fuzzer alone")]
+#[expect(dead_code, reason = "only the fuzzer measures how much memory an input takes")]
 #[path = "../../fuzz/targets/mod.rs"]
 mod targets;
 
@@ -12,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// At how many places a file of the corpus is cut, and changed: the longest are read at every so many bytes.
-const PLACES: usize = 40;
+/// The most positions at which a file of the corpus is truncated and changed.
+const MAX_POSITIONS: usize = 40;
 
 macro_rules! replayed {
     ($($target:ident),*) => {
@@ -40,43 +40,44 @@ fn every_target_has_a_corpus_and_is_replayed() {
     assert_eq!(targets, folders);
 }
 
-/// Every file as it is, cut short everywhere, and with each byte made another.
+/// Feeds every file of the target's corpus to the target: as it is, truncated, and with changed
+/// bytes.
 fn replay(name: &str) {
     let target = targets::ALL.iter().find(|target| target.name == name).expect("it is one of them");
     let files = entries(&corpus().join(name));
     assert!(!files.is_empty(), "there is nothing in the corpus of {name}");
     for file in files {
         let seed = fs::read(&file).unwrap();
-        Reading { file: &file, bytes: &seed }.read(target);
-        for at in (0..seed.len()).step_by(seed.len().div_ceil(PLACES).max(1)) {
-            Reading { file: &file, bytes: &seed[..at] }.read(target);
+        Input { file: &file, bytes: &seed }.run(target);
+        for at in (0..seed.len()).step_by(seed.len().div_ceil(MAX_POSITIONS).max(1)) {
+            Input { file: &file, bytes: &seed[..at] }.run(target);
             for byte in [0, 1, 0x7f, 0x80, 0xff] {
                 let mut changed = seed.clone();
                 changed[at] = byte;
-                Reading { file: &file, bytes: &changed }.read(target);
+                Input { file: &file, bytes: &changed }.run(target);
             }
         }
     }
 }
 
-/// Something that is read, and told where that fails.
-struct Reading<'a> {
+/// An input of a target, printed if the target panics.
+struct Input<'a> {
     file: &'a Path,
     bytes: &'a [u8],
 }
 
-impl Reading<'_> {
-    fn read(self, target: &targets::Target) {
+impl Input<'_> {
+    fn run(self, target: &targets::Target) {
         (target.read)(self.bytes);
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a failure has to show what was read")]
-impl Drop for Reading<'_> {
+#[expect(clippy::print_stderr, reason = "a failure has to show its input")]
+impl Drop for Input<'_> {
     fn drop(&mut self) {
         if thread::panicking() {
             eprintln!(
-                "this was read, near {}: \"{}\"",
+                "the input, derived from {}: \"{}\"",
                 self.file.display(),
                 self.bytes.escape_ascii()
             );

@@ -1,4 +1,4 @@
-//! The ZooKeeper backend, and the client that it stands on, against real servers and real ensembles.
+//! The ZooKeeper store and its client against real servers and ensembles.
 
 mod access;
 mod candidates;
@@ -25,24 +25,24 @@ use std::fmt;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long something may take that is only to happen at all.
+/// A generous bound on anything that has to happen eventually.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What attempts bring at last. A secure port is open a moment before there is a server behind it, and whoever comes then is
-/// sent away.
-async fn at_last<T, E: fmt::Debug>(attempt: impl AsyncFn() -> Result<T, E>) -> T {
+/// Retries until an attempt succeeds: a secure port opens shortly before its server accepts
+/// clients.
+async fn retry_until_ok<T, E: fmt::Debug>(attempt: impl AsyncFn() -> Result<T, E>) -> T {
     const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         match attempt().await {
-            Ok(brought) => return brought,
-            Err(error) => assert!(begun.elapsed() < PATIENCE, "{error:?}"),
+            Ok(value) => return value,
+            Err(error) => assert!(started.elapsed() < PATIENCE, "{error:?}"),
         }
         sleep(BETWEEN_ATTEMPTS).await;
     }
 }
 
-/// What a candidate has logged with this event.
+/// The messages that a candidate has logged with this event.
 fn messages(candidate: &Candidate, event: &str) -> Vec<String> {
     candidate.events(event).iter().map(|line| line["message"].to_string()).collect()
 }

@@ -17,7 +17,7 @@ rm -rf "$out"
 git ls-files '*.rs' '*.sh' '*.toml' '*.yaml' 'crates/baton-election/tests/transcripts/*.txt' \
   | grep -v -e '^fuzz/corpus' | while read -r file; do [[ -L $file || ! -f $file ]] || echo "$file"; done \
   | python3 "$here/extract.py" "$out"
-mapfile -t pages < <(git ls-files '*.md' | grep -v -e "^$here/planted.md" -e '/runbooks/.*/runbooks/')
+mapfile -t pages < <(git ls-files '*.md' | grep -v -e "^$here/planted.md" )
 {
   vale "$out" "${pages[@]}" | sed -E "s#^(.*/)?$out/##; s#^$PWD/##; s#\.md:#:#"
   python3 "$here/columns.py" $(find "$out" -name '*.rs.md') "${pages[@]}" | sed -E "s#^$out/##; s#\.md:#:#"

@@ -1,4 +1,4 @@
-//! Whether API servers take what is rendered: the schemas of several releases, and one real server.
+//! Schemas of several Kubernetes releases, and a real API server, accept the rendered objects.
 
 use super::schemas::{RELEASES, schemas};
 use super::server::{create, pod};
@@ -9,9 +9,10 @@ use super::zookeeper::ENSEMBLE;
 use crate::rig::ApiServer;
 use serde_json::json;
 
-/// An election, and all that can be put around it.
-const HARDENED: &str = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,podDisruptionBudget.enabled=true,\
-                        elections.orders.serviceAccountName=shop,elections.orders.podLabels.app=shop";
+/// An election with all optional objects around it.
+const HARDENED: &str = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,\
+                        podDisruptionBudget.enabled=true,elections.orders.podLabels.app=shop,\
+                        elections.orders.serviceAccountName=shop";
 
 /// Values of `charts/baton`, one feature each.
 const FEATURES: [&[&str]; 8] = [
@@ -23,10 +24,13 @@ const FEATURES: [&[&str]; 8] = [
     &["--set=demo.enabled=true"],
     &["--set=demo.enabled=true", ENSEMBLE],
     &[
-        "--set=demo.enabled=true,demo.replicas=5,config.leaseDuration=30s,config.requirePolling=1m,config.logLevel=debug",
+        "--set=demo.enabled=true,demo.replicas=5",
+        "--set=config.leaseDuration=30s,config.requirePolling=1m,config.logLevel=debug",
     ],
     &[
-        "--set=demo.enabled=true,image.registry=,image.digest=sha256:0000000000000000000000000000000000000000000000000000000000000000",
+        "--set=demo.enabled=true,image.registry=",
+        "--set=image.digest=sha256:\
+         0000000000000000000000000000000000000000000000000000000000000000",
     ],
     &[
         "--set=demo.enabled=true,demo.ledger.nodeSelector.disk=ssd",
@@ -36,7 +40,7 @@ const FEATURES: [&[&str]; 8] = [
 ];
 
 #[test]
-fn the_linters_of_both_helms_are_content() {
+fn charts_pass_the_linters_of_both_helm_versions() {
     for helm in Helm::BOTH {
         for name in ["baton", "baton-sidecar"] {
             let linted = helm.run(&["lint", "--strict", chart(name).to_str().unwrap()]);
@@ -46,74 +50,74 @@ fn the_linters_of_both_helms_are_content() {
 }
 
 #[test]
-fn everything_conforms_to_the_schemas_of_every_release() {
+fn charts_conform_to_the_schemas_of_every_release() {
     for release in RELEASES {
         let schemas = schemas(release);
         let server = format!("--kube-version={release}");
         for feature in FEATURES {
             let objects = rendered(&[feature, &[&server]].concat());
             assert!(!objects.is_empty());
-            let verdict = conform(&objects, schemas.path());
-            assert!(verdict.is_ok(), "{release} with {feature:?}: {verdict:?}");
+            let report = conform(&objects, schemas.path());
+            assert!(report.is_ok(), "{release} with {feature:?}: {report:?}");
         }
     }
 }
 
 #[test]
-fn the_policies_conform_to_the_schemas_of_the_first_release_that_injects() {
+fn injection_policies_conform_to_1_36_and_not_to_1_35() {
     let objects = rendered(&["--set=injection.enabled=true"]);
     assert_eq!(objects.len(), 4);
     assert!(conform(&objects, schemas("1.36.3").path()).is_ok());
-    // Before it there was a beta only.
-    let verdict = conform(&objects, schemas("1.35.4").path()).unwrap_err();
-    assert!(verdict.contains("MutatingAdmissionPolicy"), "{verdict}");
+    // In 1.35, the API was only a beta.
+    let report = conform(&objects, schemas("1.35.4").path()).unwrap_err();
+    assert!(report.contains("MutatingAdmissionPolicy"), "{report}");
 }
 
 #[test]
-fn a_schema_refuses_what_its_release_does_not_know() {
-    // From 1.34 on the API has the field, though it takes it on a sidecar only from 1.36 on.
+fn schema_refuses_a_field_that_its_release_lacks() {
+    // The API has the field since 1.34, but accepts it on a sidecar only since 1.36.
     let objects = rendered(&["--set=demo.enabled=true,restartApplication=always"]);
-    let verdict = conform(&objects, schemas("1.33.13").path()).unwrap_err();
-    assert!(verdict.contains("restartPolicyRules"), "{verdict}");
+    let report = conform(&objects, schemas("1.33.13").path()).unwrap_err();
+    assert!(report.contains("restartPolicyRules"), "{report}");
 }
 
 #[test]
-fn the_manifests_conform_to_the_schemas_of_the_release_that_they_are_for() {
+fn manifests_conform_to_the_schemas_of_their_release() {
     let schemas = schemas("1.36.3");
     for objects in
         [objects_in("manifests/plain.yaml"), kustomized(&in_repository("manifests/example"))]
     {
-        let verdict = conform(&objects, schemas.path());
-        assert!(verdict.is_ok(), "{verdict:?}");
+        let report = conform(&objects, schemas.path());
+        assert!(report.is_ok(), "{report:?}");
     }
 }
 
 #[test]
-fn what_kustomize_makes_for_older_servers_conforms_to_their_schemas() {
+fn component_for_older_servers_conforms_to_their_schemas() {
     let folder = kustomization(&["../example"], &["../components/before-1.36"]);
     let objects = kustomized(&folder.path().join("it"));
     for release in RELEASES {
-        let verdict = conform(&objects, schemas(release).path());
-        assert!(verdict.is_ok(), "{release}: {verdict:?}");
+        let report = conform(&objects, schemas(release).path());
+        assert!(report.is_ok(), "{release}: {report:?}");
     }
 }
 
 #[test]
-fn names_of_digits_are_texts() {
+fn names_of_digits_are_rendered_as_strings() {
     let chart = chart("baton");
     let settings = ["--namespace=77", "--set=demo.enabled=true", "--kube-version=1.36.3"];
     for helm in Helm::BOTH {
         let rendered =
             helm.run(&[&["template", "2024", chart.to_str().unwrap()], &settings[..]].concat());
         let objects = objects(&rendered.unwrap());
-        let verdict = conform(&objects, schemas("1.36.3").path());
-        assert!(verdict.is_ok(), "{helm:?}: {verdict:?}");
+        let report = conform(&objects, schemas("1.36.3").path());
+        assert!(report.is_ok(), "{helm:?}: {report:?}");
     }
 }
 
-/// Strict in two ways: it refuses unknown fields, and Pods that are not as Pod Security `restricted` asks.
+/// The server refuses unknown fields, and Pods that violate Pod Security `restricted`.
 #[test]
-fn a_real_api_server_takes_all_of_it_in_a_restricted_namespace() {
+fn restricted_namespace_accepts_demo_and_manifests() {
     let namespace = ApiServer::shared().namespace();
     namespace.restrict();
     let in_namespace = format!("--namespace={}", namespace.name);
@@ -122,22 +126,22 @@ fn a_real_api_server_takes_all_of_it_in_a_restricted_namespace() {
         &in_namespace,
     ]);
     objects.extend(objects_in("manifests/plain.yaml"));
-    // What a controller would make of a Deployment, and of a namespace.
+    // Objects that controllers would create for a namespace and for a Deployment.
     let account =
         json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     let pods: Vec<_> =
         objects.iter().filter(|object| object["kind"] == "Deployment").map(pod).collect();
     assert_eq!(pods.len(), 3);
     for object in [account].iter().chain(&objects).chain(&pods) {
-        let taken = create(&namespace.admin, &namespace.name, object);
-        assert!(taken.is_ok(), "{taken:?} for {object:#}");
+        let created = create(&namespace.admin, &namespace.name, object);
+        assert!(created.is_ok(), "{created:?} for {object:#}");
     }
-    let mut careless = pods[0].clone();
-    careless["metadata"]["name"] = "careless".into();
-    careless["spec"]["initContainers"][0]["securityContext"]
+    let mut insecure = pods[0].clone();
+    insecure["metadata"]["name"] = "careless".into();
+    insecure["spec"]["initContainers"][0]["securityContext"]
         .as_object_mut()
         .unwrap()
         .remove("seccompProfile");
-    let refusal = create(&namespace.admin, &namespace.name, &careless).unwrap_err().to_string();
+    let refusal = create(&namespace.admin, &namespace.name, &insecure).unwrap_err().to_string();
     assert!(refusal.contains("violates PodSecurity \"restricted:latest\""), "{refusal}");
 }

@@ -1,7 +1,8 @@
-//! The application's chart of the library's README, word for word: its files, its commands, and what comes of them.
+//! The application chart of the library's README, verbatim: its files, its commands, and their
+//! results.
 
-use super::server::{create, judged, pod};
-use super::tools::{Helm, chart, find, in_repository, objects, refused, sidecar};
+use super::server::{create, dry_run, pod};
+use super::tools::{Helm, assert_refused, chart, find, in_repository, objects, sidecar};
 use crate::rig::ApiServer;
 use serde_json::{Value, json};
 use std::fs;
@@ -12,16 +13,12 @@ use tempfile::TempDir;
 const IN_THE_POD: &str = "templates/deployment.yaml, in the Pod's spec";
 
 #[test]
-fn what_an_application_team_types_gives_its_pods_a_sidecar_with_rights() {
+fn readme_commands_add_a_sidecar_with_its_rights() {
     for helm in Helm::BOTH {
-        let application = Application::new(&readme(IN_THE_POD));
+        let application = Application::new(&library_readme(IN_THE_POD));
         let [build, install] = commands();
-        let complaint =
-            application.helm(helm, &install.replace("install", "template")).unwrap_err();
-        assert!(
-            complaint.contains("missing in charts/ directory: baton-sidecar"),
-            "{helm:?}: {complaint}"
-        );
+        let error = application.helm(helm, &install.replace("install", "template")).unwrap_err();
+        assert!(error.contains("missing in charts/ directory: baton-sidecar"), "{helm:?}: {error}");
 
         application.helm(helm, &build).unwrap();
         let namespace = ApiServer::shared().namespace();
@@ -32,8 +29,8 @@ fn what_an_application_team_types_gives_its_pods_a_sidecar_with_rights() {
             namespace.name
         );
         application.helm(helm, &install).unwrap();
-        let told = install.replacen("install shop shop", "get manifest shop", 1);
-        let installed = objects(&application.helm(helm, &told).unwrap());
+        let get_manifest = install.replacen("install shop shop", "get manifest shop", 1);
+        let installed = objects(&application.helm(helm, &get_manifest).unwrap());
         let deployment = find(&installed, "Deployment", "shop");
         let account =
             deployment["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
@@ -48,29 +45,23 @@ fn what_an_application_team_types_gives_its_pods_a_sidecar_with_rights() {
             "shop"
         );
         assert_eq!(sidecar(deployment)["env"][0]["value"], "orders");
-        let pushed = format!("docker push {}\n", sidecar(deployment)["image"].as_str().unwrap());
-        assert!(front_page().contains(&pushed), "README pushes another image than {pushed}");
+        let push = format!("docker push {}\n", sidecar(deployment)["image"].as_str().unwrap());
+        assert!(main_readme().contains(&push), "not in README: {push}");
     }
 }
 
 #[test]
-fn the_front_page_says_the_same() {
-    for block in [readme(IN_THE_POD), readme("templates/baton.yaml")] {
-        assert!(
-            front_page().contains(&format!("```yaml\n{block}```")),
-            "README has another block than {block}"
-        );
+fn main_readme_has_the_same_blocks_and_commands() {
+    for block in [library_readme(IN_THE_POD), library_readme("templates/baton.yaml")] {
+        assert!(main_readme().contains(&format!("```yaml\n{block}```")), "not in README:\n{block}");
     }
     for command in commands() {
-        assert!(
-            front_page().contains(&format!("`helm {command}`")),
-            "README has another command than {command}"
-        );
+        assert!(main_readme().contains(&format!("`helm {command}`")), "not in README: {command}");
     }
 }
 
 #[test]
-fn the_items_fit_between_those_of_the_application() {
+fn sidecar_items_fit_before_those_of_the_application() {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
     let items = text
         .split("```yaml\n")
@@ -85,8 +76,8 @@ fn the_items_fit_between_those_of_the_application() {
 }
 
 #[test]
-fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() {
-    let application = Application::built(&readme(IN_THE_POD));
+fn application_chart_reports_wrong_sidecar_settings() {
+    let application = Application::built(&library_readme(IN_THE_POD));
     let refusals = [
         ("--set=baton.election=Orders", ["/election", "Orders"]),
         ("--set=baton.elections=orders", ["elections", "not allowed"]),
@@ -96,7 +87,7 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
         ),
     ];
     for (setting, words) in refusals {
-        refused(&application.chart(), setting, &words);
+        assert_refused(&application.chart(), setting, &words);
     }
     fs::write(application.chart().join("values.yaml"), "baton: {}").unwrap();
     let missing = [
@@ -104,16 +95,18 @@ fn what_is_wrong_with_the_sidecars_settings_is_said_by_the_applications_chart() 
         ("--set=baton.election=orders", "no service account is named: set `serviceAccountName`"),
     ];
     for (setting, words) in missing {
-        refused(&application.chart(), setting, &[words]);
+        assert_refused(&application.chart(), setting, &[words]);
     }
 }
 
 #[test]
 fn two_sidecars_in_one_pod_share_nothing() {
-    let application = Application::new(&readme("templates/deployment.yaml, of two elections"));
-    application.takes("Chart.yaml", &readme("Chart.yaml, of two elections"));
-    application.takes("values.yaml", &readme("values.yaml, of two elections"));
-    application.takes("templates/baton.yaml", &readme("templates/baton.yaml, of two elections"));
+    let application =
+        Application::new(&library_readme("templates/deployment.yaml, of two elections"));
+    application.write("Chart.yaml", &library_readme("Chart.yaml, of two elections"));
+    application.write("values.yaml", &library_readme("values.yaml, of two elections"));
+    application
+        .write("templates/baton.yaml", &library_readme("templates/baton.yaml, of two elections"));
     application.build();
     let objects = application.render();
     let deployment = find(&objects, "Deployment", "shop");
@@ -134,33 +127,37 @@ fn two_sidecars_in_one_pod_share_nothing() {
         (&json!("baton-reports"), &json!("baton-state-reports"))
     );
     assert_eq!(second["volumeMounts"][0]["name"], "baton-state-reports");
-    let told = |container: &Value, name: &str| {
+    let variable = |container: &Value, name: &str| {
         let variables = container["env"].as_array().unwrap();
         variables
             .iter()
             .find(|variable| variable["name"] == name)
             .map(|variable| variable["value"].clone())
     };
-    let says =
-        ["BATON_ELECTION", "BATON_LISTEN", "BATON_PROBE_LISTEN"].map(|name| told(second, name));
-    assert_eq!(says, ["reports", "localhost:4050", ":4051"].map(|value| Some(json!(value))));
-    assert_eq!(told(first, "BATON_LISTEN"), None);
+    let variables =
+        ["BATON_ELECTION", "BATON_LISTEN", "BATON_PROBE_LISTEN"].map(|name| variable(second, name));
+    assert_eq!(variables, ["reports", "localhost:4050", ":4051"].map(|value| Some(json!(value))));
+    assert_eq!(variable(first, "BATON_LISTEN"), None);
     find(&objects, "RoleBinding", "reports");
 
     let namespace = ApiServer::shared().namespace();
     create(&namespace.admin, &namespace.name, find(&objects, "ServiceAccount", "shop")).unwrap();
     let mut pod = self::pod(deployment);
     pod["spec"]["containers"] = json!([{"name": "shop", "image": "localhost/shop:1"}]);
-    let taken = judged(&namespace.admin, &namespace.name, &pod);
-    assert!(taken.is_ok(), "{taken:?}");
-    refused(&application.chart(), "--set=reports.suffix=quarterly", &["/suffix", "quarterly"]);
+    let admitted = dry_run(&namespace.admin, &namespace.name, &pod);
+    assert!(admitted.is_ok(), "{admitted:?}");
+    assert_refused(
+        &application.chart(),
+        "--set=reports.suffix=quarterly",
+        &["/suffix", "quarterly"],
+    );
 }
 
 /// A folder with a chart `shop`, and a clone of this repository beside it.
 struct Application(TempDir);
 
 impl Application {
-    /// With this in its Pod's spec, and all else as README says.
+    /// A chart with these lines in its Pod's spec, and the other files of the library's README.
     fn new(in_pod: &str) -> Self {
         let application = Self(TempDir::new().unwrap());
         symlink(in_repository(""), application.0.path().join("baton")).unwrap();
@@ -170,21 +167,21 @@ impl Application {
             selector:\n    matchLabels:\n      app: shop\n  \
             template:\n    metadata:\n      labels:\n        app: shop\n    spec:\n      \
             containers:\n        - name: application\n          image: shop\n";
-        application.takes("templates/deployment.yaml", &format!("{deployment}{in_pod}"));
+        application.write("templates/deployment.yaml", &format!("{deployment}{in_pod}"));
         for file in ["Chart.yaml", "values.yaml", "templates/baton.yaml"] {
-            application.takes(file, &readme(file));
+            application.write(file, &library_readme(file));
         }
         application
     }
 
     /// Writes a file of the chart.
-    fn takes(&self, file: &str, text: &str) {
+    fn write(&self, file: &str, text: &str) {
         let head =
             if file == "Chart.yaml" { "apiVersion: v2\nname: shop\nversion: 1.0.0\n" } else { "" };
         fs::write(self.chart().join(file), format!("{head}{text}")).unwrap();
     }
 
-    /// The same, with the library in it.
+    /// The same, with its dependency, the library chart.
     fn built(in_pod: &str) -> Self {
         let application = Self::new(in_pod);
         application.build();
@@ -206,9 +203,9 @@ impl Application {
         four
     }
 
-    /// What Helm says to this, typed where the team's chart is.
-    fn helm(&self, helm: Helm, words: &str) -> Result<String, String> {
-        helm.run_in(self.0.path(), &words.split(' ').collect::<Vec<_>>())
+    /// Runs a Helm command in the folder that contains the chart.
+    fn helm(&self, helm: Helm, command: &str) -> Result<String, String> {
+        helm.run_in(self.0.path(), &command.split(' ').collect::<Vec<_>>())
     }
 }
 
@@ -219,14 +216,16 @@ fn commands() -> [String; 2] {
         .split("```sh\n")
         .nth(1)
         .and_then(|block| block.split("```").next())
-        .expect("it has commands");
-    let commands: Vec<_> =
-        block.lines().map(|line| line.strip_prefix("helm ").expect("Helm's").to_owned()).collect();
-    commands.try_into().expect("there are two")
+        .expect("the README has a block of commands");
+    let commands: Vec<_> = block
+        .lines()
+        .map(|line| line.strip_prefix("helm ").expect("every command is Helm's").to_owned())
+        .collect();
+    commands.try_into().expect("the block has two commands")
 }
 
 /// The block of the library's README that begins with `# title`, without that line.
-fn readme(title: &str) -> String {
+fn library_readme(title: &str) -> String {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
     let block = text
         .split(&format!("```yaml\n# {title}\n"))
@@ -235,6 +234,6 @@ fn readme(title: &str) -> String {
     block.split("```").next().unwrap().to_owned()
 }
 
-fn front_page() -> String {
+fn main_readme() -> String {
     fs::read_to_string(in_repository("README.md")).unwrap()
 }

@@ -1,4 +1,5 @@
-//! One sidecar everywhere: in both charts and in the manifests, and of the program's own version.
+//! The same sidecar in both charts, in the manifests, and by injection, and the same version
+//! everywhere.
 
 use super::tools::{
     Helm, chart, find, in_repository, inject, kustomization, kustomized, objects_in, rendered,
@@ -11,13 +12,13 @@ const ON_1_36: &str = "--kube-version=1.36.0";
 const ON_1_35: &str = "--kube-version=1.35.4";
 
 #[test]
-fn the_manifests_have_the_sidecar_of_the_chart() {
+fn charts_manifests_and_injection_have_the_same_sidecar() {
     let [with_restarts, without] = [ON_1_36, ON_1_35].map(|server| {
         let objects = rendered(&["--set=demo.enabled=true", server]);
         container(find(&objects, "Deployment", "test-baton-demo"))
     });
-    let by_hand = objects_in("manifests/plain.yaml");
-    assert_eq!(container(find(&by_hand, "Deployment", "orders")), with_restarts);
+    let plain = objects_in("manifests/plain.yaml");
+    assert_eq!(container(find(&plain, "Deployment", "orders")), with_restarts);
     let example = in_repository("manifests/example");
     assert_eq!(container(find(&kustomized(&example), "Deployment", "orders")), with_restarts);
     let older = kustomization(&["../example"], &["../components/before-1.36"]);
@@ -37,11 +38,13 @@ fn the_manifests_have_the_sidecar_of_the_chart() {
 }
 
 #[test]
-fn the_component_puts_the_sidecar_before_what_is_there() {
+fn kustomize_component_puts_the_sidecar_first() {
     let folder = kustomization(&["application.yaml"], &["../components/sidecar"]);
     let application = json!({
         "apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "shop"},
-        "spec": {"template": {"spec": {"initContainers": [{"name": "migrate"}], "volumes": [{"name": "data"}]}}},
+        "spec": {"template": {"spec": {
+            "initContainers": [{"name": "migrate"}], "volumes": [{"name": "data"}],
+        }}},
     });
     fs::write(folder.path().join("it/application.yaml"), application.to_string()).unwrap();
     let objects = kustomized(&folder.path().join("it"));
@@ -53,7 +56,7 @@ fn the_component_puts_the_sidecar_before_what_is_there() {
 }
 
 #[test]
-fn the_state_directory_is_the_same_volume_everywhere() {
+fn state_directory_is_the_same_volume_everywhere() {
     let demo = rendered(&["--set=demo.enabled=true"]);
     let charts =
         &find(&demo, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["volumes"];
@@ -70,14 +73,14 @@ fn the_state_directory_is_the_same_volume_everywhere() {
 }
 
 #[test]
-fn both_charts_know_the_same_settings_with_the_same_defaults() {
+fn both_charts_have_the_same_settings_and_defaults() {
     let schema = |name: &str| -> Value {
         serde_json::from_slice(&fs::read(chart(name).join("values.schema.json")).unwrap()).unwrap()
     };
     let values = |name: &str| objects_in(&format!("charts/{name}/values.yaml")).remove(0);
-    let (ours, library) = (schema("baton"), schema("baton-sidecar"));
-    assert_eq!(ours["definitions"], library["definitions"]);
-    let (our_values, library_values) = (values("baton"), values("baton-sidecar"));
+    let (baton, library) = (schema("baton"), schema("baton-sidecar"));
+    assert_eq!(baton["definitions"], library["definitions"]);
+    let (baton_values, library_values) = (values("baton"), values("baton-sidecar"));
     for setting in [
         "backend",
         "zookeeper",
@@ -87,23 +90,23 @@ fn both_charts_know_the_same_settings_with_the_same_defaults() {
         "resources",
         "config",
     ] {
-        assert_eq!(ours["properties"][setting], library["properties"][setting], "{setting}");
-        assert_eq!(our_values[setting], library_values[setting], "{setting}");
+        assert_eq!(baton["properties"][setting], library["properties"][setting], "{setting}");
+        assert_eq!(baton_values[setting], library_values[setting], "{setting}");
         assert!(!library_values[setting].is_null(), "{setting}");
     }
 }
 
 #[test]
-fn charts_images_and_manifests_are_of_the_programs_version() {
+fn charts_and_images_have_the_programs_version() {
     let version = env!("CARGO_PKG_VERSION");
     for name in ["baton", "baton-sidecar"] {
-        let about = objects_in(&format!("charts/{name}/Chart.yaml")).remove(0);
+        let metadata = objects_in(&format!("charts/{name}/Chart.yaml")).remove(0);
         assert_eq!(
-            (&about["version"], &about["appVersion"]),
+            (&metadata["version"], &metadata["appVersion"]),
             (&json!(version), &json!(version)),
             "{name}"
         );
-        for dependency in about["dependencies"].as_array().into_iter().flatten() {
+        for dependency in metadata["dependencies"].as_array().into_iter().flatten() {
             assert_eq!(dependency["version"], version, "{name}");
         }
     }
@@ -119,21 +122,20 @@ fn charts_images_and_manifests_are_of_the_programs_version() {
 }
 
 #[test]
-fn the_library_renders_nothing_by_itself() {
+fn library_chart_is_not_installable() {
     for helm in Helm::BOTH {
-        let complaint = helm.template(&chart("baton-sidecar"), &[]).unwrap_err();
-        assert!(complaint.contains("library charts are not installable"), "{complaint}");
+        let error = helm.template(&chart("baton-sidecar"), &[]).unwrap_err();
+        assert!(error.contains("library charts are not installable"), "{error}");
     }
 }
 
-/// A sidecar as a set of its fields: what says where the election's name comes from, and which it is, left out, and
-/// variables in order of their names.
+/// A workload's sidecar, without the election's name and with sorted variables, for comparison.
 fn container(workload: &Value) -> Value {
     let mut container = sidecar(workload).clone();
     let environment = container["env"].as_array_mut().unwrap();
     let all = environment.len();
     environment.retain(|variable| variable["name"] != "BATON_ELECTION");
-    assert_eq!(environment.len() + 1, all, "the election has a name");
+    assert_eq!(environment.len() + 1, all, "one variable names the election");
     environment.sort_by_key(|variable| variable["name"].to_string());
     container
 }

@@ -1,8 +1,8 @@
-//! What the chart can put around elections: a queue of their own at the API server, room in the network, a budget for drains,
-//! service accounts. All of it is off by default.
+//! Optional objects around elections: API priority and fairness, network policies, disruption
+//! budgets, and service accounts. All are off by default.
 
-use super::server::{OF_THE_CLUSTER, create, judged};
-use super::tools::{chart, find, refused, rendered};
+use super::server::{CLUSTER_SCOPED, create, dry_run};
+use super::tools::{assert_refused, chart, find, rendered};
 use crate::rig::{Access, ApiServer, eventually};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use std::time::Duration;
 const ELECTION: &str =
     "--set=elections.orders.serviceAccountName=shop,elections.orders.podLabels.app=shop";
 
-/// Each value, and the kinds that it brings.
+/// Each value, and the kinds of objects that it adds.
 const FEATURES: [(&str, &[&str]); 7] = [
     ("dashboard.enabled", &["ConfigMap"]),
     ("flowSchema.enabled", &["PriorityLevelConfiguration", "FlowSchema"]),
@@ -23,7 +23,7 @@ const FEATURES: [(&str, &[&str]); 7] = [
 ];
 
 #[test]
-fn each_is_off_by_default_and_one_value_each() {
+fn each_feature_is_off_by_default_and_has_one_value() {
     let kinds = |settings: &[&str]| -> Vec<String> {
         let objects = rendered(settings);
         let mut kinds: Vec<_> =
@@ -32,27 +32,29 @@ fn each_is_off_by_default_and_one_value_each() {
         kinds
     };
     assert_eq!(kinds(&[ELECTION]), ["Role", "RoleBinding"]);
-    for (value, brings) in FEATURES {
+    for (value, adds) in FEATURES {
         let mut expected: Vec<_> =
-            brings.iter().chain(&["Role", "RoleBinding"]).map(|&kind| kind.to_owned()).collect();
+            adds.iter().chain(&["Role", "RoleBinding"]).map(|&kind| kind.to_owned()).collect();
         expected.sort_unstable();
         assert_eq!(kinds(&[ELECTION, &format!("--set={value}=true")]), expected, "{value}");
     }
 }
 
 #[test]
-fn a_real_api_server_takes_what_is_put_around_elections() {
+fn api_server_accepts_all_optional_objects() {
     let namespace = ApiServer::shared().namespace();
     let in_namespace = format!("--namespace={}", namespace.name);
-    let all = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,podDisruptionBudget.enabled=true,serviceAccount.create=true";
-    let from = "--set-json=networkPolicy.metricsFrom=[{\"namespaceSelector\":{\"matchLabels\":{\"name\":\"monitoring\"}}}]";
+    let all = "--set=flowSchema.enabled=true,networkPolicy.enabled=true,\
+               podDisruptionBudget.enabled=true,serviceAccount.create=true";
+    let from = "--set-json=networkPolicy.metricsFrom=\
+                [{\"namespaceSelector\":{\"matchLabels\":{\"name\":\"monitoring\"}}}]";
     let others =
         "--set=serviceAccount.annotations.team=sales,networkPolicy.metricsPorts={4041,4051}";
     let objects = rendered(&[ELECTION, all, from, others, &in_namespace]);
     assert_eq!(objects.len(), 7);
     for object in &objects {
-        let taken = judged(&namespace.admin, &namespace.name, object);
-        assert!(taken.is_ok(), "{taken:?} for {object:#}");
+        let admitted = dry_run(&namespace.admin, &namespace.name, object);
+        assert!(admitted.is_ok(), "{admitted:?} for {object:#}");
     }
     assert_eq!(
         find(&objects, "ServiceAccount", "shop")["metadata"]["annotations"]["team"],
@@ -67,39 +69,42 @@ fn a_real_api_server_takes_what_is_put_around_elections() {
     assert_eq!(policy["ingress"][0]["ports"], json!([{"port": 4041}, {"port": 4051}]));
 }
 
-/// The server says of each answer by which schema it was let in.
+/// Each answer of the server names the flow schema of its request.
 #[test]
-fn a_candidates_requests_go_by_the_flow_schema_and_no_others() {
+fn flow_schema_matches_only_requests_of_candidates() {
     let namespace = ApiServer::shared().namespace();
     let [shop, neighbour] = ["shop", "neighbour"].map(|name| namespace.account(name, &["orders"]));
     let in_namespace = format!("--namespace={}", namespace.name);
     let objects = rendered(&[ELECTION, "--set=flowSchema.enabled=true", &in_namespace]);
     let [level, schema] = ["PriorityLevelConfiguration", "FlowSchema"].map(|kind| {
         let mut object = find(&objects, kind, "test-renewals").clone();
-        // Of this test alone: they are the whole server's.
+        // The objects are cluster-scoped, so this test needs its own names.
         object["metadata"]["name"] = namespace.name.clone().into();
         if kind == "FlowSchema" {
             object["spec"]["priorityLevelConfiguration"]["name"] = namespace.name.clone().into();
         }
         create(&namespace.admin, &namespace.name, &object).unwrap()
     });
-    let uids = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
-    let ours = Some([uids(&schema), uids(&level)]);
+    let uid = |object: &Value| object["metadata"]["uid"].as_str().unwrap().to_owned();
+    let expected = Some([uid(&schema), uid(&level)]);
     let lease = format!("/apis/coordination.k8s.io/v1/namespaces/{}/leases/orders", namespace.name);
-    eventually(Duration::from_secs(30), "the schema is obeyed", || {
-        let_in_by(&shop.access, &lease) == ours
+    eventually(Duration::from_secs(30), "the flow schema is in effect", || {
+        flow_schema_of(&shop.access, &lease) == expected
     });
-    assert_ne!(let_in_by(&neighbour.access, &lease), ours, "another account of the same namespace");
-    assert_ne!(let_in_by(&shop.access, "/version"), ours, "another resource");
+    assert_ne!(flow_schema_of(&neighbour.access, &lease), expected, "another service account");
+    assert_ne!(flow_schema_of(&shop.access, "/version"), expected, "another resource");
 }
 
 /// Pods that two budgets select can never be evicted.
 #[test]
-fn pods_of_several_elections_have_one_budget() {
-    let pods = |namespace: &str, app: &str| json!({"namespace": namespace, "serviceAccountName": "shop", "podLabels": {"app": app, "tier": "back"}});
+fn pods_of_several_elections_share_one_budget() {
+    let pods = |namespace: &str, app: &str| {
+        let labels = json!({"app": app, "tier": "back"});
+        json!({"namespace": namespace, "serviceAccountName": "shop", "podLabels": labels})
+    };
     let elections = json!({
-        "bills": pods("sales", "bills"), "orders": pods("sales", "shop"), "reports": pods("sales", "shop"),
-        "stock": pods("stores", "shop"),
+        "bills": pods("sales", "bills"), "orders": pods("sales", "shop"),
+        "reports": pods("sales", "shop"), "stock": pods("stores", "shop"),
     });
     let objects = rendered(&[
         "--set=podDisruptionBudget.enabled=true",
@@ -112,30 +117,35 @@ fn pods_of_several_elections_have_one_budget() {
 }
 
 #[test]
-fn what_cannot_be_put_around_an_election_is_said() {
+fn feature_without_its_selector_is_refused() {
     let chart = chart("baton");
-    refused(&chart, "--set=flowSchema.enabled=true", &["flowSchema.enabled needs candidates"]);
+    assert_refused(
+        &chart,
+        "--set=flowSchema.enabled=true",
+        &["flowSchema.enabled needs candidates"],
+    );
     for value in ["networkPolicy.enabled", "podDisruptionBudget.enabled"] {
         let setting = format!("--set={value}=true,elections.orders.serviceAccountName=shop");
-        refused(&chart, &setting, &[value, "set elections.orders.podLabels"]);
+        assert_refused(&chart, &setting, &[value, "set elections.orders.podLabels"]);
     }
 }
 
 #[test]
-fn an_account_of_several_elections_is_made_once_and_default_never() {
+fn shared_service_account_is_created_once_and_default_never() {
     let several = "--set=serviceAccount.create=true,elections.orders.serviceAccountName=shop,\
-                   elections.reports.serviceAccountName=shop,elections.bills.serviceAccountName=default";
+                   elections.reports.serviceAccountName=shop,\
+                   elections.bills.serviceAccountName=default";
     let objects = rendered(&[several]);
     find(&objects, "ServiceAccount", "shop");
     assert_eq!(objects.iter().filter(|object| object["kind"] == "ServiceAccount").count(), 1);
     assert!(
-        objects.iter().all(|object| !OF_THE_CLUSTER.contains(&object["kind"].as_str().unwrap()))
+        objects.iter().all(|object| !CLUSTER_SCOPED.contains(&object["kind"].as_str().unwrap()))
     );
 }
 
-/// The schema and the priority level by which an account's request was let in.
-fn let_in_by(access: &Access, path: &str) -> Option<[String; 2]> {
-    let request = hyper::Request::get(path).body(Body::empty()).expect("it is a path");
+/// The UIDs of the flow schema and the priority level of a request to this path.
+fn flow_schema_of(access: &Access, path: &str) -> Option<[String; 2]> {
+    let request = hyper::Request::get(path).body(Body::empty()).expect("the path is valid");
     let answer = access.call(async |client| client.send(request).await).unwrap();
     let header = |name: &str| Some(answer.headers().get(name)?.to_str().unwrap().to_owned());
     Some([header("x-kubernetes-pf-flowschema-uid")?, header("x-kubernetes-pf-prioritylevel-uid")?])

@@ -1,60 +1,64 @@
-//! Pods that a real API server gives their sidecar, by the chart's policy: a Pod is all that it takes, since every workload
-//! ends in one.
+//! Pods that get their sidecar from the chart's admission policy on a real API server.
 //!
-//! No controller runs here, so the tests make of a workload's template the Pod that a controller would make. Each test has a
-//! release, and with it a policy and a prefix, of its own; Pods are created for the answer only (`dryRun=All`), which admission
-//! cannot tell from others.
+//! Each test has its own release, policy, and prefix. No controller runs, so the tests create the
+//! Pod that a controller would create for a workload, as a dry run, which admission treats like any
+//! other request.
 
-/// The cost of Pods with very many annotations.
+/// The cost of Pods with thousands of annotations.
 mod annotations;
 
-use super::server::{OF_THE_CLUSTER, create, judged, pod, resource};
-use super::tools::{Helm, chart, find, inject, refused, rendered};
+use super::server::{CLUSTER_SCOPED, create, dry_run, pod, resource};
+use super::tools::{Helm, assert_refused, chart, find, inject, rendered};
 use crate::rig::{ApiServer, Namespace, eventually, succeeds};
 use kube::api::{Api, DeleteParams, DynamicObject, ListParams};
 use serde_json::{Value, json};
 use std::time::Duration;
 
-/// How long a policy may take to be obeyed on a busy machine, and not to be any more.
+/// How long a policy may take to come into effect, or to cease, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
-fn a_labelled_pod_gets_the_sidecar_of_the_charts_first_among_its_init_containers() {
+fn labelled_pod_gets_the_charts_sidecar_first() {
     let injection = Injection::installed("");
     let injected = injection.admitted(&injection.pod(&json!({}))).unwrap();
     let demo = rendered(&["--set=demo.enabled=true"]);
-    // As the server completes it, with all its defaults.
-    let mut by_hand = pod(find(&demo, "Deployment", "test-baton-demo"));
-    by_hand["spec"].as_object_mut().unwrap().remove("serviceAccountName");
-    let by_hand = injection.admitted(&by_hand).unwrap();
-    assert_eq!(container(&injected), container(&by_hand));
-    assert_eq!(state(&injected), state(&by_hand));
-    // The API server has a Pod's account mounted before the policy comes, and once more after it.
+    // The server adds its defaults.
+    let mut by_chart = pod(find(&demo, "Deployment", "test-baton-demo"));
+    by_chart["spec"].as_object_mut().unwrap().remove("serviceAccountName");
+    let by_chart = injection.admitted(&by_chart).unwrap();
+    assert_eq!(container(&injected), container(&by_chart));
+    assert_eq!(state_volume(&injected), state_volume(&by_chart));
+    // The API server mounts a Pod's service account before the policy applies, and again after it.
     let mounts = injected["spec"]["initContainers"][0]["volumeMounts"].as_array().unwrap();
     let token = "/var/run/secrets/kubernetes.io/serviceaccount";
     assert!(
         mounts.iter().any(|mount| mount["mountPath"] == token),
-        "without a token it cannot elect: {mounts:?}"
+        "the sidecar has no token: {mounts:?}"
     );
 
-    let own = json!({"initContainers": [{"name": "migrate", "image": "localhost/shop:1"}], "volumes": [{"name": "data"}]});
+    let own = json!({
+        "initContainers": [{"name": "migrate", "image": "localhost/shop:1"}],
+        "volumes": [{"name": "data"}],
+    });
     let with_own = injection.admitted(&injection.pod(&own)).unwrap();
     assert_eq!(names(&with_own["spec"]["initContainers"]), ["baton", "migrate"]);
-    assert_eq!(state(&with_own), state(&injected));
+    assert_eq!(state_volume(&with_own), state_volume(&injected));
     assert!(names(&with_own["spec"]["volumes"]).contains(&"data"));
     assert_eq!(container(&with_own), container(&injected));
 }
 
 #[test]
-fn a_pod_that_has_the_sidecar_or_no_label_is_left_alone() {
+fn pod_with_a_sidecar_or_without_a_label_is_unchanged() {
     let injection = Injection::installed("");
     for list in ["initContainers", "containers"] {
-        let has = injection
-            .pod(&json!({list: [{"name": "baton", "image": "localhost/other:1"}, {"name": "helper", "image": "a:1"}]}));
-        let kept = injection.admitted(&has).unwrap();
-        assert_eq!(names(&kept["spec"][list]), ["baton", "helper"]);
-        assert_eq!(kept["spec"][list][0]["image"], "localhost/other:1");
-        assert!(list == "initContainers" || kept["spec"]["initContainers"].is_null(), "{kept:#}");
+        let containers = json!([
+            {"name": "baton", "image": "localhost/other:1"},
+            {"name": "helper", "image": "a:1"},
+        ]);
+        let pod = injection.admitted(&injection.pod(&json!({list: containers}))).unwrap();
+        assert_eq!(names(&pod["spec"][list]), ["baton", "helper"]);
+        assert_eq!(pod["spec"][list][0]["image"], "localhost/other:1");
+        assert!(list == "initContainers" || pod["spec"]["initContainers"].is_null(), "{pod:#}");
     }
     let mut unlabelled = injection.without_election();
     unlabelled["metadata"].as_object_mut().unwrap().remove("labels");
@@ -62,38 +66,39 @@ fn a_pod_that_has_the_sidecar_or_no_label_is_left_alone() {
 }
 
 #[test]
-fn annotations_go_before_the_values_of_the_chart() {
+fn annotations_override_the_charts_values() {
     let injection = Injection::installed(
         ",config.logLevel=debug,config.retryPeriod=1s,restartApplication=never",
     );
     let mut annotated = injection.annotated("config.retry-period", "1500ms");
-    // It says nothing, as an empty variable does.
+    // An empty annotation sets nothing, like an empty variable.
     annotated["metadata"]["annotations"][format!("{}/config.log-level", injection.prefix())] =
         "".into();
     let pod = injection.admitted(&annotated).unwrap();
     let environment = pod["spec"]["initContainers"][0]["env"].as_array().unwrap();
-    let says = |name: &str| {
+    let variable = |name: &str| {
         environment
             .iter()
             .find(|variable| variable["name"] == name)
             .map(|variable| &variable["value"])
     };
-    assert_eq!(says("BATON_RETRY_PERIOD"), Some(&json!("1500ms")));
-    assert_eq!(says("BATON_LOG_LEVEL"), Some(&json!("debug")));
-    assert_eq!(says("BATON_ON_LOST"), Some(&json!("stay")));
-    assert_eq!(says("BATON_LEASE_DURATION"), None);
+    assert_eq!(variable("BATON_RETRY_PERIOD"), Some(&json!("1500ms")));
+    assert_eq!(variable("BATON_LOG_LEVEL"), Some(&json!("debug")));
+    assert_eq!(variable("BATON_ON_LOST"), Some(&json!("stay")));
+    assert_eq!(variable("BATON_LEASE_DURATION"), None);
     assert!(pod["spec"]["initContainers"][0]["restartPolicyRules"].is_null());
 }
 
 #[test]
-fn what_cannot_have_a_sidecar_is_refused_in_words() {
+fn pod_with_wrong_annotations_is_refused_with_the_reason() {
     let injection = Injection::installed("");
     let prefix = injection.prefix();
     let refusals = [
         (
             injection.without_election(),
             format!(
-                "labeled {prefix}/inject=enabled, but no election is named: set the annotation {prefix}/election"
+                "labeled {prefix}/inject=enabled, but no election is named: \
+                 set the annotation {prefix}/election"
             ),
         ),
         (injection.annotated("election", ""), "no election is named".to_owned()),
@@ -114,9 +119,9 @@ fn what_cannot_have_a_sidecar_is_refused_in_words() {
     }
 }
 
-/// The policy that gives the sidecar may not have reached this server, or have been removed.
+/// The mutating policy may have been removed, or may not have reached this server yet.
 #[test]
-fn a_pod_that_was_given_no_sidecar_is_refused_in_words() {
+fn labelled_pod_without_its_sidecar_is_refused() {
     let injection = Injection::installed("");
     let binding = resource("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicyBinding");
     let name = format!("{}-inject", injection.prefix());
@@ -130,14 +135,16 @@ fn a_pod_that_was_given_no_sidecar_is_refused_in_words() {
         let refusal = injection
             .admitted(&injection.pod(&json!({})))
             .map_or_else(Ok, |pod| Err(format!("{pod:#}")))?;
-        let says = refusal.contains("was given no container `baton`") && refusal.contains(&name);
-        if says { Ok(()) } else { Err(refusal) }
+        let is_named =
+            refusal.contains("was given no container `baton`") && refusal.contains(&name);
+        if is_named { Ok(()) } else { Err(refusal) }
     });
 }
 
-/// What a controller makes of a template, and what `baton inject` makes of the workload before.
+/// Compares the Pod that the policy changes with the Pod of a workload that `baton inject` has
+/// changed.
 #[test]
-fn pods_of_every_workload_are_given_what_baton_inject_gives_their_templates() {
+fn policy_and_baton_inject_give_every_workload_the_same() {
     let injection = Injection::installed("");
     let pod_of_shop = injection.pod(&json!({}));
     let mut template = json!({"metadata": pod_of_shop["metadata"], "spec": pod_of_shop["spec"]});
@@ -161,11 +168,14 @@ fn pods_of_every_workload_are_given_what_baton_inject_gives_their_templates() {
         ),
     ];
     for (api_version, kind, spec) in workloads {
-        let workload = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "shop"}, "spec": spec});
+        let metadata = json!({"name": "shop"});
+        let workload = json!({
+            "apiVersion": api_version, "kind": kind, "metadata": metadata, "spec": spec,
+        });
         let kept = injection.admitted(&workload).unwrap();
         assert!(
             pod(&kept)["spec"]["initContainers"].is_null(),
-            "a workload is as it was applied: {kept:#}"
+            "the policy changed a workload: {kept:#}"
         );
         let by_policy = injection.admitted(&pod(&workload)).unwrap();
         let by_program = inject(&workload, &[&format!("--prefix={}", injection.prefix())]).unwrap();
@@ -173,19 +183,19 @@ fn pods_of_every_workload_are_given_what_baton_inject_gives_their_templates() {
         let by_program = injection.admitted(&pod(&by_program)).unwrap();
         assert_eq!(names(&by_policy["spec"]["initContainers"]), ["baton"], "{kind}");
         assert_eq!(container(&by_policy), container(&by_program), "{kind}");
-        assert_eq!(state(&by_policy), state(&by_program), "{kind}");
+        assert_eq!(state_volume(&by_policy), state_volume(&by_program), "{kind}");
     }
 }
 
 #[test]
-fn a_restricted_namespace_takes_the_sidecar_and_still_refuses_others() {
+fn restricted_namespace_accepts_the_sidecar() {
     let injection = Injection::installed("");
     injection.namespace.restrict();
     let pod = injection.admitted(&injection.pod(&json!({}))).unwrap();
     assert_eq!(names(&pod["spec"]["initContainers"]), ["baton"]);
-    let careless =
+    let insecure =
         injection.pod(&json!({"containers": [{"name": "shop", "image": "localhost/shop:1"}]}));
-    let refusal = injection.admitted(&careless).unwrap_err();
+    let refusal = injection.admitted(&insecure).unwrap_err();
     assert!(
         refusal.contains("violates PodSecurity") && !refusal.contains("\"baton\""),
         "{refusal}"
@@ -193,12 +203,12 @@ fn a_restricted_namespace_takes_the_sidecar_and_still_refuses_others() {
 }
 
 #[test]
-fn after_an_uninstall_nothing_is_left_and_nothing_injected() {
+fn uninstall_removes_the_policies_and_stops_injection() {
     let injection = Injection::installed("");
-    assert_eq!(injection.left().len(), 4);
+    assert_eq!(injection.cluster_objects().len(), 4);
     injection.helm(&["uninstall", injection.prefix()]);
-    assert_eq!(injection.left(), [""; 0]);
-    eventually(PATIENCE, "a labelled Pod is like any other", || {
+    assert_eq!(injection.cluster_objects(), [""; 0]);
+    eventually(PATIENCE, "labelled Pods are admitted unchanged", || {
         injection
             .admitted(&injection.without_election())
             .is_ok_and(|pod| pod["spec"]["initContainers"].is_null())
@@ -206,25 +216,25 @@ fn after_an_uninstall_nothing_is_left_and_nothing_injected() {
 }
 
 #[test]
-fn a_server_that_would_not_inject_is_refused_with_what_does() {
+fn injection_on_an_older_server_is_refused_with_a_remedy() {
     let chart = chart("baton");
     let words = [
         "needs MutatingAdmissionPolicy v1 of Kubernetes 1.36",
         "`baton inject --restart-application never`",
     ];
     for server in ["--kube-version=1.35.9", "--set=kubeVersionOverride=1.35.4"] {
-        let complaint =
+        let error =
             Helm::Four.template(&chart, &["--set=injection.enabled=true", server]).unwrap_err();
-        assert!(words.iter().all(|word| complaint.contains(word)), "{complaint}");
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
     }
-    refused(&chart, "--set=injection.prefix=Baton", &["/injection/prefix", "Baton"]);
+    assert_refused(&chart, "--set=injection.prefix=Baton", &["/injection/prefix", "Baton"]);
     assert!(
         Helm::Four.template(&chart, &["--kube-version=1.35.9"]).unwrap().is_empty(),
         "it is off by default"
     );
 }
 
-/// A release whose policies are obeyed.
+/// A release whose policies are in effect.
 struct Injection {
     namespace: Namespace,
 }
@@ -245,14 +255,13 @@ impl Injection {
             injection.prefix()
         );
         injection.helm(&["install", injection.prefix(), chart("baton").to_str().unwrap(), &values]);
-        succeeds(PATIENCE, "both policies are obeyed", || {
+        succeeds(PATIENCE, "both policies are in effect", || {
             let injected = injection.admitted(&injection.pod(&json!({})))?;
             let is_refused = injection.admitted(&injection.without_election()).is_err();
-            let both = injected["spec"]["initContainers"].is_array() && is_refused;
-            if both {
+            if injected["spec"]["initContainers"].is_array() && is_refused {
                 Ok(())
             } else {
-                Err(format!("without an election refused: {is_refused}; with one: {injected:#}"))
+                Err(format!("Pod without an election refused: {is_refused}; other: {injected:#}"))
             }
         });
         injection
@@ -261,11 +270,11 @@ impl Injection {
     fn helm(&self, arguments: &[&str]) {
         let kubeconfig = format!("--kubeconfig={}", self.namespace.admin.kubeconfig().display());
         let namespace = format!("--namespace={}", self.namespace.name);
-        let done = Helm::Four.run(&[arguments, &[&kubeconfig, &namespace]].concat());
-        done.unwrap_or_else(|complaint| panic!("{arguments:?}: {complaint}"));
+        let result = Helm::Four.run(&[arguments, &[&kubeconfig, &namespace]].concat());
+        result.unwrap_or_else(|error| panic!("{arguments:?}: {error}"));
     }
 
-    /// What label and annotations begin with, and the name of the release.
+    /// The prefix of the label and annotations, which is also the release's name.
     fn prefix(&self) -> &str {
         &self.namespace.name
     }
@@ -282,8 +291,9 @@ impl Injection {
             "spec": {"containers": [{
                 "name": "shop", "image": "localhost/shop:1",
                 "securityContext": {
-                    "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]}, "runAsNonRoot": true,
-                    "runAsUser": 65532, "seccompProfile": {"type": "RuntimeDefault"},
+                    "allowPrivilegeEscalation": false, "capabilities": {"drop": ["ALL"]},
+                    "runAsNonRoot": true, "runAsUser": 65532,
+                    "seccompProfile": {"type": "RuntimeDefault"},
                 },
             }]},
         });
@@ -305,20 +315,20 @@ impl Injection {
         pod
     }
 
-    /// What the server would keep of a Pod, or in which words it refuses.
+    /// The object as the server would store it, or the server's refusal.
     fn admitted(&self, pod: &Value) -> Result<Value, String> {
-        judged(&self.namespace.admin, &self.namespace.name, pod)
+        dry_run(&self.namespace.admin, &self.namespace.name, pod)
     }
 
-    /// What there is of the release outside its namespace.
-    fn left(&self) -> Vec<String> {
-        let ours =
+    /// The cluster-scoped objects of the release.
+    fn cluster_objects(&self) -> Vec<String> {
+        let of_release =
             ListParams::default().labels(&format!("app.kubernetes.io/instance={}", self.prefix()));
         let mut found = Vec::new();
-        for kind in OF_THE_CLUSTER.into_iter().filter(|kind| kind.contains("Admission")) {
+        for kind in CLUSTER_SCOPED.into_iter().filter(|kind| kind.contains("Admission")) {
             let resource = resource("admissionregistration.k8s.io/v1", kind);
             let list = self.namespace.admin.call(async |client| {
-                Api::<DynamicObject>::all_with(client, &resource).list(&ours).await
+                Api::<DynamicObject>::all_with(client, &resource).list(&of_release).await
             });
             found.extend(
                 list.unwrap()
@@ -330,8 +340,8 @@ impl Injection {
     }
 }
 
-/// The sidecar of a Pod, without what is each Pod's own: its election, the order of its variables, and the token that the
-/// server mounts.
+/// The sidecar of a Pod for comparison: without its election and its token, and with sorted
+/// variables.
 fn container(pod: &Value) -> Value {
     let mut container = pod["spec"]["initContainers"][0].clone();
     assert_eq!(container["name"], "baton", "{pod:#}");
@@ -345,12 +355,12 @@ fn container(pod: &Value) -> Value {
     container
 }
 
-/// The volumes that a sidecar keeps its state in.
-fn state(pod: &Value) -> Vec<&Value> {
+/// The volume of the sidecar's state directory.
+fn state_volume(pod: &Value) -> &Value {
     let volumes = pod["spec"]["volumes"].as_array().unwrap().iter();
     let found: Vec<_> = volumes.filter(|volume| volume["name"] == "baton-state").collect();
     assert_eq!(found.len(), 1, "{pod:#}");
-    found
+    found[0]
 }
 
 fn names(items: &Value) -> Vec<&str> {

@@ -1,10 +1,11 @@
-//! What the chart gives to Prometheus and Grafana: alerts that fire and clear, queries that ask for what there is.
+//! The chart's objects for Prometheus and Grafana: alerts, dashboard queries, and the `PodMonitor`.
 //!
-//! promtool is real, and comes with the operator's own descriptions from tests/servers/prometheus/build.sh. Its tests of the alerts are
+//! promtool is real. It and the operator's resource definitions come from
+//! tests/servers/prometheus/build.sh. promtool's tests of the alerts are in
 //! tests/servers/prometheus/alerts.yaml.
 
-use super::server::{create, judged};
-use super::tools::{chart, find, in_repository, objects_in, refused, rendered};
+use super::server::{create, dry_run};
+use super::tools::{assert_refused, chart, find, in_repository, objects_in, rendered};
 use crate::docs::listed_metrics;
 use crate::rig::{ApiServer, eventually};
 use regex::Regex;
@@ -25,8 +26,8 @@ const ALERTS: [&str; 6] = [
     "BatonSeveralLeaders",
 ];
 
-/// What kube-state-metrics tells of a Lease.
-const OF_OTHERS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
+/// The metrics of a Lease that kube-state-metrics exports.
+const LEASE_METRICS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
 
 #[test]
 fn every_alert_fires_and_clears() {
@@ -56,18 +57,20 @@ fn every_alert_fires_and_clears() {
         let fires: Vec<_> = fires.collect();
         assert!(
             fires.contains(&true) && fires.last() == Some(&false),
-            "{alert} is not seen to fire and to clear"
+            "no test shows that {alert} fires and clears"
         );
     }
 }
 
 #[test]
-fn every_alert_carries_its_page() {
+fn every_alert_contains_its_runbook() {
     let folder = TempDir::new().unwrap();
     fs::write(folder.path().join("rules.yaml"), rule()["spec"].to_string()).unwrap();
     // Prometheus expands annotations as templates.
     promtool(folder.path(), &["check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"]);
     let link = Regex::new(r"\[([^]]*)\]\([^)]*\)").unwrap();
+    let above = Regex::new(r"\[([^]]*)\]\(\.\./\.\./([^)]*)\)").unwrap();
+    let beside = Regex::new(r"\[([^]]*)\]\(\.\./([^)]*)\)").unwrap();
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
     let rules = rule()["spec"]["groups"][0]["rules"].clone();
     let names: BTreeSet<_> =
@@ -78,24 +81,23 @@ fn every_alert_carries_its_page() {
             [&rule["alert"], &rule["labels"]["severity"]].map(|word| word.as_str().unwrap());
         let page = rule["annotations"]["runbook"]
             .as_str()
-            .expect("an alert without a URL carries its page");
-        assert_eq!(rule["annotations"]["runbook_url"], Value::Null, "{name} links to nowhere");
+            .expect("an alert without a URL contains its runbook");
+        assert_eq!(rule["annotations"]["runbook_url"], Value::Null, "{name} has no URL to link");
         assert!(!link.is_match(page) && !page.contains("{{"), "{page}");
         let source =
-            fs::read_to_string(in_repository(&format!("docs/runbooks/{name}.md"))).unwrap();
-        let left =
-            page.replace(" (docs/operations.md)", "").replace(" (docs/operations.md#alerts)", "");
-        let left =
-            left.replace(" (docs/operations.md#tuning)", "").replace(" (docs/safety.md)", "");
-        assert_eq!(words(&left), words(&link.replace_all(&source, "$1")), "{name}");
+            fs::read_to_string(in_repository(&format!("docs/operating/runbooks/{name}.md")))
+                .unwrap();
+        let source = above.replace_all(&source, "$1 (docs/$2)");
+        let source = beside.replace_all(&source, "$1 (docs/operating/$2)");
+        assert_eq!(words(page), words(&link.replace_all(&source, "$1")), "{name}");
         assert!(page.starts_with(&format!("# {name}\n")), "{page}");
         assert!(page.to_lowercase().contains(&format!("\n{severity}. ")), "{page}");
     }
 }
 
-/// In whatever letters: what stands for a value in the file is not looked for in another value.
+/// The URL contains the placeholders of other values, which must not be expanded in it.
 #[test]
-fn alerts_name_their_pages_wherever_these_are() {
+fn alerts_link_to_runbooks_at_any_url() {
     let wiki = "https://wiki.test/PLATFORM/WINDOW";
     let url = format!("--set=prometheusRule.enabled=true,prometheusRule.runbookUrl={wiki}/");
     let objects = rendered(&[&url]);
@@ -107,13 +109,18 @@ fn alerts_name_their_pages_wherever_these_are() {
         assert_eq!(rule["annotations"]["runbook_url"], page);
         assert_eq!(rule["annotations"]["runbook"], Value::Null);
     }
-    let relative = "--set=prometheusRule.runbookUrl=docs/runbooks";
-    refused(&chart("baton"), relative, &["/prometheusRule/runbookUrl", "docs/runbooks"]);
+    let relative = "--set=prometheusRule.runbookUrl=docs/operating/runbooks";
+    assert_refused(
+        &chart("baton"),
+        relative,
+        &["/prometheusRule/runbookUrl", "docs/operating/runbooks"],
+    );
 }
 
-/// A threshold is a number in every version of Prometheus, and a duration in the values.
+/// The threshold is a duration in the values, and in the rule a number of seconds, which every
+/// version of Prometheus accepts.
 #[test]
-fn a_lease_is_stale_when_the_values_say_so() {
+fn stale_lease_threshold_follows_the_values() {
     for (window, seconds) in [("90s", 90), ("4m", 240), ("1h", 3600)] {
         let window = format!(
             "--set=prometheusRule.enabled=true,prometheusRule.window.BatonLeaseStale={window}"
@@ -128,7 +135,7 @@ fn a_lease_is_stale_when_the_values_say_so() {
 }
 
 #[test]
-fn queries_ask_for_metrics_that_there_are() {
+fn queries_use_only_existing_metrics() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap();
     let targets = panels.iter().flat_map(|panel| panel["targets"].as_array().unwrap());
@@ -157,17 +164,17 @@ fn queries_ask_for_metrics_that_there_are() {
     );
     let metric = Regex::new(r"\b(?:baton|kube|leader|process)_[a-z_]+").unwrap();
     let known: BTreeSet<_> =
-        listed_metrics().into_iter().chain(OF_OTHERS.map(str::to_owned)).collect();
+        listed_metrics().into_iter().chain(LEASE_METRICS.map(str::to_owned)).collect();
     for query in &queries {
         for name in metric.find_iter(query) {
             let name = name.as_str().trim_end_matches("_bucket");
-            assert!(known.contains(name), "nobody exports {name}, which {query} asks for");
+            assert!(known.contains(name), "no program exports {name}, which {query} uses");
         }
     }
 }
 
 #[test]
-fn panels_lie_side_by_side_and_say_what_they_show() {
+fn panels_have_descriptions_and_do_not_overlap() {
     let dashboard = dashboard();
     let panels = dashboard["panels"].as_array().unwrap();
     let mut taken = BTreeSet::new();
@@ -179,16 +186,16 @@ fn panels_lie_side_by_side_and_say_what_they_show() {
         let squares = (x..x + w).flat_map(|x| (y..y + h).map(move |y| (x, y)));
         assert!(
             squares.into_iter().all(|square| taken.insert(square)),
-            "it lies over another: {panel:#}"
+            "it overlaps another panel: {panel:#}"
         );
     }
     let ids: BTreeSet<_> = panels.iter().map(|panel| panel["id"].as_u64()).collect();
     assert_eq!(ids.len(), panels.len());
 }
 
-/// The sidecar's container and port in every form that the charts have, and nobody else's.
+/// It keeps the container and port names of every form of the sidecar in the charts, and no others.
 #[test]
-fn the_pod_monitor_knows_sidecars_by_their_names() {
+fn pod_monitor_selects_only_sidecars() {
     let objects = rendered(&[
         "--set=podMonitor.enabled=true,podMonitor.labels.release=prometheus,demo.enabled=true",
     ]);
@@ -197,8 +204,8 @@ fn the_pod_monitor_knows_sidecars_by_their_names() {
     let keep =
         monitor["spec"]["podMetricsEndpoints"][0]["relabelings"][0]["regex"].as_str().unwrap();
     let keep = Regex::new(&format!("^(?:{keep})$")).unwrap();
-    let sidecar = &find(&objects, "Deployment", "test-baton-demo")["spec"]["template"]["spec"]["initContainers"]
-        [0];
+    let pod = &find(&objects, "Deployment", "test-baton-demo")["spec"]["template"]["spec"];
+    let sidecar = &pod["initContainers"][0];
     let kept = |container: &Value| -> Vec<u64> {
         let name = container["name"].as_str().unwrap();
         let ports = container["ports"].as_array().unwrap().iter();
@@ -216,9 +223,10 @@ fn the_pod_monitor_knows_sidecars_by_their_names() {
     );
 }
 
-/// By the operator's own descriptions, and strictly: a misspelt field would be dropped in silence.
+/// With the operator's own resource definitions and strict validation, because a misspelt field
+/// would be dropped silently.
 #[test]
-fn a_real_api_server_takes_what_is_for_the_operator() {
+fn api_server_accepts_the_operators_objects() {
     let namespace = ApiServer::shared().namespace();
     for file in ["podmonitors", "prometheusrules"] {
         let text = fs::read_to_string(built(&format!("{file}.yaml"))).unwrap();
@@ -228,14 +236,14 @@ fn a_real_api_server_takes_what_is_for_the_operator() {
     for (kind, name) in [("PodMonitor", "test-sidecars"), ("PrometheusRule", "test-alerts")] {
         let mut object = find(&objects, kind, name).clone();
         object["metadata"]["namespace"] = namespace.name.clone().into();
-        let taken = || judged(&namespace.admin, &namespace.name, &object);
+        let post = || dry_run(&namespace.admin, &namespace.name, &object);
         eventually(Duration::from_secs(30), "the server knows the kind", || {
-            !taken().is_err_and(|refusal| refusal.contains("404"))
+            !post().is_err_and(|refusal| refusal.contains("404"))
         });
-        let taken = taken();
-        assert!(taken.is_ok(), "{taken:?}");
+        let admitted = post();
+        assert!(admitted.is_ok(), "{admitted:?}");
         object["spec"]["misspelt"] = true.into();
-        let refusal = judged(&namespace.admin, &namespace.name, &object).unwrap_err();
+        let refusal = dry_run(&namespace.admin, &namespace.name, &object).unwrap_err();
         assert!(refusal.contains("misspelt"), "{refusal}");
     }
 }
@@ -263,12 +271,12 @@ fn promtool(folder: &Path, arguments: &[&str]) {
         .args(arguments)
         .output()
         .unwrap();
-    let said =
+    let text =
         [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap()).concat();
-    assert!(output.status.success(), "{arguments:?}: {said}");
+    assert!(output.status.success(), "{arguments:?}: {text}");
 }
 
-/// What tests/servers/prometheus/build.sh has built or fetched.
+/// A file that tests/servers/prometheus/build.sh has built or fetched.
 pub(super) fn built(name: &str) -> PathBuf {
     let path = in_repository(".cache/prometheus").join(name);
     assert!(

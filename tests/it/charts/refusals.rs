@@ -1,13 +1,13 @@
-//! What is refused before it reaches a cluster, and in which words.
+//! Values that the charts refuse before they reach a cluster, and the error messages.
 //!
-//! Keys, types and patterns are the schema's; how durations go together is the template's, which has to agree with
-//! the program.
+//! The schema checks keys, types, and patterns. The template checks durations against each other,
+//! and has to agree with the program.
 
-use super::tools::{Helm, chart, in_repository, refused, rendered};
+use super::tools::{Helm, assert_refused, chart, in_repository, rendered};
 use std::fs;
 use std::process::Command;
 
-/// Durations and a drift, as `leaseDuration=…,…` and as flags.
+/// Durations and a drift, as values of the chart and as flags.
 const TIMINGS: [&str; 18] = [
     "",
     "leaseDuration=12s",
@@ -30,46 +30,47 @@ const TIMINGS: [&str; 18] = [
 ];
 
 #[test]
-fn a_timing_is_refused_when_the_program_would_refuse_it_and_what_is_suggested_passes() {
+fn charts_and_program_refuse_the_same_timings() {
     let mut refused = 0;
     for timing in TIMINGS {
-        let by_program = program_refuses(timing);
-        let by_chart = refusal(timing);
+        let by_program = program_refusal(timing);
+        let by_chart = chart_refusal(timing);
         assert_eq!(
             by_chart.is_some(),
             by_program.is_some(),
             "{timing}: {by_chart:?}, {by_program:?}"
         );
-        let Some(complaint) = by_chart else { continue };
+        let Some(error) = by_chart else { continue };
         refused += 1;
         let drift = timing.split(',').find(|setting| setting.starts_with("maxClockDrift"));
-        let suggested = suggested(&complaint);
+        let suggested = suggested(&error);
         let suggested = [suggested.as_str()].into_iter().chain(drift).collect::<Vec<_>>().join(",");
-        assert_eq!(refusal(&suggested), None, "{timing}");
-        assert_eq!(program_refuses(&suggested), None, "{timing}");
+        assert_eq!(chart_refusal(&suggested), None, "{timing}");
+        assert_eq!(program_refusal(&suggested), None, "{timing}");
     }
-    assert_eq!(refused, 10, "of each kind there are some");
+    assert_eq!(refused, 10, "some timings pass and some are refused");
 }
 
 #[test]
-fn an_unsafe_timing_is_refused_with_the_inequality_also_without_a_sidecar() {
-    let inequality = "renewDeadline × (1 + maxClockDrift) must be less than leaseDuration × (1 − maxClockDrift), but 10s × \
-                      (1 + 10%) is not less than 12s × (1 − 10%)";
-    refused(&chart("baton"), "--set=config.leaseDuration=12s", &[inequality]);
+fn unsafe_timing_is_refused_without_any_sidecar() {
+    let inequality = "renewDeadline × (1 + maxClockDrift) must be less than \
+                      leaseDuration × (1 − maxClockDrift), but 10s × (1 + 10%) is not less than \
+                      12s × (1 − 10%)";
+    assert_refused(&chart("baton"), "--set=config.leaseDuration=12s", &[inequality]);
 }
 
 #[test]
-fn polling_that_no_application_could_keep_up_with_is_refused() {
-    let complaint = refusal("requirePolling=3s").unwrap();
+fn too_short_require_polling_is_refused() {
+    let error = chart_refusal("requirePolling=3s").unwrap();
     assert!(
-        complaint.contains("at least answerValidity + retryPeriod, but 3s is less than 2s + 2s"),
-        "{complaint}"
+        error.contains("at least answerValidity + retryPeriod, but 3s is less than 2s + 2s"),
+        "{error}"
     );
-    assert_eq!(refusal("requirePolling=4s"), None);
+    assert_eq!(chart_refusal("requirePolling=4s"), None);
 }
 
 #[test]
-fn the_schema_names_what_it_refuses() {
+fn schema_errors_name_the_value() {
     let refusals = [
         ("--set=demo.enable=true", ["/demo", "enable"]),
         ("--set=imagee.tag=1", ["imagee", "not allowed"]),
@@ -93,7 +94,7 @@ fn the_schema_names_what_it_refuses() {
         ("--set-json=elections=[\"orders\"]", ["/elections", "object"]),
         ("--set-json=elections={\"orders\":{}}", ["/elections/orders", "serviceAccountName"]),
         ("--set=elections.orders.namespace=a.b", ["/elections/orders/namespace", "a.b"]),
-        // A product of such durations is none any more.
+        // A product of such durations overflows.
         ("--set=config.renewDeadline=999999h999999h999999h", ["/config/renewDeadline", "999999h"]),
         ("--set=resources.requests.cpu=lots", ["/resources/requests/cpu", "lots"]),
         ("--set=resources.limits.memory=-1", ["/resources/limits/memory", "-1"]),
@@ -108,37 +109,40 @@ fn the_schema_names_what_it_refuses() {
         ("--set-json=demo.tolerations=[1]", ["/demo/tolerations/0", "object"]),
     ];
     for (setting, words) in refusals {
-        refused(&chart("baton"), setting, &words);
+        assert_refused(&chart("baton"), setting, &words);
     }
 }
 
 #[test]
-fn explicit_values_decide_and_auto_goes_by_the_version() {
-    let rules = |settings: &[&str]| {
+fn explicit_restart_values_override_the_version() {
+    let has_restart_rules = |settings: &[&str]| {
         let objects = rendered(&[&["--set=demo.enabled=true"], settings].concat());
         let text = serde_json::to_string(&objects).unwrap();
         assert_ne!(
             text.contains("restartPolicyRules"),
             text.contains("BATON_ON_LOST"),
-            "one of both: {text}"
+            "exactly one of both: {text}"
         );
         text.contains("restartPolicyRules")
     };
-    assert!(!rules(&["--kube-version=v1.35.9"]));
-    assert!(rules(&["--kube-version=v1.36.0"]));
+    assert!(!has_restart_rules(&["--kube-version=v1.35.9"]));
+    assert!(has_restart_rules(&["--kube-version=v1.36.0"]));
     assert!(
-        rules(&["--kube-version=v1.36.0-eks-4a8c2f"]),
-        "a vendor's suffix does not make it older"
+        has_restart_rules(&["--kube-version=v1.36.0-eks-4a8c2f"]),
+        "a vendor's suffix is no pre-release"
     );
-    assert!(rules(&["--kube-version=v1.35.9", "--set=kubeVersionOverride=1.36"]));
-    assert!(!rules(&["--kube-version=v1.36.0", "--set=kubeVersionOverride=v1.35.4-gke.100"]));
-    assert!(rules(&["--kube-version=v1.35.9", "--set=restartApplication=always"]));
-    assert!(!rules(&["--kube-version=v1.36.0", "--set=restartApplication=never"]));
-    refused(&chart("baton"), "--kube-version=v1.28.9", &[">=1.29.0-0"]);
+    assert!(has_restart_rules(&["--kube-version=v1.35.9", "--set=kubeVersionOverride=1.36"]));
+    assert!(!has_restart_rules(&[
+        "--kube-version=v1.36.0",
+        "--set=kubeVersionOverride=v1.35.4-gke.100"
+    ]));
+    assert!(has_restart_rules(&["--kube-version=v1.35.9", "--set=restartApplication=always"]));
+    assert!(!has_restart_rules(&["--kube-version=v1.36.0", "--set=restartApplication=never"]));
+    assert_refused(&chart("baton"), "--kube-version=v1.28.9", &[">=1.29.0-0"]);
 }
 
 #[test]
-fn guides_name_helms_own_flag_for_the_version() {
+fn guides_name_helms_flag_for_the_version() {
     for file in [
         "README.md",
         "charts/baton-sidecar/README.md",
@@ -150,8 +154,8 @@ fn guides_name_helms_own_flag_for_the_version() {
     }
 }
 
-/// What the chart says against `a=1s,b=2s` of `config`.
-fn refusal(config: &str) -> Option<String> {
+/// The chart's error for the settings `a=1s,b=2s` of `config`, if it refuses them.
+fn chart_refusal(config: &str) -> Option<String> {
     let settings: Vec<_> = config.split(',').filter(|setting| !setting.is_empty()).collect();
     let settings: Vec<_> =
         settings.iter().map(|setting| format!("--set-string=config.{setting}")).collect();
@@ -160,8 +164,8 @@ fn refusal(config: &str) -> Option<String> {
 }
 
 /// Durations that pass, as `leaseDuration=15s,…`: the output of the command in the chart's refusal.
-pub(super) fn suggested(complaint: &str) -> String {
-    let command = complaint.split("run: baton ").nth(1).unwrap().lines().next().unwrap();
+pub(super) fn suggested(error: &str) -> String {
+    let command = error.split("run: baton ").nth(1).unwrap().lines().next().unwrap();
     let mut program = Command::new(env!("CARGO_BIN_EXE_baton"));
     let output = program.env_clear().args(command.split(' ')).output().unwrap();
     let errors = String::from_utf8(output.stderr).unwrap();
@@ -174,8 +178,8 @@ pub(super) fn suggested(complaint: &str) -> String {
     durations.join(",")
 }
 
-/// What `baton check-config` says against the same.
-fn program_refuses(config: &str) -> Option<String> {
+/// The error of `baton check-config` for the same settings, if it refuses them.
+fn program_refusal(config: &str) -> Option<String> {
     let mut program = Command::new(env!("CARGO_BIN_EXE_baton"));
     program.env_clear().args(["check-config", "--election=orders", "--backend=lease"]);
     for (key, value) in config.split(',').filter_map(|setting| setting.split_once('=')) {
@@ -185,7 +189,7 @@ fn program_refuses(config: &str) -> Option<String> {
     (!output.status.success()).then(|| String::from_utf8(output.stderr).unwrap())
 }
 
-/// `leaseDuration` as the command line spells it: `lease-duration`.
+/// Converts `leaseDuration` to the flag's spelling, `lease-duration`.
 pub(super) fn kebab(camel: &str) -> String {
     camel
         .chars()

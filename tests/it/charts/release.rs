@@ -1,4 +1,4 @@
-//! A release on a real API server, with no kubelet behind it: installed, upgraded, and gone without a trace.
+//! A release on a real API server without a kubelet: install, upgrade, and uninstall.
 
 use super::tools::{Helm, chart};
 use crate::rig::{ApiServer, Namespace};
@@ -7,7 +7,7 @@ use kube::ResourceExt as _;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams, ObjectMeta};
 use std::collections::BTreeSet;
 
-/// What a namespace of a release can have in it, as far as it matters here; Helm keeps its books in Secrets.
+/// The kinds of objects in a release's namespace. Helm stores its releases in Secrets.
 const KINDS: [(&str, &str, &str); 9] = [
     ("", "v1", "ServiceAccount"),
     ("", "v1", "Service"),
@@ -20,35 +20,38 @@ const KINDS: [(&str, &str, &str); 9] = [
     ("coordination.k8s.io", "v1", "Lease"),
 ];
 
-/// What the demo of the release `test` elects over.
+/// The Lease of the demo in the release `test`.
 const LEASE: &str = "test-baton-demo";
 
 #[test]
-fn a_release_follows_its_values_and_leaves_nothing() {
+fn upgrade_follows_the_values_and_uninstall_removes_everything() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
         let release = Release { name: "test", helm, namespace: &namespace };
         let notes =
             release.helm("install", "demo.enabled=true,elections.orders.serviceAccountName=shop");
-        let here = contents(&namespace);
+        let objects = contents(&namespace);
         assert!(
-            here.contains("Deployment test-baton-demo") && here.contains("Role orders"),
-            "{here:?}"
+            objects.contains("Deployment test-baton-demo") && objects.contains("Role orders"),
+            "{objects:?}"
         );
         for name in ["get lease test-baton-demo", "services/test-baton-demo-ledger:http"] {
             assert!(notes.contains(name), "{name} is not in {notes}");
         }
-        // The sidecars write their Lease, and go on renewing it while a release is upgraded.
+        // Sidecars write their Lease, and keep renewing it during an upgrade.
         let renewed = release.put_lease();
 
         release.helm(
             "upgrade",
             "demo.enabled=true,demo.replicas=5,elections.reports.serviceAccountName=shop",
         );
-        let here = contents(&namespace);
-        assert!(here.contains("Role reports"), "{here:?}");
-        assert!(!here.contains("Role orders") && !here.contains("RoleBinding orders"), "{here:?}");
-        assert_eq!(release.lease(), Some(renewed), "Helm has let it alone");
+        let objects = contents(&namespace);
+        assert!(objects.contains("Role reports"), "{objects:?}");
+        assert!(
+            !objects.contains("Role orders") && !objects.contains("RoleBinding orders"),
+            "{objects:?}"
+        );
+        assert_eq!(release.lease(), Some(renewed), "Helm did not change it");
 
         release.uninstall();
         assert_eq!(contents(&namespace), BTreeSet::new(), "{helm:?}");
@@ -56,16 +59,16 @@ fn a_release_follows_its_values_and_leaves_nothing() {
 }
 
 #[test]
-fn a_demo_that_is_turned_off_takes_its_lease_along_and_nobody_elses() {
+fn disabling_the_demo_deletes_only_its_own_lease() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
         let release = Release { name: "test", helm, namespace: &namespace };
         release.helm("install", "demo.enabled=true");
         release.put_lease();
         release.helm("upgrade", "demo.enabled=false");
-        let mut here = contents(&namespace);
-        here.retain(|object| !object.starts_with("Secret sh.helm.release."));
-        assert_eq!(here, BTreeSet::new(), "{helm:?}");
+        let mut objects = contents(&namespace);
+        objects.retain(|object| !object.starts_with("Secret sh.helm.release."));
+        assert_eq!(objects, BTreeSet::new(), "{helm:?}");
 
         let foreign = release.put_lease();
         release.helm("upgrade", "demo.enabled=false,demo.replicas=5");
@@ -75,7 +78,7 @@ fn a_demo_that_is_turned_off_takes_its_lease_along_and_nobody_elses() {
 }
 
 #[test]
-fn a_demo_that_moves_to_an_ensemble_takes_its_lease_and_its_rights_along() {
+fn moving_the_demo_to_zookeeper_deletes_its_lease_and_role() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
         let release = Release { name: "test", helm, namespace: &namespace };
@@ -85,17 +88,17 @@ fn a_demo_that_moves_to_an_ensemble_takes_its_lease_and_its_rights_along() {
         let notes = release.helm("upgrade", over_zookeeper);
         assert!(notes.contains("/baton status") && !notes.contains("get lease"), "{notes}");
         assert_eq!(release.lease(), None, "{helm:?}");
-        let here = contents(&namespace);
+        let objects = contents(&namespace);
         let gone = ["ServiceAccount", "Role"]
-            .map(|kind| here.iter().any(|object| object.starts_with(kind)));
-        assert_eq!(gone, [false; 2], "{here:?}");
+            .map(|kind| objects.iter().any(|object| object.starts_with(kind)));
+        assert_eq!(gone, [false; 2], "{objects:?}");
         release.uninstall();
         assert_eq!(contents(&namespace), BTreeSet::new(), "{helm:?}");
     }
 }
 
 #[test]
-fn a_release_without_a_demo_spares_the_lease_of_one_whose_demo_is_called_as_its_own_would_be() {
+fn release_without_a_demo_keeps_a_lease_of_the_same_name() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
         let [other, release] =
@@ -112,18 +115,19 @@ fn a_release_without_a_demo_spares_the_lease_of_one_whose_demo_is_called_as_its_
 }
 
 #[test]
-fn the_notes_of_a_release_without_a_demo_say_how_to_see_it_and_keep_what_is_there() {
+fn command_in_the_notes_adds_the_demo_and_keeps_elections() {
     for helm in Helm::BOTH {
         let namespace = ApiServer::shared().namespace();
         let release = Release { name: "test", helm, namespace: &namespace };
         let notes = release.helm("install", "elections.orders.serviceAccountName=shop");
-        let (_, command) = notes.split_once("helm upgrade ").expect("the notes name it");
+        let (_, command) =
+            notes.split_once("helm upgrade ").expect("the notes contain the command");
         let command = command.trim().replace("CHART", chart("baton").to_str().unwrap());
         release.run(&[&["upgrade"], &command.split(' ').collect::<Vec<_>>()[..]].concat());
-        let here = contents(&namespace);
+        let objects = contents(&namespace);
         assert!(
-            here.contains("Deployment test-baton-demo") && here.contains("Role orders"),
-            "{here:?}"
+            objects.contains("Deployment test-baton-demo") && objects.contains("Role orders"),
+            "{objects:?}"
         );
     }
 }
@@ -136,7 +140,8 @@ struct Release<'a> {
 }
 
 impl Release<'_> {
-    /// Installs or upgrades it to these values, and nothing of earlier ones.
+    /// Installs or upgrades the release with these values, without those of earlier revisions: the
+    /// notes.
     #[track_caller]
     fn helm(&self, verb: &str, values: &str) -> String {
         self.run(&[verb, self.name, chart("baton").to_str().unwrap(), "--set", values])
@@ -151,11 +156,11 @@ impl Release<'_> {
     fn run(&self, arguments: &[&str]) -> String {
         let kubeconfig = format!("--kubeconfig={}", self.namespace.admin.kubeconfig().display());
         let in_namespace = format!("--namespace={}", self.namespace.name);
-        let done = self.helm.run(&[arguments, &[&kubeconfig, &in_namespace]].concat());
-        done.unwrap_or_else(|complaint| panic!("{:?} {arguments:?}: {complaint}", self.helm))
+        let result = self.helm.run(&[arguments, &[&kubeconfig, &in_namespace]].concat());
+        result.unwrap_or_else(|error| panic!("{:?} {arguments:?}: {error}", self.helm))
     }
 
-    /// Writes the Lease of the demo's name, which Helm knows nothing of.
+    /// Writes the demo's Lease, as a sidecar would. Helm does not manage it.
     fn put_lease(&self) -> LeaseSpec {
         let spec = LeaseSpec { holder_identity: Some("a_1".to_owned()), ..LeaseSpec::default() };
         let metadata = ObjectMeta { name: Some(LEASE.to_owned()), ..ObjectMeta::default() };
@@ -168,7 +173,7 @@ impl Release<'_> {
     }
 }
 
-/// What is in a namespace: `Role orders`.
+/// The objects in a namespace, for example `Role orders`.
 fn contents(namespace: &Namespace) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for (group, version, kind) in KINDS {

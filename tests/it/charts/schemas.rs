@@ -1,8 +1,7 @@
-//! Schemas of Kubernetes' objects, as kubeconform reads them: one file a kind.
+//! Schemas of Kubernetes objects for kubeconform, one file per kind.
 //!
-//! They are made of the document in which an API server of that release describes its objects
-//! (`api/openapi-spec/swagger.json` of its sources). It is made stricter in one point: a field that it does not
-//! know is a mistake, as it is to a server that is asked for strict validation.
+//! They are generated from the OpenAPI document of a release (`api/openapi-spec/swagger.json` in
+//! its sources). Unlike there, unknown fields are errors, as under strict validation by a server.
 
 use super::tools::built;
 use serde_json::{Map, Value, json};
@@ -10,7 +9,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use tempfile::TempDir;
 
-/// The releases that the charts are meant for; before the last no server takes restartPolicyRules on a sidecar.
+/// The releases that the charts support. Only the last one accepts `restartPolicyRules` on a
+/// sidecar.
 pub(super) const RELEASES: [&str; 4] = ["1.33.13", "1.34.4", "1.35.4", "1.36.3"];
 
 /// A folder with the schemas of one release.
@@ -29,7 +29,8 @@ pub(super) fn schemas(release: &str) -> TempDir {
     folder
 }
 
-/// What kubeconform calls the file: `deployment-apps-v1.json`, `role-rbac-v1.json`, `service-v1.json`.
+/// kubeconform's name of the file: `deployment-apps-v1.json`, `role-rbac-v1.json`,
+/// `service-v1.json`.
 fn file_name(kind: &Value) -> String {
     let word = |field: &str| kind[field].as_str().unwrap().to_lowercase();
     let group = word("group");
@@ -42,7 +43,7 @@ fn reference(name: &str) -> String {
     format!("#/definitions/{name}")
 }
 
-/// A definition and all that it leads to, each made strict.
+/// A definition and all definitions that it refers to, each made strict.
 fn reachable(definitions: &Map<String, Value>, from: &str) -> Map<String, Value> {
     let mut found = Map::new();
     let mut next = BTreeSet::from([from.to_owned()]);
@@ -69,12 +70,12 @@ fn references(value: &Value, into: &mut BTreeSet<String>) {
 }
 
 fn strict(definition: &Value) -> Value {
-    // These two are written as text or as number, which OpenAPI 2 cannot say.
-    let number_too = definition["format"] == "int-or-string"
+    // OpenAPI 2 cannot express that these two are either strings or numbers.
+    let accepts_numbers = definition["format"] == "int-or-string"
         || definition["description"]
             .as_str()
             .is_some_and(|text| text.starts_with("Quantity is a fixed-point"));
-    if number_too {
+    if accepts_numbers {
         return json!({"type": ["string", "number"]});
     }
     let mut definition = definition.clone();

@@ -1,8 +1,7 @@
-//! A real Prometheus, with targets that the chart selects: what it keeps, and what it refuses.
+//! A real Prometheus that scrapes the targets that the chart selects, some of them hostile.
 //!
-//! Any tenant can name a container of a Pod as a sidecar's, so some targets here are hostile. The
-//! Prometheus operator does not run: [`configuration`] translates the chart's `PodMonitor` as it
-//! would.
+//! Any tenant can give a container of a Pod the sidecar's name. The Prometheus operator does not
+//! run: [`configuration`] translates the chart's `PodMonitor` as it would.
 
 use super::monitoring::built;
 use super::tools::{find, rendered};
@@ -58,15 +57,20 @@ fn prometheus_scrapes_sidecars_and_refuses_hostile_targets() {
             prometheus.state_of(&address, "down", why)
         });
     }
-    assert_eq!(secret.visits.load(Ordering::Relaxed), 0, "Prometheus followed a redirect");
-    assert_eq!(prometheus.value("count(stranger)"), None, "something of a hostile target was kept");
+    assert_eq!(secret.requests.load(Ordering::Relaxed), 0, "Prometheus followed a redirect");
+    assert_eq!(
+        prometheus.value("count(stranger)"),
+        None,
+        "samples of a hostile target were stored"
+    );
 
-    // A sidecar stays far below what is allowed.
-    let taken = prometheus.value(&format!("scrape_samples_scraped{{instance=\"{}\"}}", targets[0]));
-    let most = monitor["spec"]["sampleLimit"].as_f64().unwrap();
+    // A sidecar stays far below the limit.
+    let scraped =
+        prometheus.value(&format!("scrape_samples_scraped{{instance=\"{}\"}}", targets[0]));
+    let limit = monitor["spec"]["sampleLimit"].as_f64().unwrap();
     assert!(
-        taken.is_some_and(|taken| taken > 50.0 && taken * 2.0 < most),
-        "{taken:?} samples of {most}"
+        scraped.is_some_and(|scraped| scraped > 50.0 && scraped * 2.0 < limit),
+        "{scraped:?} samples, the limit is {limit}"
     );
     assert_eq!(prometheus.value("baton_is_leader"), Some(1.0));
 }
@@ -92,10 +96,11 @@ fn configuration(monitor: &Value, targets: &[String]) -> Value {
             job[field] = value.clone();
         }
     }
-    json!({ "global": { "scrape_interval": "2s", "scrape_timeout": "2s" }, "scrape_configs": [job] })
+    let global = json!({ "scrape_interval": "2s", "scrape_timeout": "2s" });
+    json!({ "global": global, "scrape_configs": [job] })
 }
 
-/// A real Prometheus that scrapes for this test.
+/// A running Prometheus.
 struct Prometheus {
     url: String,
     _server: Daemon,
@@ -124,23 +129,23 @@ impl Prometheus {
         this
     }
 
-    /// Whether Prometheus reports this health of a target, for this reason.
+    /// Checks that Prometheus reports this health of a target, for this reason.
     fn state_of(&self, target: &str, health: &str, why: &str) -> Result<(), String> {
         let targets = self.get("targets?state=active")?;
         let targets = targets["data"]["activeTargets"].as_array().cloned().unwrap_or_default();
         let found = targets.iter().find(|found| found["labels"]["instance"] == target);
         let found = found.ok_or_else(|| format!("{target} is no target of {targets:#?}"))?;
-        let told = found["lastError"].as_str().is_some_and(|error| error.contains(why));
-        if found["health"] == health && told { Ok(()) } else { Err(format!("{found:#}")) }
+        let has_reason = found["lastError"].as_str().is_some_and(|error| error.contains(why));
+        if found["health"] == health && has_reason { Ok(()) } else { Err(format!("{found:#}")) }
     }
 
-    /// The first value that a query has.
+    /// The first value of a query's result.
     fn value(&self, query: &str) -> Option<f64> {
         let query = query.replace('{', "%7B").replace('}', "%7D").replace('"', "%22");
-        let told = self.get(&format!("query?query={query}")).expect("it answered before");
-        told["data"]["result"][0]["value"][1]
+        let answer = self.get(&format!("query?query={query}")).expect("it answered before");
+        answer["data"]["result"][0]["value"][1]
             .as_str()
-            .map(|value| value.parse().expect("it is a number"))
+            .map(|value| value.parse().expect("the value is a number"))
     }
 
     fn get(&self, path: &str) -> Result<Value, String> {
@@ -152,30 +157,30 @@ impl Prometheus {
     }
 }
 
-/// A server that gives every request the same answer, for as long as the test binary lives.
+/// A server that gives every request the same answer until the test process ends.
 struct Target {
     address: SocketAddr,
-    visits: Arc<AtomicUsize>,
+    requests: Arc<AtomicUsize>,
 }
 
 impl Target {
     fn with(answer: String) -> Self {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let visits = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&visits);
+        let requests = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 counter.fetch_add(1, Ordering::Relaxed);
-                give(stream, &answer);
+                serve(stream, &answer);
             }
         });
-        Self { address, visits }
+        Self { address, requests }
     }
 }
 
-/// Reads a request's head, and answers. A client that has read enough may hang up.
-fn give(mut stream: TcpStream, answer: &str) {
+/// Reads a request's head, and answers. The client may close the connection early.
+fn serve(mut stream: TcpStream, answer: &str) {
     let head = BufReader::new(&stream).lines().map_while(Result::ok);
     if head.into_iter().any(|line| line.is_empty()) {
         stream.write_all(answer.as_bytes()).ok();
@@ -185,7 +190,8 @@ fn give(mut stream: TcpStream, answer: &str) {
 fn metrics(text: &str) -> String {
     let length = text.len();
     format!(
-        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {length}\r\n\r\n{text}"
+        "HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4\r\n\
+         Content-Length: {length}\r\n\r\n{text}"
     )
 }
 

@@ -1,4 +1,4 @@
-//! What the sidecar is told, and what it may do: the chart's words, asked of the program.
+//! The sidecar's configuration and rights in the chart, compared with the program.
 
 use super::tools::{chart, find, objects, objects_in, rendered, sidecar};
 use serde_json::{Value, json};
@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::process::Command;
 
-/// Flags that are no settings in `config`: the chart sets them itself, a Pod has no use for them, its ports and its volumes
-/// go with them, or they stand under `zookeeper`.
-const NO_SETTINGS: [&str; 18] = [
+/// Flags without a setting in `config`: the chart sets them itself, a Pod does not need them, ports
+/// or volumes depend on them, or they are under `zookeeper`.
+const OTHER_FLAGS: [&str; 18] = [
     "backend",
     "context",
     "directory",
@@ -30,7 +30,7 @@ const NO_SETTINGS: [&str; 18] = [
 ];
 
 #[test]
-fn the_settings_of_the_chart_are_the_flags_of_the_program() {
+fn chart_settings_are_the_programs_flags() {
     let schema: Value = serde_json::from_slice(
         &fs::read(chart("baton-sidecar").join("values.schema.json")).unwrap(),
     )
@@ -40,7 +40,7 @@ fn the_settings_of_the_chart_are_the_flags_of_the_program() {
     let help = baton(&["run", "--help"], &BTreeMap::new()).1;
     let flags = regex::Regex::new(r"env: (BATON_[A-Z_]+)=").unwrap();
     let help = help.split_whitespace().collect::<Vec<_>>().join(" ");
-    let others: BTreeSet<_> = NO_SETTINGS
+    let others: BTreeSet<_> = OTHER_FLAGS
         .iter()
         .map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()))
         .collect();
@@ -48,26 +48,27 @@ fn the_settings_of_the_chart_are_the_flags_of_the_program() {
     assert_eq!(settings, &flags - &others);
     let annotated = baton::kubernetes::container::FLAGS
         .map(|flag| format!("BATON_{}", flag.replace('-', "_").to_uppercase()));
-    assert_eq!(settings, BTreeSet::from(annotated), "and what annotations can set");
+    assert_eq!(settings, BTreeSet::from(annotated), "annotations set the same flags");
     let policy = serde_json::to_string(&rendered(&["--set=injection.enabled=true"])).unwrap();
-    let told =
+    let annotations =
         baton::kubernetes::container::FLAGS.map(|flag| format!("\\\"baton/config.{flag}\\\""));
     assert!(
-        told.iter().all(|annotation| policy.matches(annotation.as_str()).count() == 2),
-        "in both policies: {policy}"
+        annotations.iter().all(|annotation| policy.matches(annotation.as_str()).count() == 2),
+        "an annotation is not in both policies: {policy}"
     );
     assert!(others.is_subset(&flags));
 }
 
 #[test]
-fn the_program_understands_what_the_chart_tells_it() {
-    let config = "config.leaseDuration=30s,config.renewDeadline=20s,config.retryPeriod=4s,config.answerValidity=3s,\
-                  config.maxClockDrift=5%,config.requirePolling=1m,config.logFormat=text,config.logLevel=debug";
-    let told = format!("--set=demo.enabled=true,restartApplication=never,{config}");
+fn program_accepts_the_charts_environment() {
+    let config = "config.leaseDuration=30s,config.renewDeadline=20s,config.retryPeriod=4s,\
+                  config.answerValidity=3s,config.maxClockDrift=5%,config.requirePolling=1m,\
+                  config.logFormat=text,config.logLevel=debug";
+    let settings = format!("--set=demo.enabled=true,restartApplication=never,{config}");
     let environment =
-        environment(sidecar(find(&rendered(&[&told]), "Deployment", "test-baton-demo")));
-    let (understood, drawing) = baton(&["check-config"], &environment);
-    assert!(understood, "{drawing}");
+        environment(sidecar(find(&rendered(&[&settings]), "Deployment", "test-baton-demo")));
+    let (is_valid, drawing) = baton(&["check-config"], &environment);
+    assert!(is_valid, "{drawing}");
     for word in
         ["election test-baton-demo in lease", "30s", "is good for 3s", "by 5%", "--on-lost=stay"]
     {
@@ -78,7 +79,7 @@ fn the_program_understands_what_the_chart_tells_it() {
 }
 
 #[test]
-fn the_defaults_of_the_chart_are_the_programs() {
+fn chart_has_the_programs_defaults() {
     let environment = environment(sidecar(find(
         &rendered(&["--set=demo.enabled=true"]),
         "Deployment",
@@ -95,15 +96,15 @@ fn the_defaults_of_the_chart_are_the_programs() {
             "POD_NAMESPACE"
         ]
     );
-    let (understood, drawing) = baton(&["check-config"], &environment);
+    let (is_valid, drawing) = baton(&["check-config"], &environment);
     assert!(
-        understood && drawing.contains("2s           8s           10s          15s"),
+        is_valid && drawing.contains("2s           8s           10s          15s"),
         "{drawing}"
     );
 }
 
 #[test]
-fn the_sidecar_is_called_as_the_image_has_it() {
+fn sidecar_command_matches_the_image() {
     let objects = rendered(&["--set=demo.enabled=true"]);
     let sidecar = sidecar(find(&objects, "Deployment", "test-baton-demo"));
     let dockerfile = fs::read_to_string(chart("..").join("Dockerfile")).unwrap();
@@ -120,17 +121,17 @@ fn the_sidecar_is_called_as_the_image_has_it() {
 }
 
 #[test]
-fn every_code_that_leaves_the_application_alone_is_one_that_never_led() {
+fn restart_rule_spares_exit_codes_of_sidecars_that_never_led() {
     use baton::process::exit::Exit;
     let objects = rendered(&["--set=demo.enabled=true", "--kube-version=1.36.0"]);
     let rule = &sidecar(find(&objects, "Deployment", "test-baton-demo"))["restartPolicyRules"];
-    let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
-    let codes = json!({"operator": "NotIn", "values": alone});
+    let never_led = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
+    let codes = json!({"operator": "NotIn", "values": never_led});
     assert_eq!(rule, &json!([{"action": "RestartAllContainers", "exitCodes": codes}]));
 }
 
 #[test]
-fn the_rights_are_those_that_the_program_prints() {
+fn chart_grants_the_rights_that_baton_rbac_prints() {
     let settings =
         "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop";
     let rendered = rendered(&[
@@ -156,9 +157,9 @@ fn the_rights_are_those_that_the_program_prints() {
         let printed = objects(&baton(&arguments, &BTreeMap::new()).1);
         assert_eq!(printed.len(), 2);
         for expected in printed {
-            let mut ours = find(&rendered, expected["kind"].as_str().unwrap(), election).clone();
-            ours["metadata"].as_object_mut().unwrap().remove("labels");
-            assert_eq!(ours, expected);
+            let mut granted = find(&rendered, expected["kind"].as_str().unwrap(), election).clone();
+            granted["metadata"].as_object_mut().unwrap().remove("labels");
+            assert_eq!(granted, expected);
         }
     }
     let roles = rendered.iter().filter(|object| object["kind"].as_str().unwrap().contains("Role"));
@@ -166,7 +167,7 @@ fn the_rights_are_those_that_the_program_prints() {
 }
 
 #[test]
-fn the_manifests_grant_what_the_program_prints() {
+fn manifests_grant_the_rights_that_baton_rbac_prints() {
     let printed = objects(
         &baton(&["rbac", "--election", "orders", "--service-account", "orders"], &BTreeMap::new())
             .1,
@@ -179,13 +180,13 @@ fn the_manifests_grant_what_the_program_prints() {
 }
 
 #[test]
-fn helm_test_asks_for_as_many_copies_as_there_have_to_be() {
+fn helm_test_expects_the_number_of_replicas() {
     let objects = rendered(&["--set=demo.enabled=true,demo.replicas=5"]);
     let arguments = &find(&objects, "Pod", "test-baton-demo-test")["spec"]["containers"][0]["args"];
     assert!(arguments.to_string().contains(r#""--count","5""#), "{arguments}");
 }
 
-/// What the container's environment says, and what kubelet adds.
+/// The container's environment, with the variable that kubelet adds.
 pub(super) fn environment(container: &Value) -> BTreeMap<String, String> {
     let mut environment =
         BTreeMap::from([("KUBERNETES_SERVICE_HOST".to_owned(), "10.0.0.1".to_owned())]);
@@ -194,14 +195,15 @@ pub(super) fn environment(container: &Value) -> BTreeMap<String, String> {
         let value = variable["value"]
             .as_str()
             .or(field)
-            .unwrap_or_else(|| panic!("{variable} is neither text nor field"));
-        let twice =
+            .unwrap_or_else(|| panic!("{variable} has neither a value nor a field"));
+        let previous =
             environment.insert(variable["name"].as_str().unwrap().to_owned(), value.to_owned());
-        assert_eq!(twice, None, "{variable} is there twice");
+        assert_eq!(previous, None, "{variable} is set twice");
     }
     environment
 }
 
+/// Runs the program: whether it succeeded, and its stdout and stderr.
 pub(super) fn baton(arguments: &[&str], environment: &BTreeMap<String, String>) -> (bool, String) {
     let mut program = Command::new(env!("CARGO_BIN_EXE_baton"));
     let output = program.env_clear().envs(environment).args(arguments).output().unwrap();
@@ -209,7 +211,7 @@ pub(super) fn baton(arguments: &[&str], environment: &BTreeMap<String, String>) 
     (output.status.success(), String::from_utf8(text).unwrap())
 }
 
-/// `leaseDuration` as the environment spells it: `BATON_LEASE_DURATION`.
+/// Converts `leaseDuration` to the variable's spelling, `BATON_LEASE_DURATION`.
 fn variable(camel: &str) -> String {
     let spelled = camel
         .chars()

@@ -1,7 +1,7 @@
-//! Helm, kustomize and kubeconform as processes, and what they print as data.
+//! Helm, kustomize, and kubeconform as processes, with their output as data.
 //!
-//! None of them sees a cluster, nor anything of who runs the tests: the environment is empty, and home a folder
-//! that is thrown away with what is built.
+//! They see neither a cluster nor the user's settings: their environment is empty, and their home
+//! is in the build directory.
 
 use serde_json::Value;
 use std::fs;
@@ -21,12 +21,12 @@ pub(super) enum Helm {
 impl Helm {
     pub(super) const BOTH: [Self; 2] = [Self::Three, Self::Four];
 
-    /// What it prints, or what it complains of.
+    /// Runs Helm in the repository: its stdout, or all its output if it fails.
     pub(super) fn run(self, arguments: &[&str]) -> Result<String, String> {
         self.run_in(&in_repository(""), arguments)
     }
 
-    /// The same, in this folder.
+    /// The same, in another folder.
     pub(super) fn run_in(self, folder: &Path, arguments: &[&str]) -> Result<String, String> {
         let program = match self {
             Self::Three => "helm3",
@@ -35,7 +35,7 @@ impl Helm {
         printed(tool(program).current_dir(folder).args(arguments).output().unwrap())
     }
 
-    /// The objects of a release `test` of this chart, in the namespace `tests` of a server of the last release.
+    /// Renders a release `test` of this chart in the namespace `tests` for Kubernetes 1.36.3.
     pub(super) fn template(self, chart: &Path, settings: &[&str]) -> Result<Vec<Value>, String> {
         let chart = chart.to_str().unwrap();
         let arguments =
@@ -50,36 +50,34 @@ pub(super) fn chart(name: &str) -> PathBuf {
     in_repository("charts").join(name)
 }
 
-/// The objects of `charts/baton`, on which both versions of Helm agree.
+/// Renders `charts/baton` with both versions of Helm, which have to agree.
 pub(super) fn rendered(settings: &[&str]) -> Vec<Value> {
     let [three, four] = Helm::BOTH.map(|helm| {
         let objects = helm.template(&chart("baton"), settings);
-        objects.unwrap_or_else(|complaint| panic!("{helm:?} with {settings:?}: {complaint}"))
+        objects.unwrap_or_else(|error| panic!("{helm:?} with {settings:?}: {error}"))
     });
     assert_eq!(three, four, "Helm 3 and 4 differ with {settings:?}");
     four
 }
 
-/// Sees to it that both versions of Helm refuse this setting of a chart, in these words.
-pub(super) fn refused(chart: &Path, setting: &str, words: &[&str]) {
+/// Checks that both versions of Helm refuse this setting of a chart, with these words in the error.
+pub(super) fn assert_refused(chart: &Path, setting: &str, words: &[&str]) {
     for helm in Helm::BOTH {
-        let complaint = helm.template(chart, &[setting]).expect_err(setting);
+        let error = helm.template(chart, &[setting]).expect_err(setting);
         for word in words {
-            assert!(
-                complaint.contains(word),
-                "{helm:?} with {setting} does not say {word}: {complaint}"
-            );
+            assert!(error.contains(word), "{helm:?} with {setting}: {word} is not in {error}");
         }
     }
 }
 
-/// What `kustomize build` makes of a folder.
+/// The output of `kustomize build` for a folder.
 pub(super) fn kustomized(folder: &Path) -> Vec<Value> {
     let output = tool("kustomize").arg("build").arg(folder).output().unwrap();
     objects(&printed(output).unwrap())
 }
 
-/// The folder `it` in the one that is returned: a kustomization of these resources and components, beside ours.
+/// A temporary folder with a kustomization `it` of these resources and components, and the
+/// repository's own kustomizations beside it.
 pub(super) fn kustomization(resources: &[&str], components: &[&str]) -> TempDir {
     let folder = TempDir::new().unwrap();
     for name in ["components", "example"] {
@@ -94,7 +92,7 @@ pub(super) fn kustomization(resources: &[&str], components: &[&str]) -> TempDir 
     folder
 }
 
-/// What `baton inject` makes of an object, or what it complains of.
+/// The output of `baton inject` for an object, or its error.
 pub(super) fn inject(object: &Value, arguments: &[&str]) -> Result<Value, String> {
     let mut baton = Command::new(env!("CARGO_BIN_EXE_baton"));
     let mut baton = baton.env_clear().arg("inject").args(arguments);
@@ -104,7 +102,7 @@ pub(super) fn inject(object: &Value, arguments: &[&str]) -> Result<Value, String
     printed(running.wait_with_output().unwrap()).map(|text| objects(&text).remove(0))
 }
 
-/// kubeconform's verdict over these objects, by the schemas of a release in `schemas`.
+/// Checks objects with kubeconform against the schemas in a folder: its report, or its errors.
 pub(super) fn conform(objects: &[Value], schemas: &Path) -> Result<String, String> {
     let file = tempfile::NamedTempFile::with_suffix(".json").unwrap();
     let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": objects});
@@ -120,7 +118,7 @@ pub(super) fn in_repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
-/// What tests/servers/charts/build.sh has built or fetched.
+/// A file that tests/servers/charts/build.sh has built or fetched.
 pub(super) fn built(name: &str) -> PathBuf {
     let path = in_repository(".cache/charts").join(name);
     assert!(
@@ -149,7 +147,7 @@ pub(super) fn find<'a>(objects: &'a [Value], kind: &str, name: &str) -> &'a Valu
         .iter()
         .filter(|object| object["kind"] == kind && object["metadata"]["name"] == name);
     let first = found.next().unwrap_or_else(|| panic!("no {kind} {name} in {objects:#?}"));
-    assert!(found.next().is_none(), "two of {kind} {name}");
+    assert!(found.next().is_none(), "several objects {kind} {name}");
     first
 }
 

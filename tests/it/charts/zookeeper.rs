@@ -1,8 +1,9 @@
-//! An ensemble of ZooKeeper in place of a Lease: how Pods reach it, what they are spared, and what does not go together.
+//! Elections over ZooKeeper instead of a Lease: how Pods reach the servers, and which values
+//! conflict.
 
-use super::server::judged;
+use super::server::dry_run;
 use super::sidecar::{baton, environment};
-use super::tools::{Helm, chart, find, refused, rendered, sidecar};
+use super::tools::{Helm, assert_refused, chart, find, rendered, sidecar};
 use crate::rig::ApiServer;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,33 +11,34 @@ use std::fs;
 use std::os::unix::fs::symlink;
 use tempfile::TempDir;
 
-/// All that can be said of an ensemble.
-pub(super) const ENSEMBLE: &str = "--set=backend=zookeeper,zookeeper.servers=zk-0.zk:2281\\,zk-1.zk:2281/apps,\
-                                   zookeeper.path=/shop/orders,zookeeper.tickTime=1s,zookeeper.authSecret=shop-zookeeper,\
-                                   zookeeper.caSecret=zookeeper-ca,zookeeper.certificateSecret=shop-tls";
+/// An ensemble with every setting.
+pub(super) const ENSEMBLE: &str = "--set=backend=zookeeper,\
+    zookeeper.servers=zk-0.zk:2281\\,zk-1.zk:2281/apps,zookeeper.path=/shop/orders,\
+    zookeeper.tickTime=1s,zookeeper.authSecret=shop-zookeeper,\
+    zookeeper.caSecret=zookeeper-ca,zookeeper.certificateSecret=shop-tls";
 
-/// An ensemble that asks for nothing.
+/// An ensemble without credentials and TLS.
 const OPEN: &str = "--set=backend=zookeeper,zookeeper.servers=zk:2181";
 
 const DEMO: &str = "--set=demo.enabled=true";
 
 #[test]
-fn the_program_understands_where_the_ensemble_is_and_reads_what_is_mounted() {
+fn program_accepts_the_ensemble_and_the_mounted_files() {
     let objects = rendered(&[DEMO, ENSEMBLE]);
     let deployment = find(&objects, "Deployment", "test-baton-demo");
     let environment = environment(sidecar(deployment));
-    let (understood, drawing) = checked(&environment);
-    assert!(understood, "{drawing}");
+    let (is_valid, drawing) = check_config(&environment);
+    assert!(is_valid, "{drawing}");
     assert!(drawing.contains("election test-baton-demo in zookeeper"), "{drawing}");
-    let told = ["SERVERS", "PATH", "TICK_TIME"]
+    let values = ["SERVERS", "PATH", "TICK_TIME"]
         .map(|flag| environment[&format!("BATON_ZOOKEEPER_{flag}")].as_str());
-    assert_eq!(told, ["zk-0.zk:2281,zk-1.zk:2281/apps", "/shop/orders", "1s"]);
+    assert_eq!(values, ["zk-0.zk:2281,zk-1.zk:2281/apps", "/shop/orders", "1s"]);
     let help = baton(&["run", "--help"], &BTreeMap::new()).1;
     let flags = regex::Regex::new("BATON_ZOOKEEPER_[A-Z_]+").unwrap();
     let flags: BTreeSet<_> = flags.find_iter(&help).map(|flag| flag.as_str()).collect();
-    let told: BTreeSet<_> =
+    let variables: BTreeSet<_> =
         environment.keys().map(String::as_str).filter(|name| name.contains("ZOOKEEPER")).collect();
-    assert_eq!(told, flags, "each has its value");
+    assert_eq!(variables, flags, "every flag has a value");
 
     let mounts = sidecar(deployment)["volumeMounts"].as_array().unwrap();
     let folder = "/etc/baton/zookeeper";
@@ -63,8 +65,8 @@ fn the_program_understands_where_the_ensemble_is_and_reads_what_is_mounted() {
     assert_eq!(secrets.len(), 4);
 }
 
-/// What `check-config` says in this environment, where each file that it names is mounted.
-fn checked(environment: &BTreeMap<String, String>) -> (bool, String) {
+/// Runs `check-config` in this environment, with a file for each variable that names one.
+fn check_config(environment: &BTreeMap<String, String>) -> (bool, String) {
     let folder = TempDir::new().unwrap();
     let mut mounted = environment.clone();
     for (name, path) in mounted.iter_mut().filter(|(name, _)| name.ends_with("_FILE")) {
@@ -76,7 +78,7 @@ fn checked(environment: &BTreeMap<String, String>) -> (bool, String) {
 }
 
 #[test]
-fn nothing_is_granted_to_anybody_and_no_pod_has_a_token() {
+fn no_rights_are_granted_and_no_token_is_mounted() {
     for ensemble in [ENSEMBLE, OPEN] {
         let objects = rendered(&[DEMO, ensemble]);
         let kinds: BTreeSet<_> =
@@ -90,12 +92,12 @@ fn nothing_is_granted_to_anybody_and_no_pod_has_a_token() {
             );
         }
     }
-    // A platform grants rights to whom it likes, whatever its own demo elects over.
+    // The rights of other elections do not depend on the demo's store.
     find(&rendered(&[OPEN, "--set=elections.orders.serviceAccountName=shop"]), "Role", "orders");
 }
 
 #[test]
-fn the_container_is_the_one_of_a_lease_but_for_how_the_ensemble_is_reached() {
+fn container_differs_from_a_lease_only_in_zookeeper_settings() {
     let container = |settings: &[&str]| {
         let objects = rendered(settings);
         let mut container = sidecar(find(&objects, "Deployment", "test-baton-demo")).clone();
@@ -114,13 +116,13 @@ fn the_container_is_the_one_of_a_lease_but_for_how_the_ensemble_is_reached() {
     assert_eq!(
         pod["volumes"].as_array().unwrap().len(),
         1,
-        "where nothing is secret nothing is mounted"
+        "without secrets, only the state directory is mounted"
     );
     assert_eq!(pod["initContainers"][0]["volumeMounts"].as_array().unwrap().len(), 1);
 }
 
 #[test]
-fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
+fn library_chart_supports_an_ensemble() {
     let folder = TempDir::new().unwrap();
     fs::create_dir_all(folder.path().join("charts")).unwrap();
     fs::create_dir_all(folder.path().join("templates")).unwrap();
@@ -132,7 +134,8 @@ fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
         format!("apiVersion: v2\nname: shop\nversion: 1.0.0\n{dependency}"),
     )
     .unwrap();
-    let pod = "kind: Pod\nmetadata:\n  name: shop\nspec:\n  {{- include \"baton-sidecar.pod\" (list . .Values.baton) | nindent 2 }}\n\
+    let pod = "kind: Pod\nmetadata:\n  name: shop\nspec:\n  \
+               {{- include \"baton-sidecar.pod\" (list . .Values.baton) | nindent 2 }}\n\
                ---\n{{ include \"baton-sidecar.rbac\" (list . .Values.baton) }}\n";
     fs::write(folder.path().join("templates/pod.yaml"), pod).unwrap();
     let readme = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
@@ -146,16 +149,16 @@ fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
     fs::write(folder.path().join("values.yaml"), values).unwrap();
     for helm in Helm::BOTH {
         let rendered = helm.template(folder.path(), &["--set=baton.suffix=two"]).unwrap();
-        assert_eq!(rendered.len(), 1, "{helm:?}: no rights: {rendered:#?}");
+        assert_eq!(rendered.len(), 1, "{helm:?} rendered rights: {rendered:#?}");
         let pod = &find(&rendered, "Pod", "shop")["spec"];
         let volumes: Vec<_> =
             pod["volumes"].as_array().unwrap().iter().map(|volume| &volume["name"]).collect();
         assert_eq!(volumes, ["baton-state-two", "baton-zookeeper-two"]);
         assert_eq!(pod["initContainers"][0]["volumeMounts"][1]["name"], "baton-zookeeper-two");
-        let (understood, told) = checked(&environment(&pod["initContainers"][0]));
-        assert!(understood, "{told}");
+        let (is_valid, output) = check_config(&environment(&pod["initContainers"][0]));
+        assert!(is_valid, "{output}");
     }
-    refused(
+    assert_refused(
         folder.path(),
         "--set=baton.backend=lease",
         &["zookeeper.", "is set, but backend is lease"],
@@ -163,7 +166,7 @@ fn an_application_beside_an_ensemble_has_the_same_in_its_own_chart() {
 }
 
 #[test]
-fn a_real_api_server_takes_it_in_a_restricted_namespace() {
+fn restricted_namespace_accepts_the_demo() {
     let namespace = ApiServer::shared().namespace();
     namespace.restrict();
     let account =
@@ -171,17 +174,17 @@ fn a_real_api_server_takes_it_in_a_restricted_namespace() {
     super::server::create(&namespace.admin, &namespace.name, &account).unwrap();
     let in_namespace = format!("--namespace={}", namespace.name);
     for object in rendered(&[DEMO, ENSEMBLE, &in_namespace]) {
-        let taken = judged(&namespace.admin, &namespace.name, &object);
-        assert!(taken.is_ok(), "{taken:?} for {object:#}");
+        let admitted = dry_run(&namespace.admin, &namespace.name, &object);
+        assert!(admitted.is_ok(), "{admitted:?} for {object:#}");
         if object["kind"] == "Deployment" {
-            let taken = judged(&namespace.admin, &namespace.name, &super::server::pod(&object));
-            assert!(taken.is_ok(), "{taken:?} for a Pod of {object:#}");
+            let admitted = dry_run(&namespace.admin, &namespace.name, &super::server::pod(&object));
+            assert!(admitted.is_ok(), "{admitted:?} for a Pod of {object:#}");
         }
     }
 }
 
 #[test]
-fn what_does_not_go_together_is_refused_in_words() {
+fn conflicting_values_are_refused_with_a_remedy() {
     let refusals = [
         ("--set=backend=zookeeper", ["no server is named", "set zookeeper.servers"]),
         (
@@ -211,11 +214,11 @@ fn what_does_not_go_together_is_refused_in_words() {
         (&format!("{OPEN},zookeeper.keySecret=shop"), ["/zookeeper", "keySecret"]),
     ];
     for (setting, words) in refusals {
-        refused(&chart("baton"), setting, &words);
+        assert_refused(&chart("baton"), setting, &words);
     }
 }
 
-/// Durations, a drift and a tick, as `leaseDuration=…,…` and as flags. The tick stands first, if it is not the usual one.
+/// Durations, a drift, and a tick, as values of the chart and as flags. A tick comes first.
 const TIMINGS: [&str; 11] = [
     "",
     "leaseDuration=12s,renewDeadline=8s",
@@ -227,36 +230,35 @@ const TIMINGS: [&str; 11] = [
     "leaseDuration=30s,renewDeadline=20s,maxClockDrift=30%",
     "leaseDuration=1s,renewDeadline=700ms,retryPeriod=100ms,maxClockDrift=5%",
     "tickTime=1h",
-    // Would pass if the lag were not stretched by the drift.
+    // Refused only because the drift stretches the lag.
     "leaseDuration=3s,renewDeadline=800ms,retryPeriod=200ms",
 ];
 
 #[test]
-fn a_timing_is_refused_when_the_program_would_refuse_a_session_of_it_and_what_is_suggested_passes()
-{
+fn charts_and_program_refuse_the_same_session_timings() {
     let mut refused = 0;
     for timing in TIMINGS {
-        let [by_chart, by_program] = [refusal(timing), program_refuses(timing)];
+        let [by_chart, by_program] = [chart_refusal(timing), program_refusal(timing)];
         assert_eq!(
             by_chart.is_some(),
             by_program.is_some(),
             "{timing}: {by_chart:?}, {by_program:?}"
         );
-        let Some(complaint) = by_chart else { continue };
+        let Some(error) = by_chart else { continue };
         refused += 1;
-        let suggested = super::refusals::suggested(&complaint);
+        let suggested = super::refusals::suggested(&error);
         let kept = timing.split(',').filter(|setting| {
             ["tickTime", "maxClockDrift"].iter().any(|key| setting.starts_with(key))
         });
         let suggested = kept.chain([suggested.as_str()]).collect::<Vec<_>>().join(",");
-        assert_eq!(refusal(&suggested), None, "{timing}");
-        assert_eq!(program_refuses(&suggested), None, "{timing}");
+        assert_eq!(chart_refusal(&suggested), None, "{timing}");
+        assert_eq!(program_refusal(&suggested), None, "{timing}");
     }
-    assert_eq!(refused, 6, "of each kind there are some");
+    assert_eq!(refused, 6, "some timings pass and some are refused");
 }
 
-/// What the chart says against it.
-fn refusal(timing: &str) -> Option<String> {
+/// The chart's error for a timing, if it refuses it.
+fn chart_refusal(timing: &str) -> Option<String> {
     let settings = pairs(timing).map(|(key, value)| {
         let under = if key == "tickTime" { "zookeeper" } else { "config" };
         format!("--set={under}.{key}={value}")
@@ -266,8 +268,8 @@ fn refusal(timing: &str) -> Option<String> {
     Helm::Four.template(&chart("baton"), &settings).err()
 }
 
-/// What the program says against the same.
-fn program_refuses(timing: &str) -> Option<String> {
+/// The program's error for the same timing, if it refuses it.
+fn program_refusal(timing: &str) -> Option<String> {
     let mut flags = vec![
         "check-config".to_owned(),
         "--election=orders".to_owned(),
@@ -283,8 +285,8 @@ fn program_refuses(timing: &str) -> Option<String> {
         format!("--{flag}={value}")
     }));
     let flags: Vec<_> = flags.iter().map(String::as_str).collect();
-    let (understood, told) = baton(&flags, &BTreeMap::new());
-    (!understood).then_some(told)
+    let (is_valid, output) = baton(&flags, &BTreeMap::new());
+    (!is_valid).then_some(output)
 }
 
 fn pairs(timing: &str) -> impl Iterator<Item = (&str, &str)> {

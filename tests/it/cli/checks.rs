@@ -1,4 +1,4 @@
-//! Messages before a run: by `check-config`, by refusals, by help.
+//! Messages of `check-config`, `help`, and refused command lines.
 
 use super::{baton, run};
 use std::fs;
@@ -9,7 +9,7 @@ const ZOOKEEPER: [&str; 4] =
     ["check-config", "--election=orders", "--backend=zookeeper", "--zookeeper-servers=zk:2181"];
 
 #[test]
-fn check_config_names_missing_files_and_all_else_at_once() {
+fn check_config_reports_all_missing_files_at_once() {
     let folder = TempDir::new().unwrap();
     let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
     let (missing, file) = (path("missing"), path("file"));
@@ -58,21 +58,21 @@ fn check_config_refuses_flags_of_another_store() {
 }
 
 #[test]
-fn check_config_names_unknown_variables_and_passes() {
+fn check_config_warns_of_unknown_variables_and_passes() {
     let (code, drawing, errors) =
         run(baton(&FILE).env("BATON_ELECTON", "bills").env("BATON_COLOR", "red"));
     assert_eq!(code, 0);
     assert!(drawing.contains("election orders"), "{drawing}");
-    let told: Vec<_> = errors.lines().collect();
+    let warnings: Vec<_> = errors.lines().collect();
     let expected = [
         "baton: warning: BATON_COLOR sets no flag",
         "baton: warning: BATON_ELECTON sets no flag: BATON_ELECTION does",
     ];
-    assert_eq!(told, expected);
+    assert_eq!(warnings, expected);
 }
 
 #[test]
-fn durations_are_printed_with_at_most_three_digits() {
+fn durations_have_at_most_three_decimals() {
     let (_, drawing, _) = run(&mut baton(&FILE));
     assert!(drawing.contains("three times in all, 2.667s each"), "{drawing}");
     let (_, drawing, _) =
@@ -86,7 +86,7 @@ fn durations_are_printed_with_at_most_three_digits() {
 }
 
 #[test]
-fn a_drawing_speaks_of_kubernetes_only_where_it_helps() {
+fn drawing_mentions_kubernetes_only_in_a_pod_or_with_a_lease() {
     let drawing = |arguments: &[&str], in_pod: bool| {
         let mut command = baton(arguments);
         if in_pod {
@@ -102,7 +102,7 @@ fn a_drawing_speaks_of_kubernetes_only_where_it_helps() {
 }
 
 #[test]
-fn an_address_that_is_none_is_named_with_its_flag() {
+fn invalid_address_is_named_with_its_flag() {
     let (code, _, errors) = run(baton(&FILE).args(["--listen=foo", "--probe-listen=bar"]));
     assert_eq!(code, 2);
     for named in ["--listen \"foo\" is not an address", "--probe-listen \"bar\" is not an address"]
@@ -145,7 +145,7 @@ fn help_has_no_backticks() {
 }
 
 #[test]
-fn only_a_near_subcommand_is_suggested() {
+fn only_a_similar_subcommand_is_suggested() {
     let (code, _, errors) = run(&mut baton(&["resign"]));
     assert_eq!(code, 2);
     assert!(errors.contains("'resign'") && !errors.contains("version"), "{errors}");
@@ -153,7 +153,7 @@ fn only_a_near_subcommand_is_suggested() {
 }
 
 #[test]
-fn rbac_refuses_names_that_no_object_can_have() {
+fn rbac_refuses_invalid_object_names() {
     let (code, yaml, errors) = run(&mut baton(&[
         "rbac",
         "--election=Orders",

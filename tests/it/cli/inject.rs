@@ -1,4 +1,4 @@
-//! Messages of `baton inject` beside the YAML that it prints.
+//! The messages that `baton inject` prints besides its YAML.
 
 use super::baton;
 use std::io::Write as _;
@@ -25,35 +25,36 @@ fn inject(flags: &[&str], yaml: &str) -> (i32, String, String) {
 }
 
 #[test]
-fn a_summary_says_how_many_templates_were_injected() {
+fn summary_counts_injected_templates() {
     let yaml =
         [deployment("a", "", LABELLED), deployment("b", "", ""), deployment("c", "", LABELLED)]
             .join("---\n");
-    let (code, injected, told) = inject(&["--strict"], &yaml);
-    assert_eq!((code, told.as_str()), (0, "baton: 2 of 3 templates injected\n"));
+    let (code, injected, messages) = inject(&["--strict"], &yaml);
+    assert_eq!((code, messages.as_str()), (0, "baton: 2 of 3 templates injected\n"));
     assert_eq!(injected.matches("restartPolicy: Always").count(), 2, "{injected}");
-    let (code, again, told) = inject(&["--strict"], &injected);
+    let (code, again, messages) = inject(&["--strict"], &injected);
     assert_eq!(
-        (code, told.as_str()),
+        (code, messages.as_str()),
         (0, "baton: 0 of 3 templates injected, 2 had a sidecar before\n")
     );
     assert_eq!(again, injected);
 }
 
 #[test]
-fn near_misses_are_named_and_refused_if_strict() {
+fn near_misses_are_named_and_refused_by_strict() {
     let on_workload = deployment("a", "baton/inject: enabled", "");
     let yaml = [on_workload, deployment("b", "", "labels: {baton/inject: 'true'}")].join("---\n");
-    let (code, injected, told) = inject(&[], &yaml);
+    let (code, injected, messages) = inject(&[], &yaml);
     assert_eq!((code, injected.as_str()), (0, yaml.as_str()));
-    let words = [
-        "warning: Deployment a: the label baton/inject is on the object and not on its Pod template",
+    let expected = [
+        "warning: Deployment a: the label baton/inject is on the object and not on its Pod \
+         template",
         "warning: Deployment b: the label baton/inject is \"true\"",
         "0 of 2 templates injected",
     ];
-    for word in words {
-        assert!(told.contains(word), "{word} is not in\n{told}");
+    for text in expected {
+        assert!(messages.contains(text), "{text} is not in\n{messages}");
     }
-    let (code, injected, told) = inject(&["--strict"], &yaml);
-    assert_eq!((code, injected.as_str(), told.lines().count()), (2, "", 2), "{told}");
+    let (code, injected, messages) = inject(&["--strict"], &yaml);
+    assert_eq!((code, injected.as_str(), messages.lines().count()), (2, "", 2), "{messages}");
 }

@@ -1,4 +1,4 @@
-//! A stop that comes before the election begins.
+//! A stop signal before the election has begun.
 
 use super::baton;
 use crate::rig::wait_for;
@@ -10,13 +10,14 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 #[test]
-fn a_stop_while_the_store_is_reached_ends_with_0_at_once() {
+fn stop_while_connecting_to_the_store_exits_with_0() {
     let folder = TempDir::new().unwrap();
     let [kubeconfig, marker] = ["kubeconfig", "marker"].map(|name| folder.path().join(name));
-    // The credentials come from a program that takes its time.
+    // A credential plugin that takes too long.
     let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 30", marker.display());
     let exec = json!({
-        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script], "interactiveMode": "Never",
+        "apiVersion": "client.authentication.k8s.io/v1", "command": "sh", "args": ["-c", script],
+        "interactiveMode": "Never",
     });
     let text = json!({
         "current-context": "c",
@@ -39,17 +40,17 @@ fn a_stop_while_the_store_is_reached_ends_with_0_at_once() {
         .stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
 
-    let read = || fs::read_to_string(&marker).ok()?.trim().parse().ok();
-    let program: i32 = wait_for(Duration::from_secs(20), "the program runs", read);
+    let read_pid = || fs::read_to_string(&marker).ok()?.trim().parse().ok();
+    let plugin: i32 = wait_for(Duration::from_secs(20), "the plugin runs", read_pid);
     kill_process(Pid::from_child(&child), Signal::TERM).unwrap();
-    let ended = || child.try_wait().unwrap();
-    let status = wait_for(Duration::from_secs(5), "it ends at once", ended);
-    kill_process(Pid::from_raw(program).unwrap(), Signal::KILL).ok();
+    let exited = || child.try_wait().unwrap();
+    let status = wait_for(Duration::from_secs(5), "it exits at once", exited);
+    kill_process(Pid::from_raw(plugin).unwrap(), Signal::KILL).ok();
 
-    let told = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-    assert_eq!(status.code(), Some(0), "{status}: {told}");
+    let log = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert_eq!(status.code(), Some(0), "{status}: {log}");
     assert!(
-        told.contains(r#""event":"stopped""#) && told.contains(r#""release":"needless""#),
-        "{told}"
+        log.contains(r#""event":"stopped""#) && log.contains(r#""release":"needless""#),
+        "{log}"
     );
 }

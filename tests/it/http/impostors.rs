@@ -1,4 +1,4 @@
-//! The subcommands that ask a sidecar, against a stub that answers as other programs do.
+//! Subcommands that query a sidecar, run against a stub that answers like another program.
 
 use crate::rig::{Rig, Timing};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -16,8 +16,8 @@ const HEALTHZ: &[&str] = &["probe", "healthz"];
 const READYZ: &[&str] = &["probe", "readyz"];
 const STOPPING: &[&str] = &["stopping"];
 
-/// Runs a subcommand against one such answer: its exit code, standard output, and standard error.
-fn ask(subcommand: &[&str], status: &str, body: &str) -> (Option<i32>, String, String) {
+/// Runs a subcommand against a stub with this answer: its exit code, stdout, and stderr.
+fn query(subcommand: &[&str], status: &str, body: &str) -> (Option<i32>, String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
     let answer = format!(
@@ -27,7 +27,7 @@ fn ask(subcommand: &[&str], status: &str, body: &str) -> (Option<i32>, String, S
     let stub = thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
         let mut lines = BufReader::new(&stream).lines().map_while(Result::ok);
-        assert!(lines.any(|line| line.is_empty()), "the question has a head");
+        assert!(lines.any(|line| line.is_empty()), "the request has a head");
         stream.write_all(answer.as_bytes()).unwrap();
     });
     let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
@@ -39,16 +39,16 @@ fn ask(subcommand: &[&str], status: &str, body: &str) -> (Option<i32>, String, S
 }
 
 #[test]
-fn an_answer_that_is_not_batons_is_69() {
+fn foreign_answer_exits_with_69() {
     let html = "<html>welcome</html>";
-    let unleading = r#"{"standing":"leading","is_leader":true,"token":null}"#;
+    let tokenless = r#"{"standing":"leading","is_leader":true,"token":null}"#;
     for (subcommands, status, body) in [
         (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING][..], "200 OK", html),
         (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING], "200 OK", ""),
         (&[STATUS, PROBE_LEADER, HEALTHZ, READYZ, STOPPING], "200 OK", "{}"),
         (&[STATUS, PROBE_LEADER], "200 OK", "ok\n"),
         (&[STATUS, PROBE_LEADER], "200 OK", FOLLOWS),
-        (&[STATUS, PROBE_LEADER], "200 OK", unleading),
+        (&[STATUS, PROBE_LEADER], "200 OK", tokenless),
         (&[STATUS, PROBE_LEADER], "503 Service Unavailable", LEADS),
         (&[STATUS, PROBE_LEADER], "503 Service Unavailable", REFUSES),
         (
@@ -62,17 +62,17 @@ fn an_answer_that_is_not_batons_is_69() {
         (&[STOPPING], "403 Forbidden", html),
     ] {
         for subcommand in subcommands {
-            let (code, output, errors) = ask(subcommand, status, body);
+            let (code, output, errors) = query(subcommand, status, body);
             assert_eq!(code, Some(69), "{subcommand:?} of {status} {body:?}: {errors}");
             assert_eq!(output, "", "{subcommand:?} of {status} {body:?}");
             assert!(errors.starts_with("baton: this is not Baton: 127.0.0.1:"), "{errors}");
-            assert!(errors.contains("--listen"), "it does not say what to do: {errors}");
+            assert!(errors.contains("--listen"), "no remedy in: {errors}");
         }
     }
 }
 
 #[test]
-fn an_answer_of_batons_form_is_yes_or_no() {
+fn sidecars_answer_exits_with_0_or_1() {
     for (subcommand, status, body, code) in [
         (STATUS, "200 OK", LEADS, 0),
         (PROBE_LEADER, "200 OK", LEADS, 0),
@@ -83,24 +83,24 @@ fn an_answer_of_batons_form_is_yes_or_no() {
         (STOPPING, "204 No Content", "", 0),
         (STOPPING, "403 Forbidden", REFUSES, 1),
     ] {
-        let (found, _, errors) = ask(subcommand, status, body);
+        let (found, _, errors) = query(subcommand, status, body);
         assert_eq!(found, Some(code), "{subcommand:?} of {status} {body:?}: {errors}");
     }
 }
 
 #[test]
-fn the_probe_listener_does_not_answer_for_leadership() {
+fn probe_listener_does_not_answer_for_leadership() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
     rig.hear_enough();
     for subcommand in [STATUS, PROBE_LEADER, STOPPING] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
-        let asked = command
+        let output = command
             .env_clear()
             .env("BATON_LISTEN", &leader.probe_listen)
             .args(subcommand)
             .output()
             .unwrap();
-        assert_eq!(asked.status.code(), Some(69), "{subcommand:?}");
+        assert_eq!(output.status.code(), Some(69), "{subcommand:?}");
     }
 }

@@ -1,9 +1,8 @@
-//! A thousand hostile connections at each listener, while the sidecar has to serve an application
-//! and a kubelet.
+//! A thousand hostile connections to each listener, while the sidecar serves an application and a
+//! kubelet.
 //!
-//! A stranger sends a head that never ends, a body that never comes, many questions whose answers
-//! it never reads, or one question over each of many connections. It connects anew as soon as it is
-//! closed.
+//! A hostile client sends a head that never ends, a body that never arrives, many requests whose
+//! answers it never reads, or one request on each of many connections. It reconnects at once.
 
 use crate::rig::{Candidate, Files, NOISE, Rig, Store as _, Timing, eventually, throughout};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
@@ -14,43 +13,42 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// The strangers of each listener.
-const STRANGERS: usize = 1000;
-/// How many of them act before they all pause: the machine has other tests to run.
-const CROWD: usize = 10;
-const BREATH: Duration = Duration::from_millis(15);
-/// For how long they go on after each of them has connected.
-const SIEGE: Duration = Duration::from_secs(8);
-/// The application asks 25 times a second, and the kubelet ten times.
-const ASKING: Duration = Duration::from_millis(40);
-const PROBING: Duration = Duration::from_millis(100);
-/// How long either may wait for its answer, without the time in which the machine ran other
-/// processes.
-const LONGEST_WAIT: Duration = Duration::from_millis(100);
-/// More clients than the application's listener has room for.
-const ASKERS: usize = 400;
-/// What the process may occupy, of which the program's own pages are a part.
-const MOST_RESIDENT: u64 = 16 << 20;
-/// The kernel's and our own bounds on an answer that is not read, and more.
-const UNREAD: Duration = Duration::from_secs(8);
+/// Hostile connections to each listener.
+const ATTACKERS: usize = 1000;
+/// How many of them act between two pauses, which leave the machine to other tests.
+const BATCH: usize = 10;
+const BATCH_PAUSE: Duration = Duration::from_millis(15);
+/// How long the attack lasts after every attacker has connected.
+const ATTACK_DURATION: Duration = Duration::from_secs(8);
+/// The application polls 25 times a second, and the kubelet probes ten times a second.
+const POLL_INTERVAL: Duration = Duration::from_millis(40);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
+/// The bound on a response time, without the time for which the machine ran other processes.
+const MAX_WAIT: Duration = Duration::from_millis(100);
+/// More clients than the application's listener accepts.
+const CLIENTS: usize = 400;
+/// The bound on the process's resident memory, including the program's own pages.
+const MAX_RESIDENT_BYTES: u64 = 16 << 20;
+/// Longer than the kernel and the sidecar keep an unread answer.
+const UNREAD_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// The kinds of attack.
+/// A kind of attack.
 #[derive(Clone, Copy, Debug)]
-enum Stranger {
+enum Attack {
     /// Sends all but the end of a head of 8 KiB, and then a byte now and then.
     Head,
     /// Announces a long body, and sends a byte of it now and then.
     Body,
-    /// Asks for metrics again and again, and reads nothing.
+    /// Requests metrics again and again, and reads nothing.
     Pipeline,
-    /// Asks once, keeps the connection for a while, and asks over the next one.
+    /// Sends one request, keeps the connection for a while, and opens the next one.
     Once,
 }
 
-impl Stranger {
+impl Attack {
     const ALL: [Self; 4] = [Self::Head, Self::Body, Self::Pipeline, Self::Once];
 
-    /// What it sends first.
+    /// The first bytes on a connection.
     fn opening(self) -> Vec<u8> {
         match self {
             Self::Head => {
@@ -64,8 +62,8 @@ impl Stranger {
         }
     }
 
-    /// Does what it does now and then: whether its connection is still of use to it.
-    fn goes_on(self, stream: &mut TcpStream) -> bool {
+    /// Continues the attack, and returns whether the connection can still be used.
+    fn advance(self, stream: &mut TcpStream) -> bool {
         match self {
             Self::Once => false,
             Self::Head | Self::Body | Self::Pipeline => match stream.write(b"x") {
@@ -82,7 +80,7 @@ impl Stranger {
         stream.set_nonblocking(true).ok()?;
         match stream.write_all(&self.opening()) {
             Ok(()) => Some(stream),
-            // The listener takes no more of it for now.
+            // The listener accepts no more bytes for now.
             Err(error) if error.kind() == ErrorKind::WouldBlock => Some(stream),
             Err(_) => None,
         }
@@ -91,36 +89,31 @@ impl Stranger {
 
 /// The progress of all attacks.
 #[derive(Default)]
-struct Deeds {
+struct Progress {
     is_over: AtomicBool,
     connections: AtomicUsize,
 }
 
-/// Keeps [`STRANGERS`] connections to `address`, until it is over.
-fn besiege(address: SocketAddr, deeds: &Deeds) {
-    let mut strangers: Vec<(Stranger, Option<TcpStream>)> = Stranger::ALL
-        .into_iter()
-        .cycle()
-        .take(STRANGERS)
-        .map(|stranger| (stranger, None))
-        .collect();
-    while !deeds.is_over.load(Ordering::Relaxed) {
-        for crowd in strangers.chunks_mut(CROWD) {
-            for (stranger, connection) in crowd {
-                let is_open = connection.as_mut().is_some_and(|stream| stranger.goes_on(stream));
+/// Keeps [`ATTACKERS`] connections to `address` until the attack is over.
+fn attack(address: SocketAddr, progress: &Progress) {
+    let mut attackers: Vec<(Attack, Option<TcpStream>)> =
+        Attack::ALL.into_iter().cycle().take(ATTACKERS).map(|attack| (attack, None)).collect();
+    while !progress.is_over.load(Ordering::Relaxed) {
+        for batch in attackers.chunks_mut(BATCH) {
+            for (attack, connection) in batch {
+                let is_open = connection.as_mut().is_some_and(|stream| attack.advance(stream));
                 if !is_open {
-                    *connection = stranger.connect(address);
-                    deeds.connections.fetch_add(1, Ordering::Relaxed);
+                    *connection = attack.connect(address);
+                    progress.connections.fetch_add(1, Ordering::Relaxed);
                 }
             }
-            thread::sleep(BREATH);
+            thread::sleep(BATCH_PAUSE);
         }
     }
 }
 
-/// How long a process of this machine had to wait for a processor, by its main thread, or by the
-/// calling one.
-fn starved(schedstat: &str) -> Duration {
+/// How long a thread has waited for a processor, by its `schedstat` file.
+fn run_queue_wait(schedstat: &str) -> Duration {
     let text =
         std::fs::read_to_string(schedstat).unwrap_or_else(|error| panic!("{schedstat}: {error}"));
     let waited = text.split(' ').nth(1).and_then(|field| field.parse().ok());
@@ -130,13 +123,13 @@ fn starved(schedstat: &str) -> Duration {
 /// How a client uses its connections.
 #[derive(Clone, Copy, PartialEq)]
 enum Reuse {
-    /// One connection for each question.
+    /// One connection for each request.
     Never,
     /// The same connection, until the sidecar closes it.
     Always,
 }
 
-/// A client of the sidecar that opens a connection when it has none.
+/// A client of the sidecar that connects when it has no connection.
 struct Client<'a> {
     address: &'a str,
     path: &'a str,
@@ -145,20 +138,20 @@ struct Client<'a> {
 }
 
 impl Client<'_> {
-    /// Asks once. A connection that was kept may have been closed: then it asks over a new one.
-    fn ask(&mut self) -> std::io::Result<String> {
+    /// Sends one request. If the kept connection has been closed, it opens another one.
+    fn request(&mut self) -> std::io::Result<String> {
         if let Some(kept) = self.open.take()
-            && let Ok(answer) = self.ask_over(kept)
+            && let Ok(answer) = self.request_over(kept)
         {
             return Ok(answer);
         }
         let stream = TcpStream::connect(self.address)?;
         stream.set_read_timeout(Some(Duration::from_secs(5)))?;
-        self.ask_over(BufReader::new(stream))
+        self.request_over(BufReader::new(stream))
     }
 
-    /// The line and the headers of the answer, whose body it reads too.
-    fn ask_over(&mut self, mut stream: BufReader<TcpStream>) -> std::io::Result<String> {
+    /// Sends one request over this connection, and reads the whole answer: its head.
+    fn request_over(&mut self, mut stream: BufReader<TcpStream>) -> std::io::Result<String> {
         let Self { address, path, reuse, .. } = self;
         let close = if *reuse == Reuse::Never { "Connection: close\r\n" } else { "" };
         write!(stream.get_mut(), "GET {path} HTTP/1.1\r\nHost: {address}\r\n{close}\r\n")?;
@@ -176,22 +169,22 @@ impl Client<'_> {
     }
 }
 
-/// Asks again and again: the longest wait that is not the machine's fault, and how often it asked.
-fn ask_on(
+/// Sends requests until the attack is over: the longest wait that is not the machine's fault, and
+/// how many there were.
+fn keep_requesting(
     candidate: &Candidate,
     mut client: Client<'_>,
     pause: Duration,
-    deeds: &Deeds,
+    progress: &Progress,
 ) -> (Duration, usize) {
-    let theirs = format!("/proc/{}/schedstat", candidate.pid());
-    let starved = || [starved(&theirs), starved("/proc/thread-self/schedstat")];
-    let (mut longest, mut times) = (Duration::ZERO, 0);
-    while !deeds.is_over.load(Ordering::Relaxed) {
-        let (before, asked) = (starved(), Instant::now());
-        let answer = client.ask();
-        let (elapsed, after) = (asked.elapsed(), starved());
-        // The two may wait for a processor at the same time: only the longer wait is surely the
-        // machine's.
+    let schedstat = format!("/proc/{}/schedstat", candidate.pid());
+    let waits = || [run_queue_wait(&schedstat), run_queue_wait("/proc/thread-self/schedstat")];
+    let (mut longest, mut count) = (Duration::ZERO, 0);
+    while !progress.is_over.load(Ordering::Relaxed) {
+        let (before, started) = (waits(), Instant::now());
+        let answer = client.request();
+        let (elapsed, after) = (started.elapsed(), waits());
+        // Both threads may wait for a processor at the same time, so only the longer wait counts.
         let stolen = (after[0].saturating_sub(before[0])).max(after[1].saturating_sub(before[1]));
         let wait = elapsed.saturating_sub(stolen);
         let path = client.path;
@@ -199,13 +192,13 @@ fn ask_on(
             answer.as_ref().is_ok_and(|head| head.starts_with("HTTP/1.1 200 ")),
             "{path} after {wait:?}: {answer:?}"
         );
-        (longest, times) = (longest.max(wait), times + 1);
-        thread::sleep(pause.saturating_sub(asked.elapsed()));
+        (longest, count) = (longest.max(wait), count + 1);
+        thread::sleep(pause.saturating_sub(started.elapsed()));
     }
-    (longest, times)
+    (longest, count)
 }
 
-/// What the process occupies now, all of it and what is its own, in bytes.
+/// The resident memory of the process in bytes: all of it, and its anonymous part.
 fn memory(candidate: &Candidate) -> [u64; 2] {
     let status = std::fs::read_to_string(format!("/proc/{}/status", candidate.pid())).unwrap();
     ["VmRSS:", "RssAnon:"].map(|field| {
@@ -214,19 +207,19 @@ fn memory(candidate: &Candidate) -> [u64; 2] {
     })
 }
 
-/// Samples the memory until it is over: the most of each.
-fn most_memory(candidate: &Candidate, deeds: &Deeds) -> [u64; 2] {
-    let mut most = memory(candidate);
-    while !deeds.is_over.load(Ordering::Relaxed) {
+/// Samples the memory until the attack is over: the maximum of each.
+fn peak_memory(candidate: &Candidate, progress: &Progress) -> [u64; 2] {
+    let mut peak = memory(candidate);
+    while !progress.is_over.load(Ordering::Relaxed) {
         let now = memory(candidate);
-        most = [most[0].max(now[0]), most[1].max(now[1])];
+        peak = [peak[0].max(now[0]), peak[1].max(now[1])];
         thread::sleep(Duration::from_millis(20));
     }
-    most
+    peak
 }
 
 #[test]
-fn a_thousand_hostile_connections_take_little() {
+fn hostile_connections_cost_little_time_and_memory() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.candidate("a").flag("--listen", "localhost:0").start();
     rig.leader();
@@ -237,11 +230,11 @@ fn a_thousand_hostile_connections_take_little() {
         leader.probe_listen.parse().unwrap(),
     ];
     let before = memory(&leader);
-    let deeds = Deeds::default();
-    let (application, kubelet, most) = thread::scope(|scope| {
-        let (leader, deeds) = (&leader, &deeds);
+    let progress = Progress::default();
+    let (application, kubelet, peak) = thread::scope(|scope| {
+        let (leader, progress) = (&leader, &progress);
         for address in listeners {
-            scope.spawn(move || besiege(address, deeds));
+            scope.spawn(move || attack(address, progress));
         }
         let application =
             Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
@@ -251,64 +244,68 @@ fn a_thousand_hostile_connections_take_little() {
             reuse: Reuse::Never,
             open: None,
         };
-        let application = scope.spawn(move || ask_on(leader, application, ASKING, deeds));
-        let kubelet = scope.spawn(move || ask_on(leader, kubelet, PROBING, deeds));
-        let memory = scope.spawn(|| most_memory(leader, deeds));
-        let _over = Over(&deeds.is_over);
-        let begun = Instant::now();
-        while deeds.connections.load(Ordering::Relaxed) < listeners.len() * STRANGERS {
-            assert!(begun.elapsed() < Duration::from_mins(1), "the strangers do not get through");
+        let application =
+            scope.spawn(move || keep_requesting(leader, application, POLL_INTERVAL, progress));
+        let kubelet =
+            scope.spawn(move || keep_requesting(leader, kubelet, PROBE_INTERVAL, progress));
+        let memory = scope.spawn(|| peak_memory(leader, progress));
+        let _end = EndOnDrop(&progress.is_over);
+        let started = Instant::now();
+        while progress.connections.load(Ordering::Relaxed) < listeners.len() * ATTACKERS {
+            assert!(started.elapsed() < Duration::from_mins(1), "the attackers cannot connect");
             thread::sleep(Duration::from_millis(50));
         }
-        thread::sleep(SIEGE);
-        deeds.is_over.store(true, Ordering::Relaxed);
+        thread::sleep(ATTACK_DURATION);
+        progress.is_over.store(true, Ordering::Relaxed);
         (application.join().unwrap(), kubelet.join().unwrap(), memory.join().unwrap())
     });
-    let connections = deeds.connections.load(Ordering::Relaxed);
+    let connections = progress.connections.load(Ordering::Relaxed);
     println!(
-        "{connections} hostile connections; memory, all and anonymous, from {before:?} to {most:?} bytes"
+        "{connections} hostile connections; resident and anonymous memory from {before:?} to \
+         {peak:?} bytes"
     );
     println!(
-        "the application's longest wait and questions: {application:?}, the kubelet's: {kubelet:?}"
+        "longest wait and number of requests of the application: {application:?}, of the \
+         kubelet: {kubelet:?}"
     );
-    assert!(most[0] < MOST_RESIDENT, "{} bytes are resident, at rest {}", most[0], before[0]);
-    for (longest, times) in [application, kubelet] {
-        assert!(longest <= LONGEST_WAIT, "the longest of {times} waits was {longest:?}");
+    assert!(peak[0] < MAX_RESIDENT_BYTES, "{} bytes resident, {} at rest", peak[0], before[0]);
+    for (longest, count) in [application, kubelet] {
+        assert!(longest <= MAX_WAIT, "the longest of {count} waits was {longest:?}");
     }
     assert!(leader.events("lost").is_empty(), "it lost its term");
     rig.hear_enough();
 }
 
-/// Ends the attacks, even if the test panics.
-struct Over<'a>(&'a AtomicBool);
+/// Ends the attack, even if the test panics.
+struct EndOnDrop<'a>(&'a AtomicBool);
 
-impl Drop for Over<'_> {
+impl Drop for EndOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
 #[test]
-fn a_hundred_workers_keep_their_connections() {
+fn a_hundred_clients_keep_their_connections() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
-    let worker =
+    let client =
         || Client { address: &leader.listen, path: "/leader", reuse: Reuse::Always, open: None };
-    let mut workers: Vec<_> = iter::repeat_with(worker).take(100).collect();
-    for worker in &mut workers {
-        worker.ask().unwrap();
+    let mut clients: Vec<_> = iter::repeat_with(client).take(100).collect();
+    for client in &mut clients {
+        client.request().unwrap();
     }
-    for (number, worker) in workers.iter_mut().enumerate() {
-        let kept = worker.open.take().unwrap();
-        let answer = worker.ask_over(kept);
-        assert!(answer.is_ok(), "worker {number}: {answer:?}");
+    for (number, client) in clients.iter_mut().enumerate() {
+        let kept = client.open.take().unwrap();
+        let answer = client.request_over(kept);
+        assert!(answer.is_ok(), "client {number}: {answer:?}");
     }
     rig.hear_enough();
 }
 
 #[test]
-fn stopping_is_answered_while_many_clients_ask() {
-    // The last promise lasts until all of them have asked.
+fn stopping_is_answered_while_many_clients_poll() {
+    // The last promise lasts until all clients have polled.
     let rig = Rig::new(Files::SLOW.valid_for(Duration::from_millis(2500)));
     let leader = rig.start_leader("a");
     rig.hear_enough();
@@ -316,47 +313,47 @@ fn stopping_is_answered_while_many_clients_ask() {
     thread::scope(|scope| {
         let stopping = scope.spawn(|| leader.baton("stopping"));
         eventually(NOISE, "it withdraws", || leader.ask().status == 503);
-        let mut askers = Vec::new();
-        while askers.len() < ASKERS && !stopping.is_finished() {
+        let mut clients = Vec::new();
+        while clients.len() < CLIENTS && !stopping.is_finished() {
             let mut client = Client {
                 address: &leader.listen,
                 path: "/leader",
                 reuse: Reuse::Always,
                 open: None,
             };
-            let answer = client.ask().unwrap();
+            let answer = client.request().unwrap();
             assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
-            askers.push(client);
+            clients.push(client);
         }
-        let asked = askers.len();
-        let ended = stopping.join().unwrap();
-        assert_eq!(ended.status.code(), Some(0), "after {asked} askers: {ended:?}");
-        assert_eq!(asked, ASKERS, "it ended before they came");
+        let polled = clients.len();
+        let output = stopping.join().unwrap();
+        assert_eq!(output.status.code(), Some(0), "after {polled} clients: {output:?}");
+        assert_eq!(polled, CLIENTS, "it exited before all clients had polled");
     });
 }
 
 #[test]
-fn a_client_that_reads_nothing_is_closed() {
+fn client_that_reads_nothing_is_disconnected() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
     let address = leader.probe_listen.parse().unwrap();
     let mut stuck: Vec<_> = (0..4)
-        .map(|_| Stranger::Pipeline.connect(address).expect("the listener has room"))
+        .map(|_| Attack::Pipeline.connect(address).expect("the listener accepts it"))
         .collect();
     let open_files = || leader.metric(r"process_open_fds").unwrap();
     let full = open_files();
-    eventually(UNREAD + NOISE, "they are closed", || open_files() <= full - 4.0);
+    eventually(UNREAD_TIMEOUT + NOISE, "the sidecar closes them", || open_files() <= full - 4.0);
     for stream in &mut stuck {
-        // Nothing of the answers is left with the kernel either: it has reset the connection.
-        let ended = || stream.take_error().is_ok_and(|error| error.is_some());
-        eventually(NOISE, "the connection is reset", ended);
+        // A reset shows that the kernel has dropped the unread answers too.
+        let is_reset = || stream.take_error().is_ok_and(|error| error.is_some());
+        eventually(NOISE, "the connection is reset", is_reset);
     }
-    throughout(NOISE, "it leads on", || rig.stands(&leader, "leading"));
+    throughout(NOISE, "it keeps leading", || rig.stands(&leader, "leading"));
     rig.hear_enough();
 }
 
 #[test]
-fn a_head_above_the_bound_is_refused() {
+fn oversized_request_head_is_refused() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
     rig.hear_enough();

@@ -1,5 +1,4 @@
-//! How candidates reach the servers and are let in, by their flags alone: names and addresses, certificates, credentials,
-//! a part of the tree, and what others may do with what is ours.
+//! How candidates reach ZooKeeper servers and authenticate, configured by flags alone.
 
 use super::{PATIENCE, messages};
 use crate::rig::{
@@ -25,22 +24,22 @@ fn credentials(rig: &Rig<Znodes>, name: &str, lines: &str) -> PathBuf {
     file
 }
 
-/// How often it has connected.
+/// How often a candidate has connected.
 fn connects(candidate: &Candidate) -> f64 {
     let labels = format!("election=\"{ELECTION}\",outcome=\"applied\",verb=\"connect\"");
     candidate.metric(&format!("baton_store_requests_total{{{labels}}}")).expect("it is counted")
 }
 
-/// Has the leader stop, and its follower take over at once.
-fn hands_over(rig: &Rig<Znodes>, leader: &Candidate, follower: &Candidate) {
-    let asked = leader.terminate();
+/// Stops the leader, and checks that the follower takes over at once.
+fn assert_handoff(rig: &Rig<Znodes>, leader: &Candidate, follower: &Candidate) {
+    let signaled = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     let handoff = rig.timing.answer_validity + Duration::from_millis(100) + Znodes::NOISE;
-    assert_eq!(rig.successor(leader, asked, handoff).0.identity, follower.identity);
+    assert_eq!(rig.successor(leader, signaled, handoff).0.identity, follower.identity);
 }
 
 #[test]
-fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_meddle() {
+fn certificates_and_credentials_keep_others_out() {
     let folder = tempfile::TempDir::new().unwrap();
     let at = |name: &str| folder.path().join(name);
     let authority = Authority::begin(folder.path());
@@ -49,13 +48,13 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     let ensemble = Ensemble::start(Settings::secured(folder.path(), &authority));
     let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
     wait_for(PATIENCE, "the secure port is open", || TcpStream::connect(secure).ok());
-    let way = Proxy::to(secure);
+    let proxy = Proxy::to(secure);
 
     let rig = Rig::over(
-        Znodes::on(&ensemble, &format!("localhost:{}", way.address().port())),
+        Znodes::on(&ensemble, &format!("localhost:{}", proxy.address().port())),
         Znodes::FAST,
     );
-    let shops = credentials(&rig, "shop", "digest:shop:secret\n");
+    let shop_credentials = credentials(&rig, "shop", "digest:shop:secret\n");
     let authority = at("ca.crt");
     let trusting = |name| {
         let start = rig.candidate(name).flag("--zookeeper-ca-file", text(&authority));
@@ -66,46 +65,47 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
         let start = trusting(name).flag("--zookeeper-cert-file", text(&certificate));
         start.flag("--zookeeper-key-file", text(&key))
     };
-    let ours =
-        |name| certified(name, "candidate").flag("--zookeeper-auth-file", text(&shops)).start();
-    let leader = ours("a");
+    let authorized = |name| {
+        certified(name, "candidate").flag("--zookeeper-auth-file", text(&shop_credentials)).start()
+    };
+    let leader = authorized("a");
     assert_eq!(rig.leader().identity, leader.identity);
-    let follower = ours("b");
+    let follower = authorized("b");
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
 
     let others = messages(&leader, "other_administrators");
-    assert_eq!(others, [""; 0], "the subject of its certificate is ours too");
+    assert_eq!(others, [""; 0], "the certificate's subject is one of its own identities");
     let path = rig.store.below("/deep/er/orders");
-    let line = rig.store.admin.children(&path).unwrap();
-    assert_eq!(line.len(), 2);
-    let first = format!("{path}/{}", line[0]);
-    assert!(rig.store.admin.read(&first).is_ok(), "everybody may see who stands there");
+    let queue = rig.store.admin.children(&path).unwrap();
+    assert_eq!(queue.len(), 2);
+    let first = format!("{path}/{}", queue[0]);
+    assert!(rig.store.admin.read(&first).is_ok(), "everyone may read the queue");
     assert_eq!(rig.store.admin.delete(&first), Err(Code::NoAuth));
     assert_eq!(rig.store.admin.stand_in_line(&format!("{path}/x")), Err(Code::NoAuth));
     let without_credentials = certified("c", "stranger").start();
     let without_certificate = trusting("d").start();
-    eventually(PATIENCE, "it says what it lacks", || {
-        let told = messages(&without_credentials, "store_refuses");
-        told.iter().any(|message| message.contains("--zookeeper-auth-file"))
+    eventually(PATIENCE, "the missing credentials are logged", || {
+        let logged = messages(&without_credentials, "store_refuses");
+        logged.iter().any(|message| message.contains("--zookeeper-auth-file"))
     });
-    eventually(PATIENCE, "it says that there is no way in", || {
+    eventually(PATIENCE, "the unreachable store is logged", || {
         !messages(&without_certificate, "store_unreachable").is_empty()
     });
     assert_eq!(without_credentials.exit_code(), 77);
-    hands_over(&rig, &leader, &follower);
+    assert_handoff(&rig, &leader, &follower);
     assert!(!without_certificate.events("following").iter().any(|line| line["leader"].is_string()));
 
-    // The servers take the subject of a certificate for one more of those who made what is there.
-    let guessed = credentials(&rig, "guess", "digest:shop:guess\n");
+    // The access lists contain the subject of the certificate too, so it suffices.
+    let wrong_credentials = credentials(&rig, "guess", "digest:shop:guess\n");
     let with_our_certificate =
-        certified("e", "candidate").flag("--zookeeper-auth-file", text(&guessed)).start();
-    eventually(PATIENCE, "it is let in by its certificate", || {
+        certified("e", "candidate").flag("--zookeeper-auth-file", text(&wrong_credentials)).start();
+    eventually(PATIENCE, "the certificate alone gives access", || {
         rig.stands(&with_our_certificate, "following")
     });
 }
 
 #[test]
-fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
+fn sasl_user_with_a_wrong_password_is_refused() {
     let folder = tempfile::TempDir::new().unwrap();
     let ensemble = Ensemble::start(Settings::with_users(folder.path(), "alice", "open sesame"));
     let rig = Rig::over(Znodes::for_users(&ensemble, "sasl:alice:open sesame"), Znodes::FAST);
@@ -118,23 +118,24 @@ fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
     let follower = start("b", &right);
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     let stranger = start("c", &wrong);
-    eventually(PATIENCE, "it says why", || {
+    eventually(PATIENCE, "the refusal is logged", || {
         messages(&stranger, "store_refuses")
             .iter()
             .any(|message| message.contains("refuses the sasl credentials"))
     });
     assert_eq!(stranger.exit_code(), 77);
-    hands_over(&rig, &leader, &follower);
+    assert_handoff(&rig, &leader, &follower);
 }
 
 #[test]
-fn password_that_turns_clear_later_is_warned_of_once() {
+fn clear_text_password_after_a_reload_warns_once() {
     let folder = tempfile::TempDir::new().unwrap();
     let ensemble = Ensemble::start(Settings::with_users(folder.path(), "alice", "open sesame"));
-    let way = Proxy::to(ensemble.address(0));
+    let proxy = Proxy::to(ensemble.address(0));
     let rig = Rig::over(Znodes::for_users(&ensemble, "sasl:alice:open sesame"), Znodes::CALM);
     let file = credentials(&rig, "shop", "sasl:alice:open sesame\n");
-    let start = rig.candidate("a").flag("--zookeeper-servers", rig.store.servers_at(way.address()));
+    let start =
+        rig.candidate("a").flag("--zookeeper-servers", rig.store.servers_at(proxy.address()));
     let leader = start.flag("--zookeeper-auth-file", text(&file)).start();
     assert_eq!(rig.leader().identity, leader.identity);
     assert_eq!(messages(&leader, "password_in_clear"), [""; 0]);
@@ -144,45 +145,46 @@ fn password_that_turns_clear_later_is_warned_of_once() {
     ] {
         credentials(&rig, "shop", lines);
         let before = connects(&leader);
-        way.cut();
-        eventually(PATIENCE, "it comes back", || connects(&leader) > before);
+        proxy.cut();
+        eventually(PATIENCE, "the leader reconnects", || connects(&leader) > before);
     }
-    let told = messages(&leader, "password_in_clear");
-    assert_eq!(told.len(), 1, "{told:?}");
+    let warnings = messages(&leader, "password_in_clear");
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
     rig.hear_enough();
 }
 
 #[test]
-fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_ones_are_shown() {
+fn broken_credentials_file_leaves_the_last_good_ones_in_use() {
     let ensemble = Ensemble::shared();
-    let way = Proxy::to(ensemble.address(0));
-    let rig = Rig::over(Znodes::on(ensemble, &way.address().to_string()), Znodes::CALM);
+    let proxy = Proxy::to(ensemble.address(0));
+    let rig = Rig::over(Znodes::on(ensemble, &proxy.address().to_string()), Znodes::CALM);
     let file = credentials(&rig, "shop", "digest:shop:secret\n");
     let leader = rig.candidate("a").flag("--zookeeper-auth-file", text(&file)).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    credentials(&rig, "shop", "what is half written\n");
+    credentials(&rig, "shop", "half-written\n");
     for _ in 0..3 {
         let before = connects(&leader);
-        way.cut();
-        eventually(PATIENCE, "it comes back", || connects(&leader) > before);
+        proxy.cut();
+        eventually(PATIENCE, "the leader reconnects", || connects(&leader) > before);
     }
     let output = leader.output();
-    let told = output
+    let warnings = output
         .lines()
         .filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
-    assert_eq!(told.count(), 1, "{output}");
+    assert_eq!(warnings.count(), 1, "{output}");
     rig.hear_enough();
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "what is ours can still be written");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "the leader can still write");
 }
 
+/// Servers are given by name and by address, over IPv4 and IPv6.
 #[test]
-fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
+fn one_reachable_server_is_enough() {
     let ensemble = Ensemble::shared();
-    let ways = [
+    let proxies = [
         Proxy::to(ensemble.address(0)),
         Proxy::on(Ipv6Addr::LOCALHOST.into(), ensemble.address(0)),
     ];
-    let [four, six] = ways.each_ref().map(|way| way.address().port());
+    let [four, six] = proxies.each_ref().map(|proxy| proxy.address().port());
     let servers = format!("no-such-name.invalid:2181,127.0.0.1:1,localhost:{four},[::1]:{six}");
     let rig = Rig::over(Znodes::on(ensemble, &servers), Znodes::CALM);
     let only_six =
@@ -191,32 +193,32 @@ fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
     assert_eq!(rig.leader().identity, leader.identity);
     let followers: [Arc<Candidate>; 2] = rig.start_followers(["b", "c"]);
     for _ in 0..3 {
-        for way in &ways {
-            way.cut();
+        for proxy in &proxies {
+            proxy.cut();
         }
-        eventually(PATIENCE, "all of them come back", || {
-            let back = |candidate: &Candidate| {
+        eventually(PATIENCE, "all candidates are back", || {
+            let is_back = |candidate: &Candidate| {
                 candidate.is_healthy() && rig.store.line(ELECTION).len() == 3
             };
-            back(&leader) && followers.iter().all(|follower| back(follower))
+            is_back(&leader) && followers.iter().all(|follower| is_back(follower))
         });
     }
     assert_eq!(rig.tokens(ELECTION).len(), 1);
-    let asked = leader.terminate();
+    let signaled = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     rig.successor(
         &leader,
-        asked,
+        signaled,
         rig.timing.answer_validity + rig.timing.call_timeout() + Znodes::NOISE,
     );
 }
 
-/// A FIFO that nobody writes to hangs its reader, as a dead network file system does.
+/// Reading a FIFO without a writer blocks, like reading from a dead network file system.
 #[test]
-fn credentials_on_a_disk_that_hangs_delay_nothing() {
+fn hanging_credentials_file_delays_nothing() {
     let ensemble = Ensemble::shared();
-    let way = Proxy::to(ensemble.address(0));
-    let rig = Rig::over(Znodes::on(ensemble, &way.address().to_string()), Znodes::CALM);
+    let proxy = Proxy::to(ensemble.address(0));
+    let rig = Rig::over(Znodes::on(ensemble, &proxy.address().to_string()), Znodes::CALM);
     let file = credentials(&rig, "shop", "digest:shop:secret\n");
     let leader = rig.candidate("a").flag("--zookeeper-auth-file", text(&file)).start();
     assert_eq!(rig.leader().identity, leader.identity);
@@ -225,16 +227,16 @@ fn credentials_on_a_disk_that_hangs_delay_nothing() {
     fs::rename(&fifo, &file).unwrap();
     for _ in 0..2 {
         let before = connects(&leader);
-        way.cut();
-        eventually(rig.timing.call_timeout(), "it connects with what it has read before", || {
+        proxy.cut();
+        eventually(rig.timing.call_timeout(), "the leader reconnects with its old ones", || {
             connects(&leader) > before
         });
     }
     let output = leader.output();
-    let told = output
+    let warnings = output
         .lines()
         .filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
-    assert_eq!(told.count(), 1, "{output}");
+    assert_eq!(warnings.count(), 1, "{output}");
     rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }

@@ -1,11 +1,11 @@
-//! What meets candidates on the servers: a cut connection, a missing chroot.
+//! Candidates with a cut connection or a missing chroot.
 
 use super::{PATIENCE, messages};
 use crate::rig::{Ensemble, Flow, Proxy, Rig, Store as _, Way, Znodes, eventually};
 use zookeeper_client::wire::Code;
 
 #[test]
-fn a_leader_that_is_cut_off_from_the_servers_is_silent_before_another_leads() {
+fn disconnected_leader_is_silent_before_another_leads() {
     let ensemble = Ensemble::shared();
     let proxy = Proxy::to(ensemble.address(0));
     let rig = Rig::over(Znodes::on(ensemble, &ensemble.connect_string()), Znodes::FAST);
@@ -15,19 +15,19 @@ fn a_leader_that_is_cut_off_from_the_servers_is_silent_before_another_leads() {
     rig.start_followers(["b"]);
     let cut = rig.now();
     proxy.set(Way::Requests, Flow::Hold);
-    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was acknowledged since");
+    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "no renewal was acknowledged");
     rig.successor(&old, cut, rig.store.takeover(rig.timing));
     assert_eq!(old.exit_code(), 75);
     proxy.set(Way::Requests, Flow::Pass);
 }
 
 #[test]
-fn a_chroot_that_is_not_there_is_named() {
+fn missing_chroot_is_refused_and_not_created() {
     let ensemble = Ensemble::shared();
     let rig = Rig::over(Znodes::on(ensemble, &ensemble.connect_string()), Znodes::FAST);
     let servers = format!("{}/no-such-place", ensemble.connect_string());
     let stranger = rig.candidate("a").flag("--zookeeper-servers", servers).start();
-    eventually(PATIENCE, "it says why", || {
+    eventually(PATIENCE, "the refusal names the chroot", || {
         messages(&stranger, "store_refuses").iter().any(|message| message.contains("chroot"))
     });
     rig.start("b");
@@ -35,7 +35,7 @@ fn a_chroot_that_is_not_there_is_named() {
     assert_eq!(
         ensemble.admin().read("/no-such-place").err(),
         Some(Code::NoNode),
-        "and makes nothing"
+        "it creates no znode"
     );
     assert_eq!(stranger.exit_code(), 77);
 }

@@ -1,4 +1,4 @@
-//! The client of `zookeeper_client` against real servers: what each outcome tells, and what goes with a connection.
+//! The `zookeeper_client` crate against real servers: outcomes of calls, sessions, and connections.
 
 mod credentials;
 
@@ -17,9 +17,9 @@ use zookeeper_client::servers::check_path;
 use zookeeper_client::wire::{Code, Grant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// The session time-out that most of these ask for, which a server with a tick of 500 ms grants.
+/// The session timeout of most tests, which a server with a tick of 500 ms grants.
 const T: Duration = Duration::from_secs(8);
-/// How long the client is given to read what has come.
+/// How long the client gets to read bytes that have arrived.
 const SHORT: Duration = Duration::from_millis(20);
 
 fn run<T>(test: impl Future<Output = T>) -> T {
@@ -34,18 +34,18 @@ fn client(servers: &str) -> Client<Resolver> {
     )
 }
 
-/// A client with a session.
+/// A client with a new session, and the server's grant.
 async fn connected(servers: &str) -> (Client<Resolver>, Grant) {
     let client = client(servers);
-    let grant = begin(&client, T).await;
+    let grant = start_session(&client, T).await;
     (client, grant)
 }
 
-async fn begin(client: &Client<Resolver>, timeout: Duration) -> Grant {
+async fn start_session(client: &Client<Resolver>, timeout: Duration) -> Grant {
     client.connect(Session::New, timeout, PATIENCE).await.unwrap().unwrap()
 }
 
-/// A znode at the top that no other test uses.
+/// A top-level path that no other test uses.
 fn own_path() -> String {
     format!("/{}", Uuid::new_v4())
 }
@@ -59,7 +59,7 @@ fn read(path: &str, watch: bool) -> Read {
 }
 
 #[test]
-fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
+fn connect_returns_the_session_and_its_granted_timeout() {
     run(async {
         let mut ensemble = Ensemble::start(Settings::default());
         let (client, first) = connected(&ensemble.connect_string()).await;
@@ -69,28 +69,28 @@ fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
         assert_eq!(
             (again.session, again.timeout),
             (first.session, Duration::from_secs(5)),
-            "other limits"
+            "the new limit applies"
         );
         assert_eq!(
-            begin(&client, Duration::from_millis(1)).await.timeout,
+            start_session(&client, Duration::from_millis(1)).await.timeout,
             Duration::from_secs(1),
-            "two ticks at least"
+            "a server grants at least two ticks"
         );
-        let short = begin(&client, Duration::from_secs(1)).await;
+        let short = start_session(&client, Duration::from_secs(1)).await;
         assert_ne!(short.session, first.session);
-        let lives = own_path();
-        client.call(&create(&lives, Kind::Ephemeral)).await.unwrap();
+        let ephemeral = own_path();
+        client.call(&create(&ephemeral, Kind::Ephemeral)).await.unwrap();
         let admin = ensemble.admin();
-        eventually(PATIENCE, "the session runs out", || admin.read(&lives).is_err());
+        eventually(PATIENCE, "the session expires", || admin.read(&ephemeral).is_err());
         assert!(
             client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(),
-            "it has run out"
+            "the expired session cannot be resumed"
         );
     });
 }
 
 #[test]
-fn a_session_outlives_its_client_unless_it_is_closed() {
+fn session_outlives_its_client_unless_closed() {
     run(async {
         let ensemble = Ensemble::shared();
         let (kept, closed) = (own_path(), own_path());
@@ -103,14 +103,15 @@ fn a_session_outlives_its_client_unless_it_is_closed() {
         assert!(matches!(client.call(&read(&kept, false)).await, Err(CallError::NotSent)));
 
         let admin = ensemble.admin();
-        assert_eq!(admin.read(&kept).unwrap().owner, Some(grant.session), "dropped, not closed");
-        assert!(admin.read(&closed).is_err(), "gone with its session, at once");
-        eventually(PATIENCE, "it runs out", || admin.read(&kept).is_err());
+        let owner = admin.read(&kept).unwrap().owner;
+        assert_eq!(owner, Some(grant.session), "dropping a client does not close its session");
+        assert!(admin.read(&closed).is_err(), "closing a session removes its znode at once");
+        eventually(PATIENCE, "the session expires", || admin.read(&kept).is_err());
     });
 }
 
 #[test]
-fn news_that_come_during_a_call_are_told_behind_its_reply() {
+fn watch_event_during_a_call_is_delivered_after_its_reply() {
     let ensemble = Ensemble::shared();
     let path = own_path();
     let admin = ensemble.admin();
@@ -123,15 +124,15 @@ fn news_that_come_during_a_call_are_told_behind_its_reply() {
         proxy.set(Way::Replies, Flow::Hold);
         let request = read("/", false);
         let mut call = pin!(client.call(&request));
-        assert!(timeout(SHORT, &mut call).await.is_err(), "its request is held");
+        assert!(timeout(SHORT, &mut call).await.is_err(), "the proxy holds the request");
         admin.delete(&path).unwrap();
-        eventually(PATIENCE, "the news are on their way", || proxy.held(Way::Replies) > 0);
+        eventually(PATIENCE, "the watch event reaches the proxy", || proxy.held(Way::Replies) > 0);
         proxy.set(Way::Replies, Flow::Pass);
         for _ in 0..20 {
             tokio::select! {
                 biased;
                 _ = &mut call => panic!("the request was not held"),
-                _ = client.next_news() => panic!("the news were told in the middle of a call"),
+                _ = client.next_news() => panic!("the watch event was delivered during a call"),
                 () = sleep(SHORT) => {}
             }
         }
@@ -143,7 +144,7 @@ fn news_that_come_during_a_call_are_told_behind_its_reply() {
 }
 
 #[test]
-fn a_call_that_is_given_up_takes_its_connection_with_it() {
+fn abandoned_call_closes_its_connection() {
     run(async {
         let ensemble = Ensemble::shared();
         let proxy = Proxy::to(ensemble.address(0));
@@ -153,12 +154,12 @@ fn a_call_that_is_given_up_takes_its_connection_with_it() {
         let request = create(&path, Kind::Ephemeral);
         assert!(
             timeout(Duration::from_millis(300), client.call(&request)).await.is_err(),
-            "nobody answers"
+            "the request is lost"
         );
         assert!(matches!(client.call(&request).await, Err(CallError::NotSent)));
         assert!(
             timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
-            "who gave up knows it"
+            "abandoning a call is not reported as a loss"
         );
 
         proxy.set(Way::Requests, Flow::Pass);
@@ -169,37 +170,37 @@ fn a_call_that_is_given_up_takes_its_connection_with_it() {
 }
 
 #[test]
-fn a_connection_that_breaks_is_told_once() {
+fn lost_connection_is_reported_once() {
     run(async {
         let ensemble = Ensemble::shared();
         let proxy = Proxy::to(ensemble.address(0));
         let (client, _) = connected(&proxy.address().to_string()).await;
         proxy.cut();
         assert!(matches!(timeout(PATIENCE, client.next_news()).await, Ok(News::Lost(_))));
-        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "once");
+        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "again");
         assert!(matches!(client.call(&read("/", false)).await, Err(CallError::NotSent)));
 
         client.connect(Session::Same, T, PATIENCE).await.unwrap();
         proxy.set(Way::Replies, Flow::Close);
         assert!(
             matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))),
-            "who calls is told"
+            "the pending call reports the loss"
         );
         assert!(
             timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
-            "and nobody else"
+            "the loss is not reported again"
         );
     });
 }
 
 #[test]
-fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
+fn dead_or_silent_servers_do_not_block_connecting() {
     run(async {
         let ensemble = Ensemble::shared();
         let silent = Proxy::to(ensemble.address(0));
         silent.set(Way::Replies, Flow::Hold);
-        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
-        let servers = connect_string([nobody, silent.address(), ensemble.address(0)].into_iter());
+        let closed = SocketAddr::from(([127, 0, 0, 1], 1));
+        let servers = connect_string([closed, silent.address(), ensemble.address(0)].into_iter());
         let client = client(&format!("no-such-name.invalid:1,{servers}"));
         for _ in 0..4 {
             client.connect(Session::New, T, Duration::from_secs(4)).await.unwrap().unwrap();
@@ -218,36 +219,36 @@ fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
 }
 
 #[test]
-fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
+fn hanging_lookup_is_named_and_does_not_block_other_servers() {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .max_blocking_threads(1)
         .build()
         .unwrap();
     runtime.block_on(async {
-        // Names are looked up by a thread that may wait, and the only one is busy until this test is over.
-        let (over, until_over) = channel::<()>();
-        let busy = tokio::task::spawn_blocking(move || until_over.recv());
+        // Lookups need a blocking thread, and the only one is busy until the end of the test.
+        let (end, until_end) = channel::<()>();
+        let busy = tokio::task::spawn_blocking(move || until_end.recv());
         let servers = Ensemble::shared().connect_string();
         for _ in 0..4 {
             let client = client(&format!("slow-name.invalid:1,{servers}"));
             let connected =
                 timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(2))).await;
-            connected.expect("the whole of it is bounded").unwrap().unwrap();
+            connected.expect("connecting is bounded").unwrap().unwrap();
         }
         let client = client("slow-name.invalid:1");
         let failed =
             timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
-        let error = failed.expect("the whole of it is bounded").unwrap_err().to_string();
+        let error = failed.expect("connecting is bounded").unwrap_err().to_string();
         assert!(error.contains("slow-name.invalid:1 has no address"), "{error}");
         assert!(error.contains("no name server has answered yet"), "{error}");
-        drop(over);
+        drop(end);
         busy.await.unwrap().unwrap_err();
     });
 }
 
 #[test]
-fn paths_are_refused_exactly_where_servers_refuse_them() {
+fn check_path_agrees_with_the_servers() {
     let admin = Ensemble::shared().admin();
     let top = own_path();
     admin.create(&top, "x").unwrap();
@@ -279,7 +280,7 @@ fn paths_are_refused_exactly_where_servers_refuse_them() {
 }
 
 #[test]
-fn long_replies_are_read_whole() {
+fn long_reply_is_read_completely() {
     run(async {
         let ensemble = Ensemble::shared();
         let path = own_path();

@@ -1,11 +1,11 @@
-//! Candidates of Curator, of kazoo and of ours in one line, as [`Contender`]s.
+//! Candidates of Curator, kazoo, and Baton in one queue, as [`Contender`]s.
 
 use crate::rig::{
     Contender, ELECTION, InZooKeeper, Peer, Rig, Side, Store as _, Znodes, eventually,
 };
 use std::time::Duration;
 
-/// How long anything may take that is only waited for, on a busy machine.
+/// A generous bound on anything that has to happen eventually, on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -16,12 +16,12 @@ pub(super) enum Program {
 }
 
 impl<'a> Contender<'a, Znodes> {
-    /// Starts a candidate with the session time-out of the rig, at all servers.
+    /// Starts a candidate with the session timeout of the rig, connected to any of the servers.
     pub(super) fn start(rig: &'a Rig<Znodes>, program: Program, name: &str) -> Self {
         Self::start_at(rig, program, name, &rig.store.flags()["--zookeeper-servers"])
     }
 
-    /// The same, at servers of the test's choice.
+    /// The same, connected to one of `servers`.
     pub(super) fn start_at(
         rig: &'a Rig<Znodes>,
         program: Program,
@@ -44,7 +44,7 @@ impl<'a> Contender<'a, Znodes> {
         Self::new(rig, name, process)
     }
 
-    /// Waits until it stands in line behind another, and knows it if it is ours.
+    /// Waits until the candidate is behind another in the queue. Baton's also has to report it.
     #[track_caller]
     pub(super) fn must_follow(&self) {
         eventually(PATIENCE, &format!("{} follows", self.name), || match &self.process {

@@ -1,5 +1,8 @@
-//! A thousand candidates of one election, each with the machine, the loop and the client of a sidecar, in one process: what
-//! they cost the servers at rest, and whom one end wakes. Only the servers' own counts are believed.
+//! A thousand candidates of one election in one process: their load on the server at rest, and how
+//! many of them one departure wakes.
+//!
+//! Each has the state machine, the driver, and the client of a sidecar. All counts are the
+//! server's.
 
 use super::PATIENCE;
 use crate::rig::{ELECTION, Ensemble, Settings};
@@ -26,35 +29,35 @@ use uuid::Uuid;
 const CROWD: usize = 1000;
 const T: Duration = Duration::from_secs(20);
 const RETRY: Duration = Duration::from_secs(5);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How often candidates at rest ask at the most, all together: each reads who leads once in three quarters of a third of its
-/// session, and looks at the one before it once in three quarters of the whole. Each may be one request ahead.
-fn most(span: Duration) -> u64 {
-    let asked = u128::try_from(CROWD).unwrap() * span.as_millis() * 16 / (3 * T.as_millis());
-    u64::try_from(asked).unwrap() + CROWD as u64
+/// The most requests that all candidates at rest may send in this time. Each reads the leader every
+/// quarter of its session, and its predecessor every three quarters. Each may be one request ahead.
+fn max_requests(span: Duration) -> u64 {
+    let requests = u128::try_from(CROWD).unwrap() * span.as_millis() * 16 / (3 * T.as_millis());
+    u64::try_from(requests).unwrap() + CROWD as u64
 }
 
 struct Member {
     reader: Reader,
-    /// While it is there the drive takes orders.
+    /// Keeps the driver's channel of requests open.
     _control: Control,
     drive: JoinHandle<()>,
 }
 
 impl Member {
-    fn begin(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
+    fn start(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
         let timing = *place.timing.asked();
         let place = place.clone();
         let (publisher, reader) = publish(timing.answer_validity());
         let (control, orders) = orders();
         let identity = Identity::unique("one", Uuid::new_v4()).unwrap();
-        let chance = Jitter::new(Uuid::new_v4().as_u64_pair().0);
-        let machine = QueueElection::new(identity.clone(), place.timing, chance, Clock.now());
+        let jitter = Jitter::new(Uuid::new_v4().as_u64_pair().0);
+        let machine = QueueElection::new(identity.clone(), place.timing, jitter, Clock.now());
         let election: ElectionName = ELECTION.parse().unwrap();
         let reporter = Reporter::new(election, identity, metrics.clone());
         let (health, on_lost, patience) = (Health::default(), OnLost::Stay, T);
-        let seat = DriverContext {
+        let context = DriverContext {
             publisher,
             orders,
             reporter,
@@ -64,7 +67,7 @@ impl Member {
         };
         let drive = spawn_local(async move {
             let store = ZooKeeperStore::open(&place, timing.call_timeout()).await.unwrap();
-            drive(machine, &store, seat).await;
+            drive(machine, &store, context).await;
         });
         Self { reader, _control: control, drive }
     }
@@ -74,13 +77,13 @@ impl Member {
     }
 }
 
-/// The server, what it counts, and how often it was asked for that, which it counts too.
-struct Counted {
-    server: Ensemble,
-    looks: Cell<u64>,
+/// A server whose counters are read, which is a request that the server counts too.
+struct CountingServer {
+    ensemble: Ensemble,
+    reads: Cell<u64>,
 }
 
-impl Counted {
+impl CountingServer {
     fn watches(&self) -> u64 {
         self.count("zk_watch_count")
     }
@@ -89,37 +92,38 @@ impl Counted {
         self.count("zk_ephemerals_count")
     }
 
-    /// What the candidates have asked for.
+    /// The requests of the candidates.
     fn requests(&self) -> u64 {
-        self.count("zk_packets_received") - self.looks.get()
+        self.count("zk_packets_received") - self.reads.get()
     }
 
-    /// How many watches were fired by a deletion.
-    fn woken(&self) -> u64 {
+    /// The watches that a deletion has fired.
+    fn fired_watches(&self) -> u64 {
         self.count("zk_sum_node_deleted_watch_count")
     }
 
     fn count(&self, name: &str) -> u64 {
-        self.looks.set(self.looks.get() + 1);
-        self.server.count(name)
+        self.reads.set(self.reads.get() + 1);
+        self.ensemble.count(name)
     }
 }
 
-/// Looks on until something holds; there is never more than one leader meanwhile.
-async fn until(members: &[Member], what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+/// Waits until something holds, and checks that there is never more than one leader.
+async fn wait_until(members: &[Member], what: &str, holds: impl Fn() -> bool) {
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "this did not come true: {what}");
-        assert!(members.iter().filter(|member| member.leads()).count() <= 1, "two lead: {what}");
-        sleep(BETWEEN_LOOKS).await;
+        assert!(started.elapsed() < PATIENCE, "timed out waiting until {what}");
+        let leaders = members.iter().filter(|member| member.leads()).count();
+        assert!(leaders <= 1, "{leaders} leaders while waiting until {what}");
+        sleep(POLL_INTERVAL).await;
     }
 }
 
 #[test]
-fn one_end_among_a_thousand_candidates_wakes_one() {
+fn departure_among_a_thousand_candidates_wakes_one() {
     let lines = vec!["maxSessionTimeout=20000".to_owned()];
-    let server = Ensemble::start(Settings { lines, ..Settings::default() });
-    let counted = Counted { server, looks: Cell::new(0) };
+    let ensemble = Ensemble::start(Settings { lines, ..Settings::default() });
+    let server = CountingServer { ensemble, reads: Cell::new(0) };
     let durations = Durations {
         lease_duration: T,
         renew_deadline: Duration::from_secs(14),
@@ -127,45 +131,46 @@ fn one_end_among_a_thousand_candidates_wakes_one() {
         answer_validity: Duration::from_secs(2),
     };
     let timing = Timing::new(durations, Drift::default()).unwrap();
-    let timing = SessionTiming::new(timing, counted.server.tick()).unwrap();
+    let timing = SessionTiming::new(timing, server.ensemble.tick()).unwrap();
     let (servers, path) =
-        (counted.server.connect_string().parse().unwrap(), "/baton/orders".to_owned());
+        (server.ensemble.connect_string().parse().unwrap(), "/baton/orders".to_owned());
     let place = ZooKeeperPlace { servers, path, timing, auth_file: None, tls: None };
     let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let mut members: Vec<Member> =
-            (0..CROWD).map(|_| Member::begin(&place, &metrics)).collect();
+            (0..CROWD).map(|_| Member::start(&place, &metrics)).collect();
         let crowd = CROWD as u64;
-        until(&members, "each stands in line, and the first has acknowledged it", || {
-            counted.ephemerals() == crowd + 1 && counted.watches() == crowd
+        wait_until(&members, "all have joined and the leader has acknowledged its term", || {
+            server.ephemerals() == crowd + 1 && server.watches() == crowd
         })
         .await;
         let leader = members.iter().position(Member::leads).unwrap();
 
-        let (begun, before) = (Instant::now(), counted.requests());
+        let (started, before) = (Instant::now(), server.requests());
         sleep(T).await;
-        let (asked, rest) = (counted.requests() - before, begun.elapsed());
-        println!("{CROWD} candidates at rest: {asked} requests in {rest:?}");
-        assert!(asked <= most(rest), "they asked {asked} times in {rest:?}");
-        assert_eq!(counted.woken(), 0, "nobody was woken yet");
+        let (requests, elapsed) = (server.requests() - before, started.elapsed());
+        println!("{CROWD} candidates at rest: {requests} requests in {elapsed:?}");
+        assert!(requests <= max_requests(elapsed), "{requests} requests in {elapsed:?}");
+        assert_eq!(server.fired_watches(), 0, "no watch fires at rest");
 
-        for (what, at) in [("a follower", (leader + CROWD / 2) % CROWD), ("the leader", leader)] {
-            let (standing, woken) = (counted.ephemerals(), counted.woken());
-            let gone = members.swap_remove(at);
-            let was_leading = gone.leads();
-            gone.drive.abort();
-            drop(gone);
-            let (begun, before) = (Instant::now(), counted.requests());
-            until(&members, "its session is over", || counted.ephemerals() < standing).await;
-            until(&members, "somebody leads", || members.iter().any(Member::leads)).await;
-            until(&members, "all watch again", || counted.watches() == members.len() as u64).await;
-            let asked = counted.requests() - before;
-            let (took, woken) = (begun.elapsed(), counted.woken() - woken);
-            println!("{what} ended: {woken} woken, {asked} requests in {took:?}");
-            assert_eq!(woken, 1, "{what} had one behind it");
-            assert!(asked <= most(took), "they asked {asked} times in {took:?}");
-            assert_eq!(was_leading, what == "the leader");
+        for (role, at) in [("a follower", (leader + CROWD / 2) % CROWD), ("the leader", leader)] {
+            let (ephemerals, fired) = (server.ephemerals(), server.fired_watches());
+            let departing = members.swap_remove(at);
+            let was_leading = departing.leads();
+            departing.drive.abort();
+            drop(departing);
+            let (started, before) = (Instant::now(), server.requests());
+            wait_until(&members, "its session ends", || server.ephemerals() < ephemerals).await;
+            wait_until(&members, "a candidate leads", || members.iter().any(Member::leads)).await;
+            wait_until(&members, "all watch again", || server.watches() == members.len() as u64)
+                .await;
+            let requests = server.requests() - before;
+            let (elapsed, fired) = (started.elapsed(), server.fired_watches() - fired);
+            println!("{role} left: {fired} woken, {requests} requests in {elapsed:?}");
+            assert_eq!(fired, 1, "{role} has one candidate behind it");
+            assert!(requests <= max_requests(elapsed), "{requests} requests in {elapsed:?}");
+            assert_eq!(was_leading, role == "the leader");
         }
     });
 }

@@ -1,5 +1,5 @@
-//! A server that is cut off from the others while its clients stay connected: for seconds it answers their pings and reads,
-//! and nothing that it says proves that their sessions live.
+//! A server that is partitioned from its ensemble while its clients stay connected. For seconds it
+//! answers pings and reads, and none of its answers proves that a session is alive.
 
 use super::PATIENCE;
 use crate::rig::{
@@ -10,23 +10,23 @@ use crate::rig::{eventually, wait_for};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Three servers of which one can be made lonely, and a leader of ours there, by a way that can be stalled; a follower of
-/// ours stands elsewhere.
+/// Three servers, one of which can be partitioned from the others. The leader is connected to it
+/// through a proxy, and the follower to another one.
 struct Scene {
     rig: Rig<Znodes>,
     ensemble: Ensemble,
-    lonely: usize,
-    way: Proxy,
+    isolated: usize,
+    proxy: Proxy,
     leader: Arc<Candidate>,
     follower: Arc<Candidate>,
 }
 
 impl Scene {
-    fn set(settings: Settings, timing: Timing, flags: &[(&'static str, &str)]) -> Self {
+    fn start(settings: Settings, timing: Timing, flags: &[(&'static str, &str)]) -> Self {
         let ensemble = Ensemble::start(Settings { size: 3, can_be_cut: true, ..settings });
-        let [lonely, other] = ensemble.followers()[..] else { panic!("two of three follow") };
-        let way = Proxy::to(ensemble.address(lonely));
-        let rig = Rig::over(Znodes::on(&ensemble, &way.address().to_string()), timing);
+        let [isolated, other] = ensemble.followers()[..] else { panic!("two of three follow") };
+        let proxy = Proxy::to(ensemble.address(isolated));
+        let rig = Rig::over(Znodes::on(&ensemble, &proxy.address().to_string()), timing);
         let candidate = |name| {
             flags.iter().fold(rig.candidate(name), |start, (flag, value)| start.flag(flag, *value))
         };
@@ -35,12 +35,12 @@ impl Scene {
         let elsewhere = rig.store.servers_at(ensemble.address(other));
         let follower = candidate("b").flag("--zookeeper-servers", elsewhere).start();
         eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
-        Self { rig, ensemble, lonely, way, leader, follower }
+        Self { rig, ensemble, isolated, proxy, leader, follower }
     }
 
-    /// Waits for the leader's end, and for its successor: whose session it was that ended is known to the other servers
-    /// only, and the leader has to be silent by then.
-    fn is_succeeded_after(&self, cut: Moment) {
+    /// Waits for the successor and for the leader's exit. Only the other servers learn that the
+    /// leader's session has ended, and the leader has to be silent by then.
+    fn assert_succession(&self, cut: Moment) {
         let rig = &self.rig;
         assert_eq!(
             rig.successor(&self.leader, cut, rig.store.takeover(rig.timing)).0.identity,
@@ -65,7 +65,7 @@ impl Scene {
         outcomes.iter().sum()
     }
 
-    /// Waits until the leader has had so many more renewals acknowledged.
+    /// Waits until this many more renewals of the leader are acknowledged.
     fn await_renewals(&self, more: f64) {
         let before = self.renewals();
         eventually(PATIENCE, "renewals are acknowledged", || self.renewals() >= before + more);
@@ -73,60 +73,62 @@ impl Scene {
 }
 
 #[test]
-fn a_leader_at_a_server_that_is_cut_off_stops_before_another_leads() {
-    let scene = Scene::set(Settings { sync_limit: 40, ..Settings::default() }, Znodes::FAST, &[]);
+fn leader_at_an_isolated_server_stops_before_another_leads() {
+    let scene = Scene::start(Settings { sync_limit: 40, ..Settings::default() }, Znodes::FAST, &[]);
     let cut = scene.rig.now();
-    scene.ensemble.cut_off(scene.lonely);
+    scene.ensemble.cut_off(scene.isolated);
     scene.rig.must_be_silent(
         &scene.leader,
         cut + Znodes::FAST.renew_deadline,
-        "nothing was acknowledged since",
+        "no renewal was acknowledged",
     );
-    scene.is_succeeded_after(cut);
-    assert!(scene.ensemble.is_serving(scene.lonely), "its server has served it all along");
+    scene.assert_succession(cut);
+    assert!(scene.ensemble.is_serving(scene.isolated), "its server kept serving it");
 }
 
-/// Of the usual tick and limit: a server that hears nothing serves for 10 s, which is longer than this session.
+/// With the default tick and limit, an isolated server keeps serving for 10 s, which is longer than
+/// this session.
 #[test]
-fn a_leader_at_a_server_of_usual_settings_stops_before_another_leads() {
-    let usual = Settings { tick: Duration::from_secs(2), sync_limit: 5, ..Settings::default() };
-    let scene = Scene::set(usual, Znodes::FAST, &[]);
+fn leader_stops_in_time_under_default_server_settings() {
+    let defaults = Settings { tick: Duration::from_secs(2), sync_limit: 5, ..Settings::default() };
+    let scene = Scene::start(defaults, Znodes::FAST, &[]);
     let cut = scene.rig.now();
-    scene.ensemble.cut_off(scene.lonely);
+    scene.ensemble.cut_off(scene.isolated);
     scene.rig.must_be_silent(
         &scene.leader,
         cut + Znodes::FAST.renew_deadline,
-        "nothing was acknowledged since",
+        "no renewal was acknowledged",
     );
-    scene.is_succeeded_after(cut);
+    scene.assert_succession(cut);
 }
 
-/// What the server heard last of us it told the others long ago, and what it answers now it will not tell them any more.
+/// The server told the others of this session for the last time before the stall. It answers
+/// renewals after the stall, but it can no longer pass them on.
 #[test]
-fn a_leader_whose_link_had_stalled_counts_from_before_the_stall_when_its_server_is_cut_off() {
+fn claim_counts_from_before_a_stall_of_the_link() {
     let timing = Timing::of_ms(15_000, 12_400, 3200, 500);
     let settings = Settings { tick: Duration::from_secs(1), sync_limit: 40, ..Settings::default() };
-    // All clocks here are one, and what a claim leaves out for their drift would hide a fault.
-    let scene = Scene::set(settings, timing, &[("--max-clock-drift", "1%")]);
-    let Scene { rig, ensemble, lonely, way, leader, .. } = &scene;
+    // All processes share one clock, and a larger allowance for drift would hide a bug.
+    let scene = Scene::start(settings, timing, &[("--max-clock-drift", "1%")]);
+    let Scene { rig, ensemble, isolated, proxy, leader, .. } = &scene;
     let stall = timing.lease_duration.mul_f64(0.39);
     assert!(timing.retry_period + timing.call_timeout() > stall, "no call of this stall times out");
 
     scene.await_renewals(2.0);
     let connects = scene.connects();
     let stalled = rig.now();
-    way.set(Way::Requests, Flow::Hold);
+    proxy.set(Way::Requests, Flow::Hold);
     let until = stalled + stall;
     wait_for(PATIENCE, "the link has stalled long enough", || (rig.now() >= until).then_some(()));
     let before = scene.renewals();
-    way.set(Way::Requests, Flow::Pass);
-    // The one that was held, and one that was sent after its answer.
+    proxy.set(Way::Requests, Flow::Pass);
+    // The renewal that was held, and one that was sent after its reply.
     eventually(PATIENCE, "two renewals are acknowledged", || scene.renewals() >= before + 2.0);
     let cut = rig.now();
-    ensemble.cut_off(*lonely);
-    assert!(scene.connects() <= connects, "it had to connect again: this run shows nothing");
+    ensemble.cut_off(*isolated);
+    assert!(scene.connects() <= connects, "the leader reconnected, so this run shows nothing");
 
-    let why = "a session lives that long after the last sign that its server had surely passed on";
+    let why = "its session may have expired: its server passed no later heartbeat on";
     rig.must_be_silent(leader, stalled + timing.lease_duration, why);
-    scene.is_succeeded_after(cut);
+    scene.assert_succession(cut);
 }

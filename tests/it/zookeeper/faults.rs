@@ -1,37 +1,37 @@
-//! What Curator's `LeaderLatch` makes of faults of its server, of its link and of its process: stories that its real candidate
-//! goes through and ours too, at the same times and on the same servers: README, "Beside Curator".
+//! Faults of the server, the link, and the process, for Curator's `LeaderLatch` and for Baton at
+//! the same time and on the same servers. README quotes the figures.
 //!
-//! A story ends with how long two could act as the leader. Where that is the point of it, Curator's two have to have been
-//! able to, or the comparison is no longer true and has to go; of ours it has to show that none could. Each test prints
-//! both figures.
+//! Each test prints for how long two candidates of a program could act as the leader. For Baton,
+//! this has to be zero. With an isolated server it must not be zero for Curator: otherwise the
+//! comparison is outdated.
 
 use super::contender::Program;
 use crate::rig::{Contender, Ensemble, Flow, Moment, Proxy, Rig, Settings, Timing, Way, Znodes};
 use std::net::SocketAddr;
 use std::time::Duration;
 
-/// The session time-out that both ask for. Curator knows no other duration.
+/// The session timeout of both programs. Curator has no other duration.
 const TIMING: Timing = Timing::of_ms(6000, 4000, 500, 500);
 
-/// For how long two could act as the leader, in the story of each program.
+/// For how long two candidates of each program could act as the leader.
 #[derive(Debug)]
 struct Overlap {
     curator: Duration,
     baton: Duration,
 }
 
-/// The leader of an election, and who waits behind it.
+/// The leader of an election, and the candidate behind it.
 struct Pair<'a> {
     old: Contender<'a, Znodes>,
     new: Contender<'a, Znodes>,
 }
 
 impl Overlap {
-    /// Tells what came of each, which of ours has to be nothing.
+    /// Prints both figures, and checks that Baton's is zero.
     #[expect(clippy::print_stdout, reason = "the figures of README")]
-    fn judged([curator, baton]: [Duration; 2]) -> Self {
+    fn checked([curator, baton]: [Duration; 2]) -> Self {
         let overlap = Self { curator, baton };
-        println!("{overlap:?} at a session time-out of {:?}", TIMING.lease_duration);
+        println!("{overlap:?} at a session timeout of {:?}", TIMING.lease_duration);
         assert_eq!(overlap.baton, Duration::ZERO);
         overlap
     }
@@ -42,7 +42,7 @@ fn two_elections(ensemble: &Ensemble) -> [Rig<Znodes>; 2] {
 }
 
 impl<'a> Pair<'a> {
-    /// One of Curator's and one of ours: leaders at one server, the others at another one.
+    /// A pair of each program: the leaders connect to `old_at`, and the others to `new_at`.
     fn of_each(rigs: &'a [Rig<Znodes>; 2], old_at: SocketAddr, new_at: SocketAddr) -> [Self; 2] {
         let [curator, baton] = rigs;
         [(curator, Program::Curator), (baton, Program::Baton)].map(|(rig, program)| {
@@ -54,13 +54,13 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// Waits until the new one leads and the old one no more.
+    /// Waits until the new candidate leads and the old one has stopped: how long both did.
     fn overlap(&mut self) -> Duration {
         let led = self.new.must_lead();
         self.stopped().since(led)
     }
 
-    /// When the old one stopped. Ours ends then; Curator's tries to come back.
+    /// When the old candidate stopped. Baton's exits then, and Curator's tries to rejoin.
     fn stopped(&mut self) -> Moment {
         let stopped = self.old.must_stop();
         if self.old.is_ours() {
@@ -70,8 +70,9 @@ impl<'a> Pair<'a> {
     }
 }
 
-/// The server of the leader is cut off from the others, with the settings that servers come with, while the connection of its
-/// client lives: it answers pings and reads until it gives up the others. Curator counts on the connection.
+/// The leader's server is partitioned from the others, with default settings, and stays connected
+/// to its client. It answers pings and reads until it gives up the others. Curator trusts the
+/// connection.
 #[test]
 fn a_leader_whose_server_is_cut_off_from_the_others() {
     let tick = Duration::from_secs(2);
@@ -82,12 +83,12 @@ fn a_leader_whose_server_is_cut_off_from_the_others() {
         can_be_cut: true,
         ..Settings::default()
     });
-    let [lonely, other] = ensemble.followers()[..] else { panic!("two of three follow") };
+    let [isolated, other] = ensemble.followers()[..] else { panic!("two of three follow") };
     let rigs = two_elections(&ensemble);
-    let mut pairs = Pair::of_each(&rigs, ensemble.address(lonely), ensemble.address(other));
+    let mut pairs = Pair::of_each(&rigs, ensemble.address(isolated), ensemble.address(other));
     let cut = rigs.each_ref().map(Rig::now);
-    ensemble.cut_off(lonely);
-    let overlap = Overlap::judged(pairs.each_mut().map(Pair::overlap));
+    ensemble.cut_off(isolated);
+    let overlap = Overlap::checked(pairs.each_mut().map(Pair::overlap));
     for (pair, cut) in pairs.iter().zip(cut) {
         let program = if pair.old.is_ours() { "ours" } else { "Curator's" };
         println!(
@@ -98,8 +99,8 @@ fn a_leader_whose_server_is_cut_off_from_the_others() {
     assert!(overlap.curator >= Duration::from_millis(500), "{overlap:?}");
 }
 
-/// The network between the leader and its server swallows everything. Curator's client notices in two thirds of the session
-/// time-out, and stops.
+/// The network between the leader and its server drops everything. Curator's client notices within
+/// two thirds of the session timeout, and stops.
 #[test]
 fn a_leader_that_is_cut_off_from_its_server() {
     let server = Ensemble::shared().address(0);
@@ -108,10 +109,11 @@ fn a_leader_that_is_cut_off_from_its_server() {
     let mut pairs = Pair::of_each(&rigs, proxy.address(), server);
     proxy.set(Way::Requests, Flow::Hold);
     proxy.set(Way::Replies, Flow::Hold);
-    Overlap::judged(pairs.each_mut().map(Pair::overlap));
+    Overlap::checked(pairs.each_mut().map(Pair::overlap));
 }
 
-/// The leader is paused until another has succeeded it, and wakes up: Curator's until its client finds out.
+/// The leader is paused until another has succeeded it, and resumes. Curator's acts as the leader
+/// until its client finds out.
 #[test]
 fn a_leader_that_wakes_up_deposed() {
     let server = Ensemble::shared().address(0);
@@ -120,9 +122,9 @@ fn a_leader_that_wakes_up_deposed() {
     for pair in &mut pairs {
         pair.old.pause();
     }
-    Overlap::judged(pairs.each_mut().map(|pair| {
+    Overlap::checked(pairs.each_mut().map(|pair| {
         pair.new.must_lead();
-        let woken = pair.old.resume();
-        pair.stopped().since(woken)
+        let resumed = pair.old.resume();
+        pair.stopped().since(resumed)
     }));
 }

@@ -1,4 +1,4 @@
-//! `/healthz` of a candidate that waits for nothing.
+//! `/healthz` of a candidate that resigned because its application does not poll.
 
 use super::PATIENCE;
 use crate::rig::{ELECTION, Rig, Store as _, Znodes, eventually, throughout};
@@ -8,18 +8,17 @@ use std::time::Duration;
 const GRACE: Duration = Duration::from_secs(10);
 
 #[test]
-fn candidate_that_resigned_unasked_stays_healthy() {
+fn candidate_that_resigned_for_lack_of_polling_stays_healthy() {
     let rig = Rig::over(Znodes::fresh(), Znodes::FAST);
-    // The shortest that is accepted.
-    let unasked = rig.timing.answer_validity + rig.timing.retry_period;
-    let hung =
-        rig.candidate("a").unasked().flag("--require-polling", format!("{unasked:?}")).start();
-    eventually(PATIENCE, "it resigns", || !hung.events("resigned").is_empty());
+    // The shortest duration that the flag accepts.
+    let polling = rig.timing.answer_validity + rig.timing.retry_period;
+    let unpolled =
+        rig.candidate("a").unasked().flag("--require-polling", format!("{polling:?}")).start();
+    eventually(PATIENCE, "it resigns", || !unpolled.events("resigned").is_empty());
     let bound = GRACE + rig.timing.call_timeout() + Znodes::NOISE;
     throughout(bound, "it is healthy and holds nothing", || {
-        hung.is_healthy() && rig.store.holder(ELECTION).is_empty()
+        unpolled.is_healthy() && rig.store.holder(ELECTION).is_empty()
     });
-    // Its place is another's to take.
     let other = rig.start("b");
     eventually(PATIENCE, "another leads", || rig.stands(&other, "leading"));
     rig.hear_enough();

@@ -1,9 +1,9 @@
-//! Servers that keep sessions to themselves: a candidate has no use for such a session.
+//! Servers with local sessions, which cannot own a candidate's ephemeral znode.
 
 use crate::rig::{Ensemble, Rig, Settings, Store as _, Znodes};
 
 #[test]
-fn servers_that_give_candidates_no_session_to_stand_in_line_with_are_told_what_to_change() {
+fn local_sessions_are_refused_with_the_setting_to_change() {
     let lines =
         ["localSessionsEnabled=true", "localSessionsUpgradingEnabled=false"].map(str::to_owned);
     let ensemble =

@@ -1,5 +1,5 @@
-//! A candidate that never hears that its znode was made, because its connection is lost while the servers take their time:
-//! whatever it does then, it must not come to wait for a znode that is its own.
+//! A candidate that loses its connection before the reply to its create request arrives. It must
+//! never wait for a znode of its own.
 
 use super::PATIENCE;
 use crate::rig::{
@@ -8,20 +8,20 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// What stands in no other request of a candidate than the one that makes its znode: the end of a name without a number,
-/// behind which the length of the data begins.
+/// Bytes that only a candidate's create request contains: the end of a name without its sequence
+/// number, and the beginning of the data's length.
 const CREATE: &[u8] = b"-latch-\0\0\0";
 
-/// Five servers, of whom three can be made to keep the others waiting for as long as a leader of ours has patience.
-struct Slow {
+/// Five servers, of which three can be paused for as long as a leader's session lasts.
+struct SlowEnsemble {
     ensemble: Ensemble,
-    /// Where the candidate connects.
+    /// The server that candidates connect to.
     near: usize,
-    /// Without them there is no quorum.
+    /// The servers without which there is no quorum.
     majority: [usize; 3],
 }
 
-impl Slow {
+impl SlowEnsemble {
     fn start() -> Self {
         let lines = vec!["maxSessionTimeout=60000".to_owned()];
         let ensemble =
@@ -42,35 +42,37 @@ impl Slow {
         }
     }
 
-    /// Lets through what is held in this way, and waits until it waits at the near server for the majority.
-    fn pass_on(&mut self, way: &Proxy) {
-        way.set(Way::Requests, Flow::Pass);
-        eventually(PATIENCE, "it is let through", || way.held(Way::Requests) == 0);
+    /// Forwards the held request, and waits until it is pending at the near server for want of a
+    /// quorum.
+    fn forward(&mut self, proxy: &Proxy) {
+        proxy.set(Way::Requests, Flow::Pass);
+        eventually(PATIENCE, "the request passes", || proxy.held(Way::Requests) == 0);
         let near = self.ensemble.member(self.near);
-        eventually(PATIENCE, "the server has heard it", || {
+        eventually(PATIENCE, "the request is pending at the server", || {
             near.count("zk_outstanding_requests") > 0
         });
     }
 }
 
-/// How a connection is lost.
+/// A fault that loses the connection.
 type Loss = fn(&Proxy);
 
-/// The numbers of the znodes of a candidate that stand in the line.
+/// The sequence numbers of a candidate's znodes in the queue.
 fn numbers(rig: &Rig<Znodes>, candidate: &Candidate) -> Vec<u64> {
     let own = |path: &String| {
         rig.store.admin.read(path).is_ok_and(|node| node.data == candidate.identity.as_bytes())
     };
-    let line = rig.store.line(ELECTION);
-    line.iter()
+    let queue = rig.store.line(ELECTION);
+    queue
+        .iter()
         .filter(|path| own(path))
         .map(|path| path[path.len() - 10..].parse().unwrap())
         .collect()
 }
 
 #[test]
-fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
-    let mut slow = Slow::start();
+fn lost_create_reply_leaves_one_znode_per_candidate() {
+    let mut slow = SlowEnsemble::start();
     let leaders = slow.ensemble.address(slow.ensemble.leader());
     let timing =
         Znodes::CALM.lasting(Duration::from_secs(20)).renewing_for(Duration::from_secs(15));
@@ -80,45 +82,47 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
     let losses: [(&str, Loss); 3] = [
         ("closed", Proxy::cut),
         ("reset", Proxy::reset),
-        ("silent", |way| way.set(Way::Replies, Flow::Lose)),
+        ("silent", |proxy| proxy.set(Way::Replies, Flow::Lose)),
     ];
-    // A way for each, so that nobody else loses a reply.
-    let ways = losses.map(|_| Proxy::to(slow.ensemble.address(slow.near)));
-    let mut heirs = Vec::new();
+    // One proxy per candidate, so that no other candidate loses a reply.
+    let proxies = losses.map(|_| Proxy::to(slow.ensemble.address(slow.near)));
+    let mut successors = Vec::new();
     let mut last = 0;
-    for ((name, lose), way) in losses.into_iter().zip(&ways) {
-        way.hold_at(CREATE);
-        let servers = rig.store.servers_at(way.address());
-        let heir = rig.candidate(name).flag("--zookeeper-servers", servers).start();
-        eventually(PATIENCE, "it asks for its znode", || way.held(Way::Requests) > 0);
-        slow.pause();
-        slow.pass_on(way);
-        lose(way);
-        // It gives up a call, and connects anew, while nothing is decided.
-        let connects = || {
-            let labels = format!("election=\"{ELECTION}\",outcome=\"unknown\",verb=\"create\"");
-            heir.metric(&format!("baton_store_requests_total{{{labels}}}")) >= Some(1.0)
-        };
-        eventually(PATIENCE, "what became of it is unknown", connects);
-        way.set(Way::Replies, Flow::Pass);
-        slow.resume();
-        eventually(PATIENCE, "it stands in line", || {
-            numbers(&rig, &heir).last() > Some(&(last + 1))
+    for ((name, lose), proxy) in losses.into_iter().zip(&proxies) {
+        proxy.hold_at(CREATE);
+        let servers = rig.store.servers_at(proxy.address());
+        let successor = rig.candidate(name).flag("--zookeeper-servers", servers).start();
+        eventually(PATIENCE, "the create request reaches the proxy", || {
+            proxy.held(Way::Requests) > 0
         });
-        eventually(PATIENCE, "once", || numbers(&rig, &heir).len() == 1);
-        last = numbers(&rig, &heir)[0];
-        heirs.push(heir);
+        slow.pause();
+        slow.forward(proxy);
+        lose(proxy);
+        // The candidate abandons the call and reconnects before the outcome is known.
+        let is_unknown = || {
+            let labels = format!("election=\"{ELECTION}\",outcome=\"unknown\",verb=\"create\"");
+            successor.metric(&format!("baton_store_requests_total{{{labels}}}")) >= Some(1.0)
+        };
+        eventually(PATIENCE, "the outcome of the create request is unknown", is_unknown);
+        proxy.set(Way::Replies, Flow::Pass);
+        slow.resume();
+        eventually(PATIENCE, "the candidate is in the queue", || {
+            numbers(&rig, &successor).last() > Some(&(last + 1))
+        });
+        eventually(PATIENCE, "it has one znode", || numbers(&rig, &successor).len() == 1);
+        last = numbers(&rig, &successor)[0];
+        successors.push(successor);
     }
     assert!(leader.is_healthy());
-    throughout(rig.timing.retry_period, "nobody stands there twice", || {
-        rig.store.line(ELECTION).len() == 1 + heirs.len()
+    throughout(rig.timing.retry_period, "each candidate has one znode", || {
+        rig.store.line(ELECTION).len() == 1 + successors.len()
     });
     let mut old = leader;
-    for heir in heirs {
-        let asked = old.terminate();
+    for successor in successors {
+        let signaled = old.terminate();
         assert_eq!(old.exit_code(), 0);
         let handoff = rig.timing.answer_validity + Duration::from_millis(100) + Znodes::NOISE;
-        assert_eq!(rig.successor(&old, asked, handoff).0.identity, heir.identity);
-        old = heir;
+        assert_eq!(rig.successor(&old, signaled, handoff).0.identity, successor.identity);
+        old = successor;
     }
 }

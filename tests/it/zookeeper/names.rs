@@ -1,4 +1,4 @@
-//! Servers whose names are looked up behind a slow name server, or behind a dead one.
+//! Servers whose names are resolved by a slow or a dead name server.
 
 use super::PATIENCE;
 use crate::rig::{
@@ -8,10 +8,10 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// The duration of a lookup behind a dead name server: longer than any attempt to connect.
+/// How late a slow name server answers: longer than any attempt to connect.
 const LATE: Duration = Duration::from_secs(6);
 
-/// How many attempts to connect have ended like this.
+/// How many attempts to connect have had this outcome.
 fn connects(candidate: &Candidate, outcome: &str) -> f64 {
     let labels = format!("election=\"{ELECTION}\",outcome=\"{outcome}\",verb=\"connect\"");
     candidate.metric(&format!("baton_store_requests_total{{{labels}}}")).unwrap_or_default()
@@ -20,18 +20,18 @@ fn connects(candidate: &Candidate, outcome: &str) -> f64 {
 #[test]
 fn slow_name_server_delays_the_first_connection_only() {
     let ensemble = Ensemble::shared();
-    let way = Proxy::to(ensemble.address(0));
-    let IpAddr::V4(address) = way.address().ip() else { panic!("proxies are reached by IPv4") };
+    let proxy = Proxy::to(ensemble.address(0));
+    let IpAddr::V4(address) = proxy.address().ip() else { panic!("proxies are reached by IPv4") };
     let server = NameServer::start(address, Some(LATE));
     let names = Names::told_by(&server);
-    let servers = format!("zookeeper.test:{}", way.address().port());
+    let servers = format!("zookeeper.test:{}", proxy.address().port());
     let rig = Rig::over(Znodes::on(ensemble, &servers), Znodes::CALM);
     let leader = rig.candidate("a").knowing(&names).start();
     eventually(PATIENCE, "a late answer serves a later attempt", || rig.stands(&leader, "leading"));
     for _ in 0..3 {
         let before = connects(&leader, "applied");
-        way.cut();
-        eventually(LATE / 2, "the last addresses serve until there are others", || {
+        proxy.cut();
+        eventually(LATE / 2, "the cached addresses are used", || {
             connects(&leader, "applied") > before
         });
     }
@@ -39,8 +39,7 @@ fn slow_name_server_delays_the_first_connection_only() {
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }
 
-/// The runtime has four threads for all that may block; the state directory needs one of them at
-/// the end.
+/// The runtime has four blocking threads, and the state directory needs one of them on exit.
 #[test]
 fn abandoned_lookups_leave_threads_for_files() {
     let server = NameServer::start(Ipv4Addr::LOCALHOST, None);

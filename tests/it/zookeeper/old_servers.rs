@@ -1,18 +1,18 @@
-//! Servers so old that they know no containers: asked for one they say so, and close the connection.
+//! Servers without container znodes, which reject a request for one and close the connection.
 
 use crate::rig::{ELECTION, Ensemble, Rig, Settings, Store as _, Znodes};
 use std::time::Duration;
 
 #[test]
-fn an_election_on_old_servers_is_held_below_a_path_that_stays() {
+fn election_on_old_servers_uses_a_persistent_path() {
     let ensemble = Ensemble::start(Settings { old: true, ..Settings::default() });
     let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::FAST);
     let first = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
-    let asked = first.terminate();
+    let signaled = first.terminate();
     assert_eq!(first.exit_code(), 0);
-    let handed = rig.timing.answer_validity + Duration::from_millis(100) + Znodes::NOISE;
-    let (second, _) = rig.successor(&first, asked, handed);
+    let handoff = rig.timing.answer_validity + Duration::from_millis(100) + Znodes::NOISE;
+    let (second, _) = rig.successor(&first, signaled, handoff);
     let killed = second.kill();
     rig.successor(&second, killed, rig.store.takeover(rig.timing));
     assert_eq!(rig.store.admin.read(&rig.store.path(ELECTION)).unwrap().owner, None);

@@ -1,5 +1,5 @@
-//! Candidates of Curator and of kazoo in one line with ours, before, behind and among them: as in a rolling migration,
-//! both ways.
+//! Candidates of Curator, kazoo, and Baton in one queue, as in a rolling migration in either
+//! direction.
 
 use super::contender::Program;
 use crate::rig::{
@@ -8,20 +8,21 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// A long session, since dozens of processes start beside each other here.
+/// A long session, because dozens of processes start at the same time.
 const TIMING: Timing = Timing::of_ms(9000, 6000, 500, 500);
 
-/// Elections side by side, and how often each goes to the other program and back: 100 handoffs each way.
+/// Elections in parallel, and how often each goes to the other program and back: 100 handoffs each
+/// way.
 const PAIRS: usize = 10;
 const ROUNDS: usize = 10;
-/// Every so many rounds both leaders are killed.
-const KILLS: usize = 10;
+/// In every tenth round, both leaders are killed.
+const ROUNDS_PER_KILL: usize = 10;
 
-/// What README promises for a release.
-const RELEASE: Duration = Duration::from_millis(100);
+/// The README's bound on a handoff after a release.
+const RELEASE_HANDOFF: Duration = Duration::from_millis(100);
 
-/// How long a handoff may take: after a release nobody waits for a session to end, however busy the machine is; after a
-/// kill, which ends no session, everybody does.
+/// The bound on a handoff. After a release, no candidate waits for a session to end, however busy
+/// the machine is. After a kill, every candidate does, because a kill does not end the session.
 fn bound(rig: &Rig<Znodes>, end: Parting) -> Duration {
     match end {
         Parting::Released => TIMING.lease_duration / 2,
@@ -30,33 +31,33 @@ fn bound(rig: &Rig<Znodes>, end: Parting) -> Duration {
 }
 
 #[test]
-fn leadership_goes_100_times_from_curator_to_ours_and_100_times_back() {
-    goes_to_and_fro(Program::Curator);
+fn leadership_alternates_with_curator_100_times() {
+    assert_alternates(Program::Curator);
 }
 
 #[test]
-fn leadership_goes_100_times_from_kazoo_to_ours_and_100_times_back() {
-    goes_to_and_fro(Program::Kazoo);
+fn leadership_alternates_with_kazoo_100_times() {
+    assert_alternates(Program::Kazoo);
 }
 
-fn goes_to_and_fro(theirs: Program) {
-    let handoffs = side_by_side([(); PAIRS], |()| to_and_fro(theirs));
+fn assert_alternates(theirs: Program) {
+    let handoffs = side_by_side([(); PAIRS], |()| alternate(theirs));
     let [theirs, ours] = medians_of_releases(&handoffs.concat(), PAIRS * ROUNDS);
-    // Where the machine is too busy for that, theirs shows how busy it is.
+    // On a busy machine, the other program's median is the bound.
     assert!(
-        ours <= RELEASE.max(theirs),
-        "after a release ours took {ours:?} in the median, theirs {theirs:?}"
+        ours <= RELEASE_HANDOFF.max(theirs),
+        "median handoff after a release: {ours:?}, of the other program {theirs:?}"
     );
 }
 
-/// Leadership goes to and fro between one candidate of each program.
-fn to_and_fro(theirs: Program) -> Vec<Handoff> {
+/// Passes leadership between one candidate of each program, again and again.
+fn alternate(theirs: Program) -> Vec<Handoff> {
     let rig = Rig::over(Znodes::fresh(), TIMING);
     let mut leader = Contender::start(&rig, Program::Baton, "ours-0");
     leader.must_lead();
     let mut handoffs = Vec::new();
     for round in 1..=ROUNDS {
-        let end = if round % KILLS == 0 { Parting::Killed } else { Parting::Released };
+        let end = if round % ROUNDS_PER_KILL == 0 { Parting::Killed } else { Parting::Released };
         for (program, name) in [(theirs, "theirs"), (Program::Baton, "ours")] {
             let next = Contender::start(&rig, program, &format!("{name}-{round}"));
             next.must_follow();
@@ -64,13 +65,13 @@ fn to_and_fro(theirs: Program) -> Vec<Handoff> {
             leader = next;
         }
     }
-    rig.leader(); // so that the last of them is heard too
-    assert_eq!(rig.tokens(ELECTION).len(), ROUNDS + 1, "one term for each of ours");
+    rig.leader(); // The prober has to see the last leader too.
+    assert_eq!(rig.tokens(ELECTION).len(), ROUNDS + 1, "one term for each of our candidates");
     handoffs
 }
 
 #[test]
-fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
+fn rolling_migration_between_programs_keeps_one_leader() {
     let rig = Rig::over(Znodes::fresh(), TIMING);
     let mut running = vec![Contender::start(&rig, Program::Curator, "curator-0")];
     running[0].must_lead();
@@ -83,7 +84,7 @@ fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
             new.must_follow();
             running.push(new);
             if running.len() > 3 {
-                // They lead in the order in which they came.
+                // Candidates lead in the order in which they joined.
                 let mut oldest = running.remove(0);
                 let handoff = hand_over(&mut oldest, Parting::Released, &running);
                 assert_eq!(handoff.to_ours, running[0].is_ours());
@@ -91,10 +92,10 @@ fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
             }
         }
     }
-    assert_eq!(rig.tokens(ELECTION).len(), 6, "one term for each of ours");
+    assert_eq!(rig.tokens(ELECTION).len(), 6, "one term for each of our candidates");
 }
 
-/// Ends the leader, and judges how one of the others succeeds it.
+/// Stops or kills the leader, and checks how another candidate succeeds it.
 #[track_caller]
 fn hand_over(
     old: &mut Contender<'_, Znodes>,
@@ -104,22 +105,27 @@ fn hand_over(
     let (since, stopped) = old.end(end);
     let (new, led) = first_to_lead(others);
     let new = &others[new];
-    assert!(led >= stopped, "{} led at {led:?}, and {} had until {stopped:?}", new.name, old.name);
+    assert!(
+        led >= stopped,
+        "{} led at {led:?}, before {} had stopped at {stopped:?}",
+        new.name,
+        old.name
+    );
     let (gap, bound) = (led.since(since), bound(old.rig, end));
     assert!(
         gap <= bound,
-        "{end:?} by {}, {} took {gap:?}, which is more than {bound:?}",
-        old.name,
-        new.name
+        "{} led {gap:?} after {} ({end:?}), which is more than {bound:?}",
+        new.name,
+        old.name
     );
     Handoff { to_ours: new.is_ours(), end, gap }
 }
 
-/// zkElection names its znodes in a way of its own, and its candidates end where others stand in line. So znodes stand here
-/// for them, which ours wait for by their numbers.
+/// zkElection names its znodes differently, and its candidates exit if others are in the queue. So
+/// the test creates such znodes itself.
 #[test]
-fn znodes_named_as_zk_election_does_are_waited_for_in_their_turn() {
-    const WHILE: Duration = Duration::from_secs(3);
+fn znodes_named_like_those_of_zk_election_are_awaited_in_order() {
+    const SPAN: Duration = Duration::from_secs(3);
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let path = rig.store.path(ELECTION);
     let stranger = |number: u32| {
@@ -128,18 +134,18 @@ fn znodes_named_as_zk_election_does_are_waited_for_in_their_turn() {
         znode
     };
     let first = rig.start_leader("first");
-    let before = stranger(1);
+    let predecessor = stranger(1);
     let [second] = rig.start_followers(["second"]);
     first.terminate();
     assert_eq!(first.exit_code(), 0);
-    throughout(WHILE, "it waits for the stranger before it", || {
-        rig.store.admin.read(&before).is_ok() && rig.stands(&second, "following")
+    throughout(SPAN, "it waits for its predecessor", || {
+        rig.store.admin.read(&predecessor).is_ok() && rig.stands(&second, "following")
     });
-    rig.store.admin.delete(&before).expect("it stood there all along");
+    rig.store.admin.delete(&predecessor).expect("it still exists");
     assert_eq!(rig.leader().identity, second.identity);
-    let behind = stranger(3);
-    throughout(WHILE, "no stranger behind it is of interest", || {
-        rig.store.admin.read(&behind).is_ok() && rig.stands(&second, "leading")
+    let later = stranger(3);
+    throughout(SPAN, "a later znode changes nothing", || {
+        rig.store.admin.read(&later).is_ok() && rig.stands(&second, "leading")
     });
     assert_eq!(second.events("strange_candidates").len(), 1);
 }

@@ -1,6 +1,6 @@
-//! The store over real servers, asked as the machine asks it, where a process would be too much.
+//! The ZooKeeper store over real servers, sent the requests that a state machine makes.
 
-use super::at_last;
+use super::retry_until_ok;
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
 use baton::config::ZooKeeperPlace;
 use baton::store::zookeeper::ZooKeeperStore;
@@ -48,7 +48,7 @@ fn run(test: impl Future<Output = ()>) {
 }
 
 #[test]
-fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
+fn replaced_credentials_apply_to_the_next_connection() {
     run(async {
         let servers = Ensemble::shared().connect_string();
         let (folder, path) = (TempDir::new().unwrap(), format!("/{}", Uuid::new_v4()));
@@ -64,10 +64,10 @@ fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
         let joined = store.perform(join()).await;
         assert!(
             matches!(joined, Err(StoreError::Refused(_))),
-            "the path is another's now: {joined:?}"
+            "the path belongs to the old credentials: {joined:?}"
         );
 
-        fs::write(&file, "what is half written\n").unwrap();
+        fs::write(&file, "half-written\n").unwrap();
         store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
         fs::write(&file, "digest:old:secret\n").unwrap();
         store.perform(QueueRequest::Resume { timeout: T }).await.unwrap();
@@ -77,39 +77,40 @@ fn credentials_that_are_replaced_are_shown_from_the_next_connection_on() {
     });
 }
 
-/// A server of which nothing is left but its data and its name: its authority, its certificate, and whom it trusts.
+/// The server keeps its data and its name, and gets another authority, another certificate, and
+/// other trusted clients.
 #[test]
-fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connection_on() {
+fn replaced_certificates_apply_to_the_next_connection() {
     run(async {
-        let [theirs, ours] = [(); 2].map(|()| TempDir::new().unwrap());
+        let [server_folder, client_folder] = [(); 2].map(|()| TempDir::new().unwrap());
         let issue = || {
-            let authority = Authority::begin(theirs.path());
+            let authority = Authority::begin(server_folder.path());
             authority.client("candidate", "shop");
-            Settings::secured(theirs.path(), &authority)
+            Settings::secured(server_folder.path(), &authority)
         };
         let take = |names: &[&str]| {
             for name in names {
-                fs::copy(theirs.path().join(name), ours.path().join(name)).unwrap();
+                fs::copy(server_folder.path().join(name), client_folder.path().join(name)).unwrap();
             }
         };
         let mut ensemble = Ensemble::start(issue());
         let secure = SocketAddr::new(ensemble.address(0).ip(), SECURE_PORT);
-        let way = Proxy::to(secure);
+        let proxy = Proxy::to(secure);
         take(&["ca.crt", "candidate.crt", "candidate.key"]);
-        let at = |name: &str| ours.path().join(name);
+        let at = |name: &str| client_folder.path().join(name);
         let own = OwnFiles { certificate: at("candidate.crt"), key: at("candidate.key") };
         let tls = Some(TlsFiles { authorities: at("ca.crt"), own: Some(own) });
-        let servers = format!("localhost:{}", way.address().port());
+        let servers = format!("localhost:{}", proxy.address().port());
         let place = ZooKeeperPlace { tls, ..place(&servers, "/orders", None) };
         let store = ZooKeeperStore::open(&place, CALL).await.unwrap();
         let connect = async || store.perform(QueueRequest::Begin { timeout: T }).await;
-        at_last(&connect).await;
+        retry_until_ok(&connect).await;
 
         issue();
         ensemble.restart();
-        at_last(async || match connect().await {
-            Err(StoreError::Unreachable(why))
-                if format!("{why:?}").contains("InvalidCertificate") =>
+        retry_until_ok(async || match connect().await {
+            Err(StoreError::Unreachable(error))
+                if format!("{error:?}").contains("InvalidCertificate") =>
             {
                 Ok(())
             }
@@ -117,10 +118,10 @@ fn certificates_and_authorities_that_are_replaced_are_used_from_the_next_connect
         })
         .await;
         take(&["ca.crt"]);
-        let unknown = connect().await;
+        let distrusted = connect().await;
         assert!(
-            matches!(unknown, Err(StoreError::Unreachable(_))),
-            "nor does it know ours: {unknown:?}"
+            matches!(distrusted, Err(StoreError::Unreachable(_))),
+            "the server does not trust the old certificate: {distrusted:?}"
         );
         take(&["candidate.crt", "candidate.key"]);
         connect().await.unwrap();

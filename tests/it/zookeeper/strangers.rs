@@ -1,5 +1,5 @@
-//! What others put into an election's path or make of it: names of other recipes, znodes that may not be read, a counter at
-//! its end, a path that is deleted or reaped.
+//! Changes by others to an election's path: foreign names, unreadable znodes, a saturated counter,
+//! and a path that is deleted or reaped.
 
 use super::{PATIENCE, messages};
 use crate::rig::{
@@ -8,55 +8,55 @@ use crate::rig::{
 use std::time::Duration;
 use zookeeper_client::wire::Code;
 
-/// How long a handoff may take from the signal on.
+/// The bound on a handoff, counted from the signal to the leader.
 const HANDOFF: Duration = Duration::from_millis(1100).saturating_add(Znodes::NOISE);
 
-/// The numbers in the names of an election's candidates.
+/// The sequence numbers in an election's queue.
 fn numbers(rig: &Rig<Znodes>) -> Vec<String> {
     rig.store.line(ELECTION).iter().map(|path| path[path.len() - 10..].to_owned()).collect()
 }
 
 #[test]
-fn children_that_no_session_owns_are_passed_over_whatever_they_are_called() {
+fn children_without_a_session_are_ignored() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
-    let strange = ["n", "ü-latch-ß", "選挙000000000٣", "latch-", "_c_a-latch-0000000000", "é"];
-    for name in strange {
+    let foreign = ["n", "ü-latch-ß", "選挙000000000٣", "latch-", "_c_a-latch-0000000000", "é"];
+    for name in foreign {
         rig.store.admin.create(&format!("{}/{name}", rig.store.path(ELECTION)), "x").unwrap();
     }
-    let asked = leader.terminate();
+    let signaled = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
-    assert_eq!(rig.successor(&leader, asked, HANDOFF).0.identity, follower.identity);
-    let passed_over = messages(&follower, "idle_znode");
-    assert_eq!(passed_over.len(), strange.len(), "each is named once: {passed_over:?}");
-    assert!(passed_over.iter().any(|message| message.contains("選挙")));
+    assert_eq!(rig.successor(&leader, signaled, HANDOFF).0.identity, follower.identity);
+    let ignored = messages(&follower, "idle_znode");
+    assert_eq!(ignored.len(), foreign.len(), "each is logged once: {ignored:?}");
+    assert!(ignored.iter().any(|message| message.contains("選挙")));
     assert_eq!(messages(&follower, "strange_candidates").len(), 1);
 }
 
 #[test]
-fn whoever_stands_before_us_under_another_name_is_waited_for_as_long_as_its_session_lives() {
+fn foreign_predecessor_is_awaited_until_its_session_ends() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let leader = rig.start_leader("a");
-    let strange = format!("{}/not-a-number", rig.store.path(ELECTION));
-    rig.store.admin.stand_in_line(&strange).unwrap();
-    throughout(rig.timing.lease_duration, "who led already leads on", || {
-        rig.store.admin.read(&strange).is_ok() && leader.is_healthy()
+    let foreign = format!("{}/not-a-number", rig.store.path(ELECTION));
+    rig.store.admin.stand_in_line(&foreign).unwrap();
+    throughout(rig.timing.lease_duration, "the present leader keeps leading", || {
+        rig.store.admin.read(&foreign).is_ok() && leader.is_healthy()
     });
     let [follower] = rig.start_followers(["b"]);
-    let asked = leader.terminate();
+    let signaled = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
-    throughout(rig.timing.lease_duration, "the stranger may think that it leads", || {
-        rig.store.admin.read(&strange).is_ok() && !rig.succeeded(&leader, asked)
+    throughout(rig.timing.lease_duration, "the foreign candidate may believe it leads", || {
+        rig.store.admin.read(&foreign).is_ok() && !rig.succeeded(&leader, signaled)
     });
     let left = rig.now();
-    rig.store.admin.delete(&strange).unwrap();
+    rig.store.admin.delete(&foreign).unwrap();
     assert_eq!(rig.successor(&leader, left, HANDOFF).0.identity, follower.identity);
 }
 
 #[test]
-fn a_leader_whose_znode_an_operator_deletes_withdraws_at_once() {
-    // Nobody would find it out so soon by a renewal: they are two seconds apart.
+fn leader_withdraws_when_its_znode_is_deleted() {
+    // Renewals are two seconds apart, so only the watch reports the deletion this soon.
     let rig = Rig::over(Znodes::fresh(), Znodes::SLOW);
     let leader = rig.start_leader("a");
     rig.store.remove(ELECTION);
@@ -64,45 +64,45 @@ fn a_leader_whose_znode_an_operator_deletes_withdraws_at_once() {
     leader.loses(Znodes::NOISE, "deleted");
     rig.must_be_silent(&leader, deleted + Znodes::NOISE, "its znode is gone");
     assert_eq!(leader.exit_code(), 75);
-    eventually(PATIENCE, "its last promise has run out", || rig.now() > rig.last_promise(&leader));
+    eventually(PATIENCE, "its last promise expires", || rig.now() > rig.last_promise(&leader));
     rig.start_leader("b");
     rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
 #[test]
-fn a_predecessor_that_may_not_be_read_is_waited_for_and_succeeded() {
+fn unreadable_predecessor_is_awaited_and_succeeded() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let path = rig.store.make_path(ELECTION);
-    let hidden = format!("{path}/_c_somebody-latch-0000000000");
+    let hidden = format!("{path}/_c_other-latch-0000000000");
     rig.store.admin.stand_in_line(&hidden).unwrap();
     rig.store.admin.hide(&hidden).unwrap();
     let candidate = rig.start("a");
-    eventually(PATIENCE, "it follows somebody whom it cannot name", || {
+    eventually(PATIENCE, "it follows a leader that it cannot name", || {
         rig.stands(&candidate, "following")
     });
-    eventually(PATIENCE, "it says what it may not do", || {
+    eventually(PATIENCE, "the missing right is logged", || {
         messages(&candidate, "store_refuses")
             .iter()
             .any(|message| message.contains("--zookeeper-auth-file"))
     });
-    throughout(2 * rig.timing.lease_duration, "it waits, and is well", || {
+    throughout(2 * rig.timing.lease_duration, "it waits and is healthy", || {
         candidate.is_healthy() && rig.stands(&candidate, "following") && numbers(&rig).len() == 2
     });
     let left = rig.now();
     rig.store.admin.delete(&hidden).unwrap();
     eventually(
         HANDOFF + rig.timing.retry_period,
-        "no watch tells it, so it looks once a retry period",
+        "without a watch, it checks once a retry period and leads",
         || rig.stands(&candidate, "leading"),
     );
-    let led = rig.first_promise(&candidate).expect("it stands so");
+    let led = rig.first_promise(&candidate).expect("it leads");
     assert!(led >= left);
     rig.hear_enough();
 }
 
 #[test]
-fn a_counter_at_its_end_is_told_and_the_path_can_be_made_anew() {
+fn saturated_counter_blocks_joins_until_the_path_is_recreated() {
     let mut ensemble = Ensemble::start(Settings::default());
     let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::CALM);
     let path = rig.store.make_path(ELECTION);
@@ -112,48 +112,48 @@ fn a_counter_at_its_end_is_told_and_the_path_can_be_made_anew() {
     let [follower] = rig.start_followers(["b"]);
     let late = rig.start("c");
     rig.hear_enough();
-    eventually(PATIENCE, "it says that it cannot stand", || {
+    eventually(PATIENCE, "it logs that it cannot join", || {
         !late.events("counter_saturated").is_empty()
     });
     assert_eq!(
         numbers(&rig),
         ["2147483645", "2147483646"],
-        "no order could be told of two that have the last number"
+        "two candidates with the last number would have no order"
     );
-    let asked = leader.terminate();
+    let signaled = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
-    assert_eq!(rig.successor(&leader, asked, HANDOFF).0.identity, follower.identity);
-    let alone = follower.terminate();
+    assert_eq!(rig.successor(&leader, signaled, HANDOFF).0.identity, follower.identity);
+    let emptied = follower.terminate();
     assert_eq!(follower.exit_code(), 0);
-    throughout(rig.timing.lease_duration * 3 / 2, "nobody leads by the last number", || {
-        late.is_healthy() && !rig.succeeded(&follower, alone)
+    throughout(rig.timing.lease_duration * 3 / 2, "no candidate uses the last number", || {
+        late.is_healthy() && !rig.succeeded(&follower, emptied)
     });
-    assert_eq!(late.events("counter_saturated").len(), 1, "once");
-    let remade = rig.now();
+    assert_eq!(late.events("counter_saturated").len(), 1, "it is logged once");
+    let deleted = rig.now();
     rig.store.admin.delete(&path).unwrap();
-    rig.successor(&follower, remade, rig.timing.lease_duration + HANDOFF);
+    rig.successor(&follower, deleted, rig.timing.lease_duration + HANDOFF);
     assert_eq!(numbers(&rig), ["0000000000"]);
     assert_eq!(rig.tokens(ELECTION).len(), 3);
 }
 
 #[test]
-fn tokens_grow_over_the_deletion_of_the_path_and_over_its_reaping() {
-    let reaped = Settings {
+fn tokens_grow_after_the_path_is_deleted_or_reaped() {
+    let reaping = Settings {
         properties: vec!["znode.container.checkIntervalMs=500".to_owned()],
         ..Settings::default()
     };
-    let ensemble = Ensemble::start(reaped);
+    let ensemble = Ensemble::start(reaping);
     let rig = Rig::over(Znodes::on(&ensemble, &ensemble.connect_string()), Znodes::CALM);
     let path = rig.store.path(ELECTION);
     for name in ["a", "b"] {
         let leader = rig.start_leader(name);
-        assert_eq!(numbers(&rig), ["0000000000"], "numbers begin anew");
+        assert_eq!(numbers(&rig), ["0000000000"], "sequence numbers restart");
         leader.terminate();
         assert_eq!(leader.exit_code(), 0);
         let is_gone = || (rig.store.admin.read(&path).err() == Some(Code::NoNode)).then_some(());
-        wait_for(PATIENCE, "the servers reap a container without children", is_gone);
+        wait_for(PATIENCE, "the servers reap the empty container", is_gone);
     }
-    // As an operator would do it, with a candidate that stands there and has to find out.
+    // An operator deletes the path while candidates are in its queue.
     let [leader, follower] = [rig.start_leader("c"), rig.start("d")];
     eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
     for candidate in rig.store.line(ELECTION).iter().rev() {
@@ -162,6 +162,6 @@ fn tokens_grow_over_the_deletion_of_the_path_and_over_its_reaping() {
     let _reaped_meanwhile = rig.store.admin.delete(&path);
     assert_eq!(leader.exit_code(), 75);
     rig.leader();
-    // The judge compares each term's token with the one before.
+    // The checker compares each term's token with the previous one.
     assert_eq!(rig.tokens(ELECTION).len(), 4);
 }

@@ -1,8 +1,8 @@
-//! Whom servers let in, and what access lists do: digest, SASL, TLS.
+//! Authentication and access lists: digest, SASL, and TLS.
 
-use super::{PATIENCE, T, begin, create, own_path, read, run};
+use super::{PATIENCE, T, create, own_path, read, run, start_session};
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
-use crate::zookeeper::at_last;
+use crate::zookeeper::retry_until_ok;
 use baton::process::resolver::Resolver;
 use std::fs;
 use std::net::SocketAddr;
@@ -20,7 +20,8 @@ fn client(servers: &str, credentials: &str) -> Client<Resolver> {
     Client::new(&servers.parse().unwrap(), Dialer { tls: None, credentials }, Resolver::default())
 }
 
-fn mine(path: &str) -> Create {
+/// Creates a znode that only its creator may change.
+fn owned(path: &str) -> Create {
     Create { access: Access::Creator, ..create(path, Kind::Persistent) }
 }
 
@@ -33,38 +34,37 @@ async fn refusal(client: &Client<Resolver>, request: &Create) -> Option<Code> {
 }
 
 #[test]
-fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also_after_a_reconnect()
-{
+fn only_the_creator_changes_its_znode_across_reconnects() {
     run(async {
         let servers = Ensemble::shared().connect_string();
         let (owner, stranger) = (client(&servers, "digest:shop:secret"), client(&servers, ""));
-        begin(&owner, T).await;
-        begin(&stranger, T).await;
+        start_session(&owner, T).await;
+        start_session(&stranger, T).await;
         let path = own_path();
-        assert_eq!(refusal(&owner, &mine(&path)).await, None);
+        assert_eq!(refusal(&owner, &owned(&path)).await, None);
         assert_eq!(stranger.call(&read(&path, false)).await.unwrap().data, b"x");
         let below = create(&format!("{path}/below"), Kind::Ephemeral);
         assert_eq!(refusal(&stranger, &below).await, Some(Code::NoAuth));
         owner.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(refusal(&owner, &below).await, None);
         assert_eq!(
-            refusal(&stranger, &mine(&own_path())).await,
+            refusal(&stranger, &owned(&own_path())).await,
             Some(Code::InvalidAccess),
-            "nothing to name it by"
+            "without credentials there is no creator to name"
         );
     });
 }
 
 #[test]
-fn sasl_users_are_let_in_by_their_password_only() {
+fn sasl_users_need_their_password() {
     run(async {
         let folder = TempDir::new().unwrap();
         let ensemble =
             Ensemble::start(Settings::with_users(folder.path(), "alice", "secret, \"1\""));
         let servers = ensemble.connect_string();
         let alice = client(&servers, "sasl:alice:secret, \"1\"");
-        begin(&alice, T).await;
-        assert_eq!(refusal(&alice, &mine(&own_path())).await, None);
+        start_session(&alice, T).await;
+        assert_eq!(refusal(&alice, &owned(&own_path())).await, None);
 
         for wrong in ["sasl:alice:wrong", "sasl:bob:secret"] {
             let error =
@@ -74,17 +74,17 @@ fn sasl_users_are_let_in_by_their_password_only() {
                 "{error}"
             );
         }
-        let nobody = client(&servers, "");
-        begin(&nobody, T).await;
+        let anonymous = client(&servers, "");
+        start_session(&anonymous, T).await;
         assert_eq!(
-            refusal(&nobody, &create(&own_path(), Kind::Persistent)).await,
+            refusal(&anonymous, &create(&own_path(), Kind::Persistent)).await,
             Some(Code::AuthRequired)
         );
     });
 }
 
 #[test]
-fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
+fn tls_needs_trust_in_both_directions() {
     run(async {
         let folder = TempDir::new().unwrap();
         let other = TempDir::new().unwrap();
@@ -112,7 +112,8 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
                 .map(|_| client)
                 .map_err(|error| error.to_string())
         };
-        let client = at_last(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;
+        let client =
+            retry_until_ok(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;
         let path = own_path();
         assert_eq!(refusal(&client, &create(&path, Kind::Persistent)).await, None);
         assert_eq!(client.call(&read(&path, true)).await.unwrap().data, b"x");
@@ -120,19 +121,20 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         let refused = async |servers: &str, authority, own| {
             connect(servers, authority, own).await.err().unwrap_or_default()
         };
-        let nameless = refused(&by_name, "ca.crt", None).await;
+        let without_certificate = refused(&by_name, "ca.crt", None).await;
         assert!(
-            nameless.contains("grants no session") || nameless.contains("cannot agree on TLS"),
-            "{nameless}"
+            without_certificate.contains("grants no session")
+                || without_certificate.contains("cannot agree on TLS"),
+            "{without_certificate}"
         );
-        let elsewhere = refused(&secure.to_string(), "ca.crt", Some("candidate")).await;
-        assert!(elsewhere.contains("certificate must name \"127."), "{elsewhere}");
+        let by_address = refused(&secure.to_string(), "ca.crt", Some("candidate")).await;
+        assert!(by_address.contains("certificate must name \"127."), "{by_address}");
         Authority::begin(other.path());
         fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
-        let distrusted = refused(&by_name, "other.crt", Some("candidate")).await;
+        let other_authority = refused(&by_name, "other.crt", Some("candidate")).await;
         assert!(
-            distrusted.contains("come from the authority in --zookeeper-ca-file"),
-            "{distrusted}"
+            other_authority.contains("come from the authority in --zookeeper-ca-file"),
+            "{other_authority}"
         );
         let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;
         assert!(plain.contains("its port must be the secure one"), "{plain}");
