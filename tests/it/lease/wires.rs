@@ -1,4 +1,4 @@
-//! What the way to the API server does to requests and replies: loses them, delays them.
+//! The connection to the API server drops or delays requests and replies.
 
 use crate::rig::{
     ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, succeeds,
@@ -9,7 +9,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 #[test]
-fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
+fn lost_replies_do_not_end_the_term() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let proxy = Proxy::to(ApiServer::shared().address());
     let leader =
@@ -21,16 +21,16 @@ fn replies_that_are_lost_after_the_write_was_applied_end_nothing() {
         eventually(PATIENCE, "a write is applied", || rig.store.written(ELECTION) > renewed);
         assert!(leader.is_healthy());
         proxy.set(Way::Replies, Flow::Pass);
-        throughout(2 * rig.timing.retry_period, "it leads on", || {
+        throughout(2 * rig.timing.retry_period, "it keeps leading", || {
             leader.is_healthy() && rig.holds(&leader)
         });
     }
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }
 
 #[test]
-fn a_renewal_that_arrives_after_the_take_over_brings_back_no_leader() {
-    // Its own: it counts what arrives.
+fn renewal_that_arrives_after_the_takeover_is_refused() {
+    // A server of its own: the test counts its answers.
     let server = ApiServer::start();
     let rig = Rig::over(Leases::on(&server), Leases::CALM);
     let proxy = Proxy::to(server.address());
@@ -40,16 +40,16 @@ fn a_renewal_that_arrives_after_the_take_over_brings_back_no_leader() {
 
     proxy.set(Way::Requests, Flow::Hold);
     let cut = rig.now();
-    eventually(PATIENCE, "a renewal waits", || proxy.held(Way::Requests) > 0);
+    eventually(PATIENCE, "a renewal is held", || proxy.held(Way::Requests) > 0);
     rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
     rig.takeover(&old, cut);
     assert_eq!(old.exit_code(), 75);
     let refused = || server.answers("leases", 409).get("PUT").copied().unwrap_or(0);
-    assert_eq!(refused(), 0, "nothing has arrived yet");
+    assert_eq!(refused(), 0, "no request has arrived yet");
     proxy.set(Way::Requests, Flow::Pass);
     succeeds(PATIENCE, "the renewal arrives", || match (refused(), proxy.held(Way::Requests)) {
         (1.., 0) => Ok(()),
-        (refused, held) => Err(format!("{refused} were refused, and {held} bytes are held")),
+        (refused, held) => Err(format!("{refused} requests refused, {held} bytes held")),
     });
     throughout(rig.timing.lease_duration, "it changes nothing", || {
         rig.holds(&new) && new.is_healthy()
@@ -58,7 +58,7 @@ fn a_renewal_that_arrives_after_the_take_over_brings_back_no_leader() {
 }
 
 #[test]
-fn a_renewal_that_arrives_between_the_deadline_and_the_take_over_is_waited_out() {
+fn renewal_that_arrives_before_the_takeover_is_waited_out() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let proxy = Proxy::to(ApiServer::shared().address());
     let old = rig.candidate("old").by(&rig.store.account.access.through(proxy.address())).start();
@@ -68,7 +68,7 @@ fn a_renewal_that_arrives_between_the_deadline_and_the_take_over_is_waited_out()
     let renewed = rig.store.written(ELECTION);
     proxy.set(Way::Requests, Flow::Hold);
     let cut = rig.now();
-    eventually(PATIENCE, "a renewal waits", || proxy.held(Way::Requests) > 0);
+    eventually(PATIENCE, "a renewal is held", || proxy.held(Way::Requests) > 0);
     let unrenewed = rig.store.written(ELECTION);
     rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
     old.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
@@ -76,10 +76,10 @@ fn a_renewal_that_arrives_between_the_deadline_and_the_take_over_is_waited_out()
     let passed = rig.now();
     proxy.set(Way::Requests, Flow::Pass);
     eventually(PATIENCE, "the renewal is applied", || rig.store.written(ELECTION) > unrenewed);
-    assert!(rig.holds(&old) && unrenewed >= renewed, "in the name of one that has gone");
+    assert!(rig.holds(&old) && unrenewed >= renewed, "it names the process that has ended");
     let (next, led) = rig.successor(&old, passed, rig.timing.takeover() + Leases::NOISE);
     assert_eq!(next.identity, new.identity);
     let waited = led.since(passed);
-    assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the renewal came");
+    assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the late renewal");
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -1,14 +1,14 @@
-//! What was heard, and the judgement over it.
+//! All answers of a test, and the checker of their safety properties.
 //!
-//! Pure: [`judge`] takes the answers of all candidates on one clock and says what must not be. Its own tests
-//! plant each fault once.
+//! Pure: [`judge`] takes the answers of all candidates on one clock and returns every violation.
+//! Its own tests violate each property once.
 //!
-//! An application may act on an answer from the moment at which it has it until `valid_for_ms` after the
-//! moment at which it asked. These spans are what must never overlap between two terms:
+//! An application may act on an answer from the moment it arrives until `valid_for_ms` after the
+//! moment of the request. These spans must never overlap between two terms:
 //!
 //! ```text
 //! a  asked ──── answered ████████████████ asked + valid_for_ms
-//! b                          asked ── answered ████████        a fault
+//! b                          asked ── answered ████████        a violation
 //! ```
 
 mod tests;
@@ -19,25 +19,25 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// With fewer answers of an election than this, nothing was shown.
+/// The fewest answers of an election that prove anything.
 const FEWEST_ANSWERS: usize = 10;
 
-/// Everything that the judge knows of a test.
+/// The input of the checker.
 pub(crate) struct History {
-    /// The elections that had candidates: each must have been heard leading.
+    /// The elections that had candidates: each must have had a leader.
     pub(crate) elections: BTreeSet<String>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) silences: Vec<Silence>,
 }
 
-/// A question to one candidate, and what came back.
+/// A request to one candidate, and its outcome.
 #[derive(Clone)]
 pub(crate) struct Answer {
-    /// Whom we asked, for the story.
+    /// The candidate's label in the timeline.
     pub(crate) candidate: String,
     pub(crate) asked: Moment,
     pub(crate) answered: Moment,
-    /// Whether a promise was asked for, or only the state of things.
+    /// Whether the request asked for a promise, or only for the state.
     pub(crate) relied_on: bool,
     pub(crate) heard: Heard,
 }
@@ -45,9 +45,9 @@ pub(crate) struct Answer {
 #[derive(Clone, PartialEq)]
 pub(crate) enum Heard {
     Said(Said),
-    /// Something that is no answer to `/leader`.
+    /// A response that is not an answer to `/leader`.
     Nonsense(String),
-    /// A refused connection, a time-out.
+    /// No response: a refused connection, a timeout.
     Nothing(String),
 }
 
@@ -69,7 +69,7 @@ pub(crate) struct Body {
     pub(crate) valid_for_ms: u64,
 }
 
-/// From `since` on nobody who asks this identity may hear that it leads.
+/// From `since` on, this identity must not answer "leading".
 #[derive(Clone)]
 pub(crate) struct Silence {
     pub(crate) identity: String,
@@ -77,7 +77,7 @@ pub(crate) struct Silence {
     pub(crate) why: String,
 }
 
-/// What must not be.
+/// A violated property.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Fault {
     pub(crate) rule: Rule,
@@ -86,20 +86,20 @@ pub(crate) struct Fault {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Rule {
-    /// Status, header and body say the same, and all of it.
+    /// Status, header, and body of an answer are complete and consistent.
     Shape,
     /// No two terms are valid at one instant.
     Exclusion,
     /// A later term has a larger token.
     Token,
-    /// Who has ended or lost leads no more.
+    /// A candidate that has ended or lost its term does not lead.
     Silence,
-    /// The prober has heard enough to judge.
+    /// There are enough answers for a check.
     Void,
 }
 
 impl Rule {
-    /// Whether this has to hold however slow the machine is.
+    /// Whether this must hold however slow the machine is.
     pub(crate) fn is_timeless(self) -> bool {
         match self {
             Self::Shape | Self::Exclusion | Self::Token | Self::Silence => true,
@@ -109,12 +109,12 @@ impl Rule {
 }
 
 impl Answer {
-    /// Whether this says that the one who was asked leads the election.
+    /// Whether this says that the candidate leads the election.
     pub(crate) fn leads_in(&self, election: &str) -> bool {
         self.said().is_some_and(|said| said.body.is_leader && said.body.election == election)
     }
 
-    /// Who answered.
+    /// The identity of the candidate.
     pub(crate) fn identity(&self) -> Option<&String> {
         self.said().map(|said| &said.body.identity)
     }
@@ -127,12 +127,12 @@ impl Answer {
         self.said().map(|said| said.body.standing.as_str())
     }
 
-    /// Who leads, as far as this candidate knows.
+    /// The leader that this candidate names.
     pub(crate) fn leader(&self) -> Option<&String> {
         self.said().and_then(|said| said.body.leader.as_ref())
     }
 
-    /// Until when an application may act on this answer.
+    /// The end of the promise in this answer.
     pub(crate) fn promised_until(&self) -> Option<Moment> {
         let leading = self.said().filter(|said| said.body.is_leader)?;
         Some(self.asked + Duration::from_millis(leading.body.valid_for_ms))
@@ -157,8 +157,8 @@ impl fmt::Display for Heard {
                     (None, None) => Ok(()),
                 }
             }
-            Self::Nonsense(what) => write!(f, "nonsense: {what}"),
-            Self::Nothing(why) => write!(f, "no answer: {why}"),
+            Self::Nonsense(what) => write!(f, "malformed: {what}"),
+            Self::Nothing(error) => write!(f, "no answer: {error}"),
         }
     }
 }
@@ -170,11 +170,11 @@ impl fmt::Display for Fault {
 }
 
 impl Heard {
-    /// What a question was answered with, if it was.
+    /// Parses a response.
     pub(crate) fn of(reply: Result<Reply, String>) -> Self {
         let Reply { status, fencing_token, body } = match reply {
             Ok(reply) => reply,
-            Err(why) => return Self::Nothing(why),
+            Err(error) => return Self::Nothing(error),
         };
         match serde_json::from_str(&body) {
             Ok(body) => Self::Said(Said { status, fencing_token, body }),
@@ -183,7 +183,7 @@ impl Heard {
     }
 }
 
-/// Everything that is wrong with a history; nothing, when all is well.
+/// Every violation in a history.
 pub(crate) fn judge(history: &History) -> Vec<Fault> {
     let mut faults: Vec<Fault> = history.answers.iter().filter_map(misshapen).collect();
     for election in &history.elections {
@@ -197,7 +197,7 @@ pub(crate) fn judge(history: &History) -> Vec<Fault> {
     faults
 }
 
-/// An answer "leading", as an application sees it.
+/// An answer "leading", as an application may use it.
 #[derive(Clone, Copy)]
 struct Claim<'a> {
     identity: &'a str,
@@ -249,7 +249,7 @@ fn misshapen(answer: &Answer) -> Option<Fault> {
     })
 }
 
-/// What in one answer contradicts the rest of it.
+/// The first inconsistency in one answer.
 fn contradiction(Said { status, fencing_token, body }: &Said, relied_on: bool) -> Option<String> {
     let leads = body.is_leader;
     let rules = [
@@ -272,15 +272,15 @@ fn void(election: &str, history: &History, claims: &[Claim<'_>]) -> Option<Fault
     let fault = || Fault {
         rule: Rule::Void,
         detail: format!(
-            "{election}: {count} answers, and {} of them leading, show nothing",
+            "{election}: {count} answers, {} of them leading, prove nothing",
             claims.len()
         ),
     };
     (count < FEWEST_ANSWERS || !promised).then(fault)
 }
 
-/// A single look at each claim in the order of their beginning is enough: where any two terms overlap,
-/// some claim also overlaps the one that reaches furthest of those before it.
+/// A single pass over the claims by their start is enough: if any two terms overlap, some claim
+/// also overlaps the earlier one that ends last.
 fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
     claims.retain(|claim| claim.answered < claim.until);
     claims.sort_by_key(|claim| claim.answered);
@@ -292,7 +292,7 @@ fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
         {
             faults.push(Fault {
                 rule: Rule::Exclusion,
-                detail: format!("both lead: {other}; {claim}"),
+                detail: format!("two lead: {other}; {claim}"),
             });
         }
         if furthest.is_none_or(|other| other.until < claim.until) {
@@ -302,8 +302,8 @@ fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
     faults
 }
 
-/// Compares each claim with the largest token of those answered before it was asked for: of two questions
-/// at the same time nobody can tell which answer was made first.
+/// Compares each claim with the largest token among those answered before it was requested. Two
+/// concurrent requests have no order.
 fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
     let mut answered = claims.to_vec();
     answered.sort_by_key(|claim| claim.answered);
@@ -331,11 +331,13 @@ fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
 
 fn broken(Silence { identity, since, why }: &Silence, answers: &[Answer]) -> Option<Fault> {
     let later = |answer: &&Answer| answer.identity() == Some(identity) && answer.asked > *since;
-    let lie = answers
+    let wrong = answers
         .iter()
         .filter(later)
         .find(|answer| answer.said().is_some_and(|said| said.body.is_leader))?;
-    let detail =
-        format!("{identity} was heard leading, asked {:?}, although at {since:?} {why}", lie.asked);
+    let detail = format!(
+        "{identity} answered leading, asked {:?}, although {why} at {since:?}",
+        wrong.asked
+    );
     Some(Fault { rule: Rule::Silence, detail })
 }

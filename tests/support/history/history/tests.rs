@@ -1,34 +1,34 @@
-//! The judge, judged: a history without fault passes, and each planted fault is found.
+//! Tests of the checker: a correct history passes, and each violation is found.
 
 use super::{Answer, Body, Heard, History, Moment, Rule, Said, Silence, judge};
 
 #[test]
-fn a_clean_history_passes() {
-    assert_eq!(rules(&clean()), []);
+fn correct_history_passes() {
+    assert_eq!(rules(&correct()), []);
 }
 
 #[test]
-fn two_terms_that_are_valid_at_one_instant_are_found() {
-    let mut history = clean();
-    // The last promise of a is good until 295 ms.
+fn overlapping_terms_are_found() {
+    let mut history = correct();
+    // The last promise of `a` ends at 295 ms.
     history.answers.push(leading("b", 7, 290, 294));
     assert_eq!(rules(&history), [Rule::Exclusion]);
 }
 
 #[test]
-fn a_promise_counts_from_the_answer_to_the_question_plus_its_time() {
-    let mut history = clean();
-    // Asked in time, but answered only when the last promise of a had run out.
+fn promise_ends_its_validity_after_the_request() {
+    let mut history = correct();
+    // Requested before the last promise of `a` ended, but answered after.
     history.answers.push(leading("b", 7, 290, 296));
-    // And one whose time was over before the answer came is no promise at all.
+    // A promise that ended before its answer arrived is none.
     history.answers.push(leading("a", 5, 190, 500));
     history.answers.push(leading("b", 7, 480, 490));
     assert_eq!(rules(&history), []);
 }
 
 #[test]
-fn an_overlap_behind_a_longer_claim_is_found() {
-    let mut history = clean();
+fn overlap_with_a_longer_earlier_claim_is_found() {
+    let mut history = correct();
     let mut long = leading("a", 5, 20, 21);
     said(&mut long).body.valid_for_ms = 1000;
     history.answers.push(long);
@@ -37,33 +37,33 @@ fn an_overlap_behind_a_longer_claim_is_found() {
 }
 
 #[test]
-fn a_token_that_changes_within_a_term_is_found() {
-    let mut history = clean();
+fn token_that_changes_within_a_term_is_found() {
+    let mut history = correct();
     history.answers.push(leading("a", 6, 200, 201));
     assert_eq!(rules(&history), [Rule::Exclusion]);
 }
 
 #[test]
-fn a_token_that_falls_or_is_used_twice_is_found() {
+fn smaller_or_reused_token_is_found() {
     for token in [4, 5] {
-        let mut history = clean();
+        let mut history = correct();
         history.answers.push(leading("b", token, 400, 401));
         assert_eq!(rules(&history), [Rule::Token], "token {token} after 5");
     }
 }
 
 #[test]
-fn questions_at_the_same_time_have_no_order() {
-    let mut history = clean();
-    // The answer of b came late, and nobody can tell when it was made.
+fn concurrent_requests_have_no_order() {
+    let mut history = correct();
+    // The answer of `b` came late, so it may be older than that of `a`.
     history.answers.push(leading("b", 7, 290, 700));
     history.answers.push(leading("a", 5, 300, 301));
     assert_eq!(rules(&history), []);
 }
 
 #[test]
-fn an_answer_after_the_end_is_found() {
-    let mut history = clean();
+fn leading_answer_after_the_end_is_found() {
+    let mut history = correct();
     let since = Moment::from_ms(150);
     history.silences.push(Silence {
         identity: "a_1".to_owned(),
@@ -74,24 +74,24 @@ fn an_answer_after_the_end_is_found() {
 }
 
 #[test]
-fn a_history_without_promises_or_with_few_answers_is_void() {
-    let mut unled = clean();
+fn history_without_promises_or_with_few_answers_is_void() {
+    let mut unled = correct();
     unled.answers.retain(|answer| answer.promised_until().is_none());
     assert_eq!(rules(&unled), [Rule::Void]);
 
-    let mut short = clean();
+    let mut short = correct();
     short.answers.truncate(super::FEWEST_ANSWERS - 1);
     assert_eq!(rules(&short), [Rule::Void]);
 
-    let mut forgotten = clean();
+    let mut forgotten = correct();
     forgotten.elections.insert("bills".to_owned());
     assert_eq!(rules(&forgotten), [Rule::Void]);
 }
 
 #[test]
-fn an_answer_that_contradicts_itself_is_found() {
-    type Spoil = fn(&mut Said);
-    let spoils: [Spoil; 8] = [
+fn inconsistent_answer_is_found() {
+    type Corrupt = fn(&mut Said);
+    let corruptions: [Corrupt; 8] = [
         |said| said.status = 503,
         |said| said.body.token = None,
         |said| "x".clone_into(said.body.token.get_or_insert_default()),
@@ -101,17 +101,17 @@ fn an_answer_that_contradicts_itself_is_found() {
         |said| said.body.leader = None,
         |said| said.body.is_leader = false,
     ];
-    for (number, spoil) in spoils.into_iter().enumerate() {
-        let mut history = clean();
+    for (number, corrupt) in corruptions.into_iter().enumerate() {
+        let mut history = correct();
         let last = history.answers.last_mut().expect("it is not empty");
-        spoil(said(last));
-        assert_eq!(rules(&history), [Rule::Shape], "spoil {number}");
+        corrupt(said(last));
+        assert_eq!(rules(&history), [Rule::Shape], "corruption {number}");
     }
 }
 
 #[test]
-fn nonsense_is_a_fault_and_no_answer_is_none() {
-    let mut history = clean();
+fn malformed_answer_is_a_violation_and_a_missing_one_is_not() {
+    let mut history = correct();
     let mut answer = leading("a", 5, 195, 196);
     answer.heard = Heard::Nothing("connection refused".to_owned());
     history.answers.push(answer.clone());
@@ -122,8 +122,8 @@ fn nonsense_is_a_fault_and_no_answer_is_none() {
     assert_eq!(rules(&history), [Rule::Shape]);
 }
 
-/// a leads with token 5 from 0 to 195 ms, and each answer of it is good for 100 ms; b follows.
-fn clean() -> History {
+/// `a` leads with token 5 from 0 to 195 ms, and each answer is good for 100 ms; `b` follows.
+fn correct() -> History {
     let answers = (0..20).flat_map(|n| {
         [following("b", 10 * n + 4, 10 * n + 6), leading("a", 5, 10 * n + 5, 10 * n + 7)]
     });
@@ -175,7 +175,7 @@ fn answer(name: &str, asked_ms: u64, answered_ms: u64, said: Said) -> Answer {
 fn said(answer: &mut Answer) -> &mut Said {
     match &mut answer.heard {
         Heard::Said(said) => said,
-        Heard::Nonsense(_) | Heard::Nothing(_) => unreachable!("made with an answer"),
+        Heard::Nonsense(_) | Heard::Nothing(_) => unreachable!("the test made an answer"),
     }
 }
 
