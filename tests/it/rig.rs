@@ -79,7 +79,7 @@ pub(crate) const ELECTIONS: [&str; 4] = [ELECTION, "orders.v2", "bills", "a"];
 /// cores. Exclusion is checked without any allowance.
 pub(crate) const NOISE: Duration = Duration::from_millis(700);
 
-/// What every case assumes of the machine; see `noise`. [`NOISE`] leaves room for it.
+/// The assumptions of every case about the machine; see `noise`. [`NOISE`] leaves room for it.
 pub(crate) const ASSUMED: &[Assumption] = &[
     Assumption::LosesAtMost(Duration::from_millis(250)),
     Assumption::StoresStartWithin(Duration::from_secs(6)),

@@ -112,7 +112,7 @@ fn folder_that_others_can_change_is_refused_with_a_command() {
     rig.hear_enough();
 }
 
-/// What kubelet does for an `fsGroup` at each start of a Pod, unless `fsGroupChangePolicy` differs.
+/// Changes modes like kubelet for an `fsGroup` at a Pod's start, without `fsGroupChangePolicy`.
 fn open_to_group(folder: &Path) {
     for file in fs::read_dir(folder).expect("it is ours") {
         let file = file.expect("it is ours").path();

@@ -6,7 +6,7 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// What the watchdog adds to the deadline: two checks, half a second apart.
+/// The watchdog's delay after the deadline: two checks, half a second apart.
 const TWO_CHECKS: Duration = Duration::from_millis(500);
 
 /// Blocks the main thread of a process for a minute, from its next wait for events.

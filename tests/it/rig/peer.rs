@@ -1,4 +1,4 @@
-//! A candidate of another program beside ours: see tests/servers/peers. Whatever it elects with, it
+//! A candidate of another program beside ours: see tests/servers/peers. It
 //! logs its events as lines of JSON, each with the time since boot.
 
 mod tests;

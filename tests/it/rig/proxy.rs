@@ -25,7 +25,7 @@ const ANSWER_POLLS: u32 = 1_000;
 /// The record that announces the end of TLS 1.3: its first bytes, and its length.
 const CLOSE_NOTIFY: (&[u8], usize) = (&[0x17, 3, 3, 0, 19], 24);
 
-/// What happens to the bytes of one direction.
+/// How the bytes of one direction are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Pass,

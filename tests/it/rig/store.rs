@@ -22,7 +22,7 @@ pub(crate) trait Store: Send + Sync {
     const CALM: Timing;
     /// For scenarios of the release: polling once a retry period would not notice it in time.
     const SLOW: Timing;
-    /// What upper bounds allow beyond the promised time; see [`super::NOISE`].
+    /// The allowance of upper bounds beyond the promised time; see [`super::NOISE`].
     const NOISE: Duration;
 
     /// A new, empty store for this rig.
