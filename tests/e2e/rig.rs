@@ -10,7 +10,7 @@ mod ensemble;
 mod hearing;
 #[path = "../support/history/mod.rs"]
 #[expect(dead_code, unused_imports, reason = "the process tests ask more of it")]
-mod judge;
+mod history;
 mod node;
 mod observer;
 mod onlooker;
@@ -27,8 +27,8 @@ pub(crate) use case::Case;
 pub(crate) use command::{run, variable};
 pub(crate) use ensemble::Ensemble;
 pub(crate) use hearing::Led;
-pub(crate) use judge::{Moment, eventually, succeeds, throughout, wait_for};
-use judge::{Reply, Timing, lock};
+pub(crate) use history::{Moment, eventually, succeeds, throughout, wait_for};
+use history::{Reply, Timing, lock};
 pub(crate) use node::Outage;
 pub(crate) use pod::Pod;
 pub(crate) use prometheus::Prometheus;

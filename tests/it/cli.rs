@@ -219,7 +219,7 @@ fn status_and_probes_answer_by_their_exit_code() {
     rig.start("a");
     let leader = rig.leader();
     let follower = rig.start("b");
-    rig.hear_enough();
+    rig.wait_for_answers();
     for (candidate, code) in [(&leader, 0), (&follower, 1)] {
         let status = candidate.baton("status");
         assert_eq!(status.status.code(), Some(code));

@@ -57,8 +57,8 @@ fn pair(rig: &Rig) -> [std::sync::Arc<Candidate>; 2] {
     rig.start("a");
     let leader = rig.leader();
     let follower = rig.start("b");
-    eventually(AT_ONCE, "the other one follows", || rig.stands(&follower, "following"));
-    rig.hear_enough();
+    eventually(AT_ONCE, "the other one follows", || rig.has_standing(&follower, "following"));
+    rig.wait_for_answers();
     [leader, follower]
 }
 
@@ -148,10 +148,10 @@ fn a_follower_tells_a_leader_of_its_own_name_apart() {
     let rig = Rig::new(TIMING);
     rig.start("a");
     let former = rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     former.kill();
     let follower = rig.start("a");
-    eventually(AT_ONCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(AT_ONCE, "it follows", || rig.has_standing(&follower, "following"));
     let body = get(&follower.listen, "/").json();
     let identity = Some(&*former.identity);
     assert_eq!((body["name"].as_str(), body["leader"].as_str()), (identity, identity));
@@ -224,7 +224,7 @@ fn stopping_is_refused_to_strangers_whatever_host_they_name() {
     let rig = Rig::new(TIMING);
     let leader = rig.candidate("a").flag("--listen", "0.0.0.0:0").start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     let port = leader.listen.rsplit_once(':').unwrap().1;
     let stopping = |address: &str| {
         send(
@@ -245,7 +245,7 @@ fn a_mapped_loopback_client_may_stop() {
     let rig = Rig::new(TIMING);
     let leader = rig.candidate("a").flag("--listen", ":0").start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     let port = leader.listen.rsplit_once(':').unwrap().1;
     let headers = "Baton-Request: 1\r\nContent-Length: 0\r\n";
     assert_eq!(send(&format!("127.0.0.1:{port}"), "POST /stopping", headers).status, 204);
@@ -263,7 +263,7 @@ fn an_application_listener_that_is_not_loopback_warns() {
         let rig = Rig::new(TIMING);
         let candidate = rig.candidate("a").flag("--listen", listen).start();
         rig.leader();
-        rig.hear_enough();
+        rig.wait_for_answers();
         let warnings = candidate.events("exposed_listener");
         assert_eq!(warnings.len(), usize::from(warns), "{listen}: {}", candidate.output());
         for warning in warnings {
@@ -330,7 +330,7 @@ fn both_loopbacks_answer_and_the_probe_listener_answers_on_both_families() {
     let candidate =
         rig.candidate("a").flag("--listen", "localhost:0").flag("--probe-listen", ":0").start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
     for ip in ["127.0.0.1", "[::1]"] {
         assert_eq!(

@@ -2,7 +2,7 @@
 //!
 //! A test creates a [`Rig`] and starts candidates in it. Their answers to `GET /leader` and their
 //! logs share one clock. When the rig is dropped, it ends every process and checks the whole
-//! history ([`judge`]), so no test can forget to. If anything failed, it prints the timeline. A
+//! history ([`check`]), so no test can forget to. If anything failed, it prints the timeline. A
 //! process that ended without the test asking for its exit code fails the test too.
 
 mod apiserver;
@@ -13,9 +13,9 @@ mod daemon;
 mod disk;
 mod fuse;
 mod gateway;
-mod inexcusable;
 #[path = "../support/history/mod.rs"]
-mod judge;
+mod history;
+mod inexcusable;
 mod keys;
 mod mortality;
 mod name_server;
@@ -40,21 +40,21 @@ use crate::noise::{Assumption, never_excuse};
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
 pub(crate) use contender::{
-    Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side,
+    Contender, Departure, Handoff, Side, first_to_lead, medians_of_releases, side_by_side,
 };
 pub(crate) use daemon::Daemon;
 pub(crate) use disk::Disk;
 pub(crate) use fuse::Fuse;
 pub(crate) use gateway::{Gateway, Page};
-use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
-pub(crate) use judge::{Moment, Timing, eventually, succeeds, throughout, wait_for};
+use history::{Answer, History, Journal, Property, Reply, Silence, check, lock};
+pub(crate) use history::{Moment, Timing, eventually, succeeds, throughout, wait_for};
 pub(crate) use keys::Authority;
 pub(crate) use name_server::NameServer;
 pub(crate) use names::Names;
 pub(crate) use peer::{InZooKeeper, Peer};
 pub(crate) use pod::Pod;
 pub(crate) use process::processor_time;
-pub(crate) use proxy::{Flow, Proxy, Way};
+pub(crate) use proxy::{Direction, Flow, Proxy};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;
@@ -67,7 +67,7 @@ pub(crate) use store::{Files, Leases, Store, Znodes, over_every_record, over_eve
 pub(crate) use strace::Delay;
 pub(crate) use stranger::{Stranger, set_mode};
 use tempfile::TempDir;
-pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, forgetful};
+pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, strip_sessions};
 
 /// The election of every test that does not need several.
 pub(crate) const ELECTION: &str = "orders";
@@ -160,7 +160,7 @@ impl<S: Store> Rig<S> {
         let candidates = names.map(|name| self.start(name));
         for candidate in &candidates {
             eventually(PATIENCE, "it follows and names the leader", || {
-                self.stands(candidate, "following") && self.names_holder(candidate)
+                self.has_standing(candidate, "following") && self.names_holder(candidate)
             });
         }
         candidates
@@ -223,7 +223,7 @@ impl<S: Store> Rig<S> {
     }
 
     /// Whether a candidate other than `old` answered "leading" to a request sent after `since`.
-    pub(crate) fn succeeded(&self, old: &Candidate, since: Moment) -> bool {
+    pub(crate) fn has_successor(&self, old: &Candidate, since: Moment) -> bool {
         let leads = |answer: &Answer| {
             answer.asked >= since
                 && answer.leads_in(&old.election)
@@ -234,13 +234,14 @@ impl<S: Store> Rig<S> {
 
     /// Waits until there are enough answers for a meaningful check. Short tests need it.
     #[track_caller]
-    pub(crate) fn hear_enough(&self) {
-        let is_void = || judge(&self.history()).iter().any(|fault| fault.rule == Rule::Void);
+    pub(crate) fn wait_for_answers(&self) {
+        let is_void =
+            || check(&self.history()).iter().any(|violation| violation.property == Property::Void);
         eventually(PATIENCE, "the prober has enough answers", || !is_void());
     }
 
     /// Whether this is the candidate's standing in its last answer.
-    pub(crate) fn stands(&self, candidate: &Candidate, standing: &str) -> bool {
+    pub(crate) fn has_standing(&self, candidate: &Candidate, standing: &str) -> bool {
         self.last_answer_is(candidate, |answer| answer.standing() == Some(standing))
     }
 
@@ -294,7 +295,7 @@ impl<S: Store> Rig<S> {
 
     /// Forbids this candidate to answer "leading" to requests sent after `since`. Checked at the
     /// end.
-    pub(crate) fn must_be_silent(&self, candidate: &Candidate, since: Moment, why: &str) {
+    pub(crate) fn must_not_lead(&self, candidate: &Candidate, since: Moment, why: &str) {
         let silence = Silence { identity: candidate.identity.clone(), since, why: why.to_owned() };
         lock(&self.silences).push(silence);
     }
@@ -349,8 +350,10 @@ impl<S: Store> Rig<S> {
             }
         }
         let panics = self.journal.panics();
-        let violations = judge(&self.history());
-        if !panics.is_empty() || violations.iter().any(|fault| fault.rule.is_timeless()) {
+        let violations = check(&self.history());
+        if !panics.is_empty()
+            || violations.iter().any(|violation| violation.property.is_timing_independent())
+        {
             never_excuse();
         }
         failures.extend(panics);
@@ -364,9 +367,9 @@ impl<S: Store> Drop for Rig<S> {
     fn drop(&mut self) {
         let failures = self.finish();
         if thread::panicking() {
-            eprintln!("{}", self.journal.story(&failures, TIMELINE_EVENTS));
+            eprintln!("{}", self.journal.timeline(&failures, TIMELINE_EVENTS));
         } else {
-            assert!(failures.is_empty(), "{}", self.journal.story(&failures, TIMELINE_EVENTS));
+            assert!(failures.is_empty(), "{}", self.journal.timeline(&failures, TIMELINE_EVENTS));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What a case waits for and looks up in what was heard of its sidecars and applications.
 
 use super::case::Case;
-use super::judge::{Answer, Moment, Silence, eventually, lock, wait_for};
+use super::history::{Answer, Moment, Silence, eventually, lock, wait_for};
 use super::{NOISE, PATIENCE, TIMING};
 use serde_json::Value;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 //! An answer belongs to the case of its election, a line to that of its namespace. Nobody's are dropped.
 
 use super::Reply;
-use super::judge::{Answer, Heard, Journal, lock};
+use super::history::{Answer, Journal, Outcome, lock};
 use super::node::Node;
 use super::record::Record;
 use std::collections::BTreeMap;
@@ -84,9 +84,9 @@ impl Observer {
         answered: Duration,
         reply: Result<Reply, String>,
     ) {
-        let heard = Heard::of(reply);
+        let outcome = Outcome::of(reply);
         let mut sidecars = lock(&self.sidecars);
-        if let Heard::Said(said) = &heard {
+        if let Outcome::Answered(said) = &outcome {
             let (pod, _) = said
                 .body
                 .identity
@@ -102,7 +102,7 @@ impl Observer {
                 asked,
                 answered,
                 relied_on: true,
-                heard,
+                outcome,
             });
         }
     }

@@ -2,7 +2,7 @@
 
 use super::PATIENCE;
 use super::cluster::Cluster;
-use super::judge::{Journal, Moment, lock, wait_for};
+use super::history::{Journal, Moment, lock, wait_for};
 use super::pod::Pod;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

@@ -7,7 +7,7 @@
 use super::PATIENCE;
 use super::case::Case;
 use super::command::run;
-use super::judge::{eventually, succeeds, wait_for};
+use super::history::{eventually, succeeds, wait_for};
 use super::node::Node;
 use super::shop::merge;
 use serde_json::{Value, json};

@@ -4,7 +4,7 @@ use super::PATIENCE;
 use super::case::Case;
 use super::command::variable;
 use super::hearing::Led;
-use super::judge::wait_for;
+use super::history::wait_for;
 use super::typing::SHOP;
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use super::PATIENCE;
 use super::case::Case;
 use super::command::run;
-use super::judge::{Moment, eventually, succeeds, wait_for};
+use super::history::{Moment, eventually, succeeds, wait_for};
 use super::node::{Node, Outage};
 use super::pod::Pod;
 use serde_json::Value;

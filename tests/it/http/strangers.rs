@@ -276,7 +276,7 @@ fn a_thousand_hostile_connections_take_little() {
         assert!(longest <= LONGEST_WAIT, "the longest of {times} waits was {longest:?}");
     }
     assert!(leader.events("lost").is_empty(), "it lost its term");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// Ends the attacks, even if the test panics.
@@ -303,7 +303,7 @@ fn a_hundred_workers_keep_their_connections() {
         let answer = worker.ask_over(kept);
         assert!(answer.is_ok(), "worker {number}: {answer:?}");
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -311,7 +311,7 @@ fn stopping_is_answered_while_many_clients_ask() {
     // The last promise lasts until all of them have asked.
     let rig = Rig::new(Files::SLOW.valid_for(Duration::from_millis(2500)));
     let leader = rig.start_leader("a");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(leader.ask().status, 200, "there is a promise to wait for");
     thread::scope(|scope| {
         let stopping = scope.spawn(|| leader.baton("stopping"));
@@ -351,15 +351,15 @@ fn a_client_that_reads_nothing_is_closed() {
         let ended = || stream.take_error().is_ok_and(|error| error.is_some());
         eventually(NOISE, "the connection is reset", ended);
     }
-    throughout(NOISE, "it leads on", || rig.stands(&leader, "leading"));
-    rig.hear_enough();
+    throughout(NOISE, "it leads on", || rig.has_standing(&leader, "leading"));
+    rig.wait_for_answers();
 }
 
 #[test]
 fn a_head_above_the_bound_is_refused() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
-    rig.hear_enough();
+    rig.wait_for_answers();
     for (length, status) in [(7000, "200 OK"), (9000, "431 Request Header Fields Too Large")] {
         let mut stream = TcpStream::connect(&leader.probe_listen).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

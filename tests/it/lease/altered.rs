@@ -108,7 +108,7 @@ fn shortened_lease_is_no_claim_and_is_logged_once() {
         assert!(message.contains(part), "{part} is not in {message}");
     }
     throughout(2 * rig.timing.lease_duration, "it stays healthy and does not lead", || {
-        candidate.is_healthy() && !rig.stands(&candidate, "leading")
+        candidate.is_healthy() && !rig.has_standing(&candidate, "leading")
     });
     assert_eq!(candidate.events("record_altered").len(), 1, "{}", candidate.output());
     policy.remove();

@@ -19,7 +19,7 @@ fn blind(rig: &Rig<Leases>) -> Account {
 fn blind_leader(rig: &Rig<Leases>) -> Arc<Candidate> {
     let leader = rig.candidate("leader").by(&blind(rig).access).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
     leader
 }
 

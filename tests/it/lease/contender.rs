@@ -50,7 +50,7 @@ impl<'a> Contender<'a, Leases> {
     pub(super) fn must_follow(&self) {
         eventually(PATIENCE, &format!("{} follows", self.name), || match &self.process {
             Side::Theirs(theirs) => theirs.first_logged("new_leader").is_some(),
-            Side::Ours(ours) => self.rig.stands(ours, "following"),
+            Side::Ours(ours) => self.rig.has_standing(ours, "following"),
         });
     }
 

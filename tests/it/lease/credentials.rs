@@ -88,7 +88,7 @@ fn kubeconfig_may_name_a_certificate_token_file_or_program() {
     ] {
         let candidate = rig.candidate(name).by(&access).start();
         assert_eq!(rig.leader().identity, candidate.identity, "{name}");
-        rig.hear_enough();
+        rig.wait_for_answers();
         candidate.terminate();
         assert_eq!(candidate.exit_code(), 0);
     }
@@ -111,7 +111,7 @@ fn pod_needs_only_its_service_account_and_no_resolver() {
     let lease = format!("Lease {}/{ELECTION}", rig.store.namespace.name);
     assert_eq!(leader.events("starting")[0]["place"], *lease, "the namespace is the mounted one");
     let successor = rig.candidate("second").within(&pods[1]).start();
-    eventually(PATIENCE, "it follows over IPv6", || rig.stands(&successor, "following"));
+    eventually(PATIENCE, "it follows over IPv6", || rig.has_standing(&successor, "following"));
 
     // A host name needs a resolver, and the Pod's never answers.
     let waiting = Pod::of(account, server).named("localhost");
@@ -229,7 +229,7 @@ fn credential_program_that_fails_at_the_start_runs_again() {
     });
     write_exec_credential(rig.folder(), &account.token);
     assert_eq!(rig.leader().identity, candidate.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// The expiry of a token that ends during a test: the API server accepts it for a minute longer.

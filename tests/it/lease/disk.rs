@@ -38,11 +38,11 @@ fn slow_disk_costs_no_term_and_hanging_disk_costs_one() {
 
     let disk = slow(Duration::from_secs(30));
     let since = rig.now();
-    rig.must_be_silent(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
+    rig.must_not_lead(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
     leader.loses(PATIENCE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     throughout(rig.timing.retry_period, "the follower waits", || {
-        follower.is_healthy() && !rig.succeeded(&leader, since)
+        follower.is_healthy() && !rig.has_successor(&leader, since)
     });
     drop(disk);
     let back = rig.now();

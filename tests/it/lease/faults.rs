@@ -7,8 +7,8 @@
 
 use super::contender::Program;
 use crate::rig::{
-    Access, ApiServer, Contender, ELECTION, Flow, Leases, Peer, Proxy, Rig, Store as _, Timing,
-    Way, eventually, first_to_lead, side_by_side, wait_for,
+    Access, ApiServer, Contender, Direction, ELECTION, Flow, Leases, Peer, Proxy, Rig, Store as _,
+    Timing, eventually, first_to_lead, side_by_side, wait_for,
 };
 use std::time::Duration;
 
@@ -48,7 +48,7 @@ fn with_both(scenario: impl Fn(Program) -> Duration + Sync) -> Overlap {
 /// resumes. client-go finds the other's record at once and answers that it is not the leader. Yet
 /// it keeps trying for a whole renew deadline, with its work running.
 #[test]
-fn a_leader_that_wakes_up_deposed() {
+fn deposed_leader_stops_when_it_resumes() {
     let overlap = with_both(|program| {
         let rig = Rig::over(Leases::fresh(), DEFAULTS);
         let admin = &rig.store.namespace.admin;
@@ -81,7 +81,7 @@ fn a_leader_that_wakes_up_deposed() {
 /// renew deadline. Then it first tries to release, for as long as a call may take, and stops the
 /// work after that.
 #[test]
-fn a_leader_that_is_cut_off_and_would_release_first() {
+fn partitioned_leader_stops_before_its_release() {
     let overlap = with_both(|program| {
         let rig = Rig::over(Leases::fresh(), SHORT_RETRY);
         let admin = &rig.store.namespace.admin;
@@ -90,7 +90,7 @@ fn a_leader_that_is_cut_off_and_would_release_first() {
         old.must_lead();
         let new = Contender::start(&rig, program, "new", admin);
         new.must_follow();
-        proxy.set(Way::Requests, Flow::Hold);
+        proxy.set(Direction::Requests, Flow::Hold);
         let led = new.must_lead();
         let stopped = old.must_stop();
         old.must_have_lost();
@@ -107,7 +107,7 @@ fn a_leader_that_is_cut_off_and_would_release_first() {
 /// record and its version, but takes the holder from its own memory, and overwrites the record with
 /// an empty holder. So a third candidate leads while the second still does.
 #[test]
-fn a_release_that_wipes_out_the_successor() {
+fn late_release_does_not_overwrite_the_successor() {
     let overlap = with_both(|program| {
         let rig = Rig::over(Leases::fresh(), LATE_DEADLINE);
         let admin = &rig.store.namespace.admin;
@@ -118,13 +118,13 @@ fn a_release_that_wipes_out_the_successor() {
             .map(|number| Contender::start(&rig, program, &format!("other-{number}"), admin))
             .collect();
         others.iter().for_each(Contender::must_follow);
-        proxy.set(Way::Requests, Flow::Hold);
+        proxy.set(Direction::Requests, Flow::Hold);
         let (second, _) = first_to_lead(&others);
         let mut second = others.remove(second);
         eventually(PATIENCE, "it renews, so its next attempt is a retry period away", || {
             second.renewals() > 0.0
         });
-        proxy.set(Way::Requests, Flow::Pass);
+        proxy.set(Direction::Requests, Flow::Pass);
         first.must_have_lost();
         // A second that still leads after a lease duration was not disturbed.
         let until = rig.now() + LATE_DEADLINE.lease_duration;
@@ -146,7 +146,7 @@ fn a_release_that_wipes_out_the_successor() {
 /// client-go compares the lease duration with the renew deadline alone, although its holder counts
 /// the deadline from its next attempt. Ours refuses such durations.
 #[test]
-fn durations_that_let_two_lead() {
+fn durations_that_let_two_lead_are_refused() {
     let rig = Rig::over(Leases::fresh(), UNSOUND);
     let admin = &rig.store.namespace.admin;
     let proxy = Proxy::to(ApiServer::shared().address());
@@ -160,7 +160,7 @@ fn durations_that_let_two_lead() {
     });
     let new = start(admin, "new", "--retry-period=200ms");
     wait_for(PATIENCE, "another follows", || new.first_logged("new_leader"));
-    proxy.set(Way::Requests, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
     let led = wait_for(PATIENCE, "the other leads", || new.first_logged("started_leading"));
     let stopped = wait_for(PATIENCE, "the old one stops", || old.first_logged("work_cancelled"));
     let overlap = stopped.saturating_sub(led);

@@ -48,7 +48,7 @@ fn gateway_pages_do_not_decide_the_outcome() {
     let leader = start(&rig, &gateway, "leader");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = start(&rig, &gateway, "follower");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     for page in PAGES {
         let renewed = rig.store.written(ELECTION);
         let answered = gateway.answered();

@@ -11,7 +11,7 @@ const RELEASES: usize = 5;
 fn stopping_leader_writes_the_same_record_as_client_go() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let old = rig.start_leader("old");
-    rig.hear_enough();
+    rig.wait_for_answers();
     let spec = rig.store.spec();
     assert_eq!(spec.holder_identity.as_deref(), Some(&*old.identity));
     assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(9), Some(0)));
@@ -60,7 +60,7 @@ fn watch_event_of_the_release_wakes_the_successor() {
 fn tokens_grow_although_the_lease_was_deleted() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let old = rig.start_leader("old");
-    rig.hear_enough();
+    rig.wait_for_answers();
     old.terminate();
     assert_eq!(old.exit_code(), 0);
     rig.store.remove(ELECTION);

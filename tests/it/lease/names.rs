@@ -17,11 +17,13 @@ fn slow_name_server_delays_a_lease_candidate_once() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let proxy = Proxy::to(ApiServer::shared().address());
     let server = NameServer::start(Ipv4Addr::LOCALHOST, Some(LATE));
-    let names = Names::told_by(&server);
+    let names = Names::served_by(&server);
     let port = proxy.address().port();
     let by_name = rig.store.account.access.at("by-name", &format!("https://localhost:{port}"));
     let leader = rig.candidate("a").by(&by_name).knowing(&names).start();
-    eventually(PATIENCE, "a later attempt uses the late answer", || rig.stands(&leader, "leading"));
+    eventually(PATIENCE, "a later attempt uses the late answer", || {
+        rig.has_standing(&leader, "leading")
+    });
     for _ in 0..3 {
         let renewed = rig.store.written(ELECTION);
         proxy.cut();
@@ -29,6 +31,6 @@ fn slow_name_server_delays_a_lease_candidate_once() {
             rig.store.written(ELECTION) > renewed
         });
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }

@@ -31,13 +31,13 @@ fn outage_within_the_slack_has_no_effect() {
     let leader = rig.candidate("leader").by(&access).start();
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = rig.candidate("follower").by(&access).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
 
     let faults: [(&str, Fault); 3] = [
         ("the API server is killed", ApiServer::restart),
         ("the API server restarts on another port", ApiServer::restart_on_another_port),
         ("etcd is killed", |server| {
-            server.etcd.start_again();
+            server.etcd.restart();
             server.await_ready();
         }),
     ];
@@ -80,19 +80,19 @@ fn long_outage_ends_the_term_and_no_follower() {
     let outages: [(&str, Fault, Fault); 3] = [
         ("stopped", |server| server.server.pause(), |server| server.server.resume()),
         ("killed", |server| server.server.kill(), ApiServer::restart),
-        ("without-etcd", |server| server.etcd.kill(), |server| server.etcd.start_again()),
+        ("without-etcd", |server| server.etcd.kill(), |server| server.etcd.restart()),
     ];
     for (name, begin, end) in outages {
         let [follower] = rig.start_followers([name]);
         begin(&mut server);
         let since = rig.now();
-        rig.must_be_silent(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
+        rig.must_not_lead(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
         leader.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
         assert_eq!(leader.exit_code(), 75, "{name}");
         throughout(rig.timing.lease_duration, "the follower is healthy and does not lead", || {
             follower.is_healthy()
                 && follower.probe("/readyz") == 200
-                && !rig.succeeded(&leader, since)
+                && !rig.has_successor(&leader, since)
         });
         let warnings = follower.events("store_unreachable").len();
         assert!((1..=3).contains(&warnings), "{name}: it logs the outage {warnings} times");
@@ -121,7 +121,7 @@ fn restored_snapshot_ends_a_newer_term_with_an_error() {
     let mut server = ApiServer::start();
     let rig = Rig::over(Leases::on(&server), PATIENT);
     let first = rig.start_leader("first");
-    rig.hear_enough();
+    rig.wait_for_answers();
     first.terminate();
     assert_eq!(first.exit_code(), 0);
     server.save_snapshot();
@@ -160,7 +160,9 @@ fn followers_watch_again_after_a_snapshot_is_restored() {
     });
     let reads = || server.requests("leases").get("GET").copied().unwrap_or(0);
     let before = reads();
-    throughout(8 * rig.timing.retry_period, "it follows", || rig.stands(&follower, "following"));
+    throughout(8 * rig.timing.retry_period, "it follows", || {
+        rig.has_standing(&follower, "following")
+    });
     assert_eq!(reads(), before, "a follower whose watch works does not read");
     assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }

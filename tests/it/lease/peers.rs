@@ -3,7 +3,7 @@
 use super::contender::Program;
 use super::meter::Meter;
 use crate::rig::{
-    ApiServer, Contender, ELECTION, Handoff, Leases, Parting, Rig, Store as _, Timing,
+    ApiServer, Contender, Departure, ELECTION, Handoff, Leases, Rig, Store as _, Timing,
     first_to_lead, medians_of_releases, side_by_side,
 };
 use std::time::{Duration, Instant};
@@ -23,11 +23,11 @@ const CALLS_OF_A_HANDOFF: u32 = 3;
 /// How long client-go leaves an election without a leader. It tries every 1 to 2.2 retry periods
 /// (`RetryPeriod` plus `JitterFactor`), so the next attempt finds a release. A dead holder's lease
 /// counts from the attempt that found its last renewal; the first attempt after that acquires.
-fn client_go_takes(end: Parting) -> Duration {
+fn client_go_takes(end: Departure) -> Duration {
     let next_try = TIMING.retry_period.mul_f64(2.2);
     match end {
-        Parting::Released => next_try,
-        Parting::Killed => next_try + TIMING.lease_duration + next_try,
+        Departure::Released => next_try,
+        Departure::Killed => next_try + TIMING.lease_duration + next_try,
     }
 }
 
@@ -55,7 +55,8 @@ fn alternate(meter: &Meter) -> Vec<Handoff> {
     leader.must_lead();
     let mut handoffs = Vec::new();
     for round in 1..=ROUNDS {
-        let end = if round % ROUNDS_PER_KILL == 0 { Parting::Killed } else { Parting::Released };
+        let end =
+            if round % ROUNDS_PER_KILL == 0 { Departure::Killed } else { Departure::Released };
         for (program, name) in [(Program::ClientGo, "theirs"), (Program::Baton, "ours")] {
             let next = Contender::start(&rig, program, &format!("{name}-{round}"), access);
             next.must_follow();
@@ -90,7 +91,7 @@ fn three_candidates_migrate_from_client_go_and_back() {
             if running.len() > 3 {
                 let mut oldest = running.remove(0);
                 if oldest.led().is_some() {
-                    hand_over(&rig, meter, &mut oldest, Parting::Released, &running);
+                    hand_over(&rig, meter, &mut oldest, Departure::Released, &running);
                 } else {
                     oldest.terminate();
                     oldest.must_have_stopped_cleanly();
@@ -107,14 +108,14 @@ fn hand_over(
     rig: &Rig<Leases>,
     meter: &Meter,
     old: &mut Contender<'_, Leases>,
-    end: Parting,
+    end: Departure,
     others: &[Contender<'_, Leases>],
 ) -> Handoff {
     let begun = Instant::now();
     let (since, stopped) = old.end(end);
     let not_before = match end {
-        Parting::Released => stopped,
-        Parting::Killed => stopped.max(rig.written(ELECTION) + TIMING.lease_duration),
+        Departure::Released => stopped,
+        Departure::Killed => stopped.max(rig.written(ELECTION) + TIMING.lease_duration),
     };
     let (new, led) = first_to_lead(others);
     let new = &others[new];

@@ -84,7 +84,7 @@ fn lease_with_50000_labels_ends_no_follower() {
     eventually(PATIENCE, "both are ready", || {
         follower.probe("/readyz") == 200 && latecomer.probe("/readyz") == 200
     });
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// All labels are written back with every renewal, as long as they fit.
@@ -103,7 +103,7 @@ fn labels_below_the_bound_are_kept() {
         rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
     assert_eq!(labels.len(), 1000);
     assert!(rig.holds(&leader));
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]

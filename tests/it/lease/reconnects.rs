@@ -112,7 +112,7 @@ fn replaced_certificate_authority_is_trusted() {
     let pod = Pod::of(account, server.address());
     let leader = rig.start_leader("leader");
     let follower = rig.candidate("follower").within(&pod).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
 
     server.rotate_authority(|| {
         pod.mount(&account.token, account);

@@ -1,7 +1,7 @@
 //! How many requests an election costs, as the API server counts them.
 
 use crate::rig::{
-    ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, throughout,
+    ApiServer, Direction, ELECTION, Flow, Leases, Proxy, Rig, Store as _, eventually, throughout,
     wait_for,
 };
 use k8s_openapi::api::coordination::v1::Lease;
@@ -30,7 +30,7 @@ fn leader_writes_once_a_retry_period_and_followers_watch() {
     let followers = ["b", "c"].map(|name| {
         rig.candidate(name).by(&rig.store.account.access.through(proxy.address())).start()
     });
-    let follow = || followers.iter().all(|follower| rig.stands(follower, "following"));
+    let follow = || followers.iter().all(|follower| rig.has_standing(follower, "following"));
     eventually(PATIENCE, "they follow", follow);
     // The requests of a start are over when nothing has changed for a while.
     throughout(2 * retry_period, "they follow", follow);
@@ -64,17 +64,19 @@ fn first_watch_after_an_outage_is_kept() {
     let leader = rig.start_leader("leader");
     let follower =
         rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     // Repeated, since the follower may be anywhere in its pause between two attempts.
     for outage in 1..=3 {
-        proxy.set(Way::Requests, Flow::Close);
+        proxy.set(Direction::Requests, Flow::Close);
         let is_logged = || follower.events("store_unreachable").len() == outage;
         eventually(PATIENCE, "it cannot reach the API server", is_logged);
         throughout(2 * retry_period, "it waits", || follower.is_healthy());
         let [.., ended] = count(&server);
-        proxy.set(Way::Requests, Flow::Pass);
+        proxy.set(Direction::Requests, Flow::Pass);
         eventually(PATIENCE, "it is back", || follower.events("store_back").len() == outage);
-        throughout(4 * retry_period, "it keeps following", || rig.stands(&follower, "following"));
+        throughout(4 * retry_period, "it keeps following", || {
+            rig.has_standing(&follower, "following")
+        });
         assert_eq!(count(&server)[2], ended, "a working watch was closed");
     }
     assert!(leader.is_healthy());
@@ -95,13 +97,13 @@ fn watch_on_a_dead_connection_is_reopened_in_time() {
     admin.put(&lease).and_then(|_| admin.patch(ELECTION, &held)).expect("the administrator may");
     let follower =
         rig.candidate("follower").by(&rig.store.account.access.through(proxy.address())).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     throughout(2 * rig.timing.retry_period, "it watches", || follower.is_healthy());
     let [.., ended] = count(&server);
     proxy.blackhole();
     // Our own timeout is a minute and one call. The server's, whose end is lost, is a minute.
     throughout(WATCH + 2 * rig.timing.retry_period, "it follows", || {
-        rig.stands(&follower, "following")
+        rig.has_standing(&follower, "following")
     });
     assert_eq!(count(&server)[2], ended + 1, "the server has ended the watch");
     proxy.cut();
@@ -111,5 +113,5 @@ fn watch_on_a_dead_connection_is_reopened_in_time() {
         .patch(ELECTION, &json!({ "spec": { "holderIdentity": "" } }))
         .expect("the administrator may");
     assert_eq!(rig.leader().identity, follower.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

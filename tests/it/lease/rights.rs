@@ -54,7 +54,10 @@ fn candidates_survive_refusals(
         well() && late.is_healthy() && late.probe("/readyz") == 503
     });
     // `early` never leads, so this excludes every leader; `first` led only until its deadline.
-    assert!(!rig.succeeded(&early, begun + rig.timing.renew_deadline), "a candidate led meanwhile");
+    assert!(
+        !rig.has_successor(&early, begun + rig.timing.renew_deadline),
+        "a candidate led meanwhile"
+    );
     assert!(
         follower
             .events("store_refuses")
@@ -94,7 +97,7 @@ fn leader_that_cannot_release_ends_after_its_last_promise() {
     const TIMING: Timing = Timing::of_ms(20_000, 15_000, 5000, 4000);
     let rig = Rig::over(Leases::fresh(), TIMING);
     let leader = rig.start_leader("leader");
-    rig.hear_enough();
+    rig.wait_for_answers();
     let stopped = leader.terminate();
     rig.store.account.revoke();
     assert_eq!(leader.exit_code(), 0);
@@ -131,7 +134,7 @@ fn candidate_that_may_not_write_is_unready_when_it_must() {
         rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
     let reader = rig.candidate("reader").by(&powerless.access).start();
     eventually(PATIENCE, "it follows", || {
-        rig.stands(&reader, "following") && reader.probe("/readyz") == 200
+        rig.has_standing(&reader, "following") && reader.probe("/readyz") == 200
     });
     let [follower] = rig.start_followers(["follower"]);
     follower.pause();
@@ -162,7 +165,7 @@ fn one_refused_write_ends_no_follower() {
         rig.store.namespace.account_that_may(&["get", "watch"], "powerless", &[ELECTION]);
     let reader = rig.candidate("reader").by(&powerless.access).start();
     eventually(PATIENCE, "it follows", || {
-        rig.stands(&reader, "following") && reader.probe("/readyz") == 200
+        rig.has_standing(&reader, "following") && reader.probe("/readyz") == 200
     });
     let [follower] = rig.start_followers(["follower"]);
     follower.pause();

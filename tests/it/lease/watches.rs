@@ -34,7 +34,7 @@ fn restart_over_an_idle_lease_costs_few_requests() {
     let rig = Rig::over(Leases::on(&server), Leases::CALM);
     hold(&rig);
     let follower = rig.start("follower");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     // The store's version advances, and the Lease's does not.
     for name in ["one", "two", "three"] {
         let metadata = ObjectMeta { name: Some(name.to_owned()), ..ObjectMeta::default() };
@@ -49,7 +49,7 @@ fn restart_over_an_idle_lease_costs_few_requests() {
         || ["GET", "WATCH"].map(|verb| server.requests("leases").get(verb).copied().unwrap_or(0));
     eventually(PATIENCE, "it reads again", || count()[0] > 0);
     let before = count();
-    throughout(Duration::from_secs(9), "it follows", || rig.stands(&follower, "following"));
+    throughout(Duration::from_secs(9), "it follows", || rig.has_standing(&follower, "following"));
     let after = count();
     let [reads, watches] = [0, 1].map(|verb| after[verb] - before[verb]);
     println!("{reads} reads and {watches} watches in 9 s");
@@ -60,7 +60,7 @@ fn restart_over_an_idle_lease_costs_few_requests() {
 
     release(&rig);
     assert_eq!(rig.leader().identity, follower.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 const GONE: &str = r#"{"kind": "Status", "status": "Failure", "reason": "Expired", "code": 410, "message": "too old\nforged"}"#;
@@ -80,7 +80,7 @@ fn failing_watch_is_paced_and_logged_once() {
     for (name, page) in [("error", Page::new(200, ERROR)), ("gone", Page::new(410, GONE))] {
         gateway.answer_watches(page);
         let follower = rig.candidate(name).by(&by_gateway).start();
-        eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+        eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
         eventually(PATIENCE, "it watches", || gateway.answered() > 0);
         let reads = || {
             let series = format!(
@@ -90,7 +90,7 @@ fn failing_watch_is_paced_and_logged_once() {
         };
         let (answered, read) = (gateway.answered(), reads());
         throughout(6 * rig.timing.retry_period, "it follows", || {
-            rig.stands(&follower, "following")
+            rig.has_standing(&follower, "following")
         });
         let (watches, reads) = (gateway.answered() - answered, reads() - read);
         // One watch in each retry period, and a read after it.
@@ -106,8 +106,8 @@ fn failing_watch_is_paced_and_logged_once() {
     }
     gateway.pass();
     let candidate = rig.candidate("watching").by(&by_gateway).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&candidate, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&candidate, "following"));
     release(&rig);
     assert_eq!(rig.leader().identity, candidate.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

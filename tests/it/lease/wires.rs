@@ -1,7 +1,7 @@
 //! The connection to the API server drops or delays requests and replies.
 
 use crate::rig::{
-    ApiServer, ELECTION, Flow, Leases, Proxy, Rig, Store as _, Way, eventually, succeeds,
+    ApiServer, Direction, ELECTION, Flow, Leases, Proxy, Rig, Store as _, eventually, succeeds,
     throughout,
 };
 use std::time::Duration;
@@ -17,10 +17,10 @@ fn lost_replies_do_not_end_the_term() {
     assert_eq!(rig.leader().identity, leader.identity);
     for _ in 0..3 {
         let renewed = rig.store.written(ELECTION);
-        proxy.set(Way::Replies, Flow::Lose);
+        proxy.set(Direction::Replies, Flow::Lose);
         eventually(PATIENCE, "a write is applied", || rig.store.written(ELECTION) > renewed);
         assert!(leader.is_healthy());
-        proxy.set(Way::Replies, Flow::Pass);
+        proxy.set(Direction::Replies, Flow::Pass);
         throughout(2 * rig.timing.retry_period, "it keeps leading", || {
             leader.is_healthy() && rig.holds(&leader)
         });
@@ -38,18 +38,20 @@ fn renewal_that_arrives_after_the_takeover_is_refused() {
     assert_eq!(rig.leader().identity, old.identity);
     let [new] = rig.start_followers(["new"]);
 
-    proxy.set(Way::Requests, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
     let cut = rig.now();
-    eventually(PATIENCE, "a renewal is held", || proxy.held(Way::Requests) > 0);
-    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
+    eventually(PATIENCE, "a renewal is held", || proxy.held(Direction::Requests) > 0);
+    rig.must_not_lead(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
     rig.takeover(&old, cut);
     assert_eq!(old.exit_code(), 75);
     let refused = || server.answers("leases", 409).get("PUT").copied().unwrap_or(0);
     assert_eq!(refused(), 0, "no request has arrived yet");
-    proxy.set(Way::Requests, Flow::Pass);
-    succeeds(PATIENCE, "the renewal arrives", || match (refused(), proxy.held(Way::Requests)) {
-        (1.., 0) => Ok(()),
-        (refused, held) => Err(format!("{refused} requests refused, {held} bytes held")),
+    proxy.set(Direction::Requests, Flow::Pass);
+    succeeds(PATIENCE, "the renewal arrives", || {
+        match (refused(), proxy.held(Direction::Requests)) {
+            (1.., 0) => Ok(()),
+            (refused, held) => Err(format!("{refused} requests refused, {held} bytes held")),
+        }
     });
     throughout(rig.timing.lease_duration, "it changes nothing", || {
         rig.holds(&new) && new.is_healthy()
@@ -66,15 +68,15 @@ fn renewal_that_arrives_before_the_takeover_is_waited_out() {
     let [new] = rig.start_followers(["new"]);
 
     let renewed = rig.store.written(ELECTION);
-    proxy.set(Way::Requests, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
     let cut = rig.now();
-    eventually(PATIENCE, "a renewal is held", || proxy.held(Way::Requests) > 0);
+    eventually(PATIENCE, "a renewal is held", || proxy.held(Direction::Requests) > 0);
     let unrenewed = rig.store.written(ELECTION);
-    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
+    rig.must_not_lead(&old, cut + rig.timing.renew_deadline, "nothing was renewed since");
     old.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
     assert_eq!(old.exit_code(), 75);
     let passed = rig.now();
-    proxy.set(Way::Requests, Flow::Pass);
+    proxy.set(Direction::Requests, Flow::Pass);
     eventually(PATIENCE, "the renewal is applied", || rig.store.written(ELECTION) > unrenewed);
     assert!(rig.holds(&old) && unrenewed >= renewed, "it names the process that has ended");
     let (next, led) = rig.successor(&old, passed, rig.timing.takeover() + Leases::NOISE);

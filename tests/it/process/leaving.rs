@@ -60,7 +60,7 @@ fn signal_after_baton_stopping_releases_at_once<S: Store>() {
     let last_promise = rig.last_promise(&old);
     assert!(last_promise > asked, "no promise was open, so this run proves nothing");
     assert!(returned >= last_promise, "returned at {returned:?}, promised until {last_promise:?}");
-    rig.must_be_silent(&old, returned, "`baton stopping` had returned");
+    rig.must_not_lead(&old, returned, "`baton stopping` had returned");
 
     // It holds the election until its application has ended, which the signal announces.
     let held = || rig.holds(&old);
@@ -81,7 +81,7 @@ fn second_signal_ends_the_process_without_a_release<S: Store>() {
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
     let asked = old.terminate();
-    eventually(S::NOISE, "it withdraws", || rig.stands(&old, "resigning"));
+    eventually(S::NOISE, "it withdraws", || rig.has_standing(&old, "resigning"));
     eventually(SECOND_REQUEST + NOISE, "a signal counts as a second request", || {
         rig.now() > asked + SECOND_REQUEST
     });

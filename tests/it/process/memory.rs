@@ -65,7 +65,7 @@ fn sidecar_restarted_alone_ends_with_75_once<S: Store>() {
     // By now the application has been restarted.
     let third = rig.candidate("a").state_directory(&state).start();
     await_leading(&rig, &third);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// The new image has invalid settings, or cannot listen here.
@@ -77,7 +77,7 @@ fn sidecar_with_invalid_settings_ends_with_75_first<S: Store>() {
     for (flag, mistaken) in [("--log-level", "loud"), ("--listen", address.as_str())] {
         let leader = rig.candidate("a").state_directory(&state).start();
         await_leading(&rig, &leader);
-        rig.hear_enough();
+        rig.wait_for_answers();
         leader.terminate();
         assert_eq!(leader.exit_code(), 0);
         for expected in [75, 2] {
@@ -98,7 +98,7 @@ fn full_disk_does_not_forget_the_application() {
     let disk = Disk::mount(&folder, "size=64k");
     let leader = rig.candidate("a").state_directory(&disk.path).start();
     await_leading(&rig, &leader);
-    rig.hear_enough();
+    rig.wait_for_answers();
     leader.terminate();
     assert_eq!(leader.exit_code(), 0);
 
@@ -111,7 +111,7 @@ fn full_disk_does_not_forget_the_application() {
     disk.free();
     let next = rig.candidate("a").state_directory(&disk.path).start();
     await_leading(&rig, &next);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 fn stopped_follower_may_restart_alone<S: Store>() {
@@ -121,14 +121,14 @@ fn stopped_follower_may_restart_alone<S: Store>() {
 
     for _ in 0..2 {
         let follower = rig.candidate("b").state_directory(&state).start();
-        eventually(S::NOISE, "it follows", || rig.stands(&follower, "following"));
+        eventually(S::NOISE, "it follows", || rig.has_standing(&follower, "following"));
         follower.terminate();
         assert_eq!(follower.exit_code(), 0);
     }
     throughout(rig.timing.retry_period, "the leader keeps leading", || {
-        rig.stands(&leader, "leading")
+        rig.has_standing(&leader, "leading")
     });
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 fn damaged_state_file_is_a_warning<S: Store>() {
@@ -146,7 +146,9 @@ fn damaged_state_file_is_a_warning<S: Store>() {
 
         let next = rig.candidate("a").state_directory(&state).start();
         await_leading(&rig, &next);
-        throughout(rig.timing.retry_period, "it keeps leading", || rig.stands(&next, "leading"));
+        throughout(rig.timing.retry_period, "it keeps leading", || {
+            rig.has_standing(&next, "leading")
+        });
         let path = last_run.to_str().expect("the paths of the rig are UTF-8");
         let output = next.output();
         assert!(

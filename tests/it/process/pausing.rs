@@ -20,7 +20,7 @@ fn leader_paused_over_its_deadline_ends_with_75<S: Store>() {
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
     let paused = old.pause();
-    rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
     rig.takeover(&old, paused);
 
     let resumed = old.resume();
@@ -56,7 +56,7 @@ fn on_lost_stay_makes_it_follow_and_lead_again<S: Store>() {
     let paused = old.pause();
     let new = rig.takeover(&old, paused);
     old.resume();
-    eventually(S::NOISE, "it follows", || rig.stands(&old, "following"));
+    eventually(S::NOISE, "it follows", || rig.has_standing(&old, "following"));
     throughout(rig.timing.retry_period, "it stays healthy", || old.is_healthy());
     let lost = old.events("lost").pop().expect("it logged the loss");
     assert!(
@@ -91,11 +91,12 @@ fn lock_of_a_paused_leader_blocks_the_followers() {
 
     let paused =
         wait_for(PATIENCE, "it is paused inside the lock", || pause_inside_lock(&rig, &leader));
-    rig.must_be_silent(&leader, paused + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(&leader, paused + rig.timing.renew_deadline, "its deadline had passed");
 
     let span = rig.timing.takeover() + NOISE;
     throughout(span, "no other leads, and all are healthy", || {
-        !rig.succeeded(&leader, paused) && followers.iter().all(|follower| follower.is_healthy())
+        !rig.has_successor(&leader, paused)
+            && followers.iter().all(|follower| follower.is_healthy())
     });
     eventually(NOISE, "each logs that the file is locked", || {
         let events = followers.iter().map(|follower| follower.events("store_unreachable"));

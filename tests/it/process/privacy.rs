@@ -52,7 +52,7 @@ fn another_user_cannot_hold_the_lock() {
             .read_line(&mut output)
             .expect("it writes text");
         throughout(rig.timing.renew_deadline + NOISE, "the leader keeps leading", || {
-            rig.stands(&leader, "leading")
+            rig.has_standing(&leader, "leading")
         });
         assert_eq!(output, "", "another user holds {}", lock.display());
         attack.wait().expect("it is our child");
@@ -109,7 +109,7 @@ fn folder_that_others_can_change_is_refused_with_a_command() {
         }
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// Changes modes like kubelet for an `fsGroup` at a Pod's start, without `fsGroupChangePolicy`.
@@ -136,7 +136,7 @@ fn folder_that_its_group_can_change_is_closed_during_a_term() {
         open_to_group(&folder);
         open_to_group(&state.join(ELECTION));
         throughout(rig.timing.renew_deadline + NOISE, "it keeps leading", || {
-            rig.stands(&leader, "leading")
+            rig.has_standing(&leader, "leading")
         });
         assert_eq!(mode(&folder), 0o700);
         assert!(leader.output().contains("had mode 2770"), "{}", leader.output());
@@ -160,7 +160,7 @@ fn folder_that_its_group_can_change_is_closed_during_a_term() {
         assert_eq!(next.exit_code(), 0, "{}", next.output());
         assert_eq!(mode(&folder), 0o700);
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -195,9 +195,9 @@ fn record_that_others_can_reach_is_not_used() {
         (rig.candidate("second").election(election).start(), record, repair)
     });
     throughout(rig.timing.takeover() + NOISE, "all are healthy, and none leads", || {
-        candidates
-            .iter()
-            .all(|(candidate, ..)| candidate.is_healthy() && !rig.stands(candidate, "leading"))
+        candidates.iter().all(|(candidate, ..)| {
+            candidate.is_healthy() && !rig.has_standing(candidate, "leading")
+        })
     });
     for (candidate, record, repair) in &candidates {
         let output = candidate.output();
@@ -310,7 +310,7 @@ fn no_link_in_a_state_directory_is_followed() {
         );
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// kubelet creates an emptyDir for root with mode 0777, and with setgid if there is an fsGroup.
@@ -333,7 +333,7 @@ fn state_directory_in_an_empty_dir_works() {
         let start = || rig.candidate("a").run_by(&user).state_directory(volume);
         let leader = start().start();
         assert_eq!(rig.leader().identity, leader.identity);
-        rig.hear_enough();
+        rig.wait_for_answers();
         leader.terminate();
         assert_eq!(leader.exit_code(), 0);
         assert!(!leader.output().contains("\"WARN\""), "{}", leader.output());
@@ -359,7 +359,7 @@ fn directory_open_to_others_is_a_warning() {
         assert_eq!(warned, is_warned, "{mode:o}: {output}");
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// Root may run in an application's directory, and a user namespace maps the host's root to
@@ -383,5 +383,5 @@ fn directory_of_another_user_is_a_warning() {
         }
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

@@ -54,12 +54,13 @@ fn corrupted_record_ends_the_term_and_is_not_overwritten() {
 
     rig.store.corrupt(ELECTION, b"corrupted");
     let corrupted = rig.now();
-    rig.must_be_silent(&old, corrupted + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(&old, corrupted + rig.timing.renew_deadline, "its deadline had passed");
     old.loses(rig.timing.renew_deadline + NOISE, "deadline");
     assert_eq!(old.exit_code(), 75);
     let record = rig.store.record_path(ELECTION);
     throughout(rig.timing.takeover(), "the record does not change, and none leads", || {
-        fs::read(&record).is_ok_and(|now| now == b"corrupted") && !rig.succeeded(&old, corrupted)
+        fs::read(&record).is_ok_and(|now| now == b"corrupted")
+            && !rig.has_successor(&old, corrupted)
     });
 
     fs::remove_file(&record).expect("it still exists");
@@ -92,7 +93,7 @@ fn follower_waits_out_a_deleted_record<S: Store>() {
     let paused = old.pause();
     let written = rig.written(ELECTION);
     rig.store.remove(ELECTION);
-    rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
     let (_, succeeded) = rig.successor(&old, paused, rig.store.takeover(rig.timing));
     let waited = succeeded.since(written);
     assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the last renewal");

@@ -18,7 +18,7 @@ fn address_in_use_is_refused_by_name() {
         assert!(output.contains(address), "{flag} {address} is not named: {output}");
     }
     throughout(rig.timing.renew_deadline, "the first keeps leading", || {
-        rig.stands(&first, "leading")
+        rig.has_standing(&first, "leading")
     });
 }
 
@@ -40,7 +40,9 @@ fn unwritable_directory_is_refused_by_name() {
 
     // The same command works with a directory.
     let first = rig.start_leader("a");
-    throughout(rig.timing.renew_deadline, "it keeps leading", || rig.stands(&first, "leading"));
+    throughout(rig.timing.renew_deadline, "it keeps leading", || {
+        rig.has_standing(&first, "leading")
+    });
 }
 
 #[test]
@@ -78,12 +80,12 @@ fn recover(
 ) -> Arc<Candidate> {
     let outage = Outage::begin(rig.store.directory());
     let begun = rig.now();
-    rig.must_be_silent(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
     leader.loses(rig.timing.renew_deadline + NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
 
     throughout(rig.timing.takeover(), "the followers are healthy and do not lead", || {
-        !rig.succeeded(leader, begun)
+        !rig.has_successor(leader, begun)
             && followers
                 .iter()
                 .all(|follower| follower.is_healthy() && follower.probe("/readyz") == 200)
@@ -105,7 +107,7 @@ fn replaced_directory_is_watched_again() {
     Outage::begin(rig.store.directory()).end_with_a_copy();
     // After two retry periods without a watch event, a follower polls, and finds the new directory.
     throughout(2 * rig.timing.retry_period + NOISE, "the leader keeps leading", || {
-        rig.stands(&old, "leading")
+        rig.has_standing(&old, "leading")
     });
     let asked = old.terminate();
     rig.successor(&old, asked, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
@@ -156,7 +158,7 @@ fn full_disk_ends_the_term_and_corrupts_nothing() {
         || {
             disk.fill();
             rig.holds(&old)
-                && !rig.succeeded(&old, begun)
+                && !rig.has_successor(&old, begun)
                 && followers.iter().all(|follower| follower.is_healthy())
         },
     );

@@ -11,7 +11,7 @@ mod tests;
 
 use super::assets;
 use super::daemon::Daemon;
-use super::judge::eventually;
+use super::history::eventually;
 use super::keys::{self, Authority};
 use super::scratch::Scratch;
 use crate::noise::{start_once, while_starting};
@@ -129,7 +129,7 @@ impl ApiServer {
     pub(crate) fn save_snapshot(&mut self) {
         self.etcd.kill();
         copy(&self.folder.path().join("etcd"), &self.folder.path().join("kept"));
-        self.etcd.start_again();
+        self.etcd.restart();
         self.await_ready();
     }
 
@@ -140,7 +140,7 @@ impl ApiServer {
         self.etcd.kill();
         fs::remove_dir_all(self.folder.path().join("etcd")).expect("the folder is ours");
         copy(&self.folder.path().join("kept"), &self.folder.path().join("etcd"));
-        self.etcd.start_again();
+        self.etcd.restart();
         self.restart();
     }
 

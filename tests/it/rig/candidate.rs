@@ -1,6 +1,6 @@
 //! A running sidecar: its process, and the addresses it listens on.
 
-use super::judge::Reply;
+use super::history::Reply;
 use super::process::Process;
 use super::question::{agent, ask};
 use std::ops::Deref;

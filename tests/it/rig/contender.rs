@@ -25,7 +25,7 @@ pub(crate) enum Side {
 
 /// How a leader ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Parting {
+pub(crate) enum Departure {
     Released,
     Killed,
 }
@@ -34,7 +34,7 @@ pub(crate) enum Parting {
 #[derive(Clone)]
 pub(crate) struct Handoff {
     pub(crate) to_ours: bool,
-    pub(crate) end: Parting,
+    pub(crate) end: Departure,
     pub(crate) gap: Duration,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn side_by_side<P: Send, T: Send, const N: usize>(
 pub(crate) fn medians_of_releases(handoffs: &[Handoff], each_way: usize) -> [Duration; 2] {
     let medians = [false, true].map(|to_ours| {
         assert_eq!(handoffs.iter().filter(|handoff| handoff.to_ours == to_ours).count(), each_way);
-        [Parting::Killed, Parting::Released].map(|end| {
+        [Departure::Killed, Departure::Released].map(|end| {
             let of_kind =
                 handoffs.iter().filter(|handoff| handoff.to_ours == to_ours && handoff.end == end);
             let mut gaps: Vec<Duration> = of_kind.map(|handoff| handoff.gap).collect();
@@ -136,15 +136,15 @@ impl<'a, S: Store> Contender<'a, S> {
 
     /// Stops a leader. Returns when the election needs a new one, and when its last promise ends.
     #[track_caller]
-    pub(crate) fn end(&mut self, how: Parting) -> (Moment, Moment) {
+    pub(crate) fn end(&mut self, how: Departure) -> (Moment, Moment) {
         match how {
-            Parting::Released => {
+            Departure::Released => {
                 self.terminate();
                 self.must_have_stopped_cleanly();
                 let stopped = self.must_stop();
                 (stopped, stopped)
             }
-            Parting::Killed => {
+            Departure::Killed => {
                 let killed = self.kill();
                 (killed, self.must_stop())
             }

@@ -24,7 +24,7 @@ impl Daemon {
     }
 
     /// Kills it if it is running, and starts it again.
-    pub(crate) fn start_again(&mut self) {
+    pub(crate) fn restart(&mut self) {
         self.kill();
         self.child = spawn(&self.program, &self.flags, &self.log);
     }

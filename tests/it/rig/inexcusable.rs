@@ -42,7 +42,7 @@ fn fail_by(fault: &str) {
     assume(const { &[Assumption::TasksPerProcessor(-1.0)] });
     let rig = Rig::new(Timing::FAST);
     let candidate = rig.start_leader("candidate");
-    rig.hear_enough();
+    rig.wait_for_answers();
     match fault {
         "signal" => {
             let pid = Pid::from_raw(candidate.pid().cast_signed()).unwrap();

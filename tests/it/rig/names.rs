@@ -27,7 +27,7 @@ impl Names {
     }
 
     /// Names from this server. A resolver sends it one query per name and waits 30 seconds.
-    pub(crate) fn told_by(server: &NameServer) -> Self {
+    pub(crate) fn served_by(server: &NameServer) -> Self {
         let names = Self::with_source(
             "dns",
             &format!("nameserver {}\noptions timeout:30 attempts:1\n", server.ip),

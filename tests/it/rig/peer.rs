@@ -6,7 +6,7 @@ mod tests;
 use super::apiserver::Access;
 use super::assets;
 use super::daemon::Daemon;
-use super::judge::wait_for;
+use super::history::wait_for;
 use super::question::{agent, ask};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! The prober: one thread per candidate that polls `GET /leader` from its start to the test's end.
 
 use super::candidate::Candidate;
-use super::judge::{Answer, Heard, Journal, Moment, eventually, lock};
+use super::history::{Answer, Journal, Moment, Outcome, eventually, lock};
 use super::question::{agent, ask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +34,7 @@ pub(crate) fn begin(
         {
             let has_ended = candidate.ended().is_some();
             let answer = probe(&candidate, &agent, || clock.now());
-            if has_ended && matches!(answer.heard, Heard::Nonsense(_)) {
+            if has_ended && matches!(answer.outcome, Outcome::Malformed(_)) {
                 // A program that is no candidate has taken its port.
                 break;
             }
@@ -61,7 +61,7 @@ fn probe(candidate: &Candidate, agent: &Agent, now: impl Fn() -> Moment) -> Answ
     let reply = ask(agent, &url);
     let answered = now();
     let (candidate, relied_on) = (candidate.label.clone(), !candidate.unasked);
-    Answer { candidate, asked, answered, relied_on, heard: Heard::of(reply) }
+    Answer { candidate, asked, answered, relied_on, outcome: Outcome::of(reply) }
 }
 
 mod tests {
@@ -74,19 +74,19 @@ mod tests {
     fn new_owner_of_a_port_is_not_taken_for_the_old() {
         let rig = Rig::over(Files::fresh(), Files::CALM);
         let first = rig.start_leader("first");
-        rig.hear_enough();
+        rig.wait_for_answers();
         let elsewhere = Rig::over(Files::fresh(), Files::CALM);
         first.kill();
         let second = elsewhere.candidate("second").flag("--listen", &first.listen).start();
         assert_eq!(elsewhere.leader().identity, second.identity);
-        elsewhere.hear_enough();
+        elsewhere.wait_for_answers();
     }
 
     #[test]
     fn other_program_is_not_taken_for_a_candidate() {
         let rig = Rig::over(Files::fresh(), Files::CALM);
         let first = rig.start_leader("first");
-        rig.hear_enough();
+        rig.wait_for_answers();
         first.kill();
         assert_eq!(first.exit_code(), 137);
         let listener = TcpListener::bind(&first.listen).expect("the port is free again");

@@ -1,6 +1,6 @@
 //! One process under test: its output, its signals, its end. It never outlives the test.
 
-use super::judge::{Journal, Moment, eventually, wait_for};
+use super::history::{Journal, Moment, eventually, wait_for};
 use super::{lock, starter};
 use crate::noise::never_excuse;
 use rustix::process::{Pid, Signal, kill_process};

@@ -40,7 +40,7 @@ pub(crate) enum Flow {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Requests,
     Replies,
 }
@@ -83,7 +83,7 @@ impl Orders {
             .hold_at
             .take_if(|awaited| request.windows(awaited.len()).any(|bytes| bytes == awaited));
         if awaited.is_some() {
-            self.flows[Way::Requests as usize] = Flow::Hold;
+            self.flows[Direction::Requests as usize] = Flow::Hold;
         }
     }
 }
@@ -121,8 +121,8 @@ impl Proxy {
     }
 
     /// Sets the flow of one direction, for open connections too.
-    pub(crate) fn set(&self, way: Way, flow: Flow) {
-        lock(&self.shared.orders).flows[way as usize] = flow;
+    pub(crate) fn set(&self, direction: Direction, flow: Flow) {
+        lock(&self.shared.orders).flows[direction as usize] = flow;
     }
 
     /// Holds requests from the first one that contains these bytes.
@@ -131,8 +131,8 @@ impl Proxy {
     }
 
     /// How many bytes are held in this direction. Bytes that only pass are never counted.
-    pub(crate) fn held(&self, way: Way) -> usize {
-        self.shared.held[way as usize].load(Ordering::Relaxed)
+    pub(crate) fn held(&self, direction: Direction) -> usize {
+        self.shared.held[direction as usize].load(Ordering::Relaxed)
     }
 
     /// Sends new connections to another server, such as one restarted on another port.
@@ -204,13 +204,13 @@ fn connect_pumps(
         stream.set_read_timeout(Some(POLL))?;
     }
     let answers = Arc::new(AtomicUsize::new(0));
-    let pump = |from: &TcpStream, to: &TcpStream, way| {
+    let pump = |from: &TcpStream, to: &TcpStream, direction| {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
         let (answers, shared) = (Arc::clone(&answers), Arc::clone(shared));
         io::Result::Ok(Pump {
             from,
             to,
-            way,
+            direction,
             waiting: VecDeque::new(),
             counted: 0,
             answers,
@@ -218,7 +218,8 @@ fn connect_pumps(
             shared,
         })
     };
-    let pumps = [pump(client, server, Way::Requests)?, pump(server, client, Way::Replies)?];
+    let pumps =
+        [pump(client, server, Direction::Requests)?, pump(server, client, Direction::Replies)?];
     Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
 }
 
@@ -226,7 +227,7 @@ fn connect_pumps(
 struct Pump {
     from: TcpStream,
     to: TcpStream,
-    way: Way,
+    direction: Direction,
     /// The chunks in the order read; an empty one is the end of the stream.
     waiting: VecDeque<Vec<u8>>,
     /// How many of its bytes are counted as held.
@@ -262,7 +263,7 @@ impl Pump {
                 thread::sleep(POLL);
             } else if let Some(bytes) = self.read() {
                 ended = bytes.is_empty();
-                if self.way == Way::Requests {
+                if self.direction == Direction::Requests {
                     lock(&self.shared.orders).apply_hold_at(&bytes);
                 }
                 self.waiting.push_back(bytes);
@@ -304,7 +305,7 @@ impl Pump {
             self.to.write_all(request)?;
             has_request |= !request.is_empty();
             let is_over = bytes.is_empty() || !close_notify.is_empty();
-            if late && self.way == Way::Requests && is_over && take(&mut has_request) {
+            if late && self.direction == Direction::Requests && is_over && take(&mut has_request) {
                 self.await_more_than(answers);
             }
             self.to.write_all(close_notify)?;
@@ -329,7 +330,7 @@ impl Pump {
         } else if orders.blackholes != blackholes {
             Flow::Lose
         } else {
-            orders.flows[self.way as usize]
+            orders.flows[self.direction as usize]
         }
     }
 
@@ -337,7 +338,8 @@ impl Pump {
         let mut buffer = [0; 16 * 1024];
         match self.from.read(&mut buffer) {
             Ok(length) => {
-                self.answers.fetch_add((self.way == Way::Replies).into(), Ordering::Relaxed);
+                self.answers
+                    .fetch_add((self.direction == Direction::Replies).into(), Ordering::Relaxed);
                 Some(buffer[..length].to_vec())
             }
             Err(error)
@@ -351,7 +353,8 @@ impl Pump {
 
     fn count_held(&mut self) {
         let waiting = self.waiting.iter().map(Vec::len).sum::<usize>();
-        self.shared.held[self.way as usize].fetch_add(waiting - self.counted, Ordering::Relaxed);
+        self.shared.held[self.direction as usize]
+            .fetch_add(waiting - self.counted, Ordering::Relaxed);
         self.counted = waiting;
     }
 
@@ -361,7 +364,7 @@ impl Pump {
         // all.
         if self.counted > 0 {
             self.counted -= bytes.len();
-            self.shared.held[self.way as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
+            self.shared.held[self.direction as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
         }
         Some(bytes)
     }

@@ -1,7 +1,7 @@
 //! Starting a sidecar: its flags, and the log line that says where it listens.
 
 use super::candidate::Candidate;
-use super::judge::wait_for;
+use super::history::wait_for;
 use super::process::Process;
 use super::starter::mortal;
 use super::{Access, ELECTION, Files, Names, Pod, Rig, Store, Stranger};

@@ -6,18 +6,18 @@
 //! Disruptive methods need `&mut`, so such tests start their own. All end with the test binary.
 
 mod admin;
-mod amnesia;
 mod counter;
+mod session_stripper;
 mod settings;
 mod tests;
 
 use super::daemon::Daemon;
-use super::judge::{eventually, wait_for};
-use super::proxy::{Flow, Proxy, Way};
+use super::history::{eventually, wait_for};
+use super::proxy::{Direction, Flow, Proxy};
 use super::scratch::Scratch;
 use crate::noise::{start_once, while_starting};
 pub(crate) use admin::Admin;
-pub(crate) use amnesia::forgetful;
+pub(crate) use session_stripper::strip_sessions;
 pub(crate) use settings::Settings;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -107,7 +107,7 @@ impl Ensemble {
             member.server.kill();
         }
         for member in &mut self.members {
-            member.server.start_again();
+            member.server.restart();
         }
         self.await_serving();
         begun.elapsed()
@@ -210,7 +210,7 @@ impl Member {
 
     /// Kills it if it is running, starts it again, and waits until it serves.
     pub(crate) fn restart(&mut self) {
-        self.server.start_again();
+        self.server.restart();
         self.await_serving();
     }
 
@@ -242,8 +242,8 @@ impl Member {
     fn set_links(&self, flow: Flow) {
         assert!(!self.links.is_empty(), "the settings must allow links to be cut");
         for link in &self.links {
-            link.set(Way::Requests, flow);
-            link.set(Way::Replies, flow);
+            link.set(Direction::Requests, flow);
+            link.set(Direction::Replies, flow);
         }
     }
 }

@@ -71,7 +71,7 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     let leader = ours("a");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = ours("b");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
 
     let others = messages(&leader, "other_administrators");
     assert_eq!(others, [""; 0], "the subject of its certificate is ours too");
@@ -81,7 +81,7 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     let first = format!("{path}/{}", line[0]);
     assert!(rig.store.admin.read(&first).is_ok(), "everybody may see who stands there");
     assert_eq!(rig.store.admin.delete(&first), Err(Code::NoAuth));
-    assert_eq!(rig.store.admin.stand_in_line(&format!("{path}/x")), Err(Code::NoAuth));
+    assert_eq!(rig.store.admin.create_ephemeral(&format!("{path}/x")), Err(Code::NoAuth));
     let without_credentials = certified("c", "stranger").start();
     let without_certificate = trusting("d").start();
     eventually(PATIENCE, "it says what it lacks", || {
@@ -100,7 +100,7 @@ fn candidates_with_certificates_and_credentials_elect_where_nobody_else_can_medd
     let with_our_certificate =
         certified("e", "candidate").flag("--zookeeper-auth-file", text(&guessed)).start();
     eventually(PATIENCE, "it is let in by its certificate", || {
-        rig.stands(&with_our_certificate, "following")
+        rig.has_standing(&with_our_certificate, "following")
     });
 }
 
@@ -116,7 +116,7 @@ fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
     let leader = start("a", &right);
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = start("b", &right);
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     let stranger = start("c", &wrong);
     eventually(PATIENCE, "it says why", || {
         messages(&stranger, "store_refuses")
@@ -149,7 +149,7 @@ fn password_that_turns_clear_later_is_warned_of_once() {
     }
     let told = messages(&leader, "password_in_clear");
     assert_eq!(told.len(), 1, "{told:?}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_o
         .lines()
         .filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
     assert_eq!(told.count(), 1, "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1, "what is ours can still be written");
 }
 
@@ -196,7 +196,7 @@ fn of_several_servers_by_name_and_by_address_of_either_family_one_is_enough() {
         }
         eventually(PATIENCE, "all of them come back", || {
             let back = |candidate: &Candidate| {
-                candidate.is_healthy() && rig.store.line(ELECTION).len() == 3
+                candidate.is_healthy() && rig.store.queue(ELECTION).len() == 3
             };
             back(&leader) && followers.iter().all(|follower| back(follower))
         });
@@ -235,6 +235,6 @@ fn credentials_on_a_disk_that_hangs_delay_nothing() {
         .lines()
         .filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
     assert_eq!(told.count(), 1, "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }

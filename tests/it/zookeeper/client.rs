@@ -2,7 +2,7 @@
 
 mod credentials;
 
-use crate::rig::{Ensemble, Flow, Proxy, Settings, Way, connect_string, eventually};
+use crate::rig::{Direction, Ensemble, Flow, Proxy, Settings, connect_string, eventually};
 use baton::process::resolver::Resolver;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -119,14 +119,14 @@ fn news_that_come_during_a_call_are_told_behind_its_reply() {
     run(async {
         let (client, _) = connected(&proxy.address().to_string()).await;
         client.call(&read(&path, true)).await.unwrap();
-        proxy.set(Way::Requests, Flow::Hold);
-        proxy.set(Way::Replies, Flow::Hold);
+        proxy.set(Direction::Requests, Flow::Hold);
+        proxy.set(Direction::Replies, Flow::Hold);
         let request = read("/", false);
         let mut call = pin!(client.call(&request));
         assert!(timeout(SHORT, &mut call).await.is_err(), "its request is held");
         admin.delete(&path).unwrap();
-        eventually(PATIENCE, "the news are on their way", || proxy.held(Way::Replies) > 0);
-        proxy.set(Way::Replies, Flow::Pass);
+        eventually(PATIENCE, "the news are on their way", || proxy.held(Direction::Replies) > 0);
+        proxy.set(Direction::Replies, Flow::Pass);
         for _ in 0..20 {
             tokio::select! {
                 biased;
@@ -135,7 +135,7 @@ fn news_that_come_during_a_call_are_told_behind_its_reply() {
                 () = sleep(SHORT) => {}
             }
         }
-        proxy.set(Way::Requests, Flow::Pass);
+        proxy.set(Direction::Requests, Flow::Pass);
         call.await.unwrap();
         let news = timeout(PATIENCE, client.next_news()).await.unwrap();
         assert!(matches!(news, News::Fired), "{news:?}");
@@ -149,7 +149,7 @@ fn a_call_that_is_given_up_takes_its_connection_with_it() {
         let proxy = Proxy::to(ensemble.address(0));
         let (client, grant) = connected(&proxy.address().to_string()).await;
         let path = own_path();
-        proxy.set(Way::Requests, Flow::Lose);
+        proxy.set(Direction::Requests, Flow::Lose);
         let request = create(&path, Kind::Ephemeral);
         assert!(
             timeout(Duration::from_millis(300), client.call(&request)).await.is_err(),
@@ -161,7 +161,7 @@ fn a_call_that_is_given_up_takes_its_connection_with_it() {
             "who gave up knows it"
         );
 
-        proxy.set(Way::Requests, Flow::Pass);
+        proxy.set(Direction::Requests, Flow::Pass);
         let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(again.session, grant.session);
         client.call(&request).await.unwrap();
@@ -180,7 +180,7 @@ fn a_connection_that_breaks_is_told_once() {
         assert!(matches!(client.call(&read("/", false)).await, Err(CallError::NotSent)));
 
         client.connect(Session::Same, T, PATIENCE).await.unwrap();
-        proxy.set(Way::Replies, Flow::Close);
+        proxy.set(Direction::Replies, Flow::Close);
         assert!(
             matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))),
             "who calls is told"
@@ -197,7 +197,7 @@ fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
     run(async {
         let ensemble = Ensemble::shared();
         let silent = Proxy::to(ensemble.address(0));
-        silent.set(Way::Replies, Flow::Hold);
+        silent.set(Direction::Replies, Flow::Hold);
         let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
         let servers = connect_string([nobody, silent.address(), ensemble.address(0)].into_iter());
         let client = client(&format!("no-such-name.invalid:1,{servers}"));

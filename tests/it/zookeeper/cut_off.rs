@@ -3,8 +3,8 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    Candidate, ELECTION, Ensemble, Flow, Moment, Proxy, Rig, Settings, Store as _, Timing, Way,
-    Znodes,
+    Candidate, Direction, ELECTION, Ensemble, Flow, Moment, Proxy, Rig, Settings, Store as _,
+    Timing, Znodes,
 };
 use crate::rig::{eventually, wait_for};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Scene {
         assert_eq!(rig.leader().identity, leader.identity);
         let elsewhere = rig.store.servers_at(ensemble.address(other));
         let follower = candidate("b").flag("--zookeeper-servers", elsewhere).start();
-        eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+        eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
         Self { rig, ensemble, lonely, way, leader, follower }
     }
 
@@ -77,7 +77,7 @@ fn a_leader_at_a_server_that_is_cut_off_stops_before_another_leads() {
     let scene = Scene::set(Settings { sync_limit: 40, ..Settings::default() }, Znodes::FAST, &[]);
     let cut = scene.rig.now();
     scene.ensemble.cut_off(scene.lonely);
-    scene.rig.must_be_silent(
+    scene.rig.must_not_lead(
         &scene.leader,
         cut + Znodes::FAST.renew_deadline,
         "nothing was acknowledged since",
@@ -93,7 +93,7 @@ fn a_leader_at_a_server_of_usual_settings_stops_before_another_leads() {
     let scene = Scene::set(usual, Znodes::FAST, &[]);
     let cut = scene.rig.now();
     scene.ensemble.cut_off(scene.lonely);
-    scene.rig.must_be_silent(
+    scene.rig.must_not_lead(
         &scene.leader,
         cut + Znodes::FAST.renew_deadline,
         "nothing was acknowledged since",
@@ -115,11 +115,11 @@ fn a_leader_whose_link_had_stalled_counts_from_before_the_stall_when_its_server_
     scene.await_renewals(2.0);
     let connects = scene.connects();
     let stalled = rig.now();
-    way.set(Way::Requests, Flow::Hold);
+    way.set(Direction::Requests, Flow::Hold);
     let until = stalled + stall;
     wait_for(PATIENCE, "the link has stalled long enough", || (rig.now() >= until).then_some(()));
     let before = scene.renewals();
-    way.set(Way::Requests, Flow::Pass);
+    way.set(Direction::Requests, Flow::Pass);
     // The one that was held, and one that was sent after its answer.
     eventually(PATIENCE, "two renewals are acknowledged", || scene.renewals() >= before + 2.0);
     let cut = rig.now();
@@ -127,6 +127,6 @@ fn a_leader_whose_link_had_stalled_counts_from_before_the_stall_when_its_server_
     assert!(scene.connects() <= connects, "it had to connect again: this run shows nothing");
 
     let why = "a session lives that long after the last sign that its server had surely passed on";
-    rig.must_be_silent(leader, stalled + timing.lease_duration, why);
+    rig.must_not_lead(leader, stalled + timing.lease_duration, why);
     scene.is_succeeded_after(cut);
 }

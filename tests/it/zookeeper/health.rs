@@ -21,6 +21,6 @@ fn candidate_that_resigned_unasked_stays_healthy() {
     });
     // Its place is another's to take.
     let other = rig.start("b");
-    eventually(PATIENCE, "another leads", || rig.stands(&other, "leading"));
-    rig.hear_enough();
+    eventually(PATIENCE, "another leads", || rig.has_standing(&other, "leading"));
+    rig.wait_for_answers();
 }

@@ -12,5 +12,5 @@ fn servers_that_give_candidates_no_session_to_stand_in_line_with_are_told_what_t
     let (code, output) = rig.candidate("a").ends();
     assert_eq!(code, 77, "{output}");
     assert!(output.contains("localSessionsUpgradingEnabled=true"), "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

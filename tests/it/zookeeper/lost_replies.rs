@@ -3,8 +3,8 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    Candidate, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Way, Znodes, eventually,
-    throughout,
+    Candidate, Direction, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Znodes,
+    eventually, throughout,
 };
 use std::time::Duration;
 
@@ -44,8 +44,8 @@ impl Slow {
 
     /// Lets through what is held in this way, and waits until it waits at the near server for the majority.
     fn pass_on(&mut self, way: &Proxy) {
-        way.set(Way::Requests, Flow::Pass);
-        eventually(PATIENCE, "it is let through", || way.held(Way::Requests) == 0);
+        way.set(Direction::Requests, Flow::Pass);
+        eventually(PATIENCE, "it is let through", || way.held(Direction::Requests) == 0);
         let near = self.ensemble.member(self.near);
         eventually(PATIENCE, "the server has heard it", || {
             near.count("zk_outstanding_requests") > 0
@@ -61,7 +61,7 @@ fn numbers(rig: &Rig<Znodes>, candidate: &Candidate) -> Vec<u64> {
     let own = |path: &String| {
         rig.store.admin.read(path).is_ok_and(|node| node.data == candidate.identity.as_bytes())
     };
-    let line = rig.store.line(ELECTION);
+    let line = rig.store.queue(ELECTION);
     line.iter()
         .filter(|path| own(path))
         .map(|path| path[path.len() - 10..].parse().unwrap())
@@ -80,7 +80,7 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
     let losses: [(&str, Loss); 3] = [
         ("closed", Proxy::cut),
         ("reset", Proxy::reset),
-        ("silent", |way| way.set(Way::Replies, Flow::Lose)),
+        ("silent", |way| way.set(Direction::Replies, Flow::Lose)),
     ];
     // A way for each, so that nobody else loses a reply.
     let ways = losses.map(|_| Proxy::to(slow.ensemble.address(slow.near)));
@@ -90,7 +90,7 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
         way.hold_at(CREATE);
         let servers = rig.store.servers_at(way.address());
         let heir = rig.candidate(name).flag("--zookeeper-servers", servers).start();
-        eventually(PATIENCE, "it asks for its znode", || way.held(Way::Requests) > 0);
+        eventually(PATIENCE, "it asks for its znode", || way.held(Direction::Requests) > 0);
         slow.pause();
         slow.pass_on(way);
         lose(way);
@@ -100,7 +100,7 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
             heir.metric(&format!("baton_store_requests_total{{{labels}}}")) >= Some(1.0)
         };
         eventually(PATIENCE, "what became of it is unknown", connects);
-        way.set(Way::Replies, Flow::Pass);
+        way.set(Direction::Replies, Flow::Pass);
         slow.resume();
         eventually(PATIENCE, "it stands in line", || {
             numbers(&rig, &heir).last() > Some(&(last + 1))
@@ -111,7 +111,7 @@ fn a_znode_whose_making_is_never_heard_of_blocks_nobody() {
     }
     assert!(leader.is_healthy());
     throughout(rig.timing.retry_period, "nobody stands there twice", || {
-        rig.store.line(ELECTION).len() == 1 + heirs.len()
+        rig.store.queue(ELECTION).len() == 1 + heirs.len()
     });
     let mut old = leader;
     for heir in heirs {

@@ -77,9 +77,9 @@ fn open_path_is_closed_before_a_team_stands_there() {
         Err(Code::NoAuth),
         "a stranger deletes the leader's znode"
     );
-    assert_eq!(rig.store.admin.stand_in_line(&format!("{path}/x")), Err(Code::NoAuth));
+    assert_eq!(rig.store.admin.create_ephemeral(&format!("{path}/x")), Err(Code::NoAuth));
     let follower = with(&rig, "b", SHOP).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     assert_eq!(messages(&leader, "access_list_closed").len(), 1);
     assert_eq!(messages(&follower, "access_list_closed"), [""; 0]);
     assert_eq!(
@@ -87,7 +87,7 @@ fn open_path_is_closed_before_a_team_stands_there() {
         1,
         "its parent is /baton, which all teams share"
     );
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -104,7 +104,7 @@ fn closing_a_path_drops_planted_entries_and_names_them() {
     let told = messages(&leader, "access_list_closed").join("\n");
     assert!(told.contains("digest:evil") && !told.contains("digest:shop"), "{told}");
     assert_eq!(messages(&leader, "other_administrators"), [""; 0]);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn other_identities_with_rights_are_named_once() {
     let told = messages(&leader, "other_administrators");
     assert!(told[0].contains("digest:ops") && !told[0].contains("digest:shop"), "{told:?}");
     assert_eq!(told.len(), 1, "{told:?}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -132,10 +132,10 @@ fn reopened_path_is_closed_again_around_our_own() {
     let team = Ensemble::shared().admin_with(SHOP);
     team.set_access(&path, &[(ALL, "world", "anyone")]).unwrap();
     let follower = with(&rig, "b", SHOP).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     assert_eq!(messages(&follower, "access_list_closed").len(), 1);
     assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth));
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn open_path_of_contenders_with_other_credentials_is_refused() {
     rig.store.admin.delete(&contender).unwrap();
     let leader = with(&rig, "b", SHOP).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn candidates_without_credentials_lead_on_in_a_closed_path() {
     assert_eq!(rig.store.admin.access(&path).unwrap(), before, "others stand there");
     paste(&rig, Ensemble::shared(), &told_path, &list);
     let new = with(&rig, "new", SHOP).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&new, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&new, "following"));
     let handoff = Duration::from_millis(1100) + Znodes::NOISE;
     for (leaves, succeeds) in [(&old, &waiting), (&waiting, &new)] {
         let asked = leaves.terminate();
@@ -181,7 +181,7 @@ fn candidates_without_credentials_lead_on_in_a_closed_path() {
             .any(|message| message.contains("--zookeeper-auth-file"))
     });
     assert_eq!(stranger.exit_code(), 77);
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 3);
 }
 
@@ -203,7 +203,7 @@ fn open_parent_is_refused_with_the_command_that_closes_it() {
     for znode in [first(&rig, &path), acknowledgement] {
         assert_eq!(rig.store.admin.delete(&znode), Err(Code::NoAuth), "{znode}");
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn open_path_of_another_administrator_is_refused() {
         Err(Code::NoAuth),
         "the owner may close it"
     );
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -241,7 +241,7 @@ fn first_team_with_credentials_leaves_the_shared_parent_open() {
         .flag("--zookeeper-path", path("bank"))
         .election("bank")
         .start();
-    eventually(PATIENCE, "another team elects beside it", || rig.stands(&bank, "leading"));
+    eventually(PATIENCE, "another team elects beside it", || rig.has_standing(&bank, "leading"));
     assert_eq!(rig.store.admin.access(&rig.store.below("/baton")).unwrap(), "world:anyone:cdrwa");
     for team in ["shop", "bank"] {
         let path = rig.store.below(&path(team));
@@ -249,7 +249,7 @@ fn first_team_with_credentials_leaves_the_shared_parent_open() {
         assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth), "{team}");
     }
     assert_eq!(messages(&shop, "shared_parent"), [""; 0]);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -260,7 +260,7 @@ fn digest_without_tls_warns_once() {
     let told = messages(&leader, "password_in_clear");
     assert_eq!(told.len(), 1, "{told:?}");
     assert!(told[0].contains("--zookeeper-ca-file") && !told[0].contains("secret"), "{told:?}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -272,5 +272,5 @@ fn empty_file_of_credentials_is_refused_at_start() {
     assert!(rig.store.admin.read(&rig.store.below("/baton")).is_err(), "it has touched nothing");
     with(&rig, "b", SHOP).start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

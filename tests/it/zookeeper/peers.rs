@@ -3,7 +3,7 @@
 
 use super::contender::Program;
 use crate::rig::{
-    Contender, ELECTION, Handoff, Parting, Rig, Store as _, Timing, Znodes, first_to_lead,
+    Contender, Departure, ELECTION, Handoff, Rig, Store as _, Timing, Znodes, first_to_lead,
     medians_of_releases, side_by_side, throughout,
 };
 use std::time::Duration;
@@ -22,10 +22,10 @@ const RELEASE: Duration = Duration::from_millis(100);
 
 /// How long a handoff may take: after a release nobody waits for a session to end, however busy the machine is; after a
 /// kill, which ends no session, everybody does.
-fn bound(rig: &Rig<Znodes>, end: Parting) -> Duration {
+fn bound(rig: &Rig<Znodes>, end: Departure) -> Duration {
     match end {
-        Parting::Released => TIMING.lease_duration / 2,
-        Parting::Killed => rig.store.takeover(TIMING) + Znodes::NOISE,
+        Departure::Released => TIMING.lease_duration / 2,
+        Departure::Killed => rig.store.takeover(TIMING) + Znodes::NOISE,
     }
 }
 
@@ -56,7 +56,7 @@ fn to_and_fro(theirs: Program) -> Vec<Handoff> {
     leader.must_lead();
     let mut handoffs = Vec::new();
     for round in 1..=ROUNDS {
-        let end = if round % KILLS == 0 { Parting::Killed } else { Parting::Released };
+        let end = if round % KILLS == 0 { Departure::Killed } else { Departure::Released };
         for (program, name) in [(theirs, "theirs"), (Program::Baton, "ours")] {
             let next = Contender::start(&rig, program, &format!("{name}-{round}"));
             next.must_follow();
@@ -85,7 +85,7 @@ fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
             if running.len() > 3 {
                 // They lead in the order in which they came.
                 let mut oldest = running.remove(0);
-                let handoff = hand_over(&mut oldest, Parting::Released, &running);
+                let handoff = hand_over(&mut oldest, Departure::Released, &running);
                 assert_eq!(handoff.to_ours, running[0].is_ours());
                 running[0].must_lead();
             }
@@ -98,7 +98,7 @@ fn three_candidates_are_replaced_one_by_one_by_those_of_each_other_program() {
 #[track_caller]
 fn hand_over(
     old: &mut Contender<'_, Znodes>,
-    end: Parting,
+    end: Departure,
     others: &[Contender<'_, Znodes>],
 ) -> Handoff {
     let (since, stopped) = old.end(end);
@@ -124,7 +124,7 @@ fn znodes_named_as_zk_election_does_are_waited_for_in_their_turn() {
     let path = rig.store.path(ELECTION);
     let stranger = |number: u32| {
         let znode = format!("{path}/_c_f3b0c44298fc1c149afbf4c8996fb924-p_{number:010}");
-        rig.store.admin.stand_in_line(&znode).expect("the number is the next one");
+        rig.store.admin.create_ephemeral(&znode).expect("the number is the next one");
         znode
     };
     let first = rig.start_leader("first");
@@ -133,13 +133,13 @@ fn znodes_named_as_zk_election_does_are_waited_for_in_their_turn() {
     first.terminate();
     assert_eq!(first.exit_code(), 0);
     throughout(WHILE, "it waits for the stranger before it", || {
-        rig.store.admin.read(&before).is_ok() && rig.stands(&second, "following")
+        rig.store.admin.read(&before).is_ok() && rig.has_standing(&second, "following")
     });
     rig.store.admin.delete(&before).expect("it stood there all along");
     assert_eq!(rig.leader().identity, second.identity);
     let behind = stranger(3);
     throughout(WHILE, "no stranger behind it is of interest", || {
-        rig.store.admin.read(&behind).is_ok() && rig.stands(&second, "leading")
+        rig.store.admin.read(&behind).is_ok() && rig.has_standing(&second, "leading")
     });
     assert_eq!(second.events("strange_candidates").len(), 1);
 }

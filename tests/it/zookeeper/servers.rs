@@ -55,7 +55,7 @@ impl<'a> Calm<'a> {
         assert_eq!(self.rig.leader().identity, self.leader().identity, "{what}");
         assert_eq!(self.rig.tokens(ELECTION).len(), 1, "{what}: one term all along");
         assert!(
-            self.rig.store.line(ELECTION).len() == self.candidates.len(),
+            self.rig.store.queue(ELECTION).len() == self.candidates.len(),
             "{what}: no znode is left or lost"
         );
     }
@@ -93,11 +93,11 @@ fn whoever_of_the_servers_goes_and_comes_back_within_the_slack_changes_no_leader
     }
     eventually(PATIENCE, "there is no quorum", || (0..3).all(|at| !ensemble.is_serving(at)));
     for at in lost {
-        ensemble.member(at).server.start_again();
+        ensemble.member(at).server.restart();
     }
     ensemble.await_serving();
     calm.outlives("the quorum was lost, and came back");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// As with Pods, which have other addresses when they are started again.
@@ -149,7 +149,7 @@ fn five_servers_lose_two_and_are_restarted_one_by_one_without_a_change_of_our_le
     }
     calm.outlives("two of five were killed, the leader one of them");
     for at in pair {
-        ensemble.member(at).server.start_again();
+        ensemble.member(at).server.restart();
     }
     ensemble.await_serving();
     for at in 0..5 {
@@ -191,7 +191,7 @@ fn a_quorum_that_is_lost_costs_the_leader_its_term_in_time_and_the_followers_not
         ensemble.member(at).server.kill();
     }
     let lost = rig.now();
-    rig.must_be_silent(&leader, lost + rig.timing.renew_deadline, "no quorum could renew since");
+    rig.must_not_lead(&leader, lost + rig.timing.renew_deadline, "no quorum could renew since");
     leader.loses(rig.timing.renew_deadline + Znodes::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     throughout(rig.timing.lease_duration, "the follower is well", || {
@@ -201,6 +201,6 @@ fn a_quorum_that_is_lost_costs_the_leader_its_term_in_time_and_the_followers_not
     for at in 0..2 {
         ensemble.member(at).restart();
     }
-    eventually(PATIENCE, "the follower leads", || rig.stands(&follower, "leading"));
+    eventually(PATIENCE, "the follower leads", || rig.has_standing(&follower, "leading"));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -5,7 +5,7 @@ use super::{PATIENCE, messages};
 use crate::noise::assume_within;
 use crate::rig::{
     Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Timing, Znodes, eventually,
-    forgetful, throughout,
+    strip_sessions, throughout,
 };
 use std::time::Duration;
 
@@ -44,7 +44,7 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
     says_before_it_ends(&leader, "session_too_short", (away, back_within), |_| true);
     let told = rig.now();
     let why = "the servers end such a session that long after its last sign";
-    rig.must_be_silent(&leader, told + Duration::from_secs(2), why);
+    rig.must_not_lead(&leader, told + Duration::from_secs(2), why);
     leader.loses(Duration::from_secs(2) + Znodes::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "the other says so too", || {
@@ -57,14 +57,14 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
         "{output}"
     );
     eventually(PATIENCE, "nobody stands in line who could not lead", || {
-        rig.store.line(ELECTION).is_empty()
+        rig.store.queue(ELECTION).is_empty()
     });
     throughout(rig.timing.lease_duration, "who was let in before waits, and does not lead", || {
-        follower.is_healthy() && rig.stands(&follower, "following")
+        follower.is_healthy() && rig.has_standing(&follower, "following")
     });
 
     ensemble.restart_with(&[AMPLE]);
-    eventually(PATIENCE, "with the old limits it leads", || rig.stands(&follower, "leading"));
+    eventually(PATIENCE, "with the old limits it leads", || rig.has_standing(&follower, "leading"));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
@@ -118,7 +118,7 @@ fn a_session_that_lasts_longer_than_asked_for_is_told_and_waited_out() {
 #[test]
 fn another_session_than_ours_ends_the_term_and_sends_a_follower_to_the_end_of_the_line() {
     let ensemble = Ensemble::shared();
-    let way = Proxy::to(forgetful(ensemble.address(0)));
+    let way = Proxy::to(strip_sessions(ensemble.address(0)));
     let rig = Rig::over(Znodes::on(ensemble, &ensemble.connect_string()), Znodes::FAST);
     let by_that_way = |name| {
         let servers = rig.store.servers_at(way.address());
@@ -127,16 +127,16 @@ fn another_session_than_ours_ends_the_term_and_sends_a_follower_to_the_end_of_th
     let leader = by_that_way("a");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = by_that_way("b");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     let cut = rig.now();
     way.cut();
     leader.loses(rig.timing.call_timeout() + Znodes::NOISE, "session_expired");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "the follower stands in line once more", || {
-        rig.store.line(ELECTION).len() == 3
+        rig.store.queue(ELECTION).len() == 3
     });
     let takeover = rig.store.takeover(rig.timing);
     assert_eq!(rig.successor(&leader, cut, takeover).0.identity, follower.identity);
-    eventually(PATIENCE, "what was left behind is gone", || rig.store.line(ELECTION).len() == 1);
+    eventually(PATIENCE, "what was left behind is gone", || rig.store.queue(ELECTION).len() == 1);
     assert!(rig.holds(&follower));
 }

@@ -13,7 +13,7 @@ const HANDOFF: Duration = Duration::from_millis(1100).saturating_add(Znodes::NOI
 
 /// The numbers in the names of an election's candidates.
 fn numbers(rig: &Rig<Znodes>) -> Vec<String> {
-    rig.store.line(ELECTION).iter().map(|path| path[path.len() - 10..].to_owned()).collect()
+    rig.store.queue(ELECTION).iter().map(|path| path[path.len() - 10..].to_owned()).collect()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn whoever_stands_before_us_under_another_name_is_waited_for_as_long_as_its_sess
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let leader = rig.start_leader("a");
     let strange = format!("{}/not-a-number", rig.store.path(ELECTION));
-    rig.store.admin.stand_in_line(&strange).unwrap();
+    rig.store.admin.create_ephemeral(&strange).unwrap();
     throughout(rig.timing.lease_duration, "who led already leads on", || {
         rig.store.admin.read(&strange).is_ok() && leader.is_healthy()
     });
@@ -47,7 +47,7 @@ fn whoever_stands_before_us_under_another_name_is_waited_for_as_long_as_its_sess
     let asked = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     throughout(rig.timing.lease_duration, "the stranger may think that it leads", || {
-        rig.store.admin.read(&strange).is_ok() && !rig.succeeded(&leader, asked)
+        rig.store.admin.read(&strange).is_ok() && !rig.has_successor(&leader, asked)
     });
     let left = rig.now();
     rig.store.admin.delete(&strange).unwrap();
@@ -62,11 +62,11 @@ fn a_leader_whose_znode_an_operator_deletes_withdraws_at_once() {
     rig.store.remove(ELECTION);
     let deleted = rig.now();
     leader.loses(Znodes::NOISE, "deleted");
-    rig.must_be_silent(&leader, deleted + Znodes::NOISE, "its znode is gone");
+    rig.must_not_lead(&leader, deleted + Znodes::NOISE, "its znode is gone");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "its last promise has run out", || rig.now() > rig.last_promise(&leader));
     rig.start_leader("b");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
@@ -75,11 +75,11 @@ fn a_predecessor_that_may_not_be_read_is_waited_for_and_succeeded() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let path = rig.store.make_path(ELECTION);
     let hidden = format!("{path}/_c_somebody-latch-0000000000");
-    rig.store.admin.stand_in_line(&hidden).unwrap();
+    rig.store.admin.create_ephemeral(&hidden).unwrap();
     rig.store.admin.hide(&hidden).unwrap();
     let candidate = rig.start("a");
     eventually(PATIENCE, "it follows somebody whom it cannot name", || {
-        rig.stands(&candidate, "following")
+        rig.has_standing(&candidate, "following")
     });
     eventually(PATIENCE, "it says what it may not do", || {
         messages(&candidate, "store_refuses")
@@ -87,18 +87,20 @@ fn a_predecessor_that_may_not_be_read_is_waited_for_and_succeeded() {
             .any(|message| message.contains("--zookeeper-auth-file"))
     });
     throughout(2 * rig.timing.lease_duration, "it waits, and is well", || {
-        candidate.is_healthy() && rig.stands(&candidate, "following") && numbers(&rig).len() == 2
+        candidate.is_healthy()
+            && rig.has_standing(&candidate, "following")
+            && numbers(&rig).len() == 2
     });
     let left = rig.now();
     rig.store.admin.delete(&hidden).unwrap();
     eventually(
         HANDOFF + rig.timing.retry_period,
         "no watch tells it, so it looks once a retry period",
-        || rig.stands(&candidate, "leading"),
+        || rig.has_standing(&candidate, "leading"),
     );
     let led = rig.first_promise(&candidate).expect("it stands so");
     assert!(led >= left);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn a_counter_at_its_end_is_told_and_the_path_can_be_made_anew() {
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
     let late = rig.start("c");
-    rig.hear_enough();
+    rig.wait_for_answers();
     eventually(PATIENCE, "it says that it cannot stand", || {
         !late.events("counter_saturated").is_empty()
     });
@@ -126,7 +128,7 @@ fn a_counter_at_its_end_is_told_and_the_path_can_be_made_anew() {
     let alone = follower.terminate();
     assert_eq!(follower.exit_code(), 0);
     throughout(rig.timing.lease_duration * 3 / 2, "nobody leads by the last number", || {
-        late.is_healthy() && !rig.succeeded(&follower, alone)
+        late.is_healthy() && !rig.has_successor(&follower, alone)
     });
     assert_eq!(late.events("counter_saturated").len(), 1, "once");
     let remade = rig.now();
@@ -155,8 +157,8 @@ fn tokens_grow_over_the_deletion_of_the_path_and_over_its_reaping() {
     }
     // As an operator would do it, with a candidate that stands there and has to find out.
     let [leader, follower] = [rig.start_leader("c"), rig.start("d")];
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
-    for candidate in rig.store.line(ELECTION).iter().rev() {
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
+    for candidate in rig.store.queue(ELECTION).iter().rev() {
         rig.store.admin.delete(candidate).unwrap();
     }
     let _reaped_meanwhile = rig.store.admin.delete(&path);

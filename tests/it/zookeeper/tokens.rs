@@ -16,7 +16,7 @@ fn token(rig: &Rig<Znodes>, leader: &Candidate) -> u64 {
         reply.body
     );
     let token = body["token"].as_str().expect("it leads").parse().expect("it is a number");
-    let first = rig.store.line(ELECTION).into_iter().next().expect("it stands there");
+    let first = rig.store.queue(ELECTION).into_iter().next().expect("it stands there");
     assert_eq!(rig.store.admin.read(&first).map(|znode| znode.czxid), Ok(token), "of {first}");
     token
 }
@@ -43,7 +43,7 @@ fn the_token_is_the_transaction_of_the_znode_and_grows_over_a_handoff_a_deleted_
     leave(&second);
     rig.store.admin.delete(&rig.store.path(ELECTION)).expect("nobody stands there any more");
     let third = rig.start_leader("c");
-    assert!(rig.store.line(ELECTION)[0].ends_with("-0000000000"), "numbers begin anew");
+    assert!(rig.store.queue(ELECTION)[0].ends_with("-0000000000"), "numbers begin anew");
     told.push(token(&rig, &third));
 
     leave(&third);

@@ -1,6 +1,6 @@
 //! All answers of a test, and the checker of their safety properties.
 //!
-//! Pure: [`judge`] takes the answers of all candidates on one clock and returns every violation.
+//! Pure: [`check`] takes the answers of all candidates on one clock and returns every violation.
 //! Its own tests violate each property once.
 //!
 //! An application may act on an answer from the moment it arrives until `valid_for_ms` after the
@@ -39,20 +39,20 @@ pub(crate) struct Answer {
     pub(crate) answered: Moment,
     /// Whether the request asked for a promise, or only for the state.
     pub(crate) relied_on: bool,
-    pub(crate) heard: Heard,
+    pub(crate) outcome: Outcome,
 }
 
 #[derive(Clone, PartialEq)]
-pub(crate) enum Heard {
-    Said(Said),
+pub(crate) enum Outcome {
+    Answered(Statement),
     /// A response that is not an answer to `/leader`.
-    Nonsense(String),
+    Malformed(String),
     /// No response: a refused connection, a timeout.
-    Nothing(String),
+    Unanswered(String),
 }
 
 #[derive(Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct Statement {
     pub(crate) status: u16,
     pub(crate) fencing_token: Option<String>,
     pub(crate) body: Body,
@@ -79,13 +79,13 @@ pub(crate) struct Silence {
 
 /// A violated property.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Fault {
-    pub(crate) rule: Rule,
+pub(crate) struct Violation {
+    pub(crate) property: Property,
     detail: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Rule {
+pub(crate) enum Property {
     /// Status, header, and body of an answer are complete and consistent.
     Shape,
     /// No two terms are valid at one instant.
@@ -98,9 +98,9 @@ pub(crate) enum Rule {
     Void,
 }
 
-impl Rule {
+impl Property {
     /// Whether this must hold however slow the machine is.
-    pub(crate) fn is_timeless(self) -> bool {
+    pub(crate) fn is_timing_independent(self) -> bool {
         match self {
             Self::Shape | Self::Exclusion | Self::Token | Self::Silence => true,
             Self::Void => false,
@@ -111,45 +111,47 @@ impl Rule {
 impl Answer {
     /// Whether this says that the candidate leads the election.
     pub(crate) fn leads_in(&self, election: &str) -> bool {
-        self.said().is_some_and(|said| said.body.is_leader && said.body.election == election)
+        self.statement().is_some_and(|statement| {
+            statement.body.is_leader && statement.body.election == election
+        })
     }
 
     /// The identity of the candidate.
     pub(crate) fn identity(&self) -> Option<&String> {
-        self.said().map(|said| &said.body.identity)
+        self.statement().map(|statement| &statement.body.identity)
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
-        self.said().and_then(|said| said.body.token.as_deref())
+        self.statement().and_then(|statement| statement.body.token.as_deref())
     }
 
     pub(crate) fn standing(&self) -> Option<&str> {
-        self.said().map(|said| said.body.standing.as_str())
+        self.statement().map(|statement| statement.body.standing.as_str())
     }
 
     /// The leader that this candidate names.
     pub(crate) fn leader(&self) -> Option<&String> {
-        self.said().and_then(|said| said.body.leader.as_ref())
+        self.statement().and_then(|statement| statement.body.leader.as_ref())
     }
 
     /// The end of the promise in this answer.
     pub(crate) fn promised_until(&self) -> Option<Moment> {
-        let leading = self.said().filter(|said| said.body.is_leader)?;
+        let leading = self.statement().filter(|statement| statement.body.is_leader)?;
         Some(self.asked + Duration::from_millis(leading.body.valid_for_ms))
     }
 
-    fn said(&self) -> Option<&Said> {
-        match &self.heard {
-            Heard::Said(said) => Some(said),
-            Heard::Nonsense(_) | Heard::Nothing(_) => None,
+    fn statement(&self) -> Option<&Statement> {
+        match &self.outcome {
+            Outcome::Answered(statement) => Some(statement),
+            Outcome::Malformed(_) | Outcome::Unanswered(_) => None,
         }
     }
 }
 
-impl fmt::Display for Heard {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Said(Said { status, body, .. }) => {
+            Self::Answered(Statement { status, body, .. }) => {
                 write!(f, "{status} {}", body.standing)?;
                 match (&body.token, &body.leader) {
                     (Some(token), _) => write!(f, ", token {token}, for {} ms", body.valid_for_ms),
@@ -157,44 +159,47 @@ impl fmt::Display for Heard {
                     (None, None) => Ok(()),
                 }
             }
-            Self::Nonsense(what) => write!(f, "malformed: {what}"),
-            Self::Nothing(error) => write!(f, "no answer: {error}"),
+            Self::Malformed(what) => write!(f, "malformed: {what}"),
+            Self::Unanswered(error) => write!(f, "no answer: {error}"),
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.rule, self.detail)
+        write!(f, "{:?}: {}", self.property, self.detail)
     }
 }
 
-impl Heard {
+impl Outcome {
     /// Parses a response.
     pub(crate) fn of(reply: Result<Reply, String>) -> Self {
         let Reply { status, fencing_token, body } = match reply {
             Ok(reply) => reply,
-            Err(error) => return Self::Nothing(error),
+            Err(error) => return Self::Unanswered(error),
         };
         match serde_json::from_str(&body) {
-            Ok(body) => Self::Said(Said { status, fencing_token, body }),
-            Err(error) => Self::Nonsense(format!("{status} {body:?}: {error}")),
+            Ok(body) => Self::Answered(Statement { status, fencing_token, body }),
+            Err(error) => Self::Malformed(format!("{status} {body:?}: {error}")),
         }
     }
 }
 
 /// Every violation in a history.
-pub(crate) fn judge(history: &History) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = history.answers.iter().filter_map(misshapen).collect();
+pub(crate) fn check(history: &History) -> Vec<Violation> {
+    let mut violations: Vec<Violation> =
+        history.answers.iter().filter_map(shape_violation).collect();
     for election in &history.elections {
         let claims: Vec<Claim<'_>> =
             history.answers.iter().filter_map(|answer| Claim::of(answer, election)).collect();
-        faults.extend(void(election, history, &claims));
-        faults.extend(overlaps(claims.clone()));
-        faults.extend(token_regressions(&claims));
+        violations.extend(void_violation(election, history, &claims));
+        violations.extend(overlaps(claims.clone()));
+        violations.extend(token_regressions(&claims));
     }
-    faults.extend(history.silences.iter().filter_map(|silence| broken(silence, &history.answers)));
-    faults
+    violations.extend(
+        history.silences.iter().filter_map(|silence| silence_violation(silence, &history.answers)),
+    );
+    violations
 }
 
 /// An answer "leading", as an application may use it.
@@ -236,23 +241,26 @@ impl fmt::Display for Claim<'_> {
     }
 }
 
-fn misshapen(answer: &Answer) -> Option<Fault> {
-    let detail = match &answer.heard {
-        Heard::Nothing(_) => return None,
-        Heard::Nonsense(what) => what.clone(),
-        Heard::Said(said) => contradiction(said, answer.relied_on)?,
+fn shape_violation(answer: &Answer) -> Option<Violation> {
+    let detail = match &answer.outcome {
+        Outcome::Unanswered(_) => return None,
+        Outcome::Malformed(what) => what.clone(),
+        Outcome::Answered(statement) => contradiction(statement, answer.relied_on)?,
     };
-    let Answer { candidate, asked, heard, .. } = answer;
-    Some(Fault {
-        rule: Rule::Shape,
-        detail: format!("{candidate}, asked {asked:?}: {detail}: {heard}"),
+    let Answer { candidate, asked, outcome, .. } = answer;
+    Some(Violation {
+        property: Property::Shape,
+        detail: format!("{candidate}, asked {asked:?}: {detail}: {outcome}"),
     })
 }
 
 /// The first inconsistency in one answer.
-fn contradiction(Said { status, fencing_token, body }: &Said, relied_on: bool) -> Option<String> {
+fn contradiction(
+    Statement { status, fencing_token, body }: &Statement,
+    relied_on: bool,
+) -> Option<String> {
     let leads = body.is_leader;
-    let rules = [
+    let requirements = [
         (*status == if leads { 200 } else { 503 }, "the status"),
         (body.token.is_some() == leads, "the token"),
         (body.token.as_ref().is_none_or(|token| token.parse::<u128>().is_ok()), "the token's form"),
@@ -261,37 +269,37 @@ fn contradiction(Said { status, fencing_token, body }: &Said, relied_on: bool) -
         ((body.valid_for_ms > 0) == (leads && relied_on), "valid_for_ms"),
         (!leads || body.leader.as_ref() == Some(&body.identity), "the leader"),
     ];
-    let broken = rules.iter().find(|(holds, _)| !holds);
+    let broken = requirements.iter().find(|(holds, _)| !holds);
     broken.map(|(_, what)| format!("{what} contradicts is_leader = {leads}"))
 }
 
-fn void(election: &str, history: &History, claims: &[Claim<'_>]) -> Option<Fault> {
-    let answers = history.answers.iter().filter_map(Answer::said);
-    let count = answers.filter(|said| said.body.election == election).count();
+fn void_violation(election: &str, history: &History, claims: &[Claim<'_>]) -> Option<Violation> {
+    let answers = history.answers.iter().filter_map(Answer::statement);
+    let count = answers.filter(|statement| statement.body.election == election).count();
     let promised = claims.iter().any(|claim| claim.answered < claim.until);
-    let fault = || Fault {
-        rule: Rule::Void,
+    let violation = || Violation {
+        property: Property::Void,
         detail: format!(
             "{election}: {count} answers, {} of them leading, prove nothing",
             claims.len()
         ),
     };
-    (count < FEWEST_ANSWERS || !promised).then(fault)
+    (count < FEWEST_ANSWERS || !promised).then(violation)
 }
 
 /// A single pass over the claims by their start is enough: if any two terms overlap, some claim
 /// also overlaps the earlier one that ends last.
-fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
+fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Violation> {
     claims.retain(|claim| claim.answered < claim.until);
     claims.sort_by_key(|claim| claim.answered);
-    let mut faults = Vec::new();
+    let mut violations = Vec::new();
     let mut furthest: Option<Claim<'_>> = None;
     for claim in claims {
         if let Some(other) =
             furthest.filter(|other| other.until > claim.answered && other.term() != claim.term())
         {
-            faults.push(Fault {
-                rule: Rule::Exclusion,
+            violations.push(Violation {
+                property: Property::Exclusion,
                 detail: format!("two lead: {other}; {claim}"),
             });
         }
@@ -299,19 +307,19 @@ fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
             furthest = Some(claim);
         }
     }
-    faults
+    violations
 }
 
 /// Compares each claim with the largest token among those answered before it was requested. Two
 /// concurrent requests have no order.
-fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
+fn token_regressions(claims: &[Claim<'_>]) -> Vec<Violation> {
     let mut answered = claims.to_vec();
     answered.sort_by_key(|claim| claim.answered);
     let mut answered = answered.into_iter().peekable();
     let mut asked = claims.to_vec();
     asked.sort_by_key(|claim| claim.asked);
 
-    let mut faults = Vec::new();
+    let mut violations = Vec::new();
     let mut largest: Option<Claim<'_>> = None;
     for claim in asked {
         while let Some(earlier) = answered.next_if(|earlier| earlier.answered <= claim.asked) {
@@ -320,24 +328,27 @@ fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
         if let Some(earlier) =
             largest.filter(|earlier| earlier.term() != claim.term() && earlier.token >= claim.token)
         {
-            faults.push(Fault {
-                rule: Rule::Token,
+            violations.push(Violation {
+                property: Property::Token,
                 detail: format!("not larger than before: {earlier}; {claim}"),
             });
         }
     }
-    faults
+    violations
 }
 
-fn broken(Silence { identity, since, why }: &Silence, answers: &[Answer]) -> Option<Fault> {
+fn silence_violation(
+    Silence { identity, since, why }: &Silence,
+    answers: &[Answer],
+) -> Option<Violation> {
     let later = |answer: &&Answer| answer.identity() == Some(identity) && answer.asked > *since;
     let wrong = answers
         .iter()
         .filter(later)
-        .find(|answer| answer.said().is_some_and(|said| said.body.is_leader))?;
+        .find(|answer| answer.statement().is_some_and(|statement| statement.body.is_leader))?;
     let detail = format!(
         "{identity} answered leading, asked {:?}, although {why} at {since:?}",
         wrong.asked
     );
-    Some(Fault { rule: Rule::Silence, detail })
+    Some(Violation { property: Property::Silence, detail })
 }

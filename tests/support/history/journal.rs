@@ -1,7 +1,7 @@
 //! The events of a rig on one clock: log lines, answers, and actions of the test.
 
 use super::clock::Clock;
-use super::{Answer, Heard, Moment, lock};
+use super::{Answer, Moment, Outcome, lock};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -127,7 +127,7 @@ impl Journal {
     }
 
     /// The violations and the last `longest` events before them.
-    pub(crate) fn story(&self, failures: &[String], longest: usize) -> String {
+    pub(crate) fn timeline(&self, failures: &[String], longest: usize) -> String {
         let mut events: Vec<(Moment, String)> = grouped(&lock(&self.answers));
         events.extend(
             lock(&self.lines)
@@ -136,18 +136,18 @@ impl Journal {
         );
         events.sort_by_key(|(at, _)| *at);
 
-        let mut story = String::from("\n");
+        let mut timeline = String::from("\n");
         for failure in failures {
-            writeln!(story, "FAILED {failure}").expect(INFALLIBLE);
+            writeln!(timeline, "FAILED {failure}").expect(INFALLIBLE);
         }
         let omitted = events.len().saturating_sub(longest);
         if omitted > 0 {
-            writeln!(story, "({omitted} earlier events are omitted)").expect(INFALLIBLE);
+            writeln!(timeline, "({omitted} earlier events are omitted)").expect(INFALLIBLE);
         }
         for (at, event) in &events[omitted..] {
-            writeln!(story, "{at:?} {event}").expect(INFALLIBLE);
+            writeln!(timeline, "{at:?} {event}").expect(INFALLIBLE);
         }
-        story
+        timeline
     }
 }
 
@@ -173,18 +173,18 @@ fn grouped(answers: &[Answer]) -> Vec<(Moment, String)> {
     let mut runs: BTreeMap<&str, Vec<(&Answer, usize, Moment)>> = BTreeMap::new();
     for answer in answers {
         let own = runs.entry(&answer.candidate).or_default();
-        match own.last_mut().filter(|(first, ..)| same(&first.heard, &answer.heard)) {
+        match own.last_mut().filter(|(first, ..)| same(&first.outcome, &answer.outcome)) {
             Some((_, count, until)) => (*count, *until) = (*count + 1, answer.answered),
             None => own.push((answer, 1, answer.answered)),
         }
     }
     let lines = runs.into_values().flatten().map(|(first, count, until)| {
-        let Answer { candidate, asked, heard, .. } = first;
-        (*asked, format!("{candidate} said {count} times until {until:?}: {heard}"))
+        let Answer { candidate, asked, outcome, .. } = first;
+        (*asked, format!("{candidate} answered {count} times until {until:?}: {outcome}"))
     });
     lines.collect()
 }
 
-fn same(one: &Heard, other: &Heard) -> bool {
+fn same(one: &Outcome, other: &Outcome) -> bool {
     one == other || one.to_string() == other.to_string()
 }

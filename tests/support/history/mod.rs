@@ -1,7 +1,7 @@
 //! Shared by all tests that observe candidates: one clock, a journal of events, and a checker.
 //!
 //! A test crate includes it with `#[path]`. It starts no process and sends no request. Start at
-//! [`Journal`], which records events, and [`judge`], which checks them.
+//! [`Journal`], which records events, and [`check`], which checks them.
 
 mod clock;
 mod history;
@@ -10,7 +10,7 @@ mod reply;
 mod timing;
 
 pub(crate) use clock::{Moment, eventually, succeeds, throughout, wait_for};
-pub(crate) use history::{Answer, Heard, History, Rule, Silence, judge};
+pub(crate) use history::{Answer, History, Outcome, Property, Silence, check};
 pub(crate) use journal::Journal;
 pub(crate) use reply::Reply;
 use std::sync::{Mutex, MutexGuard, PoisonError};

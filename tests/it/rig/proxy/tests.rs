@@ -1,6 +1,6 @@
 //! The proxy, tested with a real API server: replies that are lost, and writes that come late.
 
-use super::{CLOSE_NOTIFY, Flow, POLL, Proxy, Way};
+use super::{CLOSE_NOTIFY, Direction, Flow, POLL, Proxy};
 use crate::rig::apiserver::{Access, ApiServer};
 use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -63,9 +63,9 @@ fn requests_pass_on_both_loopback_addresses() {
 fn write_whose_reply_is_lost_is_applied() {
     let access = writer();
     let proxy = Proxy::to(ApiServer::shared().address());
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Replies, Flow::Lose)));
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Replies, Flow::Lose)));
     assert_eq!(holder(&access), "second");
-    proxy.set(Way::Replies, Flow::Pass);
+    proxy.set(Direction::Replies, Flow::Pass);
     assert!(writes(&access, &proxy, || ()));
 }
 
@@ -73,10 +73,10 @@ fn write_whose_reply_is_lost_is_applied() {
 fn held_write_is_applied_after_its_sender_is_gone() {
     let access = writer();
     let proxy = Proxy::to(ApiServer::shared().address());
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Requests, Flow::Hold)));
-    assert!(proxy.held(Way::Requests) > 0);
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Requests, Flow::Hold)));
+    assert!(proxy.held(Direction::Requests) > 0);
     assert_eq!(holder(&access), "first");
-    proxy.set(Way::Requests, Flow::Pass);
+    proxy.set(Direction::Requests, Flow::Pass);
     eventually(PATIENCE, "the late write is applied", || holder(&access) == "second");
 }
 
@@ -84,7 +84,7 @@ fn held_write_is_applied_after_its_sender_is_gone() {
 fn held_request_in_two_pieces_is_delivered_at_once() {
     let sink = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::to(sink.local_addr().unwrap());
-    proxy.set(Way::Requests, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
     let mut sender = TcpStream::connect(proxy.address()).unwrap();
     let mut receiver = sink.accept().unwrap().0;
     let (begins, length) = CLOSE_NOTIFY;
@@ -94,12 +94,12 @@ fn held_request_in_two_pieces_is_delivered_at_once() {
     for piece in [&[1; 4], &*[&[2; 4], &*close_notify].concat()] {
         sender.write_all(piece).unwrap();
         expected += piece.len();
-        eventually(PATIENCE, "the piece is held", || proxy.held(Way::Requests) == expected);
+        eventually(PATIENCE, "the piece is held", || proxy.held(Direction::Requests) == expected);
     }
     drop(sender);
     // Let the proxy see the end first. Otherwise this test could miss a fault.
     thread::sleep(20 * POLL);
-    proxy.set(Way::Requests, Flow::Pass);
+    proxy.set(Direction::Requests, Flow::Pass);
     receiver.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let mut request = [0; 8];
     receiver.read_exact(&mut request).expect("the whole request arrives");
@@ -120,10 +120,10 @@ fn held_request_in_two_pieces_is_delivered_at_once() {
 fn held_bytes_are_dropped_with_their_connection() {
     let access = writer();
     let proxy = Proxy::to(ApiServer::shared().address());
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Requests, Flow::Hold)));
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Requests, Flow::Hold)));
     proxy.cut();
-    eventually(PATIENCE, "nothing is held", || proxy.held(Way::Requests) == 0);
-    proxy.set(Way::Requests, Flow::Pass);
+    eventually(PATIENCE, "nothing is held", || proxy.held(Direction::Requests) == 0);
+    proxy.set(Direction::Requests, Flow::Pass);
     assert_eq!(holder(&access), "first");
 }
 
@@ -135,7 +135,7 @@ fn proxy_can_close_connections_and_change_its_target() {
     assert!(access.through(proxy.address()).lease("orders").is_err());
     proxy.retarget(ApiServer::shared().address());
     assert!(writes(&access, &proxy, || ()));
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Replies, Flow::Close)));
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Replies, Flow::Close)));
     assert!(access.through(proxy.address()).lease("orders").is_err());
 }
 
@@ -149,11 +149,13 @@ fn passing_bytes_are_never_counted_as_held() {
     for _ in 0..500 {
         sender.write_all(&byte).unwrap();
         for _ in 0..50 {
-            assert_eq!(proxy.held(Way::Requests), 0);
+            assert_eq!(proxy.held(Direction::Requests), 0);
         }
         receiver.read_exact(&mut byte).unwrap();
     }
     proxy.hold_at(&byte);
     sender.write_all(&byte).unwrap();
-    eventually(PATIENCE, "the matching bytes are held", || proxy.held(Way::Requests) == byte.len());
+    eventually(PATIENCE, "the matching bytes are held", || {
+        proxy.held(Direction::Requests) == byte.len()
+    });
 }

@@ -62,7 +62,7 @@ impl Znodes {
     }
 
     /// The paths of an election's candidates, in queue order.
-    pub(crate) fn line(&self, election: &str) -> Vec<String> {
+    pub(crate) fn queue(&self, election: &str) -> Vec<String> {
         thread::sleep(POLL);
         let path = self.path(election);
         let mut names = self.admin.children(&path).unwrap_or_default();
@@ -73,12 +73,12 @@ impl Znodes {
     /// The identities of an election's candidates, in queue order.
     pub(crate) fn identities(&self, election: &str) -> Vec<String> {
         let read = |path: String| self.admin.read(&path).ok();
-        let queued = self.line(election).into_iter().filter_map(read);
+        let queued = self.queue(election).into_iter().filter_map(read);
         queued.map(|node| String::from_utf8_lossy(&node.data).into_owned()).collect()
     }
 
     fn first(&self, election: &str) -> Option<(String, Node)> {
-        let first = self.line(election).into_iter().next()?;
+        let first = self.queue(election).into_iter().next()?;
         let node = self.admin.read(&first).ok()?;
         Some((first, node))
     }

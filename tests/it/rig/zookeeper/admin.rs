@@ -1,6 +1,6 @@
 //! An administrator of ZooKeeper servers, who may read and change everything.
 
-use super::super::judge::lock;
+use super::super::history::lock;
 use baton::process::resolver::Resolver;
 use std::sync::Mutex;
 use std::thread;
@@ -60,7 +60,7 @@ impl Admin {
 
     /// Creates an ephemeral znode, which ends with this administrator's session. Calls keep it
     /// alive.
-    pub(crate) fn stand_in_line(&self, path: &str) -> Result<String, Code> {
+    pub(crate) fn create_ephemeral(&self, path: &str) -> Result<String, Code> {
         self.create_as(Kind::Ephemeral, path, "somebody")
     }
 

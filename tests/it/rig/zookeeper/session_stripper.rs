@@ -9,7 +9,7 @@ use std::thread;
 const SESSION: std::ops::Range<usize> = 20..28;
 
 /// Starts the proxy, on an address of its own, until this process ends.
-pub(crate) fn forgetful(server: SocketAddr) -> SocketAddr {
+pub(crate) fn strip_sessions(server: SocketAddr) -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("there are free ports");
     let address = listener.local_addr().expect("it is bound");
     thread::spawn(move || {
