@@ -101,7 +101,7 @@ fn watch_on_a_dead_connection_is_reopened_in_time() {
     throughout(2 * rig.timing.retry_period, "it watches", || follower.is_healthy());
     let [.., ended] = count(&server);
     proxy.blackhole();
-    // Our own timeout is a minute and one call. The server's, whose end is lost, is a minute.
+    // Our watch ends after a minute and one call; the server ends it after a minute, unnoticed.
     throughout(WATCH + 2 * rig.timing.retry_period, "it follows", || {
         rig.has_standing(&follower, "following")
     });

@@ -71,7 +71,7 @@ fn missing_directory_ends_the_term_and_no_follower() {
     recover(&rig, &new, &followers, Outage::end_with_a_copy);
 }
 
-/// Removes the directory until the leader has lost, and restores it. Returns the new leader.
+/// Removes the directory until the leader has lost its term. Returns the next leader.
 fn recover(
     rig: &Rig,
     leader: &Candidate,

@@ -106,8 +106,8 @@ impl ApiServer {
         self.serve(DEFAULT_AUTHORIZATION);
     }
 
-    /// The same, but with an authorizer that admits administrators only: so a server answers after
-    /// a start, until it has read its RBAC rules. [`Self::restart`] makes it read them.
+    /// The same, but with an authorizer that admits administrators only, like a server that has not
+    /// read its RBAC rules yet. [`Self::restart`] makes it read them.
     pub(crate) fn restart_without_rules(&mut self) {
         self.serve("AlwaysDeny");
     }

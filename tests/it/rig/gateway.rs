@@ -53,7 +53,7 @@ impl Page {
 }
 
 impl Gateway {
-    /// Starts in front of the API server that `access` names. Clients must send their own
+    /// Starts a gateway to the API server that `access` names. Clients must send their own
     /// credentials.
     pub(crate) fn before(access: &Access) -> Self {
         let overrides = Arc::<Mutex<Overrides>>::default();

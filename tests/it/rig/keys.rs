@@ -15,7 +15,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Writes `ca.crt` into `folder`, as it does with everything it issues.
+    /// A new authority. Writes `ca.crt` into `folder`, where everything that it issues goes, too.
     pub(crate) fn begin(folder: &Path) -> Self {
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);

@@ -1,5 +1,5 @@
-//! A candidate of another program beside ours: see tests/servers/peers. It
-//! logs its events as lines of JSON, each with the time since boot.
+//! A candidate of another program beside ours: see tests/servers/peers. It logs its
+//! events as lines of JSON, each with the time since boot.
 
 mod tests;
 

@@ -126,7 +126,7 @@ impl Journal {
         panics.map(|line| format!("{} panicked: {}", line.process, line.text)).collect()
     }
 
-    /// The violations and the last `longest` events before them.
+    /// The failures and the last `longest` events.
     pub(crate) fn timeline(&self, failures: &[String], longest: usize) -> String {
         let mut events: Vec<(Moment, String)> = grouped(&lock(&self.answers));
         events.extend(

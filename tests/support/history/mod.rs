@@ -3,14 +3,14 @@
 //! A test crate includes it with `#[path]`. It starts no process and sends no request. Start at
 //! [`Journal`], which records events, and [`check`], which checks them.
 
+mod checker;
 mod clock;
-mod history;
 mod journal;
 mod reply;
 mod timing;
 
+pub(crate) use checker::{Answer, History, Outcome, Property, Silence, check};
 pub(crate) use clock::{Moment, eventually, succeeds, throughout, wait_for};
-pub(crate) use history::{Answer, History, Outcome, Property, Silence, check};
 pub(crate) use journal::Journal;
 pub(crate) use reply::Reply;
 use std::sync::{Mutex, MutexGuard, PoisonError};

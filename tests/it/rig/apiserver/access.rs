@@ -120,7 +120,7 @@ impl Access {
         self.call(async |client| client.request_text(request).await)
     }
 
-    /// Any other call. Each uses a new connection, so that no call meets one that a restart broke.
+    /// Any other call. Each uses a new connection, so that no call uses one that a restart broke.
     pub(crate) fn call<T>(
         &self,
         call: impl AsyncFnOnce(Client) -> kube::Result<T>,

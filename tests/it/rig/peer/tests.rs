@@ -1,4 +1,4 @@
-//! Tests of the peers alone: each succeeds its like, and its clock is ours.
+//! Tests of the peers alone: each can succeed another of its kind, and its clock matches ours.
 
 use super::{InZooKeeper, Peer};
 use crate::rig::apiserver::ApiServer;
