@@ -49,7 +49,7 @@ mod rig {
     mod assets;
     mod daemon;
     #[path = "../../support/history/mod.rs"]
-    mod judge;
+    mod history;
     mod keys;
     mod proxy;
     mod scratch;
@@ -58,7 +58,7 @@ mod rig {
 
     pub(crate) use apiserver::{Access, ApiServer};
     pub(crate) use assets::{client_go_candidate, curator_candidate};
-    pub(crate) use judge::{eventually, lock};
+    pub(crate) use history::{eventually, lock};
     pub(crate) use zookeeper::{Ensemble, Settings};
 }
 

@@ -221,7 +221,7 @@ fn status_and_probe_report_by_exit_code() {
     rig.start("a");
     let leader = rig.leader();
     let follower = rig.start("b");
-    rig.hear_enough();
+    rig.wait_for_answers();
     for (candidate, code) in [(&leader, 0), (&follower, 1)] {
         let status = candidate.baton("status");
         assert_eq!(status.status.code(), Some(code));

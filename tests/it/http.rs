@@ -57,8 +57,10 @@ fn pair(rig: &Rig) -> [std::sync::Arc<Candidate>; 2] {
     rig.start("a");
     let leader = rig.leader();
     let follower = rig.start("b");
-    eventually(PATIENCE, "the second candidate follows", || rig.stands(&follower, "following"));
-    rig.hear_enough();
+    eventually(PATIENCE, "the second candidate follows", || {
+        rig.has_standing(&follower, "following")
+    });
+    rig.wait_for_answers();
     [leader, follower]
 }
 
@@ -148,10 +150,10 @@ fn follower_tells_apart_a_leader_of_the_same_name() {
     let rig = Rig::new(TIMING);
     rig.start("a");
     let former = rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     former.kill();
     let follower = rig.start("a");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     let body = get(&follower.listen, "/").json();
     let identity = Some(&*former.identity);
     assert_eq!((body["name"].as_str(), body["leader"].as_str()), (identity, identity));
@@ -224,7 +226,7 @@ fn stopping_is_refused_from_non_loopback_addresses() {
     let rig = Rig::new(TIMING);
     let leader = rig.candidate("a").flag("--listen", "0.0.0.0:0").start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     let port = leader.listen.rsplit_once(':').unwrap().1;
     let stopping = |address: &str| {
         send(
@@ -245,7 +247,7 @@ fn stopping_is_allowed_from_an_ipv4_mapped_loopback_address() {
     let rig = Rig::new(TIMING);
     let leader = rig.candidate("a").flag("--listen", ":0").start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     let port = leader.listen.rsplit_once(':').unwrap().1;
     let headers = "Baton-Request: 1\r\nContent-Length: 0\r\n";
     assert_eq!(send(&format!("127.0.0.1:{port}"), "POST /stopping", headers).status, 204);
@@ -263,7 +265,7 @@ fn non_loopback_application_listener_warns() {
         let rig = Rig::new(TIMING);
         let candidate = rig.candidate("a").flag("--listen", listen).start();
         rig.leader();
-        rig.hear_enough();
+        rig.wait_for_answers();
         let warnings = candidate.events("exposed_listener");
         assert_eq!(warnings.len(), usize::from(is_warned), "{listen}: {}", candidate.output());
         for warning in warnings {
@@ -330,7 +332,7 @@ fn listeners_answer_over_ipv4_and_ipv6() {
     let candidate =
         rig.candidate("a").flag("--listen", "localhost:0").flag("--probe-listen", ":0").start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
     let port = |address: &str| address.rsplit_once(':').unwrap().1.to_owned();
     for ip in ["127.0.0.1", "[::1]"] {
         assert_eq!(

@@ -1,7 +1,7 @@
-//! The Lease backend, against a real API server with a real etcd.
+//! The Kubernetes store, tested against a real API server with a real etcd.
 //!
-//! The stories of `process` again where the store makes a difference, and those that only an API server can tell. The
-//! prober of the rig judges exclusion, tokens and silence as it does there.
+//! It repeats the scenarios of `process` where the store makes a difference, and adds those that
+//! need an API server. The rig checks every history as it does there.
 
 mod altered;
 mod conflicts;

@@ -1,47 +1,47 @@
-//! The only test crate: one link step, and this list says what belongs where.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure that it has to show")]
-#![expect(clippy::disallowed_methods, reason = "a test measures the sidecar by clocks of its own")]
+//! Integration tests: a single crate, so that they are linked once.
+#![expect(clippy::unwrap_used, reason = "a panic fails the test")]
+#![expect(clippy::disallowed_methods, reason = "tests measure the sidecar with their own clocks")]
 
-// Its `#[test]` takes the place of the prelude's: every case runs beneath `noise::case`.
+// Its `#[test]` shadows the prelude's, so that `noise::case` runs every case.
 #[macro_use]
 extern crate test_attribute;
 
-/// Tells a machine that stood still from a program that is broken.
+/// Repeats failed cases when the machine, not the program, was at fault.
 #[path = "../support/noise/mod.rs"]
 mod noise;
 
-/// What no compiler holds: purity, owners, sizes, README's lists.
+/// Rules that no compiler checks: ownership, file sizes, README's lists.
 mod tidy;
 
-/// Whatever is read from outside, as strange as it can be: the fuzzer's corpus.
+/// The fuzzers' corpus, replayed.
 mod outside;
 
-/// The harness of everything below: real processes, a prober, one clock.
+/// The harness of the tests below: real processes, a prober, one clock.
 mod rig;
 
-/// The built sidecar as a process, killed, paused, starved, filled up, restarted.
+/// The sidecar as a process: killed, paused, starved, out of disk, restarted.
 mod process;
 
-/// The Lease backend, against a real API server.
+/// The Kubernetes store, against a real API server.
 mod lease;
 
-/// The ZooKeeper backend, and its client, against real servers.
+/// The ZooKeeper store and its client, against real servers.
 mod zookeeper;
 
-/// What `make run` shows.
+/// The demonstration that `make run` starts.
 mod demo;
 
-/// README's loops, run word for word.
+/// The README's example programs, run verbatim.
 mod snippets;
 
-/// The endpoints of a running sidecar, on both listeners.
+/// The HTTP endpoints of a running sidecar, on both listeners.
 mod http;
 
 /// Flags, environment, errors, exit codes, subcommands.
 mod cli;
 
-/// Charts and manifests, without a cluster.
+/// Charts and manifests, rendered without a cluster.
 mod charts;
 
-/// The guides in `docs`.
+/// The pages in `docs`.
 mod docs;

@@ -1,10 +1,8 @@
-//! The built sidecar as a process: killed, paused, starved, filled up, restarted; with the prober of the rig
-//! beside every test.
+//! The built sidecar as a process: killed, paused, starved, out of disk, restarted.
 //!
-//! Each test is a short story. Where the store makes no difference it is told over files and over Leases; what only
-//! files can suffer stands beside it, and what only an API server can in `lease`. Upper bounds allow
-//! [`crate::rig::NOISE`] beyond what README promises; exclusion, tokens and silence are judged without allowance when
-//! the rig is dropped.
+//! A scenario that does not depend on the store runs over every store. Upper bounds allow
+//! [`crate::rig::NOISE`] beyond what the README promises. The rig checks exclusion, tokens, and
+//! silence without any allowance when it is dropped.
 
 mod crowd;
 mod dying;

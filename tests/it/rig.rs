@@ -1,10 +1,9 @@
-//! The rig of the process tests: real sidecars, real signals, and a prober that hears every answer.
+//! The rig of the process tests: real sidecars, real signals, and a prober that records answers.
 //!
-//! A test makes a [`Rig`], starts candidates in it and does something to them. Whatever they answer to
-//! `GET /leader` and whatever they log is kept on one clock. When the rig is dropped it ends every
-//! process and judges the whole history ([`judge`]), so no test can forget to; where anything
-//! failed it prints the story, one line an event. A process that ended and was not asked for its exit
-//! code fails the test too.
+//! A test creates a [`Rig`] and starts candidates in it. Their answers to `GET /leader` and their
+//! logs share one clock. When the rig is dropped, it ends every process and checks the whole
+//! history ([`check`]), so no test can forget to. If anything failed, it prints the timeline. A
+//! process that ended without the test asking for its exit code fails the test too.
 
 mod apiserver;
 mod assets;
@@ -14,9 +13,9 @@ mod daemon;
 mod disk;
 mod fuse;
 mod gateway;
-mod inexcusable;
 #[path = "../support/history/mod.rs"]
-mod judge;
+mod history;
+mod inexcusable;
 mod keys;
 mod mortality;
 mod name_server;
@@ -41,21 +40,21 @@ use crate::noise::{Assumption, never_excuse};
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
 pub(crate) use candidate::Candidate;
 pub(crate) use contender::{
-    Contender, Handoff, Parting, Side, first_to_lead, medians_of_releases, side_by_side,
+    Contender, Departure, Handoff, Side, first_to_lead, medians_of_releases, side_by_side,
 };
 pub(crate) use daemon::Daemon;
 pub(crate) use disk::Disk;
 pub(crate) use fuse::Fuse;
 pub(crate) use gateway::{Gateway, Page};
-use judge::{Answer, History, Journal, Reply, Rule, Silence, judge, lock};
-pub(crate) use judge::{Moment, Timing, eventually, succeeds, throughout, wait_for};
+use history::{Answer, History, Journal, Property, Reply, Silence, check, lock};
+pub(crate) use history::{Moment, Timing, eventually, succeeds, throughout, wait_for};
 pub(crate) use keys::Authority;
 pub(crate) use name_server::NameServer;
 pub(crate) use names::Names;
 pub(crate) use peer::{InZooKeeper, Peer};
 pub(crate) use pod::Pod;
 pub(crate) use process::processor_time;
-pub(crate) use proxy::{Flow, Proxy, Way};
+pub(crate) use proxy::{Direction, Flow, Proxy};
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;
@@ -68,50 +67,50 @@ pub(crate) use store::{Files, Leases, Store, Znodes, over_every_record, over_eve
 pub(crate) use strace::Delay;
 pub(crate) use stranger::{Stranger, set_mode};
 use tempfile::TempDir;
-pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, forgetful};
+pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, strip_sessions};
 
 /// The election of every test that does not need several.
 pub(crate) const ELECTION: &str = "orders";
 
-/// Those of tests that do.
+/// The elections of tests that need several.
 pub(crate) const ELECTIONS: [&str; 4] = [ELECTION, "orders.v2", "bills", "a"];
 
-/// What upper bounds allow beyond the promised time: two cores run other tests (and compilers) beside
-/// this one, and a process may have to wait for them. Exclusion is judged without any allowance.
+/// The allowance of upper bounds beyond the promised time: other tests and compilers share the two
+/// cores. Exclusion is checked without any allowance.
 pub(crate) const NOISE: Duration = Duration::from_millis(700);
 
-/// What every case assumes of the machine; see `noise`. [`NOISE`] has room for it.
+/// The assumptions of every case about the machine; see `noise`. [`NOISE`] leaves room for it.
 pub(crate) const ASSUMED: &[Assumption] = &[
     Assumption::LosesAtMost(Duration::from_millis(250)),
     Assumption::StoresStartWithin(Duration::from_secs(6)),
 ];
 
-/// How long before its failure noise still excuses a case. A case misses a late leader or answer after
-/// at most 30 seconds of waiting, and then its rig may take 15 more to end the processes.
+/// How long before a failure noise still excuses it. A case waits at most 30 seconds for a late
+/// leader or answer, and its rig may then take another 15 to end the processes.
 pub(crate) const LOOK_BACK: Duration = Duration::from_secs(45);
 
-/// How much of a long story is told: its end.
-const LONGEST_STORY: usize = 400;
+/// The number of events that a timeline shows: the last ones.
+const TIMELINE_EVENTS: usize = 400;
 
-/// How long a leader may take to appear where a test is about something else.
+/// How long a leader may take to appear in a test about something else.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Candidates of one store, with everything that was heard from them.
+/// Candidates of one store, with everything they answered and logged.
 pub(crate) struct Rig<S: Store = Files> {
     pub(crate) timing: Timing,
-    /// Where the candidates keep their elections.
+    /// The store that holds the elections.
     pub(crate) store: S,
     folder: TempDir,
     journal: Arc<Journal>,
     candidates: Mutex<Vec<Arc<Candidate>>>,
     probers: Mutex<Vec<JoinHandle<()>>>,
     silences: Mutex<Vec<Silence>>,
-    /// Candidates of this rig that are probed; the prober slows down as they become many.
-    crowd: Arc<AtomicUsize>,
+    /// How many candidates are probed; the prober slows down as the number grows.
+    probed: Arc<AtomicUsize>,
 }
 
 impl Rig {
-    /// A rig whose candidates meet in files of its own.
+    /// A rig whose candidates use a store of files of its own.
     pub(crate) fn new(timing: Timing) -> Self {
         Self::over(Files::fresh(), timing)
     }
@@ -127,67 +126,69 @@ impl<S: Store> Rig<S> {
             candidates: Mutex::default(),
             probers: Mutex::default(),
             silences: Mutex::default(),
-            crowd: Arc::default(),
+            probed: Arc::default(),
         }
     }
 
-    /// A folder for what a test keeps outside the store.
+    /// A folder for files that the test keeps outside the store.
     pub(crate) fn folder(&self) -> &Path {
         self.folder.path()
     }
 
-    /// A candidate to be started, still open to other flags.
+    /// A candidate that is not started yet, so that the test can set flags.
     pub(crate) fn candidate(&self, name: &str) -> Start<'_, S> {
         Start::new(self, name)
     }
 
-    /// Starts a candidate with nothing special about it.
+    /// Starts a candidate with the default flags.
     pub(crate) fn start(&self, name: &str) -> Arc<Candidate> {
         self.candidate(name).start()
     }
 
-    /// Starts the first candidate, and returns once it leads.
+    /// Starts the first candidate and waits until it leads.
     #[track_caller]
     pub(crate) fn start_leader(&self, name: &str) -> Arc<Candidate> {
         let candidate = self.start(name);
-        assert_eq!(self.leader().identity, candidate.identity, "there was another before it");
+        assert_eq!(self.leader().identity, candidate.identity, "another candidate leads");
         candidate
     }
 
-    /// Starts others beside it, and returns once they follow and name whom: from then on they know of its term.
+    /// Starts more candidates and waits until they follow and name the leader, so that they know
+    /// its term.
     #[track_caller]
     pub(crate) fn start_followers<const N: usize>(&self, names: [&str; N]) -> [Arc<Candidate>; N] {
         let candidates = names.map(|name| self.start(name));
         for candidate in &candidates {
-            eventually(PATIENCE, "it follows, and says whom", || {
-                self.stands(candidate, "following") && self.names_holder(candidate)
+            eventually(PATIENCE, "it follows and names the leader", || {
+                self.has_standing(candidate, "following") && self.names_holder(candidate)
             });
         }
         candidates
     }
 
-    /// The present moment.
+    /// The current moment.
     pub(crate) fn now(&self) -> Moment {
         self.journal.clock.now()
     }
 
-    /// Waits for a candidate that answers "leading" from now on.
+    /// Waits for a candidate that answers "leading" to a new request.
     #[track_caller]
     pub(crate) fn leader(&self) -> Arc<Candidate> {
         self.leader_of(ELECTION)
     }
 
-    /// The same, of an election with a name of its own.
+    /// Like [`Self::leader`], for another election.
     #[track_caller]
     pub(crate) fn leader_of(&self, election: &str) -> Arc<Candidate> {
         let now = self.now();
         let leads = |answer: &Answer| answer.asked >= now && answer.leads_in(election);
         let answer = wait_for(PATIENCE, "a candidate leads", || self.journal.first_answer(leads));
-        self.asked_in(&answer)
+        self.candidate_of(&answer)
     }
 
-    /// Waits for the first answer "leading" of another than `old` to a question asked after `since`, which has
-    /// to come `within` that time: who gave it, and when.
+    /// Waits for the first answer "leading" by a candidate other than `old` to a request sent after
+    /// `since`. Returns the candidate and the moment of its answer; panics if it is not `within`
+    /// time.
     #[track_caller]
     pub(crate) fn successor(
         &self,
@@ -203,12 +204,12 @@ impl<S: Store> Rig<S> {
         let answer =
             wait_for(PATIENCE, "another candidate leads", || self.journal.first_answer(leads));
         let took = answer.answered.since(since);
-        assert!(took <= within, "the successor took {took:?}, which is more than {within:?}");
-        (self.asked_in(&answer), answer.answered)
+        assert!(took <= within, "the successor took {took:?}, more than {within:?}");
+        (self.candidate_of(&answer), answer.answered)
     }
 
-    /// Waits for the successor of a leader that went at `since` and released nothing: it has to wait out what was written
-    /// last, and to lead within the bound that README promises.
+    /// Waits for the successor of a leader that stopped at `since` without a release. The successor
+    /// must wait out the last write, and lead within the bound that the README promises.
     #[track_caller]
     pub(crate) fn takeover(&self, old: &Candidate, since: Moment) -> Arc<Candidate> {
         let written = self.written(&old.election);
@@ -221,8 +222,8 @@ impl<S: Store> Rig<S> {
         new
     }
 
-    /// Whether anybody but `old` was heard leading in answer to a question asked after `since`.
-    pub(crate) fn succeeded(&self, old: &Candidate, since: Moment) -> bool {
+    /// Whether a candidate other than `old` answered "leading" to a request sent after `since`.
+    pub(crate) fn has_successor(&self, old: &Candidate, since: Moment) -> bool {
         let leads = |answer: &Answer| {
             answer.asked >= since
                 && answer.leads_in(&old.election)
@@ -231,25 +232,26 @@ impl<S: Store> Rig<S> {
         self.journal.first_answer(leads).is_some()
     }
 
-    /// Waits until the prober has heard enough for its judgement to mean something: for tests that would be over sooner.
+    /// Waits until there are enough answers for a meaningful check. Short tests need it.
     #[track_caller]
-    pub(crate) fn hear_enough(&self) {
-        let is_void = || judge(&self.history()).iter().any(|fault| fault.rule == Rule::Void);
-        eventually(PATIENCE, "the prober hears enough", || !is_void());
+    pub(crate) fn wait_for_answers(&self) {
+        let is_void =
+            || check(&self.history()).iter().any(|violation| violation.property == Property::Void);
+        eventually(PATIENCE, "the prober has enough answers", || !is_void());
     }
 
-    /// Whether a candidate said this of itself when it was last heard.
-    pub(crate) fn stands(&self, candidate: &Candidate, standing: &str) -> bool {
-        self.last_said(candidate, |answer| answer.standing() == Some(standing))
+    /// Whether this is the candidate's standing in its last answer.
+    pub(crate) fn has_standing(&self, candidate: &Candidate, standing: &str) -> bool {
+        self.last_answer_is(candidate, |answer| answer.standing() == Some(standing))
     }
 
-    /// Whether a candidate named who stands in the record when it was last heard.
+    /// Whether the candidate's last answer names the holder in the record.
     fn names_holder(&self, candidate: &Candidate) -> bool {
         let holder = self.store.holder(&candidate.election);
-        self.last_said(candidate, |answer| answer.leader() == Some(&holder))
+        self.last_answer_is(candidate, |answer| answer.leader() == Some(&holder))
     }
 
-    fn last_said(&self, candidate: &Candidate, holds: impl FnOnce(&Answer) -> bool) -> bool {
+    fn last_answer_is(&self, candidate: &Candidate, holds: impl FnOnce(&Answer) -> bool) -> bool {
         let answers = lock(&self.journal.answers);
         let mut own =
             answers.iter().rev().filter(|answer| answer.identity() == Some(&candidate.identity));
@@ -261,19 +263,19 @@ impl<S: Store> Rig<S> {
         self.store.holder(&candidate.election) == candidate.identity
     }
 
-    /// The moment at which the record was written that stands there now.
+    /// The moment of the last write to the record.
     pub(crate) fn written(&self, election: &str) -> Moment {
-        let age = self.store.written(election).elapsed().expect("it was written in the past");
+        let age = self.store.written(election).elapsed().expect("the write is in the past");
         let start = Moment::from_ms(0);
         start + self.now().since(start).saturating_sub(age)
     }
 
-    /// Until when the last promise that was heard of a candidate is good.
+    /// The end of the candidate's last promise.
     pub(crate) fn last_promise(&self, candidate: &Candidate) -> Moment {
-        self.journal.last_promise(&candidate.identity).expect("it was heard leading")
+        self.journal.last_promise(&candidate.identity).expect("it has led")
     }
 
-    /// When a candidate was first heard leading, if it was.
+    /// When the candidate first answered "leading", if it did.
     pub(crate) fn first_promise(&self, candidate: &Candidate) -> Option<Moment> {
         let leads = |answer: &Answer| {
             answer.identity() == Some(&candidate.identity) && answer.leads_in(&candidate.election)
@@ -281,39 +283,40 @@ impl<S: Store> Rig<S> {
         Some(self.journal.first_answer(leads)?.answered)
     }
 
-    /// The moment at which another process told this time since boot.
+    /// Converts a time since boot, as another process reported it.
     pub(crate) fn moment(&self, since_boot: Duration) -> Moment {
         self.journal.clock.moment(since_boot)
     }
 
-    /// The tokens of all terms of an election that were heard of.
+    /// The tokens of all observed terms of an election.
     pub(crate) fn tokens(&self, election: &str) -> BTreeSet<String> {
         self.journal.tokens(election)
     }
 
-    /// From `since` on no answer of this candidate may say "leading": judged at the end.
-    pub(crate) fn must_be_silent(&self, candidate: &Candidate, since: Moment, why: &str) {
+    /// Forbids this candidate to answer "leading" to requests sent after `since`. Checked at the
+    /// end.
+    pub(crate) fn must_not_lead(&self, candidate: &Candidate, since: Moment, why: &str) {
         let silence = Silence { identity: candidate.identity.clone(), since, why: why.to_owned() };
         lock(&self.silences).push(silence);
     }
 
-    /// The candidate that an answer came from.
-    fn asked_in(&self, answer: &Answer) -> Arc<Candidate> {
+    /// The candidate that gave an answer.
+    fn candidate_of(&self, answer: &Answer) -> Arc<Candidate> {
         let candidates = lock(&self.candidates);
         let found =
             candidates.iter().find(|candidate| answer.identity() == Some(&candidate.identity));
         Arc::clone(found.expect("only candidates of this rig answer"))
     }
 
-    /// Takes a candidate into the rig, and asks it from now on.
-    fn admit(&self, candidate: Candidate) -> Arc<Candidate> {
+    /// Adds a candidate to the rig and starts to probe it.
+    fn add(&self, candidate: Candidate) -> Arc<Candidate> {
         let candidate = Arc::new(candidate);
         lock(&self.candidates).push(Arc::clone(&candidate));
-        lock(&self.probers).push(prober::begin(&self.journal, &candidate, &self.crowd));
+        lock(&self.probers).push(prober::begin(&self.journal, &candidate, &self.probed));
         candidate
     }
 
-    /// What the judge looks at: the answers, and from when on each candidate may not lead any more.
+    /// The input of the checker: all answers, and when each candidate must have stopped leading.
     fn history(&self) -> History {
         let candidates = lock(&self.candidates);
         let ends = candidates.iter().filter_map(|candidate| {
@@ -331,47 +334,49 @@ impl<S: Store> Rig<S> {
         }
     }
 
-    /// Ends everything, and says what was wrong with it.
+    /// Ends every process and returns everything that failed.
     fn finish(&self) -> Vec<String> {
         let candidates = lock(&self.candidates).clone();
-        let mut faults: Vec<String> =
+        let mut failures: Vec<String> =
             candidates.iter().filter_map(|candidate| candidate.unexpected_end()).collect();
         self.journal.close();
         for candidate in &candidates {
-            candidate.put_down();
+            candidate.ensure_killed();
         }
         for prober in lock(&self.probers).drain(..) {
             if prober.join().is_err() {
                 never_excuse();
-                faults.push("a prober panicked".to_owned());
+                failures.push("a prober panicked".to_owned());
             }
         }
         let panics = self.journal.panics();
-        let broken = judge(&self.history());
-        if !panics.is_empty() || broken.iter().any(|fault| fault.rule.is_timeless()) {
+        let violations = check(&self.history());
+        if !panics.is_empty()
+            || violations.iter().any(|violation| violation.property.is_timing_independent())
+        {
             never_excuse();
         }
-        faults.extend(panics);
-        faults.extend(broken.iter().map(ToString::to_string));
-        faults
+        failures.extend(panics);
+        failures.extend(violations.iter().map(ToString::to_string));
+        failures
     }
 }
 
 impl<S: Store> Drop for Rig<S> {
-    #[expect(clippy::print_stderr, reason = "libtest shows it with the failure that is on its way")]
+    #[expect(clippy::print_stderr, reason = "libtest prints it with the failure of the test")]
     fn drop(&mut self) {
-        let faults = self.finish();
+        let failures = self.finish();
         if thread::panicking() {
-            eprintln!("{}", self.journal.story(&faults, LONGEST_STORY));
+            eprintln!("{}", self.journal.timeline(&failures, TIMELINE_EVENTS));
         } else {
-            assert!(faults.is_empty(), "{}", self.journal.story(&faults, LONGEST_STORY));
+            assert!(failures.is_empty(), "{}", self.journal.timeline(&failures, TIMELINE_EVENTS));
         }
     }
 }
 
-/// In memory where there is room for it, since a busy disk may hold an fsync for longer than these tests wait.
+/// A folder in memory if possible: on a busy disk, an fsync can outlast these tests' bounds.
 fn folder_in_memory() -> TempDir {
     let memory = Path::new("/dev/shm");
-    let around = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
-    TempDir::with_prefix_in("baton-", around).expect("temporary folders can be made")
+    let parent = if memory.is_dir() { memory.to_owned() } else { env::temp_dir() };
+    TempDir::with_prefix_in("baton-", parent).expect("temporary folders can be made")
 }

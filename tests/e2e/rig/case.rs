@@ -2,7 +2,7 @@
 
 use super::cluster::Cluster;
 use super::command::run;
-use super::history::{History, Journal, Moment, Silence, judge, lock};
+use super::history::{History, Journal, Moment, Silence, check, lock};
 use super::pod_watcher::PodWatcher;
 use super::unique;
 use crate::noise::never_excuse;
@@ -76,8 +76,10 @@ impl Case {
         let (answers, silences) =
             (lock(&self.journal.answers).clone(), lock(&self.silences).clone());
         let mut faults = self.journal.panics();
-        let violations = judge(&History { elections, answers, silences });
-        if !faults.is_empty() || violations.iter().any(|fault| fault.rule.is_timeless()) {
+        let violations = check(&History { elections, answers, silences });
+        if !faults.is_empty()
+            || violations.iter().any(|violation| violation.property.is_timing_independent())
+        {
             never_excuse();
         }
         faults.extend(violations.iter().map(ToString::to_string));
@@ -95,7 +97,7 @@ impl Drop for Case {
             ));
         }
         let faults = self.finish();
-        let timeline = self.journal.story(&faults, usize::MAX);
+        let timeline = self.journal.timeline(&faults, usize::MAX);
         println!("{timeline}");
         drop(fs::write(
             Path::new("target/e2e").join(&self.namespace).with_extension("txt"),

@@ -4,7 +4,7 @@
 //! Other records are dropped.
 
 use super::Reply;
-use super::history::{Answer, Heard, Journal, lock};
+use super::history::{Answer, Journal, Outcome, lock};
 use super::node::Node;
 use super::record::Record;
 use std::collections::BTreeMap;
@@ -85,9 +85,9 @@ impl Observer {
         answered: Duration,
         reply: Result<Reply, String>,
     ) {
-        let heard = Heard::of(reply);
+        let outcome = Outcome::of(reply);
         let mut sidecars = lock(&self.sidecars);
-        if let Heard::Said(said) = &heard {
+        if let Outcome::Answered(said) = &outcome {
             let (pod, _) = said
                 .body
                 .identity
@@ -103,7 +103,7 @@ impl Observer {
                 asked,
                 answered,
                 relied_on: true,
-                heard,
+                outcome,
             });
         }
     }

@@ -87,7 +87,7 @@ fn safety_page_names_evidence_that_exists() {
         let name = &found[1];
         let exists = if let Some(transcript) = name.strip_suffix(".txt") {
             transcripts.contains(transcript)
-        } else if name.ends_with(".rs") {
+        } else if name.strip_suffix(".rs").is_some() {
             sources.iter().any(|source| source.ends_with(&format!("/{name}")) || source == name)
         } else if name.contains('/') {
             super::root().join(name).exists()

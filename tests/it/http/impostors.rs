@@ -92,7 +92,7 @@ fn sidecars_answer_exits_with_0_or_1() {
 fn probe_listener_does_not_answer_for_leadership() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
-    rig.hear_enough();
+    rig.wait_for_answers();
     for subcommand in [STATUS, PROBE_LEADER, STOPPING] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         let output = command

@@ -273,7 +273,7 @@ fn hostile_connections_cost_little_time_and_memory() {
         assert!(longest <= MAX_WAIT, "the longest of {count} waits was {longest:?}");
     }
     assert!(leader.events("lost").is_empty(), "it lost its term");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// Ends the attack, even if the test panics.
@@ -300,7 +300,7 @@ fn a_hundred_clients_keep_their_connections() {
         let answer = client.request_over(kept);
         assert!(answer.is_ok(), "client {number}: {answer:?}");
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn stopping_is_answered_while_many_clients_poll() {
     // The last promise lasts until all clients have polled.
     let rig = Rig::new(Files::SLOW.valid_for(Duration::from_millis(2500)));
     let leader = rig.start_leader("a");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(leader.ask().status, 200, "there is a promise to wait for");
     thread::scope(|scope| {
         let stopping = scope.spawn(|| leader.baton("stopping"));
@@ -348,15 +348,15 @@ fn client_that_reads_nothing_is_disconnected() {
         let is_reset = || stream.take_error().is_ok_and(|error| error.is_some());
         eventually(NOISE, "the connection is reset", is_reset);
     }
-    throughout(NOISE, "it keeps leading", || rig.stands(&leader, "leading"));
-    rig.hear_enough();
+    throughout(NOISE, "it keeps leading", || rig.has_standing(&leader, "leading"));
+    rig.wait_for_answers();
 }
 
 #[test]
 fn oversized_request_head_is_refused() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
-    rig.hear_enough();
+    rig.wait_for_answers();
     for (length, status) in [(7000, "200 OK"), (9000, "431 Request Header Fields Too Large")] {
         let mut stream = TcpStream::connect(&leader.probe_listen).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();

@@ -1,4 +1,4 @@
-//! A mutating policy of the API server that changes what candidates write.
+//! A mutating admission policy of the API server that changes the candidates' writes.
 
 use crate::rig::{Leases, Rig, Store as _, eventually, throughout, wait_for};
 use k8s_openapi::api::coordination::v1::Lease;
@@ -11,14 +11,14 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 const GROUP: &str = "admissionregistration.k8s.io";
 
-/// Shortens every Lease of one namespace to a second, until it is removed.
+/// A policy that shortens every Lease of one namespace to a second, until it is removed.
 struct Shortener<'a> {
     rig: &'a Rig<Leases>,
     name: String,
 }
 
 impl<'a> Shortener<'a> {
-    /// Returns once the API server goes by it.
+    /// Installs the policy, and returns once it is in force.
     fn install(rig: &'a Rig<Leases>) -> Self {
         let namespace = &rig.store.namespace.name;
         let this = Self { rig, name: format!("shorten-{namespace}") };
@@ -49,7 +49,7 @@ impl<'a> Shortener<'a> {
         this
     }
 
-    /// Returns once the API server has forgotten it.
+    /// Removes the policy, and returns once it is no longer in force.
     fn remove(self) {
         for kind in ["MutatingAdmissionPolicyBinding", "MutatingAdmissionPolicy"] {
             let deleted = self.rig.store.namespace.admin.call(async |client| {
@@ -58,7 +58,7 @@ impl<'a> Shortener<'a> {
             });
             deleted.unwrap();
         }
-        eventually(PATIENCE, "the policy is forgotten", || !self.is_in_force());
+        eventually(PATIENCE, "the policy is no longer in force", || !self.is_in_force());
     }
 
     fn create(&self, kind: &str, spec: &Value) {
@@ -73,7 +73,7 @@ impl<'a> Shortener<'a> {
         created.unwrap();
     }
 
-    /// Asks by a dry run, which stores nothing.
+    /// Checks with a dry run, which stores nothing.
     fn is_in_force(&self) -> bool {
         let mut lease = Lease {
             metadata: ObjectMeta { name: Some("dry-run".to_owned()), ..ObjectMeta::default() },
@@ -92,30 +92,30 @@ fn resource(kind: &str) -> ApiResource {
     ApiResource::from_gvk(&GroupVersionKind::gvk(GROUP, "v1", kind))
 }
 
-/// Others wait for one second and not for the requested lease duration, so a claim would be worth
-/// nothing.
+/// The others wait for one second and not for the requested lease duration, so a claim would not
+/// exclude them.
 #[test]
-fn shortened_lease_is_no_claim_and_is_told_once() {
+fn shortened_lease_is_no_claim_and_is_logged_once() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
     let policy = Shortener::install(&rig);
     let candidate = rig.start("candidate");
-    let told = wait_for(PATIENCE, "it says that the record was changed", || {
+    let altered = wait_for(PATIENCE, "it logs that the record was altered", || {
         candidate.events("record_altered").pop()
     });
-    assert_eq!(told["level"], "ERROR", "{told}");
-    let message = told["message"].as_str().unwrap_or_default();
+    assert_eq!(altered["level"], "ERROR", "{altered}");
+    let message = altered["message"].as_str().unwrap_or_default();
     for part in ["duration 6s", "holds candidate", "and 1s", "mutating webhook"] {
         assert!(message.contains(part), "{part} is not in {message}");
     }
-    throughout(2 * rig.timing.lease_duration, "it lives on and does not lead", || {
-        candidate.is_healthy() && !rig.stands(&candidate, "leading")
+    throughout(2 * rig.timing.lease_duration, "it stays healthy and does not lead", || {
+        candidate.is_healthy() && !rig.has_standing(&candidate, "leading")
     });
     assert_eq!(candidate.events("record_altered").len(), 1, "{}", candidate.output());
     policy.remove();
     assert_eq!(rig.leader().identity, candidate.identity);
 }
 
-/// A policy that appears during a term ends it with the next renewal: others may already lead.
+/// A policy that appears during a term ends it at the next renewal: others may already lead.
 #[test]
 fn shortened_renewal_ends_the_term() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);

@@ -1,5 +1,5 @@
-//! Lost races that only the API server's own answer tells of: these accounts may not watch, so that nothing is heard of
-//! a stranger's write before ours meets it.
+//! Lost races that only the API server's answer reveals: these accounts may not watch, so a
+//! candidate learns of a foreign write only when its own conflicts with it.
 
 use crate::rig::{Account, Candidate, ELECTION, Leases, Rig, Store as _, eventually};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -8,9 +8,10 @@ use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long candidates may take to find each other on a busy machine.
+/// How long candidates may take to reach a state on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// An account that may not watch.
 fn blind(rig: &Rig<Leases>) -> Account {
     rig.store.namespace.account_that_may(&["get", "create", "update"], "blind", &[ELECTION])
 }
@@ -18,21 +19,21 @@ fn blind(rig: &Rig<Leases>) -> Account {
 fn blind_leader(rig: &Rig<Leases>) -> Arc<Candidate> {
     let leader = rig.candidate("leader").by(&blind(rig).access).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
     leader
 }
 
-/// How many of its requests with this verb had this outcome.
+/// How many of the candidate's requests with this verb had this outcome.
 fn requests(candidate: &Candidate, verb: &str, outcome: &str) -> f64 {
     assert!(candidate.is_alive(), "it has ended:\n{}", candidate.output());
     let series = format!(
         "baton_store_requests_total{{election=\"{ELECTION}\",outcome=\"{outcome}\",verb=\"{verb}\"}}"
     );
-    candidate.metric(&series).expect("every series is there from the start")
+    candidate.metric(&series).expect("every series exists from the start")
 }
 
 #[test]
-fn a_renewal_that_meets_a_strangers_edit_is_refused_and_read_up_on_and_the_term_goes_on() {
+fn renewal_that_conflicts_with_an_edit_is_repeated() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let leader = blind_leader(&rig);
     for edit in ["one", "two", "three"] {
@@ -43,29 +44,29 @@ fn a_renewal_that_meets_a_strangers_edit_is_refused_and_read_up_on_and_the_term_
         let before = counts();
         let patch = json!({ "metadata": { "labels": { "edit": edit } } });
         rig.store.namespace.admin.patch(ELECTION, &patch).expect("the administrator may");
-        eventually(PATIENCE, "a renewal is refused, the Lease is read, and renewed", || {
+        eventually(PATIENCE, "a renewal conflicts, and the Lease is read and renewed", || {
             counts().iter().zip(before).all(|(now, before)| *now > before)
         });
     }
     assert!(rig.holds(&leader));
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }
 
 #[test]
-fn a_renewal_that_meets_another_holder_ends_the_term_without_waiting_for_the_deadline() {
+fn renewal_that_finds_another_holder_ends_the_term() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let leader = blind_leader(&rig);
-    let patch = json!({ "spec": { "holderIdentity": "somebody" } });
+    let patch = json!({ "spec": { "holderIdentity": "other" } });
     rig.store.namespace.admin.patch(ELECTION, &patch).expect("the administrator may");
     leader.loses(rig.timing.retry_period + Leases::NOISE, "conflict");
     assert_eq!(leader.exit_code(), 75);
-    assert_eq!(rig.store.holder(ELECTION), "somebody", "nothing was written over it");
+    assert_eq!(rig.store.holder(ELECTION), "other", "nothing was written over it");
 }
 
-/// The account may not create, so its first write, the one that creates, is refused and sent again until it meets a Lease
-/// that somebody else has made.
+/// The account may not create, so its first write is refused and repeated until it finds a Lease
+/// that another client has created.
 #[test]
-fn a_lost_race_to_create_the_lease_makes_a_follower_of_the_winner() {
+fn candidate_that_loses_the_race_to_create_follows() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let account = rig.store.namespace.account_that_may(&["get", "update"], "late", &[ELECTION]);
     let late = rig.candidate("late").by(&account.access).start();
@@ -73,12 +74,12 @@ fn a_lost_race_to_create_the_lease_makes_a_follower_of_the_winner() {
         requests(&late, "create", "unknown") > 0.0
     });
     let spec = LeaseSpec {
-        holder_identity: Some("somebody".to_owned()),
+        holder_identity: Some("other".to_owned()),
         lease_duration_seconds: Some(3),
         ..LeaseSpec::default()
     };
     let metadata = ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() };
-    let made = rig.now();
+    let created = rig.now();
     rig.store
         .namespace
         .admin
@@ -86,13 +87,13 @@ fn a_lost_race_to_create_the_lease_makes_a_follower_of_the_winner() {
         .expect("the administrator may");
     eventually(PATIENCE, "it has lost the race", || requests(&late, "create", "conflict") > 0.0);
     eventually(PATIENCE, "it follows the winner", || {
-        late.events("following").iter().any(|told| told["leader"] == "somebody")
+        late.events("following").iter().any(|event| event["leader"] == "other")
     });
     assert_eq!(
         rig.leader().identity,
         late.identity,
-        "and leads when the winner's lease has run out"
+        "it leads when the winner's lease has expired"
     );
-    let waited = rig.first_promise(&late).expect("it was heard").since(made);
+    let waited = rig.first_promise(&late).expect("it leads").since(created);
     assert!(waited >= Duration::from_secs(3), "it waited {waited:?}");
 }

@@ -3,7 +3,7 @@
 use crate::rig::{Access, Contender, ELECTION, Leases, Peer, Rig, Side, Timing, eventually};
 use std::time::Duration;
 
-/// How long anything may take that is only waited for, on a busy machine.
+/// How long a test waits for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -13,7 +13,7 @@ pub(super) enum Program {
 }
 
 impl<'a> Contender<'a, Leases> {
-    /// Starts a candidate with the durations of the rig, which gives the Lease back when it is asked to stop.
+    /// Starts a candidate with the rig's durations. It releases the Lease when it is asked to stop.
     pub(super) fn start(
         rig: &'a Rig<Leases>,
         program: Program,
@@ -49,43 +49,43 @@ impl<'a> Contender<'a, Leases> {
     #[track_caller]
     pub(super) fn must_follow(&self) {
         eventually(PATIENCE, &format!("{} follows", self.name), || match &self.process {
-            Side::Theirs(theirs) => theirs.told("new_leader").is_some(),
-            Side::Ours(ours) => self.rig.stands(ours, "following"),
+            Side::Theirs(theirs) => theirs.first_logged("new_leader").is_some(),
+            Side::Ours(ours) => self.rig.has_standing(ours, "following"),
         });
     }
 
-    /// How many renewals it has made, and heard of.
+    /// How many of its renewals were acknowledged.
     pub(super) fn renewals(&self) -> f64 {
         match &self.process {
-            // As it logs them with `-v=5`.
+            // It logs them at `-v=5`.
             Side::Theirs(theirs) => {
                 let count = theirs.log().matches("Successfully renewed lease").count();
-                u32::try_from(count).expect("a log has an end").into()
+                u32::try_from(count).expect("the log is finite").into()
             }
             Side::Ours(ours) => {
                 let applied =
                     format!("baton_renewals_total{{election=\"{ELECTION}\",outcome=\"applied\"}}");
-                ours.metric(&applied).expect("every series is there from the start")
+                ours.metric(&applied).expect("every series exists from the start")
             }
         }
     }
 
-    /// Whether it says of itself that it is not the leader, while the work that it started goes on.
-    pub(super) fn works_deposed(&self) -> bool {
+    /// Whether it answers that it is not the leader while the work that it started continues.
+    pub(super) fn works_although_deposed(&self) -> bool {
         match &self.process {
             Side::Theirs(theirs) => theirs
                 .answer()
-                .is_some_and(|said| said["is_leader"] == false && said["working"] == true),
-            // There is one answer for both.
+                .is_some_and(|answer| answer["is_leader"] == false && answer["working"] == true),
+            // A sidecar gives one answer, which controls the work.
             Side::Ours(_) => false,
         }
     }
 
-    /// Waits for its end, after it lost the Lease.
+    /// Waits for its end after it lost the Lease.
     #[track_caller]
     pub(super) fn must_have_lost(&mut self) {
         let code = match self.program() {
-            Program::ClientGo => 1, // controllers choose it themselves
+            Program::ClientGo => 1, // the code that controllers choose
             Program::Baton => 75,
         };
         assert_eq!(self.exit_code(), code, "{}", self.name);

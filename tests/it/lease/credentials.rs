@@ -1,5 +1,5 @@
-//! By what a candidate is let in: whatever a kubeconfig can name, and what a Pod has; and how it goes on when that is
-//! replaced while it lives.
+//! Credentials of every kind that a kubeconfig or a Pod can have, and their replacement while the
+//! candidate runs.
 
 use crate::rig::{
     ApiServer, ELECTION, Leases, Pod, Proxy, Rig, Store as _, Timing, eventually, throughout,
@@ -12,20 +12,20 @@ use std::time::{Duration, SystemTime};
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long an API server may go on to take a token that was taken back: it remembers what it found out for ten seconds.
-const REVOKED: Duration = Duration::from_secs(15);
+/// How long an API server may accept a revoked token: it caches its validity for ten seconds.
+const REVOCATION_DELAY: Duration = Duration::from_secs(15);
 
-/// How long a token is still good that ends [`soon`], so that its bearer can lead and be followed before.
-const TERM: Duration = Duration::from_secs(8);
+/// How long a token that expires [`soon`] is still accepted: enough to lead and to be followed.
+const GRACE: Duration = Duration::from_secs(8);
 
-/// How long an API server may take a token that ends soon.
-const ENDED: Duration = Duration::from_secs(TERM.as_secs() + REVOKED.as_secs());
+/// How long an API server may accept such a token, cache included.
+const EXPIRY_NOTICED: Duration = Duration::from_secs(GRACE.as_secs() + REVOCATION_DELAY.as_secs());
 
-/// Slack for that, and for a new token to be found.
+/// Time for that, and for a candidate to find a new token.
 const PATIENT: Timing = Timing::of_ms(60_000, 45_000, 1000, 1000);
 
-/// The user of a kubeconfig who has a program print a token, as `aws eks get-token` and its like do.
-fn printed(folder: &Path) -> Value {
+/// A kubeconfig user with a program that prints a token, as `aws eks get-token` does.
+fn exec_user(folder: &Path) -> Value {
     let credential = folder.join("credential");
     json!({ "exec": {
         "apiVersion": "client.authentication.k8s.io/v1",
@@ -35,7 +35,7 @@ fn printed(folder: &Path) -> Value {
     } })
 }
 
-fn print(folder: &Path, token: &str) {
+fn write_exec_credential(folder: &Path, token: &str) {
     let credential = json!({
         "apiVersion": "client.authentication.k8s.io/v1",
         "kind": "ExecCredential",
@@ -44,13 +44,13 @@ fn print(folder: &Path, token: &str) {
     replace(&folder.join("credential"), &credential.to_string());
 }
 
-/// The user of a kubeconfig whose token is in a file.
-fn filed(folder: &Path) -> Value {
+/// A kubeconfig user whose token is in a file.
+fn token_file_user(folder: &Path) -> Value {
     json!({ "tokenFile": folder.join("token") })
 }
 
-/// A line, as `kubectl create token` writes one.
-fn file(folder: &Path, token: &str) {
+/// Writes the token with a newline, as `kubectl create token` prints it.
+fn write_token_file(folder: &Path, token: &str) {
     replace(&folder.join("token"), &format!("{token}\n"));
 }
 
@@ -61,11 +61,11 @@ fn replace(path: &Path, content: &str) {
 }
 
 #[test]
-fn a_kubeconfig_may_name_a_certificate_a_token_a_file_or_a_program() {
+fn kubeconfig_may_name_a_certificate_token_file_or_program() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let (account, admin) = (&rig.store.account, &rig.store.namespace.admin);
-    file(rig.folder(), &account.token);
-    print(rig.folder(), &account.token);
+    write_token_file(rig.folder(), &account.token);
+    write_exec_credential(rig.folder(), &account.token);
     let certified = rig.folder().join("certified");
     fs::create_dir(&certified).expect("the folder is ours");
     let key = |name: &str| {
@@ -82,20 +82,20 @@ fn a_kubeconfig_may_name_a_certificate_a_token_a_file_or_a_program() {
         ("certificate", admin.clone()),
         ("token", account.access.clone()),
         ("line", account.access.identified_by("line", line)),
-        ("file", account.access.identified_by("file", filed(rig.folder()))),
-        ("program", account.access.identified_by("program", printed(rig.folder()))),
-        ("certifier", account.access.identified_by("certifier", printed(&certified))),
+        ("file", account.access.identified_by("file", token_file_user(rig.folder()))),
+        ("program", account.access.identified_by("program", exec_user(rig.folder()))),
+        ("certifier", account.access.identified_by("certifier", exec_user(&certified))),
     ] {
         let candidate = rig.candidate(name).by(&access).start();
         assert_eq!(rig.leader().identity, candidate.identity, "{name}");
-        rig.hear_enough();
+        rig.wait_for_answers();
         candidate.terminate();
         assert_eq!(candidate.exit_code(), 0);
     }
 }
 
 #[test]
-fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
+fn pod_needs_only_its_service_account_and_no_resolver() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let account = &rig.store.account;
     let server = ApiServer::shared().address();
@@ -108,19 +108,19 @@ fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
         "{} is not named after its Pod",
         leader.identity
     );
-    let place = format!("Lease {}/{ELECTION}", rig.store.namespace.name);
-    assert_eq!(leader.events("starting")[0]["place"], *place, "the namespace is the mounted one");
+    let lease = format!("Lease {}/{ELECTION}", rig.store.namespace.name);
+    assert_eq!(leader.events("starting")[0]["place"], *lease, "the namespace is the mounted one");
     let successor = rig.candidate("second").within(&pods[1]).start();
-    eventually(PATIENCE, "it follows over IPv6", || rig.stands(&successor, "following"));
+    eventually(PATIENCE, "it follows over IPv6", || rig.has_standing(&successor, "following"));
 
-    // A name would have to be resolved, and nobody is there to do it.
+    // A host name needs a resolver, and the Pod's never answers.
     let waiting = Pod::of(account, server).named("localhost");
     let waiting = rig.candidate("waiting").within(&waiting).start();
     eventually(PATIENCE, "it waits for a resolver", || {
         !waiting.events("store_unreachable").is_empty()
     });
-    let told = waiting.events("store_unreachable")[0]["message"].to_string();
-    assert!(told.contains("did not answer within"), "{told}");
+    let message = waiting.events("store_unreachable")[0]["message"].to_string();
+    assert!(message.contains("did not answer within"), "{message}");
     assert_eq!(waiting.probe("/readyz"), 503);
 
     let stopped = leader.terminate();
@@ -130,8 +130,8 @@ fn a_pod_needs_nothing_but_what_kubernetes_gives_it_and_asks_no_resolver() {
 }
 
 #[test]
-fn a_token_that_kubelet_replaces_is_used_before_the_old_one_ends() {
-    // Its own: it counts whom it refuses, and a 401 is cured by itself.
+fn token_that_kubelet_replaces_is_used_before_the_old_ends() {
+    // A server of its own: the test counts rejected tokens, and a candidate recovers from a 401.
     let server = ApiServer::start();
     let rig = Rig::over(Leases::on(&server), Leases::CALM);
     let account = &rig.store.account;
@@ -147,56 +147,60 @@ fn a_token_that_kubelet_replaces_is_used_before_the_old_one_ends() {
     });
     old.revoke();
     let refused = server.refused_credentials();
-    throughout(REVOKED, "it leads on", || leader.is_healthy() && rig.holds(&leader));
+    throughout(REVOCATION_DELAY, "it keeps leading", || leader.is_healthy() && rig.holds(&leader));
     assert_eq!(
         server.refused_credentials(),
         refused,
-        "the old token was used after the new one was there"
+        "the old token was used after the new one was mounted"
     );
     let access = account.access.identified_by("old", json!({ "token": old.text }));
     assert!(
         access.lease(ELECTION).is_err() && server.refused_credentials() > refused,
-        "a token that is refused counts"
+        "a rejected token is counted"
     );
 }
 
-/// A leader whose token ends, and who is given another within its slack.
-fn ends_and_is_replaced(user: fn(&Path) -> Value, give: fn(&Path, &str)) {
+/// A leader whose token expires, and which receives another before its renew deadline.
+fn expired_credential_is_replaced(user: fn(&Path) -> Value, give: fn(&Path, &str)) {
     let rig = Rig::over(Leases::fresh(), PATIENT);
     let account = &rig.store.account;
     give(rig.folder(), &account.token_until(soon()));
     let access = account.access.identified_by("renewed", user(rig.folder()));
     let leader = rig.candidate("leader").by(&access).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    eventually(ENDED, "it is refused", || !leader.events("store_refuses").is_empty());
-    let told = leader.events("store_refuses")[0]["message"].to_string();
-    assert!(told.contains("(401)"), "{told}");
+    eventually(EXPIRY_NOTICED, "its token is rejected", || {
+        !leader.events("store_refuses").is_empty()
+    });
+    let message = leader.events("store_refuses")[0]["message"].to_string();
+    assert!(message.contains("(401)"), "{message}");
     give(rig.folder(), &account.token);
-    eventually(PATIENCE, "it is let in again", || !leader.events("store_back").is_empty());
+    eventually(PATIENCE, "it is admitted again", || !leader.events("store_back").is_empty());
     assert!(leader.is_healthy() && rig.holds(&leader));
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }
 
 #[test]
-fn a_token_file_that_is_replaced_after_its_end_costs_no_term() {
-    ends_and_is_replaced(filed, file);
+fn token_file_replaced_after_its_expiry_costs_no_term() {
+    expired_credential_is_replaced(token_file_user, write_token_file);
 }
 
 #[test]
-fn a_program_is_asked_anew_when_what_it_gave_has_ended() {
-    ends_and_is_replaced(printed, print);
+fn credential_program_runs_again_when_its_token_expires() {
+    expired_credential_is_replaced(exec_user, write_exec_credential);
 }
 
 #[test]
-fn a_token_that_ends_and_that_nobody_replaces_costs_the_leader_its_term_and_lets_another_lead() {
+fn leader_whose_token_expires_is_succeeded() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let account = &rig.store.account;
-    file(rig.folder(), &account.token_until(soon()));
-    let access = account.access.identified_by("ended", filed(rig.folder()));
+    write_token_file(rig.folder(), &account.token_until(soon()));
+    let access = account.access.identified_by("ended", token_file_user(rig.folder()));
     let leader = rig.candidate("leader").by(&access).start();
     assert_eq!(rig.leader().identity, leader.identity);
     let [follower] = rig.start_followers(["follower"]);
-    eventually(ENDED, "it is refused", || !leader.events("store_refuses").is_empty());
+    eventually(EXPIRY_NOTICED, "its token is rejected", || {
+        !leader.events("store_refuses").is_empty()
+    });
     let refused = rig.now();
     leader.loses(rig.timing.renew_deadline + Leases::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
@@ -208,27 +212,27 @@ fn a_token_that_ends_and_that_nobody_replaces_costs_the_leader_its_term_and_lets
     assert_eq!(new.identity, follower.identity);
 }
 
-/// A program that asks a cloud, which is unavailable at first.
+/// The program asks a cloud that is unavailable at first.
 #[test]
-fn program_that_fails_at_the_start_is_run_again() {
+fn credential_program_that_fails_at_the_start_runs_again() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let account = &rig.store.account;
-    let access = account.access.identified_by("failing", printed(rig.folder()));
+    let access = account.access.identified_by("failing", exec_user(rig.folder()));
     let candidate = rig.candidate("waiting").by(&access).start();
-    eventually(PATIENCE, "it says what is missing", || {
+    eventually(PATIENCE, "it logs what is missing", || {
         !candidate.events("store_unreachable").is_empty()
     });
-    let told = candidate.events("store_unreachable")[0]["message"].to_string();
-    assert!(told.contains("cat ended with") && told.contains("No such file"), "{told}");
+    let message = candidate.events("store_unreachable")[0]["message"].to_string();
+    assert!(message.contains("cat ended with") && message.contains("No such file"), "{message}");
     throughout(2 * rig.timing.lease_duration, "it waits", || {
         candidate.is_healthy() && candidate.probe("/readyz") == 503
     });
-    print(rig.folder(), &account.token);
+    write_exec_credential(rig.folder(), &account.token);
     assert_eq!(rig.leader().identity, candidate.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
-/// When a token has to say that it ends, for a test to see it: the API server takes it for a minute longer.
+/// The expiry of a token that ends during a test: the API server accepts it for a minute longer.
 fn soon() -> SystemTime {
-    SystemTime::now() - Duration::from_mins(1) + TERM
+    SystemTime::now() - Duration::from_mins(1) + GRACE
 }

@@ -1,6 +1,6 @@
-//! etcd on a disk that is slow: every write of it waits for the disk, and every request for etcd.
+//! etcd on a slow disk: each of its writes waits for the disk, and each request waits for etcd.
 //!
-//! strace delays etcd's fdatasync, without root and without a file system of its own; the rest of etcd is as it is.
+//! strace delays etcd's fdatasync, which needs neither root nor a separate file system.
 
 use crate::rig::{ApiServer, Delay, ELECTION, Leases, Rig, Store as _, eventually, throughout};
 use serde_json::json;
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// How long a write takes.
+/// Writes to the Lease. Returns how long that took.
 fn write(rig: &Rig<Leases>) -> Duration {
     let begun = Instant::now();
     rig.store
@@ -20,7 +20,7 @@ fn write(rig: &Rig<Leases>) -> Duration {
 }
 
 #[test]
-fn a_slow_disk_costs_no_term_and_one_that_stands_still_costs_one() {
+fn slow_disk_costs_no_term_and_hanging_disk_costs_one() {
     let server = ApiServer::with_disk();
     let slow = |by| Delay::of_all_threads(server.etcd.pid(), "fdatasync", by);
     let rig = Rig::over(Leases::on(&server), Leases::CALM);
@@ -30,7 +30,7 @@ fn a_slow_disk_costs_no_term_and_one_that_stands_still_costs_one() {
     let delay = Duration::from_millis(300);
     let disk = slow(delay);
     eventually(PATIENCE, "writes are slow", || write(&rig) >= delay);
-    throughout(3 * rig.timing.renew_deadline, "the leader leads on", || {
+    throughout(3 * rig.timing.renew_deadline, "the leader keeps leading", || {
         leader.is_healthy() && follower.is_healthy()
     });
     drop(disk);
@@ -38,11 +38,11 @@ fn a_slow_disk_costs_no_term_and_one_that_stands_still_costs_one() {
 
     let disk = slow(Duration::from_secs(30));
     let since = rig.now();
-    rig.must_be_silent(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
+    rig.must_not_lead(&leader, since + rig.timing.renew_deadline, "nothing was renewed since");
     leader.loses(PATIENCE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     throughout(rig.timing.retry_period, "the follower waits", || {
-        follower.is_healthy() && !rig.succeeded(&leader, since)
+        follower.is_healthy() && !rig.has_successor(&leader, since)
     });
     drop(disk);
     let back = rig.now();

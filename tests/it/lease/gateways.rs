@@ -1,4 +1,4 @@
-//! What stands before the API server, and answers in its stead: nothing that it says is about our Lease.
+//! Answers by a gateway in front of the API server: none of them says anything about the Lease.
 
 use crate::rig::{
     Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, throughout,
@@ -11,7 +11,7 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What load balancers and their like say. The last one is nobody's, and goes on as if it were a Lease.
+/// Responses of load balancers and similar gateways. The last is a truncated Lease.
 const PAGES: [Page; 12] = [
     Page::new(400, "<html><h1>400 Bad Request</h1></html>"),
     Page::new(404, "<html><h1>404 Not Found</h1></html>"),
@@ -42,35 +42,35 @@ fn start(rig: &Rig<Leases>, gateway: &Gateway, name: &str) -> Arc<Candidate> {
 }
 
 #[test]
-fn whatever_is_answered_in_the_api_servers_stead_says_nothing_about_the_outcome() {
+fn gateway_pages_do_not_decide_the_outcome() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let gateway = Gateway::before(&rig.store.namespace.admin);
     let leader = start(&rig, &gateway, "leader");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = start(&rig, &gateway, "follower");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     for page in PAGES {
         let renewed = rig.store.written(ELECTION);
         let answered = gateway.answered();
         gateway.answer(None, page);
-        eventually(PATIENCE, "it answers", || gateway.answered() >= answered + 2);
+        eventually(PATIENCE, "the gateway answers", || gateway.answered() >= answered + 2);
         assert!(leader.is_healthy() && follower.is_healthy(), "{page:?}");
         gateway.pass();
         eventually(PATIENCE, "it renews", || rig.store.written(ELECTION) > renewed);
         assert!(rig.holds(&leader), "{page:?}");
     }
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
-    let told = leader.events("store_refuses");
-    let is_refused = told.iter().any(|line| line["message"].to_string().contains("refuses"));
-    assert!(!told.is_empty() && !is_refused, "a page of 200 is no Lease, and no refusal: {told:?}");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
+    let events = leader.events("store_refuses");
+    let is_refused = events.iter().any(|event| event["message"].to_string().contains("refuses"));
+    assert!(!events.is_empty() && !is_refused, "a page is not a refusal: {events:?}");
 }
 
-/// A renewal meets a stranger's edit, and the read that is to tell what happened meets a page.
+/// A renewal conflicts with an edit, and the read that follows receives a page.
 #[test]
-fn a_page_for_404_is_no_deleted_lease() {
+fn page_for_404_is_not_a_deleted_lease() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let gateway = Gateway::before(&rig.store.namespace.admin);
-    // Without a watch nobody hears of the edit before it is met.
+    // Without a watch, the candidate learns of the edit only from the conflict.
     let account =
         rig.store.namespace.account_that_may(&["get", "create", "update"], "blind", &[ELECTION]);
     let leader = rig.candidate("leader").by(&account.access.at("behind", &gateway.url())).start();
@@ -85,32 +85,32 @@ fn a_page_for_404_is_no_deleted_lease() {
     gateway.answer(Some(Method::GET), Page::new(404, "<html><h1>404 Not Found</h1></html>"));
     let edit = json!({ "metadata": { "labels": { "edit": "one" } } });
     rig.store.namespace.admin.patch(ELECTION, &edit).expect("the administrator may");
-    eventually(PATIENCE, "it meets the page", || !leader.is_alive() || reads() > Some(0.0));
+    eventually(PATIENCE, "it receives the page", || !leader.is_alive() || reads() > Some(0.0));
     gateway.pass();
-    throughout(rig.timing.renew_deadline, "it leads on", || {
+    throughout(rig.timing.renew_deadline, "it keeps leading", || {
         leader.is_healthy() && rig.holds(&leader)
     });
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }
 
 #[test]
-fn whoever_is_refused_by_what_stands_before_the_api_server_is_refused() {
+fn candidate_that_a_gateway_refuses_ends_with_77() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
-    // Somebody for the judge to hear, whom it does not touch.
+    // An unaffected candidate, since the checker needs answers.
     rig.start_leader("leader");
     let gateway = Gateway::before(&rig.store.namespace.admin);
-    // No code in the body, as oauth2-proxy and its like write it.
+    // There is no code in the body of oauth2-proxy's answer, for example.
     gateway.answer(None, Page::new(403, r#"{"error": "access denied"}"#));
     let refused = start(&rig, &gateway, "refused");
     eventually(PATIENCE, "it ends", || !refused.is_alive());
     assert_eq!(refused.exit_code(), 77);
-    let told = refused.events("store_refuses")[0]["message"].to_string();
-    assert!(told.contains("(403)") && told.contains("access denied"), "{told}");
-    assert!(!told.contains("kind: Role"), "no Role would let it through: {told}");
+    let message = refused.events("store_refuses")[0]["message"].to_string();
+    assert!(message.contains("(403)") && message.contains("access denied"), "{message}");
+    assert!(!message.contains("kind: Role"), "a Role would not help: {message}");
 }
 
 #[test]
-fn a_401_without_a_code_in_its_body_has_the_credentials_renewed() {
+fn status_401_without_a_code_in_the_body_renews_credentials() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let gateway = Gateway::before(&rig.store.namespace.admin);
     let (access, runs) = (&rig.store.account.access, rig.folder().join("runs"));
@@ -125,13 +125,13 @@ fn a_401_without_a_code_in_its_body_has_the_credentials_renewed() {
         .by(&access.at("behind", &gateway.url()).identified_by("program", program))
         .start();
     assert_eq!(rig.leader().identity, leader.identity);
-    let run = || fs::read_to_string(&runs).expect("it ran").lines().count();
-    assert_eq!(run(), 1, "once is enough");
+    let run_count = || fs::read_to_string(&runs).expect("it ran").lines().count();
+    assert_eq!(run_count(), 1, "it runs only once at the start");
     gateway.answer(None, Page::new(401, r#"{"error": "who are you?"}"#));
-    eventually(PATIENCE, "it runs again", || run() > 1);
+    eventually(PATIENCE, "it runs again", || run_count() > 1);
     gateway.pass();
-    throughout(rig.timing.renew_deadline, "it leads on", || {
+    throughout(rig.timing.renew_deadline, "it keeps leading", || {
         leader.is_healthy() && rig.holds(&leader)
     });
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }

@@ -1,17 +1,17 @@
-//! How leadership changes hands over a Lease: what is written there, how soon it is heard of, what it does to the tokens.
+//! A handoff over a Lease: the record that it leaves, its latency, and its tokens.
 
 use super::contender::Program;
 use super::meter::Meter;
 use crate::rig::{Contender, ELECTION, Leases, Rig, Store as _};
 
-/// How often leadership is given back where a median counts.
+/// How many releases the median is taken from.
 const RELEASES: usize = 5;
 
 #[test]
-fn a_leader_that_stops_writes_what_client_go_would() {
+fn stopping_leader_writes_the_same_record_as_client_go() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let old = rig.start_leader("old");
-    rig.hear_enough();
+    rig.wait_for_answers();
     let spec = rig.store.spec();
     assert_eq!(spec.holder_identity.as_deref(), Some(&*old.identity));
     assert_eq!((spec.lease_duration_seconds, spec.lease_transitions), (Some(9), Some(0)));
@@ -34,7 +34,7 @@ fn a_leader_that_stops_writes_what_client_go_would() {
 }
 
 #[test]
-fn a_release_wakes_the_successor_through_the_watch() {
+fn watch_event_of_the_release_wakes_the_successor() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let access = &rig.store.account.access;
     let mut leader = Contender::start(&rig, Program::Baton, "0", access);
@@ -52,23 +52,20 @@ fn a_release_wakes_the_successor_through_the_watch() {
         let mut gaps: Vec<_> = gaps.collect();
         gaps.sort();
         let (gap, bound) = (gaps[RELEASES / 2], meter.release());
-        assert!(
-            gap <= bound,
-            "without a leader for {gap:?} in the median, which is more than {bound:?}: {gaps:?}"
-        );
+        assert!(gap <= bound, "no leader for {gap:?} in the median, more than {bound:?}: {gaps:?}");
     });
 }
 
 #[test]
-fn tokens_grow_over_the_deletion_of_the_lease() {
+fn tokens_grow_although_the_lease_was_deleted() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let old = rig.start_leader("old");
-    rig.hear_enough();
+    rig.wait_for_answers();
     old.terminate();
     assert_eq!(old.exit_code(), 0);
     rig.store.remove(ELECTION);
     let new = rig.start("new");
     assert_eq!(rig.leader().identity, new.identity);
-    // The judge compares the two tokens when the rig is dropped.
+    // The checker compares the two tokens when the rig is dropped.
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -1,15 +1,16 @@
-//! Kubeconfigs that lead nowhere: each is refused at the start, by one error that names what is wrong.
+//! Unusable kubeconfigs: each is refused at the start, with one error that names the cause.
 
 use serde_json::{Value, json};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-/// How long a start may take that is refused: longer than a program is given. What is started all the same is killed, and
-/// ends with 137.
+/// How many seconds a refused start may take, more than a credential program is given. A process
+/// that still runs then is killed, and ends with 137.
 const PATIENCE: &str = "40";
 
-/// Starts with this kubeconfig, and returns what is said: one line, and the exit code 2.
+/// Starts with this kubeconfig. Checks for exit code 2 and a single line on stderr; returns the
+/// line.
 fn refused(folder: &Path, kubeconfig: &str, environment: &[(&str, &str)]) -> String {
     let path = folder.join("kubeconfig");
     fs::write(&path, kubeconfig).unwrap();
@@ -23,13 +24,13 @@ fn refused(folder: &Path, kubeconfig: &str, environment: &[(&str, &str)]) -> Str
         "--probe-listen=none",
     ]);
     let output = command.arg("--kubeconfig").arg(&path).output().unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(2), "{kubeconfig}: {said}");
-    assert_eq!(said.lines().count(), 1, "{kubeconfig}: {said}");
-    said
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{kubeconfig}: {error}");
+    assert_eq!(error.lines().count(), 1, "{kubeconfig}: {error}");
+    error
 }
 
-/// A kubeconfig with this in its cluster and in its user.
+/// A kubeconfig with these fields in its cluster, and this user.
 fn kubeconfig(cluster: &Value, user: &Value) -> Value {
     let mut whole = json!({
         "apiVersion": "v1",
@@ -46,29 +47,29 @@ fn kubeconfig(cluster: &Value, user: &Value) -> Value {
 }
 
 #[test]
-fn what_no_client_can_be_made_of_is_named_at_once() {
+fn unusable_kubeconfig_is_refused_with_its_cause() {
     let folder = tempfile::tempdir().unwrap();
-    let written = |name: &str, content: &str| {
+    let write = |name: &str, content: &str| {
         let path = folder.path().join(name);
         fs::write(&path, content).unwrap();
         path
     };
-    let (two_lines, empty) = (written("two-lines", "abc\ndef\n"), written("empty", "\n"));
-    let no_certificate = written("no-certificate", "hello\n");
+    let (two_lines, empty) = (write("two-lines", "abc\ndef\n"), write("empty", "\n"));
+    let no_certificate = write("no-certificate", "hello\n");
     let program = |command: &str, args: &[&str]| {
         json!({ "exec": {
             "apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": args, "interactiveMode": "Never",
         } })
     };
     let (cluster, user) = (&json!({}), &json!({ "token": "abc" }));
-    let two_lines_of_a_token = r#"{"status": {"token": "abc\ndef"}}"#;
-    let mut asking = program("sh", &["-c", "read answer"]);
-    asking["exec"]["interactiveMode"] = "Always".into();
+    let token_with_two_lines = r#"{"status": {"token": "abc\ndef"}}"#;
+    let mut interactive = program("sh", &["-c", "read answer"]);
+    interactive["exec"]["interactiveMode"] = "Always".into();
     let (oidc, gcp) =
         (json!({ "id-token": "abc\ndef" }), json!({ "cmd-path": "echo", "cmd-args": "abc" }));
     let mut elsewhere = kubeconfig(cluster, user);
     elsewhere["current-context"] = "elsewhere".into();
-    for (kubeconfig, named) in [
+    for (kubeconfig, cause) in [
         (json!({}), "failed to determine current context"),
         (elsewhere, "elsewhere"),
         (kubeconfig(&json!({ "server": null }), user), "cluster url is missing"),
@@ -124,10 +125,10 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
             "echo printed neither a token nor",
         ),
         (
-            kubeconfig(cluster, &program("echo", &[two_lines_of_a_token])),
+            kubeconfig(cluster, &program("echo", &[token_with_two_lines])),
             "the bearer token in what echo printed cannot be",
         ),
-        (kubeconfig(cluster, &asking), "sh wants to ask a person"),
+        (kubeconfig(cluster, &interactive), "sh wants to ask a person"),
         (kubeconfig(cluster, &json!({ "auth-provider": { "name": "azure" } })), "kubelogin"),
         (
             kubeconfig(cluster, &json!({ "auth-provider": { "name": "oidc", "config": oidc } })),
@@ -138,12 +139,12 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
             "gcp\\\" is not known here",
         ),
     ] {
-        let said = refused(folder.path(), &kubeconfig.to_string(), &[]);
-        assert!(said.contains(named), "{named:?} is not in {said}");
+        let error = refused(folder.path(), &kubeconfig.to_string(), &[]);
+        assert!(error.contains(cause), "{cause:?} is not in {error}");
     }
     let proxy = [("HTTPS_PROXY", "http://127.0.0.1:3128")];
-    let said = refused(folder.path(), &kubeconfig(cluster, user).to_string(), &proxy);
-    assert!(said.contains("unset HTTPS_PROXY"), "{said}");
-    let said = refused(folder.path(), ": : :", &[]);
-    assert!(said.contains("failed to parse kubeconfig YAML"), "{said}");
+    let error = refused(folder.path(), &kubeconfig(cluster, user).to_string(), &proxy);
+    assert!(error.contains("unset HTTPS_PROXY"), "{error}");
+    let error = refused(folder.path(), ": : :", &[]);
+    assert!(error.contains("failed to parse kubeconfig YAML"), "{error}");
 }

@@ -1,5 +1,5 @@
-//! How slow the machine is while a test runs: how long calls of the API server take, one after the other, each over a
-//! connection of its own. Bounds that add what was measured hold on a busy machine, and stay tight on an idle one.
+//! Measures how slow the API server is during a test: the duration of sequential calls, each on a
+//! new connection. Bounds derived from it hold on a busy machine and stay tight on an idle one.
 
 use crate::rig::{Access, ELECTION};
 use std::sync::Mutex;
@@ -13,19 +13,19 @@ const BETWEEN_CALLS: Duration = Duration::from_millis(100);
 pub(super) struct Meter(Mutex<Vec<(Instant, Duration)>>);
 
 impl Meter {
-    /// Measures until `test` is over.
+    /// Measures for as long as `test` runs.
     pub(super) fn during<T>(access: &Access, test: impl FnOnce(&Self) -> T) -> T {
         let meter = Self::default();
         thread::scope(|scope| {
-            let (over, is_over) = mpsc::channel::<()>();
+            let (stop, stopped) = mpsc::channel::<()>();
             scope.spawn(|| {
-                let is_over = is_over;
-                while is_over.recv_timeout(BETWEEN_CALLS) == Err(RecvTimeoutError::Timeout) {
+                let stopped = stopped;
+                while stopped.recv_timeout(BETWEEN_CALLS) == Err(RecvTimeoutError::Timeout) {
                     meter.call(access);
                 }
             });
             let result = test(&meter);
-            drop(over);
+            drop(stop);
             result
         })
     }
@@ -35,13 +35,13 @@ impl Meter {
         self.call(access);
         let calls = self.calls();
         let since = calls.iter().filter(|(at, took)| *at + *took >= begun);
-        since.map(|(_, took)| *took).max().expect("there was one just now")
+        since.map(|(_, took)| *took).max().expect("there was a call just now")
     }
 
-    /// How long a release and the acquisition by a candidate of ours may take in the median of many, on this machine as it
-    /// is: README promises 100 ms. The leader releases by a call, or two if it is client-go's; ours hears of it,
-    /// connects, reads and writes. That takes as long as three calls of the meter, or four where the
-    /// machine is busy; as many again are for noise.
+    /// How long a release and the acquisition by a candidate of ours may take in the median, on
+    /// this machine now. The README promises 100 ms. The leader releases with one call, or two for
+    /// client-go. Ours receives the watch event, connects, reads, and writes. That takes three of
+    /// the meter's calls, or four on a busy machine; the bound is twice that.
     pub(super) fn release(&self) -> Duration {
         let mut took: Vec<Duration> = self.calls().iter().map(|(_, took)| *took).collect();
         took.sort();
@@ -50,13 +50,13 @@ impl Meter {
 
     fn call(&self, access: &Access) {
         let asked = Instant::now();
-        // An answer that does not come has taken its time too.
+        // A call that fails has taken its time, too.
         drop(access.lease(ELECTION));
         let call = (asked, asked.elapsed());
-        self.0.lock().expect("nobody panics with it").push(call);
+        self.0.lock().expect("no holder panics").push(call);
     }
 
     fn calls(&self) -> Vec<(Instant, Duration)> {
-        self.0.lock().expect("nobody panics with it").clone()
+        self.0.lock().expect("no holder panics").clone()
     }
 }

@@ -1,61 +1,62 @@
-//! client-go's own candidate on the same Lease, before, behind and among ours: as in a rolling migration, both ways.
+//! client-go's candidates and ours on one Lease, as in a rolling migration in both directions.
 
 use super::contender::Program;
 use super::meter::Meter;
 use crate::rig::{
-    ApiServer, Contender, ELECTION, Handoff, Leases, Parting, Rig, Store as _, Timing,
+    ApiServer, Contender, Departure, ELECTION, Handoff, Leases, Rig, Store as _, Timing,
     first_to_lead, medians_of_releases, side_by_side,
 };
 use std::time::{Duration, Instant};
 
-/// A long lease, since hundreds of processes start beside each other here, and short pauses between two tries.
+/// A long lease, since hundreds of processes start here, and a short retry period.
 const TIMING: Timing = Timing::of_ms(9000, 6000, 500, 500);
 
-/// Elections side by side, and how often each goes to client-go and back: 200 handoffs each way.
+/// Elections that run at the same time, and round trips in each: 200 handoffs in each direction.
 const PAIRS: usize = 10;
 const ROUNDS: usize = 20;
-/// Every so many rounds both leaders are killed.
-const KILLS: usize = 10;
+/// In every tenth round, both leaders are killed.
+const ROUNDS_PER_KILL: usize = 10;
 
-/// The calls that an end and a beginning wait for: two of client-go's and one of ours.
+/// The calls that a handoff waits for: two by client-go and one by ours.
 const CALLS_OF_A_HANDOFF: u32 = 3;
 
-/// For how long client-go leaves an election without a leader. It tries after 1 to 2.2 retry periods (`RetryPeriod`,
-/// and `JitterFactor` on top of it), so a release is found by the next try. A dead holder's lease counts from the
-/// try that found its last renewal, and the next try after that lease acquires.
-fn client_go_takes(end: Parting) -> Duration {
+/// How long client-go leaves an election without a leader. It tries every 1 to 2.2 retry periods
+/// (`RetryPeriod` plus `JitterFactor`), so the next attempt finds a release. A dead holder's lease
+/// counts from the attempt that found its last renewal; the first attempt after that acquires.
+fn client_go_takes(end: Departure) -> Duration {
     let next_try = TIMING.retry_period.mul_f64(2.2);
     match end {
-        Parting::Released => next_try,
-        Parting::Killed => next_try + TIMING.lease_duration + next_try,
+        Departure::Released => next_try,
+        Departure::Killed => next_try + TIMING.lease_duration + next_try,
     }
 }
 
 #[test]
-fn leadership_goes_200_times_from_client_go_to_ours_and_200_times_back() {
+fn leadership_alternates_200_times_with_client_go() {
     let admin = ApiServer::shared().namespace().admin;
     Meter::during(&admin, |meter| {
-        let handoffs = side_by_side([(); PAIRS], |()| to_and_fro(meter));
+        let handoffs = side_by_side([(); PAIRS], |()| alternate(meter));
         let [_, gap] = medians_of_releases(&handoffs.concat(), PAIRS * ROUNDS);
         let bound = meter.release();
-        println!("a release may take {bound:?} in the median here");
+        println!("a release may take {bound:?} in the median on this machine");
         assert!(
             gap <= bound,
-            "after a release ours took {gap:?} in the median, which is more than {bound:?}"
+            "after a release, ours took {gap:?} in the median, more than {bound:?}"
         );
     });
 }
 
-/// Leadership goes to and fro between one candidate of each program.
-fn to_and_fro(meter: &Meter) -> Vec<Handoff> {
+/// Leadership alternates between one candidate of each program.
+fn alternate(meter: &Meter) -> Vec<Handoff> {
     let rig = Rig::over(Leases::fresh(), TIMING);
     let access = &rig.store.account.access;
-    // client-go creates by POST, which no Role can limit to one name: so ours begins.
+    // client-go creates by POST, which no Role can limit to one name, so ours creates the Lease.
     let mut leader = Contender::start(&rig, Program::Baton, "ours-0", access);
     leader.must_lead();
     let mut handoffs = Vec::new();
     for round in 1..=ROUNDS {
-        let end = if round % KILLS == 0 { Parting::Killed } else { Parting::Released };
+        let end =
+            if round % ROUNDS_PER_KILL == 0 { Departure::Killed } else { Departure::Released };
         for (program, name) in [(Program::ClientGo, "theirs"), (Program::Baton, "ours")] {
             let next = Contender::start(&rig, program, &format!("{name}-{round}"), access);
             next.must_follow();
@@ -63,13 +64,13 @@ fn to_and_fro(meter: &Meter) -> Vec<Handoff> {
             leader = next;
         }
     }
-    rig.leader(); // so that the last of them is heard too
+    rig.leader(); // the prober must observe the last term
     assert_eq!(rig.tokens(ELECTION).len(), ROUNDS + 1, "one term for each of ours");
     handoffs
 }
 
 #[test]
-fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
+fn three_candidates_migrate_from_client_go_and_back() {
     let rig = Rig::over(Leases::fresh(), TIMING);
     let admin = &rig.store.namespace.admin;
     let mut running = vec![Contender::start(&rig, Program::ClientGo, "theirs-1", admin)];
@@ -90,7 +91,7 @@ fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
             if running.len() > 3 {
                 let mut oldest = running.remove(0);
                 if oldest.led().is_some() {
-                    hand_over(&rig, meter, &mut oldest, Parting::Released, &running);
+                    hand_over(&rig, meter, &mut oldest, Departure::Released, &running);
                 } else {
                     oldest.terminate();
                     oldest.must_have_stopped_cleanly();
@@ -101,38 +102,38 @@ fn three_candidates_are_replaced_one_by_one_from_client_go_to_ours_and_back() {
     assert!(running.iter().all(|contender| contender.program() == Program::ClientGo));
 }
 
-/// Ends the leader, and judges how one of the others succeeds it.
+/// Ends the leader and checks how one of the others succeeds it.
 #[track_caller]
 fn hand_over(
     rig: &Rig<Leases>,
     meter: &Meter,
     old: &mut Contender<'_, Leases>,
-    end: Parting,
+    end: Departure,
     others: &[Contender<'_, Leases>],
 ) -> Handoff {
     let begun = Instant::now();
     let (since, stopped) = old.end(end);
     let not_before = match end {
-        Parting::Released => stopped,
-        Parting::Killed => stopped.max(rig.written(ELECTION) + TIMING.lease_duration),
+        Departure::Released => stopped,
+        Departure::Killed => stopped.max(rig.written(ELECTION) + TIMING.lease_duration),
     };
     let (new, led) = first_to_lead(others);
     let new = &others[new];
     let gap = led.since(since);
     assert!(
         led >= not_before,
-        "{} led at {led:?}, and {} had until {not_before:?}",
+        "{} led at {led:?}, but {} had until {not_before:?}",
         new.name,
         old.name
     );
     let bound = client_go_takes(end) + Leases::NOISE;
-    // Only where that does not do is it of interest what the machine did meanwhile.
+    // A slow machine may need more; only then is the meter read.
     if gap > bound {
         let call = meter.longest(&rig.store.namespace.admin, begun);
         let (old, new) = (&old.name, &new.name);
         assert!(
             gap <= bound + CALLS_OF_A_HANDOFF * call,
-            "{end:?} by {old}, {new} took {gap:?}, and a call {call:?} at the most"
+            "{end:?} by {old}: {new} took {gap:?}, and the longest call {call:?}"
         );
     }
     Handoff { to_ours: new.is_ours(), end, gap }

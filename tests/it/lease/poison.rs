@@ -1,4 +1,4 @@
-//! Leases that a stranger fills or forges: no candidate dies of one, and each reports the cause.
+//! Oversized and forged Leases: no candidate crashes, and each logs the cause.
 
 use crate::rig::{
     Candidate, ELECTION, Gateway, Leases, Page, Rig, Store as _, eventually, succeeds, throughout,
@@ -9,10 +9,10 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// As many as an etcd takes in one object.
+/// As many as etcd accepts in one object.
 const LABELS: usize = 50_000;
 
-/// The memory of our charts' sidecars, in KiB.
+/// The memory limit of the chart's sidecar, in KiB.
 const LIMIT: u64 = 32 * 1024;
 
 /// A patch that sets each label to `value`.
@@ -31,14 +31,14 @@ fn kib(candidate: &Candidate, field: &str) -> u64 {
     line.trim_matches([':', '\t', ' ']).trim_end_matches(" kB").parse().expect("a number")
 }
 
-/// Whether it has never had more than the limit of a sidecar, file pages included.
+/// Asserts that its peak memory, file pages included, is below a sidecar's limit.
 fn is_small(candidate: &Candidate) -> bool {
     let peak = kib(candidate, "VmHWM");
     assert!(peak < LIMIT, "{} had {peak} KiB, and may have {LIMIT}", candidate.label);
     true
 }
 
-fn says_what_is_wrong(candidate: &Candidate) -> bool {
+fn reports_the_size(candidate: &Candidate) -> bool {
     candidate
         .events("store_refuses")
         .iter()
@@ -52,19 +52,19 @@ fn lease_with_50000_labels_ends_no_follower() {
     let [follower] = rig.start_followers(["follower"]);
     let calm = [&leader, &follower].map(|candidate| kib(candidate, "RssAnon"));
     let admin = &rig.store.namespace.admin;
-    // The API server takes a second for so many, and every renewal makes it begin anew.
+    // The API server needs a second for so many, and every renewal makes it start over.
     leader.pause();
-    succeeds(PATIENCE, "they are set", || admin.patch(ELECTION, &labels(&json!(""))));
+    succeeds(PATIENCE, "the labels are set", || admin.patch(ELECTION, &labels(&json!(""))));
     leader.resume();
 
     let latecomer = rig.start("latecomer");
-    throughout(rig.timing.renew_deadline, "they live", || {
+    throughout(rig.timing.renew_deadline, "they stay healthy", || {
         [&follower, &latecomer].iter().all(|one| is_small(one) && one.is_healthy())
     });
     leader.loses(rig.timing.renew_deadline + rig.timing.retry_period + Leases::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     for candidate in [&follower, &latecomer] {
-        eventually(PATIENCE, "it says what is wrong", || says_what_is_wrong(candidate));
+        eventually(PATIENCE, "it logs what is wrong", || reports_the_size(candidate));
     }
     throughout(2 * rig.timing.lease_duration, "they wait", || {
         follower.is_healthy() && latecomer.is_healthy()
@@ -78,16 +78,16 @@ fn lease_with_50000_labels_ends_no_follower() {
         assert!(is_small(candidate));
     }
 
-    succeeds(PATIENCE, "they are removed", || admin.patch(ELECTION, &labels(&Value::Null)));
+    succeeds(PATIENCE, "the labels are removed", || admin.patch(ELECTION, &labels(&Value::Null)));
     let next = rig.leader();
     assert!([&follower.identity, &latecomer.identity].contains(&&next.identity));
     eventually(PATIENCE, "both are ready", || {
         follower.probe("/readyz") == 200 && latecomer.probe("/readyz") == 200
     });
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
-/// As many labels as fit are written back with every renewal.
+/// All labels are written back with every renewal, as long as they fit.
 #[test]
 fn labels_below_the_bound_are_kept() {
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
@@ -103,21 +103,21 @@ fn labels_below_the_bound_are_kept() {
         rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
     assert_eq!(labels.len(), 1000);
     assert!(rig.holds(&leader));
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
-fn message_of_a_server_forges_no_line() {
+fn server_message_cannot_forge_a_log_line() {
     const FORGED: &str = r#"{"kind": "Status", "status": "Failure", "reason": "Forbidden", "code": 403,
         "message": "no\n2026-01-01T00:00:00Z  INFO leading\u202e\u2028\u001b[2J"}"#;
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
-    // A candidate that the gateway does not touch, so that the judge observes at least one.
+    // An unaffected candidate, since the checker needs answers.
     rig.start_leader("leader");
     let gateway = Gateway::before(&rig.store.namespace.admin);
     gateway.answer(None, Page::new(403, FORGED));
     let access = rig.store.account.access.at("behind", &gateway.url());
-    let (code, told) = rig.candidate("text").by(&access).flag("--log-format", "text").ends();
-    assert_eq!(code, 77, "{told}");
-    assert!(told.contains("no?2026-01-01T00:00:00Z  INFO leading???[2J"), "{told}");
-    assert!(told.lines().all(|line| !line.starts_with("2026-01-01")), "{told}");
+    let (code, output) = rig.candidate("text").by(&access).flag("--log-format", "text").ends();
+    assert_eq!(code, 77, "{output}");
+    assert!(output.contains("no?2026-01-01T00:00:00Z  INFO leading???[2J"), "{output}");
+    assert!(output.lines().all(|line| !line.starts_with("2026-01-01")), "{output}");
 }

@@ -1,4 +1,5 @@
-//! Connecting anew: to the same cluster, by other credentials and certificates, and at nobody's expense.
+//! Reconnecting: to the same cluster, with new credentials and certificates, without delaying
+//! others.
 
 use crate::rig::{
     Access, ApiServer, ELECTION, Leases, Pod, Rig, Store as _, Timing, eventually, throughout,
@@ -11,10 +12,10 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Slack for a token that is taken back, which an API server remembers for ten seconds.
+/// Durations with slack for a revoked token, which an API server accepts for ten more seconds.
 const PATIENT: Timing = Timing::of_ms(60_000, 45_000, 1000, 1000);
 
-/// An address where another cluster might be. Whoever comes is noticed.
+/// The address of another cluster, which records whether a client connects.
 struct Elsewhere(TcpListener);
 
 impl Elsewhere {
@@ -48,7 +49,7 @@ fn is_refused(access: &Access) -> bool {
 }
 
 #[test]
-fn another_current_context_leads_nobody_to_another_cluster() {
+fn new_current_context_does_not_change_the_cluster() {
     let rig = Rig::over(Leases::fresh(), PATIENT);
     let (account, elsewhere) = (&rig.store.account, Elsewhere::open());
     let (old, new) = (account.another_token(), account.another_token());
@@ -66,18 +67,18 @@ fn another_current_context_leads_nobody_to_another_cluster() {
     kubeconfig["users"][0]["user"]["token"] = new.text.clone().into();
     replace(&path, &kubeconfig.to_string());
     old.revoke();
-    eventually(PATIENCE, "the old token is refused", || is_refused(&before));
+    eventually(PATIENCE, "the old token is rejected", || is_refused(&before));
     let refused = rig.now();
-    eventually(PATIENCE, "it renews by the new one", || {
+    eventually(PATIENCE, "it renews with the new one", || {
         rig.written(ELECTION) > refused + rig.timing.retry_period
     });
     assert!(leader.is_healthy() && rig.holds(&leader));
-    assert!(!elsewhere.was_visited(), "it went to another cluster");
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert!(!elsewhere.was_visited(), "it connected to another cluster");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
 }
 
 #[test]
-fn a_context_that_leads_elsewhere_by_now_is_refused_and_named() {
+fn context_that_now_names_another_cluster_is_refused() {
     let rig = Rig::over(Leases::fresh(), PATIENT);
     let (account, elsewhere) = (&rig.store.account, Elsewhere::open());
     let (old, new) = (account.another_token(), account.another_token());
@@ -93,25 +94,25 @@ fn a_context_that_leads_elsewhere_by_now_is_refused_and_named() {
     replace(&path, &moved.to_string());
     old.revoke();
     eventually(PATIENCE, "it is refused", || !leader.events("store_refuses").is_empty());
-    let told = leader.events("store_refuses")[0]["message"].to_string();
-    assert!(told.contains(&format!("leads to {}", elsewhere.address())), "{told}");
-    assert!(!elsewhere.was_visited(), "it went to another cluster");
+    let message = leader.events("store_refuses")[0]["message"].to_string();
+    assert!(message.contains(&format!("leads to {}", elsewhere.address())), "{message}");
+    assert!(!elsewhere.was_visited(), "it connected to another cluster");
 
     moved["clusters"][0]["cluster"]["server"] = here;
     replace(&path, &moved.to_string());
-    eventually(PATIENCE, "it is let in again", || !leader.events("store_back").is_empty());
+    eventually(PATIENCE, "it is admitted again", || !leader.events("store_back").is_empty());
     assert!(leader.is_healthy() && rig.holds(&leader) && !elsewhere.was_visited());
 }
 
 #[test]
-fn a_certificate_authority_that_is_replaced_is_trusted_in_a_pod_and_outside() {
+fn replaced_certificate_authority_is_trusted() {
     let mut server = ApiServer::start();
     let rig = Rig::over(Leases::on(&server), PATIENT);
     let account = &rig.store.account;
     let pod = Pod::of(account, server.address());
     let leader = rig.start_leader("leader");
     let follower = rig.candidate("follower").within(&pod).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
 
     server.rotate_authority(|| {
         pod.mount(&account.token, account);
@@ -119,7 +120,7 @@ fn a_certificate_authority_that_is_replaced_is_trusted_in_a_pod_and_outside() {
         eventually(PATIENCE, "it renews", || rig.store.written(ELECTION) > renewed);
     });
     let rotated = rig.now();
-    eventually(PATIENCE, "it renews over the new certificate", || rig.written(ELECTION) > rotated);
+    eventually(PATIENCE, "it renews with the new certificate", || rig.written(ELECTION) > rotated);
     assert!(rig.holds(&leader));
     leader.terminate();
     assert_eq!(leader.exit_code(), 0);
@@ -127,9 +128,9 @@ fn a_certificate_authority_that_is_replaced_is_trusted_in_a_pod_and_outside() {
     assert_eq!(new.identity, follower.identity);
 }
 
-/// Credentials that a program gives, until a file says that it is to hang.
+/// A credential program that hangs while a file exists.
 #[test]
-fn a_program_that_hangs_runs_once_and_holds_up_nobody_else() {
+fn hanging_credential_program_runs_once_and_blocks_nothing() {
     let rig = Rig::over(Leases::fresh(), PATIENT);
     let account = &rig.store.account;
     let (old, new) = (account.another_token(), account.another_token());
@@ -150,20 +151,20 @@ fn a_program_that_hangs_runs_once_and_holds_up_nobody_else() {
     let leader = rig.candidate("leader").by(&access).state_directory(&at("state")).start();
     assert_eq!(rig.leader().identity, leader.identity);
     let runs = || fs::read_to_string(at("runs")).unwrap().lines().count();
-    assert_eq!(runs(), 1, "once is enough");
+    assert_eq!(runs(), 1, "it runs only once at the start");
 
     fs::write(at("hang"), "").unwrap();
     print(&new.text);
     old.revoke();
     eventually(PATIENCE, "the program runs again", || runs() > 1);
-    throughout(Duration::from_secs(10), "it runs once", || leader.is_alive() && runs() == 2);
+    throughout(Duration::from_secs(10), "one run hangs", || leader.is_alive() && runs() == 2);
     eventually(Duration::from_secs(2), "nothing else waits for it", || leader.is_healthy());
-    assert_eq!(runs(), 2, "it hangs still");
+    assert_eq!(runs(), 2, "it still hangs");
     fs::remove_file(at("hang")).unwrap();
-    eventually(PATIENCE, "it is given up, and asked anew", || runs() > 2);
+    eventually(PATIENCE, "it times out and runs again", || runs() > 2);
     let asked = rig.now();
     eventually(PATIENCE, "the leader renews", || rig.written(ELECTION) > asked);
-    assert_eq!(rig.tokens(ELECTION).len(), 1, "one term all along");
+    assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
     leader.terminate();
-    assert_eq!(leader.exit_code(), 0, "its end is noted, where it may block");
+    assert_eq!(leader.exit_code(), 0, "it records its end, which may block");
 }

@@ -1,4 +1,4 @@
-//! What people and their tools do to a Lease by hand.
+//! Edits of a Lease by people and their tools.
 
 use crate::rig::{ELECTION, Leases, Rig, Store as _, throughout, wait_for};
 use serde_json::{Value, json};
@@ -12,42 +12,42 @@ fn edit(rig: &Rig<Leases>, patch: &Value) {
 }
 
 #[test]
-fn a_label_edited_again_and_again_ends_nothing() {
+fn repeated_label_edits_have_no_effect() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
     let mut edits = 0;
-    throughout(2 * rig.timing.lease_duration, "the leader leads on", || {
+    throughout(2 * rig.timing.lease_duration, "the leader keeps leading", || {
         edits += 1;
         edit(&rig, &json!({ "metadata": { "labels": { "edit": edits.to_string() } } }));
         leader.is_alive() && follower.is_alive()
     });
-    assert!(edits > 10, "{edits} edits show nothing");
+    assert!(edits > 10, "only {edits} edits");
     assert!(rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 1);
     let labels =
         rig.store.lease(ELECTION).and_then(|lease| lease.metadata.labels).unwrap_or_default();
-    assert_eq!(labels.get("edit"), Some(&edits.to_string()), "our writes leave the label alone");
+    assert_eq!(labels.get("edit"), Some(&edits.to_string()), "renewals keep the label");
 }
 
 #[test]
-fn another_holder_by_hand_ends_the_term_at_once_and_is_waited_out() {
+fn edited_holder_ends_the_term_and_is_waited_out() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
     let edited = rig.now();
-    edit(&rig, &json!({ "spec": { "holderIdentity": "somebody", "leaseDurationSeconds": 3 } }));
+    edit(&rig, &json!({ "spec": { "holderIdentity": "other", "leaseDurationSeconds": 3 } }));
     leader.loses(Leases::NOISE, "conflict");
     assert_eq!(leader.exit_code(), 75);
-    let told = Duration::from_secs(3);
+    let duration = Duration::from_secs(3);
     let (new, led) =
-        rig.successor(&leader, edited, told + 2 * rig.timing.retry_period + Leases::NOISE);
+        rig.successor(&leader, edited, duration + 2 * rig.timing.retry_period + Leases::NOISE);
     assert_eq!(new.identity, follower.identity);
-    assert!(led.since(edited) >= told, "the duration in the record was waited out");
+    assert!(led.since(edited) >= duration, "it led before the lease in the record expired");
 }
 
 #[test]
-fn a_deleted_lease_ends_the_term_at_once_and_is_waited_out() {
+fn deleted_lease_ends_the_term_and_is_waited_out() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
@@ -63,7 +63,7 @@ fn a_deleted_lease_ends_the_term_at_once_and_is_waited_out() {
 }
 
 #[test]
-fn nonsense_that_the_api_server_lets_through_ends_nothing() {
+fn malformed_specs_do_not_end_the_term() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
@@ -78,14 +78,14 @@ fn nonsense_that_the_api_server_lets_through_ends_nothing() {
         let version =
             || rig.store.lease(ELECTION).and_then(|lease| lease.metadata.resource_version);
         let edited = version();
-        let mended = wait_for(PATIENCE, "the next renewal mends it", || {
+        let repaired = wait_for(PATIENCE, "the next renewal repairs it", || {
             let spec = rig.store.spec();
             let is_recent =
                 spec.renew_time.as_ref().is_some_and(|time| time.0.to_string().starts_with("20"));
             (spec.lease_duration_seconds == Some(9) && is_recent && version() != edited)
                 .then_some(spec)
         });
-        assert_eq!(mended.holder_identity.as_deref(), Some(&*leader.identity));
+        assert_eq!(repaired.holder_identity.as_deref(), Some(&*leader.identity));
     }
     let refused = rig
         .store
@@ -93,7 +93,7 @@ fn nonsense_that_the_api_server_lets_through_ends_nothing() {
         .admin
         .patch(ELECTION, &json!({ "spec": { "leaseDurationSeconds": -5 } }));
     assert!(refused.is_err(), "the API server itself refuses a negative duration");
-    throughout(rig.timing.lease_duration, "it leads on", || {
+    throughout(rig.timing.lease_duration, "it keeps leading", || {
         leader.is_healthy() && follower.is_healthy()
     });
     assert_eq!(rig.tokens(ELECTION).len(), 1);
@@ -101,8 +101,8 @@ fn nonsense_that_the_api_server_lets_through_ends_nothing() {
 }
 
 #[test]
-fn nonsense_that_a_follower_finds_is_waited_out() {
-    // Without a duration, a candidate's own one counts; with a year as the time, none.
+fn follower_waits_out_a_malformed_spec() {
+    // A missing duration counts as the candidate's own, and a renew time far in the future as none.
     let rig = Rig::over(Leases::fresh(), Leases::FAST);
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
@@ -123,6 +123,6 @@ fn nonsense_that_a_follower_finds_is_waited_out() {
     assert_eq!(
         spec.lease_transitions,
         Some(i32::MAX),
-        "the count stops where the API server's does"
+        "the counter stops at the API server's maximum"
     );
 }

@@ -1,4 +1,4 @@
-//! Many candidates, many elections, much load: and no more transitions than faults.
+//! Many candidates, many elections, high load: leadership changes only after a fault.
 
 use crate::noise::{Assumption, assume};
 use crate::rig::{ELECTION, ELECTIONS, Rig, Store, over_every_store, throughout};
@@ -9,38 +9,35 @@ use std::thread;
 use std::time::Duration;
 
 over_every_store! {
-    fifty_candidates_have_one_leader_and_then_one_successor,
-    the_elections_of_one_place_do_not_touch_each_other,
-    without_a_fault_there_is_no_transition_however_busy_the_machine,
+    fifty_candidates_have_one_leader_and_one_successor,
+    elections_in_one_store_are_independent,
+    load_alone_changes_no_leader,
 }
 
-/// Under a load that a case makes itself, a thread may lose most of each second. This bound means
-/// that the machine stopped.
+/// A case that loads the machine itself may lose most of each second. Beyond this bound, the
+/// machine itself was stopped.
 const STILL_AWAKE: &[Assumption] = &[Assumption::LosesAtMost(Duration::from_millis(1500))];
 
-fn fifty_candidates_have_one_leader_and_then_one_successor<S: Store>() {
+fn fifty_candidates_have_one_leader_and_one_successor<S: Store>() {
     let rig = Rig::over(S::fresh(), S::CALM);
     let candidates: Vec<_> = (0..50).map(|number| rig.start(&format!("c{number}"))).collect();
     let old = rig.leader();
 
     let used = || candidates.iter().map(|candidate| candidate.processor_time()).sum::<Duration>();
     let (begun, used_before) = (rig.now(), used());
-    throughout(4 * rig.timing.retry_period, "the leader leads on", || rig.holds(&old));
+    throughout(4 * rig.timing.retry_period, "the leader keeps leading", || rig.holds(&old));
     let share =
         used().saturating_sub(used_before).as_secs_f64() / rig.now().since(begun).as_secs_f64();
-    assert!(
-        share < 0.5,
-        "fifty candidates at rest, asked now and then, used {share:.2} of a processor"
-    );
+    assert!(share < 0.5, "fifty idle candidates used {share:.2} of a processor");
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 
     let killed = old.kill();
     let (new, _) = rig.successor(&old, killed, rig.store.takeover(rig.timing) + S::NOISE);
-    throughout(2 * rig.timing.retry_period, "one successor leads on", || rig.holds(&new));
+    throughout(2 * rig.timing.retry_period, "the successor keeps leading", || rig.holds(&new));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
-fn the_elections_of_one_place_do_not_touch_each_other<S: Store>() {
+fn elections_in_one_store_are_independent<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST);
     for election in ELECTIONS {
         for name in ["x", "y", "z"] {
@@ -58,13 +55,13 @@ fn the_elections_of_one_place_do_not_touch_each_other<S: Store>() {
     }
 }
 
-fn without_a_fault_there_is_no_transition_however_busy_the_machine<S: Store>() {
+fn load_alone_changes_no_leader<S: Store>() {
     assume(STILL_AWAKE);
     let rig = Rig::over(S::fresh(), S::CALM);
     let leader = rig.start_leader("a");
     let [b, c] = rig.start_followers(["b", "c"]);
 
-    let calm = || rig.holds(&leader) && c.is_healthy();
+    let is_calm = || rig.holds(&leader) && c.is_healthy();
     let busy = AtomicBool::new(true);
     thread::scope(|scope| {
         let _idle = Idle(&busy);
@@ -75,17 +72,17 @@ fn without_a_fault_there_is_no_transition_however_busy_the_machine<S: Store>() {
                 }
             });
         }
-        throughout(rig.timing.lease_duration / 2, "the leader leads on", calm);
+        throughout(rig.timing.lease_duration / 2, "the leader keeps leading", is_calm);
         b.kill();
-        throughout(rig.timing.lease_duration / 2, "a follower's death changes nothing", calm);
+        throughout(rig.timing.lease_duration / 2, "an ended follower changes nothing", is_calm);
         rig.start("d");
-        throughout(rig.timing.lease_duration / 2, "nor does another's birth", calm);
+        throughout(rig.timing.lease_duration / 2, "a new follower changes nothing", is_calm);
     });
     assert_eq!(rig.tokens(ELECTION).len(), 1);
     assert!(leader.events("lost").is_empty());
 }
 
-/// Ends the load also where the test panics under it.
+/// Ends the load, even if the test panics.
 struct Idle<'a>(&'a AtomicBool);
 
 impl Drop for Idle<'_> {

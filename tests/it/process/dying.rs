@@ -1,5 +1,4 @@
-//! A task of the sidecar that panics: the fault is ours, so the process ends, and no store is
-//! blamed.
+//! A task of the sidecar panics: the process ends, and the log does not blame the store.
 
 use crate::rig::{Delay, eventually, wait_for};
 use std::fs;
@@ -8,24 +7,23 @@ use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::Duration;
 
-/// A kernel gives randomness without a system call for up to a minute (the vDSO of newer
-/// libraries).
+/// Newer kernels provide randomness without a system call (vDSO) for up to a minute.
 const PANICS: Duration = Duration::from_secs(75);
 
-/// Every write draws a name at random, on a thread of its own.
+/// Makes writes fail: each draws a random name, on a thread of its own.
 fn without_randomness(pid: u32) -> Delay {
     Delay::failure_of_all_threads(pid, "getrandom", "EIO")
 }
 
-/// A candidate without the rig, which lets no process panic.
+/// A candidate outside the rig, which tolerates no panic.
 struct Candidate {
     process: Child,
     log: BufReader<ChildStderr>,
-    told: String,
+    output: String,
 }
 
 impl Candidate {
-    /// Returns once it has drawn its identity, and says so.
+    /// Returns once it has drawn its identity and logged its start.
     fn start(directory: &Path) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", env!("CARGO_BIN_EXE_baton")]).env_clear();
@@ -39,29 +37,29 @@ impl Candidate {
         command.arg("--log-format=json").arg(format!("--directory={}", directory.display()));
         let mut process = command.stderr(Stdio::piped()).spawn().expect("the program is built");
         let mut log = BufReader::new(process.stderr.take().expect("it is piped"));
-        let mut told = String::new();
-        log.read_line(&mut told).expect("it writes text");
-        assert!(told.contains(r#""event":"starting""#), "{told}");
-        Self { process, log, told }
+        let mut output = String::new();
+        log.read_line(&mut output).expect("it writes text");
+        assert!(output.contains(r#""event":"starting""#), "{output}");
+        Self { process, log, output }
     }
 
-    /// Its exit code, and what it wrote.
+    /// Waits for its end. Returns its exit code and its output.
     fn end(mut self) -> (Option<i32>, String) {
         let status =
             wait_for(PANICS, "it ends", || self.process.try_wait().expect("it is our child"));
-        self.log.read_to_string(&mut self.told).expect("it writes text");
-        (status.code(), self.told)
+        self.log.read_to_string(&mut self.output).expect("it writes text");
+        (status.code(), self.output)
     }
 }
 
-/// Whether a candidate holds the election.
+/// Whether any candidate holds the election.
 fn is_held(directory: &Path) -> bool {
     let record = fs::read_to_string(directory.join("orders/record")).unwrap_or_default();
     !record.is_empty() && !record.contains(r#""holderIdentity":"""#)
 }
 
 #[test]
-fn a_panic_ends_the_process_with_75_if_it_led_else_with_70() {
+fn panic_ends_a_leader_with_75_and_a_follower_with_70() {
     let directory = tempfile::tempdir().expect("temporary folders can be made");
     let directory = directory.path();
     let leader = Candidate::start(directory);

@@ -1,4 +1,4 @@
-//! How a leader goes: killed, asked to stop, asked twice; and what its successor waits for.
+//! The end of a leader: killed, asked to stop once or twice; and how long its successor waits.
 
 use crate::rig::{
     Candidate, ELECTION, Moment, NOISE, Rig, Store, eventually, over_every_store, throughout,
@@ -6,23 +6,23 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// A release is heard of at once: README, "What is promised".
+/// How soon a release is noticed: README, "What is promised".
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
-/// The shortest time between signals that count as two requests: README, "Command line".
-const ANOTHER_CAUSE: Duration = Duration::from_millis(1100);
+/// The time after which a second signal counts as a second request: README, "Command line".
+const SECOND_REQUEST: Duration = Duration::from_millis(1100);
 
 over_every_store! {
-    a_killed_leader_is_succeeded_within_the_bound,
-    a_leader_that_is_asked_to_stop_releases_after_its_last_promise,
-    after_baton_stopping_the_signal_releases_at_once,
-    a_second_signal_ends_at_once_and_leaves_the_record_alone,
+    killed_leader_is_succeeded_within_the_bound,
+    stopping_leader_releases_after_its_last_promise,
+    signal_after_baton_stopping_releases_at_once,
+    second_signal_ends_the_process_without_a_release,
     two_signals_within_a_second_are_one_request,
-    a_terminal_that_goes_away_asks_for_a_clean_stop,
-    a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing,
+    sighup_asks_for_a_clean_stop,
+    stopping_follower_changes_nothing,
 }
 
-fn a_killed_leader_is_succeeded_within_the_bound<S: Store>() {
+fn killed_leader_is_succeeded_within_the_bound<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST);
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
@@ -30,7 +30,7 @@ fn a_killed_leader_is_succeeded_within_the_bound<S: Store>() {
     rig.takeover(&old, killed);
 }
 
-fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise<S: Store>() {
+fn stopping_leader_releases_after_its_last_promise<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW);
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
@@ -41,15 +41,15 @@ fn a_leader_that_is_asked_to_stop_releases_after_its_last_promise<S: Store>() {
 
     assert_eq!(old.exit_code(), 0);
     let last_promise = rig.last_promise(&old);
-    assert!(last_promise > asked, "no promise was open: this run shows nothing");
+    assert!(last_promise > asked, "no promise was open, so this run proves nothing");
     assert!(released >= last_promise, "released at {released:?}, promised until {last_promise:?}");
     let took = succeeded.since(released);
     assert!(took <= AFTER_A_RELEASE + S::NOISE, "the successor led {took:?} after the release");
-    assert_eq!(resigned_because(&old), ["shutdown"]);
-    assert_eq!(stopped_with(&old), ["confirmed"]);
+    assert_eq!(resign_reasons(&old), ["shutdown"]);
+    assert_eq!(release_outcomes(&old), ["confirmed"]);
 }
 
-fn after_baton_stopping_the_signal_releases_at_once<S: Store>() {
+fn signal_after_baton_stopping_releases_at_once<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST.valid_for(Duration::from_millis(500)));
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
@@ -58,11 +58,11 @@ fn after_baton_stopping_the_signal_releases_at_once<S: Store>() {
     let returned = rig.now();
     assert!(stopping.status.success(), "{stopping:?}");
     let last_promise = rig.last_promise(&old);
-    assert!(last_promise > asked, "no promise was open: this run shows nothing");
+    assert!(last_promise > asked, "no promise was open, so this run proves nothing");
     assert!(returned >= last_promise, "returned at {returned:?}, promised until {last_promise:?}");
-    rig.must_be_silent(&old, returned, "`baton stopping` had returned");
+    rig.must_not_lead(&old, returned, "`baton stopping` had returned");
 
-    // It keeps the election until its application has ended, of which the signal tells.
+    // It holds the election until its application has ended, which the signal announces.
     let held = || rig.holds(&old);
     throughout(rig.timing.lease_duration, "the election is not released before the signal", held);
     let signalled = old.terminate();
@@ -76,23 +76,23 @@ fn after_baton_stopping_the_signal_releases_at_once<S: Store>() {
     assert_eq!(old.exit_code(), 0);
 }
 
-fn a_second_signal_ends_at_once_and_leaves_the_record_alone<S: Store>() {
+fn second_signal_ends_the_process_without_a_release<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW.valid_for(Duration::from_millis(2500)));
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
     let asked = old.terminate();
-    eventually(S::NOISE, "it has withdrawn", || rig.stands(&old, "resigning"));
-    eventually(ANOTHER_CAUSE + NOISE, "a signal has a cause of its own", || {
-        rig.now() > asked + ANOTHER_CAUSE
+    eventually(S::NOISE, "it withdraws", || rig.has_standing(&old, "resigning"));
+    eventually(SECOND_REQUEST + NOISE, "a signal counts as a second request", || {
+        rig.now() > asked + SECOND_REQUEST
     });
     old.terminate();
-    assert_eq!(old.exit_code(), 75, "it led, and did not stop cleanly");
-    assert!(old.events("stopped").is_empty(), "no clean stop is told of");
+    assert_eq!(old.exit_code(), 75, "it led and did not stop cleanly");
+    assert!(old.events("stopped").is_empty(), "it logs no clean stop");
     let held = || rig.holds(&old);
-    throughout(rig.timing.retry_period, "the record is held, to run out", held);
+    throughout(rig.timing.retry_period, "the record is not released", held);
 }
 
-fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing<S: Store>() {
+fn stopping_follower_changes_nothing<S: Store>() {
     let rig = Rig::over(S::fresh(), S::CALM);
     let leader = rig.start_leader("a");
     let [b, c] = rig.start_followers(["b", "c"]);
@@ -101,18 +101,18 @@ fn a_follower_that_is_asked_to_stop_ends_at_once_and_moves_nothing<S: Store>() {
     c.interrupt();
     assert_eq!(b.exit_code(), 0);
     assert_eq!(c.exit_code(), 0);
-    throughout(rig.timing.retry_period, "the leader leads on", || rig.holds(&leader));
+    throughout(rig.timing.retry_period, "the leader keeps leading", || rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }
 
-/// Waits until the record names `old` no longer: a moment after its release, and hardly so.
+/// Waits until the record no longer names `old`. Returns a moment shortly after the release.
 #[track_caller]
 fn release<S: Store>(rig: &Rig<S>, old: &Candidate) -> Moment {
     let within = rig.timing.answer_validity + 2 * S::NOISE;
     wait_for(within, "the leader releases", || (!rig.holds(old)).then(|| rig.now()))
 }
 
-/// coreutils' `timeout` signals the process, and then its group.
+/// coreutils' `timeout` signals the process and then its group.
 fn two_signals_within_a_second_are_one_request<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW);
     let old = rig.start_leader("a");
@@ -120,26 +120,26 @@ fn two_signals_within_a_second_are_one_request<S: Store>() {
     let again = old.interrupt();
     assert!(
         again.since(asked) < Duration::from_millis(900),
-        "the machine stood still: this run shows nothing"
+        "the machine stalled, so this run proves nothing"
     );
     assert_eq!(old.exit_code(), 0);
-    assert_eq!(stopped_with(&old), ["confirmed"]);
+    assert_eq!(release_outcomes(&old), ["confirmed"]);
 }
 
-fn a_terminal_that_goes_away_asks_for_a_clean_stop<S: Store>() {
+fn sighup_asks_for_a_clean_stop<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW);
     let old = rig.start_leader("a");
     old.hang_up();
     assert_eq!(old.exit_code(), 0);
-    assert_eq!(stopped_with(&old), ["confirmed"]);
+    assert_eq!(release_outcomes(&old), ["confirmed"]);
 }
 
-fn stopped_with(candidate: &Candidate) -> Vec<String> {
+fn release_outcomes(candidate: &Candidate) -> Vec<String> {
     let events = candidate.events("stopped");
     events.iter().filter_map(|event| event["release"].as_str().map(str::to_owned)).collect()
 }
 
-fn resigned_because(candidate: &Candidate) -> Vec<String> {
+fn resign_reasons(candidate: &Candidate) -> Vec<String> {
     let events = candidate.events("resigned");
     events.iter().filter_map(|event| event["reason"].as_str().map(str::to_owned)).collect()
 }

@@ -1,4 +1,4 @@
-//! Other users of the machine: what they can reach, hold or plant in the directories of a sidecar.
+//! Other users of the machine, and what they can reach, lock, or plant in a sidecar's directories.
 
 use crate::rig::{Candidate, ELECTION, Files, NOISE, Rig, Stranger, Timing, set_mode, throughout};
 use std::fs;
@@ -8,16 +8,18 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Makes a folder unfit, plants something at a path, or plants a link there to a second path.
-type Spoil = fn(&Stranger, &Path);
+/// Makes a folder unsafe.
+type Corrupt = fn(&Stranger, &Path);
+/// Plants something at a path.
 type Plant = fn(&Path);
+/// Plants a link at a path to a second path.
 type PlantLink = fn(&Path, &Path);
 
-/// Debian's user nobody, and the user of the sidecar's containers.
+/// Debian's user `nobody`, and the user of the sidecar's containers.
 const NOBODY: u32 = 65534;
 const NONROOT: u32 = 65532;
 
-/// A sidecar needs a third of it, also as tests build it.
+/// A sidecar needs a third of it, even a debug build.
 const MOST_MEMORY: u64 = 64 << 20;
 
 fn text(path: &Path) -> &str {
@@ -25,14 +27,14 @@ fn text(path: &Path) -> &str {
 }
 
 fn mode(path: &Path) -> u32 {
-    fs::symlink_metadata(path).expect("it is there").mode() & 0o7777
+    fs::symlink_metadata(path).expect("it exists").mode() & 0o7777
 }
 
 #[test]
 fn another_user_cannot_hold_the_lock() {
     let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
     let new = stranger.directory("new", 0, 0o755);
-    // As earlier versions made it, readable by everybody.
+    // As earlier versions created it, readable by every user.
     let readable = stranger.directory("readable", 0, 0o755);
     let folder = stranger.directory("readable/orders", 0, 0o755);
     fs::write(folder.join("lock"), "").expect("it is ours");
@@ -45,31 +47,31 @@ fn another_user_cannot_hold_the_lock() {
         let mut attack = stranger.command("flock");
         attack.arg("--shared").arg(&lock).args(["-c", "echo held; exec sleep 600"]);
         let mut attack = attack.stdout(Stdio::piped()).spawn().expect("util-linux is installed");
-        let mut told = String::new();
+        let mut output = String::new();
         BufReader::new(attack.stdout.take().expect("it is piped"))
-            .read_line(&mut told)
+            .read_line(&mut output)
             .expect("it writes text");
-        throughout(rig.timing.renew_deadline + NOISE, "the leader leads on", || {
-            rig.stands(&leader, "leading")
+        throughout(rig.timing.renew_deadline + NOISE, "the leader keeps leading", || {
+            rig.has_standing(&leader, "leading")
         });
-        assert_eq!(told, "", "a stranger holds {}", lock.display());
+        assert_eq!(output, "", "another user holds {}", lock.display());
         attack.wait().expect("it is our child");
         assert_eq!((mode(&directory.join(ELECTION)), mode(&lock)), (0o700, 0o600));
-        let was_told = leader.output().contains("had mode 0755");
-        assert_eq!(was_told, directory.ends_with("readable"), "{}", leader.output());
+        let is_warned = leader.output().contains("had mode 0755");
+        assert_eq!(is_warned, directory.ends_with("readable"), "{}", leader.output());
     }
 }
 
-/// The command that an error ends with.
+/// The command at the end of an error.
 fn advice(output: &str) -> &str {
     let (_, rest) = output.rsplit_once("run: ").unwrap_or_else(|| panic!("no command in {output}"));
-    rest.split('"').next().expect("there is a first part")
+    rest.split('"').next().expect("split yields a part")
 }
 
 #[test]
-fn a_folder_that_others_can_change_is_refused_with_a_command() {
+fn folder_that_others_can_change_is_refused_with_a_command() {
     let Some(stranger) = Stranger::with_uid(NOBODY) else { return };
-    let cases: [(&str, Spoil); 3] = [
+    let cases: [(&str, Corrupt); 3] = [
         ("world", |_, folder| set_mode(folder, 0o777)),
         ("owner", |stranger, folder| {
             chown(folder, Some(stranger.uid), None).expect("this is root");
@@ -82,12 +84,12 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
     let directory = stranger.directory("store", 0, 0o755);
     let rig = Rig::over(Files::at(&directory), Timing::FAST);
     for flag in ["--directory", "--state-directory"] {
-        for (case, spoil) in cases {
+        for (case, corrupt) in cases {
             let directory = stranger.directory(&format!("{case}{flag}"), 0, 0o755);
             let folder = directory.join(ELECTION);
             fs::create_dir(&folder).expect("it is ours");
             set_mode(&folder, 0o700);
-            spoil(&stranger, &folder);
+            corrupt(&stranger, &folder);
 
             let candidate = || rig.candidate(case).flag(flag, text(&directory));
             let (code, output) = candidate().ends();
@@ -107,14 +109,14 @@ fn a_folder_that_others_can_change_is_refused_with_a_command() {
         }
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
-/// As kubelet does for an `fsGroup`: at each start of a Pod, unless `fsGroupChangePolicy` says otherwise.
+/// Changes modes like kubelet for an `fsGroup` at a Pod's start, without `fsGroupChangePolicy`.
 fn open_to_group(folder: &Path) {
     for file in fs::read_dir(folder).expect("it is ours") {
         let file = file.expect("it is ours").path();
-        // A draft may be gone by now.
+        // A temporary file may be gone by now.
         if let Ok(there) = fs::symlink_metadata(&file) {
             fs::set_permissions(&file, fs::Permissions::from_mode(there.mode() & 0o7777 | 0o060))
                 .ok();
@@ -124,7 +126,7 @@ fn open_to_group(folder: &Path) {
 }
 
 #[test]
-fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
+fn folder_that_its_group_can_change_is_closed_during_a_term() {
     let rig = Rig::new(Timing::FAST);
     let state = rig.folder().join("state");
     let leader = rig.candidate("a").state_directory(&state).start();
@@ -133,20 +135,20 @@ fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
     for _ in 0..2 {
         open_to_group(&folder);
         open_to_group(&state.join(ELECTION));
-        throughout(rig.timing.renew_deadline + NOISE, "it leads on", || {
-            rig.stands(&leader, "leading")
+        throughout(rig.timing.renew_deadline + NOISE, "it keeps leading", || {
+            rig.has_standing(&leader, "leading")
         });
         assert_eq!(mode(&folder), 0o700);
         assert!(leader.output().contains("had mode 2770"), "{}", leader.output());
     }
     leader.terminate();
     assert_eq!(leader.exit_code(), 0, "{}", leader.output());
-    // As a Pod starts, and as an older version under umask 0002 left it.
+    // As at the start of a Pod, and as an older version left it under umask 0002.
     for open in [open_to_group as Plant, |folder| set_mode(folder, 0o775)] {
         open(&folder);
         open(&state.join(ELECTION));
         let (code, output) = rig.candidate("b").state_directory(&state).ends();
-        assert_eq!(code, 75, "it forgot how it ended, or could not begin: {output}");
+        assert_eq!(code, 75, "it forgot how it ended, or could not start: {output}");
         let warnings = output
             .lines()
             .filter(|line| line.contains("\"WARN\"") && line.contains("it has 0700 now"));
@@ -158,11 +160,11 @@ fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
         assert_eq!(next.exit_code(), 0, "{}", next.output());
         assert_eq!(mode(&folder), 0o700);
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
-fn a_record_that_others_can_reach_is_not_used() {
+fn record_that_others_can_reach_is_not_used() {
     let rig = Rig::new(Timing::FAST);
     let cases: [(&str, Plant, Plant); 4] = [
         ("linked", |record| fs::hard_link(record, other_name(record)).expect("it is ours"), unlink),
@@ -183,31 +185,31 @@ fn a_record_that_others_can_reach_is_not_used() {
             },
         ),
     ];
-    let candidates = cases.map(|(election, spoil, repair)| {
+    let candidates = cases.map(|(election, corrupt, repair)| {
         let first = rig.candidate("first").election(election).start();
         rig.leader_of(election);
         first.terminate();
         assert_eq!(first.exit_code(), 0, "{election}: {}", first.output());
         let record = rig.store.record_path(election);
-        spoil(&record);
+        corrupt(&record);
         (rig.candidate("second").election(election).start(), record, repair)
     });
-    throughout(rig.timing.takeover() + NOISE, "all are well, and none leads", || {
-        candidates
-            .iter()
-            .all(|(candidate, ..)| candidate.is_healthy() && !rig.stands(candidate, "leading"))
+    throughout(rig.timing.takeover() + NOISE, "all are healthy, and none leads", || {
+        candidates.iter().all(|(candidate, ..)| {
+            candidate.is_healthy() && !rig.has_standing(candidate, "leading")
+        })
     });
     for (candidate, record, repair) in &candidates {
         let output = candidate.output();
-        let spoilt = if candidate.election.starts_with("lock") {
+        let corrupted = if candidate.election.starts_with("lock") {
             record.with_file_name("lock")
         } else {
             record.clone()
         };
-        let is_told = output
+        let is_named = output
             .lines()
-            .any(|line| line.contains("store_refuses") && line.contains(text(&spoilt)));
-        assert!(is_told, "{} is not named: {output}", spoilt.display());
+            .any(|line| line.contains("store_refuses") && line.contains(text(&corrupted)));
+        assert!(is_named, "{} is not named: {output}", corrupted.display());
         repair(record);
         assert_eq!(rig.leader_of(&candidate.election).identity, candidate.identity);
     }
@@ -221,11 +223,12 @@ fn unlink(file: &Path) {
     fs::remove_file(other_name(file)).expect("it is ours");
 }
 
-/// The most memory that it ever held.
+/// Its peak memory, in bytes.
 fn peak(candidate: &Candidate) -> u64 {
     let status =
         fs::read_to_string(format!("/proc/{}/status", candidate.pid())).expect("it is alive");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("Linux tells it");
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("the format of proc(5)");
     let kilobytes: u64 = line.trim().trim_end_matches(" kB").parse().expect("a number");
     kilobytes << 10
 }
@@ -246,11 +249,11 @@ fn only_a_regular_file_of_64_kib_is_read_as_a_record() {
     ];
     let candidates = cases.map(|(election, plant)| {
         let record = rig.store.record_path(election);
-        fs::create_dir(record.parent().expect("it lies in a folder")).expect("the store is empty");
+        fs::create_dir(record.parent().expect("it has a folder")).expect("the store is empty");
         plant(&record);
         (rig.candidate(election).election(election).start(), record)
     });
-    throughout(rig.timing.takeover() + NOISE, "all are well, and none reads it all", || {
+    throughout(rig.timing.takeover() + NOISE, "all are healthy, and none reads it all", || {
         candidates
             .iter()
             .all(|(candidate, _)| candidate.is_healthy() && peak(candidate) < MOST_MEMORY)
@@ -263,7 +266,7 @@ fn only_a_regular_file_of_64_kib_is_read_as_a_record() {
         assert_eq!(candidate.probe("/readyz"), 503, "{}", record.display());
         let removed =
             if record.is_dir() { fs::remove_dir(record) } else { fs::remove_file(record) };
-        removed.expect("it is still there");
+        removed.expect("it still exists");
         rig.leader_of(&candidate.election);
     }
 }
@@ -281,7 +284,7 @@ fn no_link_in_a_state_directory_is_followed() {
         ("last-run", |path, victim| fs::hard_link(victim, path).expect("it is ours"), 0),
     ];
     for (number, (name, plant, code)) in cases.into_iter().enumerate() {
-        fs::write(&victim, "a stranger's").expect("it is ours");
+        fs::write(&victim, "of another user").expect("it is ours");
         let state = rig.folder().join(format!("state-{number}"));
         let planted = state.join(ELECTION).join(name);
         fs::create_dir_all(state.join(ELECTION)).expect("the folder is new");
@@ -296,23 +299,23 @@ fn no_link_in_a_state_directory_is_followed() {
             let candidate = candidate.start();
             candidate.terminate();
             assert_eq!(candidate.exit_code(), code, "{name}: {}", candidate.output());
-            let memory =
-                fs::symlink_metadata(state.join(ELECTION).join("last-run")).expect("it remembers");
-            assert!(memory.is_file(), "{name}: {}", candidate.output());
+            let last_run = fs::symlink_metadata(state.join(ELECTION).join("last-run"))
+                .expect("it was written");
+            assert!(last_run.is_file(), "{name}: {}", candidate.output());
         }
         assert_eq!(
             fs::read_to_string(&victim).expect("it is ours"),
-            "a stranger's",
+            "of another user",
             "{name} was followed"
         );
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
-/// kubelet makes an emptyDir root's, of mode 0777, and with an fsGroup setgid too.
+/// kubelet creates an emptyDir for root with mode 0777, and with setgid if there is an fsGroup.
 #[test]
-fn a_state_directory_in_an_empty_dir_works() {
+fn state_directory_in_an_empty_dir_works() {
     let Some(user) = Stranger::with_uid(NONROOT) else { return };
     let volumes: [PathBuf; 3] = [
         user.directory("volume", 0, 0o777),
@@ -330,7 +333,7 @@ fn a_state_directory_in_an_empty_dir_works() {
         let start = || rig.candidate("a").run_by(&user).state_directory(volume);
         let leader = start().start();
         assert_eq!(rig.leader().identity, leader.identity);
-        rig.hear_enough();
+        rig.wait_for_answers();
         leader.terminate();
         assert_eq!(leader.exit_code(), 0);
         assert!(!leader.output().contains("\"WARN\""), "{}", leader.output());
@@ -341,9 +344,9 @@ fn a_state_directory_in_an_empty_dir_works() {
 }
 
 #[test]
-fn a_directory_open_to_others_is_a_warning() {
+fn directory_open_to_others_is_a_warning() {
     let rig = Rig::new(Timing::FAST);
-    for (mode, warned) in [(0o777, true), (0o1777, false), (0o755, false)] {
+    for (mode, is_warned) in [(0o777, true), (0o1777, false), (0o755, false)] {
         let directory = rig.folder().join(format!("{mode:o}"));
         fs::create_dir(&directory).expect("the folder is new");
         set_mode(&directory, mode);
@@ -351,17 +354,18 @@ fn a_directory_open_to_others_is_a_warning() {
         candidate.terminate();
         assert_eq!(candidate.exit_code(), 0);
         let output = candidate.output();
-        let told =
+        let warned =
             output.lines().any(|line| line.contains("\"WARN\"") && line.contains(text(&directory)));
-        assert_eq!(told, warned, "{mode:o}: {output}");
+        assert_eq!(warned, is_warned, "{mode:o}: {output}");
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
-/// Root may run over an application's directory, and a user namespace shows the host's root as NOBODY.
+/// Root may run in an application's directory, and a user namespace maps the host's root to
+/// `nobody`.
 #[test]
-fn a_directory_of_another_user_is_a_warning() {
+fn directory_of_another_user_is_a_warning() {
     let rig = Rig::new(Timing::FAST);
     for uid in [NONROOT, NOBODY] {
         let Some(owner) = Stranger::with_uid(uid) else { return };
@@ -379,5 +383,5 @@ fn a_directory_of_another_user_is_a_warning() {
         }
     }
     rig.start_leader("last");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

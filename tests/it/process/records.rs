@@ -1,14 +1,14 @@
-//! A record that others have damaged, replaced or removed.
+//! A record that is damaged, replaced, or removed by others.
 
 use crate::rig::{ELECTION, NOISE, Rig, Store, Timing, over_every_record, throughout};
 use std::fs;
 
 over_every_record! {
-    a_follower_waits_out_a_deleted_record,
+    follower_waits_out_a_deleted_record,
 }
 
 #[test]
-fn a_record_that_cannot_be_read_is_named_and_left_as_it_is() {
+fn unreadable_record_is_named_and_not_overwritten() {
     let torn = br#"{"format":"baton/1","holderIdentity":"x_1","leaseDura"#.as_slice();
     let damages = [
         ("torn", torn),
@@ -19,55 +19,60 @@ fn a_record_that_cannot_be_read_is_named_and_left_as_it_is() {
     let rig = Rig::new(Timing::FAST);
     let candidates = damages.map(|(election, content)| {
         let record = rig.store.record_path(election);
-        fs::create_dir(record.parent().expect("it lies in a folder")).expect("the store is empty");
+        fs::create_dir(record.parent().expect("it has a folder")).expect("the store is empty");
         fs::write(&record, content).expect("the store is ours");
         (rig.candidate(election).election(election).start(), record, content)
     });
 
-    throughout(rig.timing.takeover() + NOISE, "nothing is overwritten, and all are well", || {
+    throughout(rig.timing.takeover() + NOISE, "no record changes, and all are healthy", || {
         candidates.iter().all(|(candidate, record, content)| {
             candidate.is_healthy() && fs::read(record).is_ok_and(|now| now == *content)
         })
     });
     for (candidate, record, _) in &candidates {
-        let path = record.to_str().expect("it is UTF-8");
+        let path = record.to_str().expect("the paths of the rig are UTF-8");
         let output = candidate.output();
-        let told = candidate.events("store_refuses");
-        let is_named = told.iter().any(|trouble| trouble["message"].to_string().contains(path));
+        let events = candidate.events("store_refuses");
+        let is_named = events.iter().any(|event| event["message"].to_string().contains(path));
         assert!(is_named, "{path} is not named: {output}");
-        assert_eq!(candidate.probe("/readyz"), 503, "{path}: such a store was not heard");
+        assert_eq!(candidate.probe("/readyz"), 503, "{path}");
     }
 
-    // Once somebody has looked at it and cleared it away, the election goes its way.
+    // After an operator has removed it, the election continues.
     for (candidate, record, _) in &candidates {
-        fs::remove_file(record).expect("it is still there");
+        fs::remove_file(record).expect("it still exists");
         rig.leader_of(&candidate.election);
         assert_eq!(candidate.probe("/readyz"), 200);
     }
 }
 
 #[test]
-fn a_record_that_is_spoilt_under_its_leader_costs_the_term_and_is_left_as_it_is() {
+fn corrupted_record_ends_the_term_and_is_not_overwritten() {
     let rig = Rig::new(Timing::FAST);
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
 
-    rig.store.spoil(ELECTION, b"spoilt");
-    let spoilt = rig.now();
-    rig.must_be_silent(&old, spoilt + rig.timing.renew_deadline, "its deadline had passed");
+    rig.store.corrupt(ELECTION, b"corrupted");
+    let corrupted = rig.now();
+    rig.must_not_lead(&old, corrupted + rig.timing.renew_deadline, "its deadline had passed");
     old.loses(rig.timing.renew_deadline + NOISE, "deadline");
     assert_eq!(old.exit_code(), 75);
     let record = rig.store.record_path(ELECTION);
-    throughout(rig.timing.takeover(), "nobody overwrites it, and nobody leads", || {
-        fs::read(&record).is_ok_and(|now| now == b"spoilt") && !rig.succeeded(&old, spoilt)
+    throughout(rig.timing.takeover(), "the record does not change, and none leads", || {
+        fs::read(&record).is_ok_and(|now| now == b"corrupted")
+            && !rig.has_successor(&old, corrupted)
     });
 
-    fs::remove_file(&record).expect("it is still there");
-    rig.successor(&old, spoilt, 2 * rig.timing.takeover() + rig.timing.renew_deadline + 2 * NOISE);
+    fs::remove_file(&record).expect("it still exists");
+    rig.successor(
+        &old,
+        corrupted,
+        2 * rig.timing.takeover() + rig.timing.renew_deadline + 2 * NOISE,
+    );
 }
 
 #[test]
-fn a_leader_whose_record_is_deleted_withdraws_at_once() {
+fn leader_whose_record_is_deleted_stops_at_once() {
     let rig = Rig::new(Timing::CALM);
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
@@ -79,16 +84,16 @@ fn a_leader_whose_record_is_deleted_withdraws_at_once() {
     rig.successor(&old, deleted, rig.timing.takeover() + NOISE);
 }
 
-fn a_follower_waits_out_a_deleted_record<S: Store>() {
+fn follower_waits_out_a_deleted_record<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST);
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
 
-    // The leader is paused, so that it neither withdraws nor renews: its promises still stand.
+    // The paused leader neither withdraws nor renews: its promises still stand.
     let paused = old.pause();
     let written = rig.written(ELECTION);
     rig.store.remove(ELECTION);
-    rig.must_be_silent(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(&old, paused + rig.timing.renew_deadline, "its deadline had passed");
     let (_, succeeded) = rig.successor(&old, paused, rig.store.takeover(rig.timing));
     let waited = succeeded.since(written);
     assert!(waited >= rig.timing.lease_duration, "it waited {waited:?} after the last renewal");

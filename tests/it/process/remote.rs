@@ -1,4 +1,4 @@
-//! File systems whose locks and renames other machines may see late or never.
+//! File systems whose locks and renames may reach other machines late or never.
 
 use crate::rig::{Fuse, Rig, Timing};
 use std::fs;
@@ -12,8 +12,8 @@ fn fuse_is_refused_as_the_directory_and_below_it() {
     fs::create_dir_all(&folder).expect("the name is new");
 
     let Some(mounted) = Fuse::mount(&outer) else { return };
-    let below = Fuse::mount(&folder).expect("there is one already");
-    let directory = below.path.parent().expect("it was mounted in a directory");
+    let below = Fuse::mount(&folder).expect("the first mount worked");
+    let directory = below.path.parent().expect("it is mounted in a directory");
     for (directory, named) in [(mounted.path.as_path(), &mounted.path), (directory, &below.path)] {
         let (code, output) = rig.candidate("a").directory(directory).ends();
         assert_eq!(code, 2, "{output}");

@@ -1,5 +1,4 @@
-//! A sidecar whose thread hangs: strace holds it in a system call, or nobody reads its log, while the rest of the
-//! process goes on.
+//! A sidecar with a blocked thread: strace holds it in a system call, or its log is not read.
 
 use crate::rig::{Delay, NOISE, Rig, Store, Timing, over_every_store, throughout, wait_for};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -7,47 +6,47 @@ use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// What the watchdog adds to the deadline: two looks, half a second apart.
-const TWO_LOOKS: Duration = Duration::from_millis(500);
+/// The watchdog's delay after the deadline: two checks, half a second apart.
+const TWO_CHECKS: Duration = Duration::from_millis(500);
 
-/// Has the main thread of a process hang for a minute, from its next wait for events on.
+/// Blocks the main thread of a process for a minute, from its next wait for events.
 fn hold(pid: u32) -> Delay {
     Delay::of_main_thread(pid, "epoll_wait", Duration::from_mins(1))
 }
 
 over_every_store! {
-    a_leader_whose_thread_hangs_is_ended_by_the_watchdog,
-    a_follower_whose_thread_hangs_is_left_alone,
+    leader_with_a_blocked_thread_is_ended_by_the_watchdog,
+    follower_with_a_blocked_thread_is_not_ended,
 }
 
-fn a_leader_whose_thread_hangs_is_ended_by_the_watchdog<S: Store>() {
+fn leader_with_a_blocked_thread_is_ended_by_the_watchdog<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
     let since = rig.now();
     let held = hold(leader.pid());
-    let bound = rig.timing.renew_deadline + TWO_LOOKS + S::NOISE;
+    let bound = rig.timing.renew_deadline + TWO_CHECKS + S::NOISE;
     leader.loses(bound, "fault");
-    // Its end is told to whoever traces it first, and strace is asleep.
+    // The kernel reports the end to the tracer first, and strace is asleep.
     drop(held);
     assert_eq!(leader.exit_code(), 75);
     rig.successor(&leader, since, rig.store.takeover(rig.timing));
 }
 
-fn a_follower_whose_thread_hangs_is_left_alone<S: Store>() {
+fn follower_with_a_blocked_thread_is_not_ended<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
     let _held = hold(follower.pid());
-    // Nothing is at stake: it claims nothing, and nobody's application has to be moved.
-    let beyond = rig.timing.lease_duration + TWO_LOOKS;
+    // A blocked follower claims nothing, so its application need not restart.
+    let beyond = rig.timing.lease_duration + TWO_CHECKS;
     throughout(beyond, "both are alive, and the leader leads", || {
         follower.is_alive() && leader.is_alive() && rig.holds(&leader)
     });
 }
 
 #[test]
-fn a_leader_whose_log_nobody_reads_is_ended_all_the_same() {
+fn leader_whose_log_is_not_read_is_ended_by_the_watchdog() {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let (reader, mut writer) = std::io::pipe().expect("there are pipes");
     let mut stuck = Command::new(env!("CARGO_BIN_EXE_baton"))
@@ -66,9 +65,9 @@ fn a_leader_whose_log_nobody_reads_is_ended_all_the_same() {
     let mut log = BufReader::with_capacity(1, reader).lines();
     let leads = log.by_ref().map_while(Result::ok).find(|line| line.contains("\"leading\""));
     assert!(leads.is_some(), "it leads");
-    // Fills the pipe, and goes on waiting for room in it until the reader is dropped.
+    // Fills the pipe and blocks on it until the reader is dropped.
     let filler = thread::spawn(move || writer.write_all(&vec![b'\n'; 1 << 20]).is_ok());
-    let bound = Timing::FAST.renew_deadline + TWO_LOOKS + 2 * NOISE;
+    let bound = Timing::FAST.renew_deadline + TWO_CHECKS + 2 * NOISE;
     let ended =
         wait_for(bound, "the watchdog ends it", || stuck.try_wait().expect("it is our child"));
     assert_eq!(ended.code(), Some(75));

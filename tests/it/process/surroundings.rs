@@ -1,4 +1,4 @@
-//! Ports, directories and disks that are taken, unwritable, away or full.
+//! Ports, directories, and disks that are taken, unwritable, missing, or full.
 
 use crate::rig::{Candidate, Disk, ELECTION, Files, NOISE, Rig, Timing, eventually, throughout};
 use std::fs;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
-fn an_address_in_use_is_refused_by_its_name() {
+fn address_in_use_is_refused_by_name() {
     let rig = Rig::new(Timing::FAST);
     let first = rig.start_leader("a");
 
@@ -17,11 +17,13 @@ fn an_address_in_use_is_refused_by_its_name() {
         assert_eq!(code, 2, "{flag}: {output}");
         assert!(output.contains(address), "{flag} {address} is not named: {output}");
     }
-    throughout(rig.timing.renew_deadline, "the first leads on", || rig.stands(&first, "leading"));
+    throughout(rig.timing.renew_deadline, "the first keeps leading", || {
+        rig.has_standing(&first, "leading")
+    });
 }
 
 #[test]
-fn a_directory_that_cannot_be_written_is_refused_by_its_name() {
+fn unwritable_directory_is_refused_by_name() {
     let rig = Rig::new(Timing::FAST);
     let missing = rig.folder().join("missing");
     let file = rig.folder().join("file");
@@ -36,39 +38,41 @@ fn a_directory_that_cannot_be_written_is_refused_by_its_name() {
         assert!(output.contains(path(directory)), "{} is not named: {output}", directory.display());
     }
 
-    // The same command, where there is a directory.
+    // The same command works with a directory.
     let first = rig.start_leader("a");
-    throughout(rig.timing.renew_deadline, "it leads on", || rig.stands(&first, "leading"));
+    throughout(rig.timing.renew_deadline, "it keeps leading", || {
+        rig.has_standing(&first, "leading")
+    });
 }
 
 #[test]
-fn an_outage_within_the_slack_changes_nothing() {
+fn outage_within_the_slack_has_no_effect() {
     let rig = Rig::new(Timing::CALM);
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
 
     let outage = Outage::begin(rig.store.directory());
-    throughout(2 * rig.timing.retry_period, "the leader is well", || leader.is_healthy());
+    throughout(2 * rig.timing.retry_period, "the leader is healthy", || leader.is_healthy());
     outage.end();
-    throughout(rig.timing.renew_deadline, "the leader leads on", || rig.holds(&leader));
+    throughout(rig.timing.renew_deadline, "the leader keeps leading", || rig.holds(&leader));
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }
 
 #[test]
-fn a_directory_that_vanishes_costs_one_term_and_no_follower() {
+fn missing_directory_ends_the_term_and_no_follower() {
     let rig = Rig::new(Timing::FAST);
     let old = rig.start_leader("a");
     let followers = rig.start_followers(["b", "c", "d"]);
 
-    // The same directory again, and then a copy of it: another place on the disk under the same name.
-    let new = survive(&rig, &old, &followers, Outage::end);
+    // First the same directory returns, then a copy of it: other inodes under the same name.
+    let new = recover(&rig, &old, &followers, Outage::end);
     let followers: Vec<_> =
         followers.into_iter().filter(|follower| follower.identity != new.identity).collect();
-    survive(&rig, &new, &followers, Outage::end_with_a_copy);
+    recover(&rig, &new, &followers, Outage::end_with_a_copy);
 }
 
-/// Takes the directory away from a leader until it has lost, and gives it back: who leads then.
-fn survive(
+/// Removes the directory until the leader has lost its term. Returns the next leader.
+fn recover(
     rig: &Rig,
     leader: &Candidate,
     followers: &[Arc<Candidate>],
@@ -76,12 +80,12 @@ fn survive(
 ) -> Arc<Candidate> {
     let outage = Outage::begin(rig.store.directory());
     let begun = rig.now();
-    rig.must_be_silent(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
+    rig.must_not_lead(leader, begun + rig.timing.renew_deadline, "its deadline had passed");
     leader.loses(rig.timing.renew_deadline + NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
 
-    throughout(rig.timing.takeover(), "the followers stay, are well and do not lead", || {
-        !rig.succeeded(leader, begun)
+    throughout(rig.timing.takeover(), "the followers are healthy and do not lead", || {
+        !rig.has_successor(leader, begun)
             && followers
                 .iter()
                 .all(|follower| follower.is_healthy() && follower.probe("/readyz") == 200)
@@ -95,15 +99,15 @@ fn survive(
 }
 
 #[test]
-fn a_directory_that_was_replaced_is_watched_again() {
+fn replaced_directory_is_watched_again() {
     let rig = Rig::new(Timing::of_ms(10_000, 8000, 2000, 200));
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
 
     Outage::begin(rig.store.directory()).end_with_a_copy();
-    // A follower looks by itself when it has heard nothing for two retry periods, and finds that it watched the old one.
-    throughout(2 * rig.timing.retry_period + NOISE, "the leader leads on", || {
-        rig.stands(&old, "leading")
+    // After two retry periods without a watch event, a follower polls, and finds the new directory.
+    throughout(2 * rig.timing.retry_period + NOISE, "the leader keeps leading", || {
+        rig.has_standing(&old, "leading")
     });
     let asked = old.terminate();
     rig.successor(&old, asked, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
@@ -111,35 +115,35 @@ fn a_directory_that_was_replaced_is_watched_again() {
 }
 
 #[test]
-fn a_leader_that_is_asked_to_stop_while_the_directory_is_away_keeps_nobody_waiting() {
+fn leader_stops_cleanly_without_the_directory() {
     let rig = Rig::new(Timing::FAST);
     let old = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
 
     let outage = Outage::begin(rig.store.directory());
     let asked = old.terminate();
-    assert_eq!(old.exit_code(), 0, "its last promise had run out");
-    let stopped = old.events("stopped").pop().expect("it says how it stopped");
+    assert_eq!(old.exit_code(), 0, "its last promise had expired");
+    let stopped = old.events("stopped").pop().expect("it logs how it stopped");
     let release = stopped["release"].as_str();
     assert!(matches!(release, Some("unconfirmed" | "expired")), "nothing was released: {stopped}");
     follower.terminate();
-    assert_eq!(follower.exit_code(), 0, "it has nothing to give back");
+    assert_eq!(follower.exit_code(), 0, "it has nothing to release");
     outage.end();
 
-    assert!(rig.holds(&old), "what could not be released runs out");
+    assert!(rig.holds(&old), "the unreleased claim must expire");
     rig.start("c");
     rig.successor(&old, asked, rig.timing.renew_deadline + rig.timing.takeover() + 2 * NOISE);
 }
 
 #[test]
-fn a_full_disk_costs_the_term_and_tears_nothing() {
+fn full_disk_ends_the_term_and_corrupts_nothing() {
     let folder = tempfile::tempdir().expect("temporary folders can be made");
     let disk = Disk::mount(folder.path(), "size=256k");
     let rig = Rig::over(Files::at(&disk.path), Timing::FAST);
     let old = rig.start_leader("a");
     let followers = rig.start_followers(["b", "c"]);
 
-    // Each renewal frees the page of the record before: fill until there is none.
+    // Each renewal frees the previous record's page, so fill the disk until none is left.
     let begun = rig.now();
     eventually(2 * rig.timing.renew_deadline + NOISE, "the leader loses its term", || {
         disk.fill();
@@ -150,11 +154,11 @@ fn a_full_disk_costs_the_term_and_tears_nothing() {
 
     throughout(
         rig.timing.takeover(),
-        "the followers stay and are well, and the record is whole",
+        "the followers are healthy, and the record is intact",
         || {
             disk.fill();
             rig.holds(&old)
-                && !rig.succeeded(&old, begun)
+                && !rig.has_successor(&old, begun)
                 && followers.iter().all(|follower| follower.is_healthy())
         },
     );
@@ -162,12 +166,12 @@ fn a_full_disk_costs_the_term_and_tears_nothing() {
     let freed = rig.now();
     disk.free();
     rig.successor(&old, freed, rig.timing.takeover() + NOISE);
-    eventually(NOISE, "no unfinished file is left", || {
+    eventually(NOISE, "no temporary file is left", || {
         rig.store.files(ELECTION).iter().all(|name| Path::new(name).extension().is_none())
     });
 }
 
-/// A time in which the store's directory is not there.
+/// A time in which the store's directory is missing.
 struct Outage {
     directory: PathBuf,
     away: PathBuf,
@@ -184,7 +188,7 @@ impl Outage {
         fs::rename(&self.away, &self.directory).expect("the folder is ours");
     }
 
-    /// Brings back copies of the files.
+    /// Restores the directory as a copy.
     fn end_with_a_copy(self) {
         let copy = self.directory.with_extension("copy");
         let copied = Command::new("cp").arg("-r").args([&self.away, &copy]).status();

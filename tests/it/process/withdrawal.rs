@@ -1,12 +1,12 @@
-//! A withdrawal of a living leader, as metrics and the log show it.
+//! A withdrawn leader, in metrics and in the log.
 
 use crate::rig::{Candidate, Rig, Store, over_every_store, throughout};
 
 over_every_store! {
-    a_withdrawn_leader_shows_in_metrics_and_log,
+    withdrawn_leader_shows_in_metrics_and_log,
 }
 
-fn a_withdrawn_leader_shows_in_metrics_and_log<S: Store>() {
+fn withdrawn_leader_shows_in_metrics_and_log<S: Store>() {
     let rig = Rig::over(S::fresh(), S::CALM);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
@@ -25,18 +25,18 @@ fn a_withdrawn_leader_shows_in_metrics_and_log<S: Store>() {
     });
     leader.terminate();
     assert_eq!(leader.exit_code(), 0);
-    let told = leader.events("withdrawn");
-    assert_eq!(told.len(), 1, "SIGTERM withdraws nothing more: {told:?}");
+    let events = leader.events("withdrawn");
+    assert_eq!(events.len(), 1, "SIGTERM does not withdraw again: {events:?}");
     assert!(
-        told[0]["message"]
+        events[0]["message"]
             .as_str()
             .is_some_and(|message| message.contains("until it receives SIGTERM")),
-        "{told:?}"
+        "{events:?}"
     );
-    assert_eq!(told[0]["token"], leader.events("leading")[0]["token"]);
+    assert_eq!(events[0]["token"], leader.events("leading")[0]["token"]);
 }
 
-/// The standings that it shows to Prometheus.
+/// The standings that its metrics report.
 fn standings(candidate: &Candidate) -> Vec<&'static str> {
     let mut all = vec!["unknown", "following", "leading", "resigning"];
     all.retain(|standing| {
@@ -46,7 +46,7 @@ fn standings(candidate: &Candidate) -> Vec<&'static str> {
     all
 }
 
-/// Whether it leads, in our word and in client-go's, and whether it knows of a leader.
+/// Whether it leads, by our metric and by client-go's, and whether it knows a leader.
 fn flags(candidate: &Candidate) -> [bool; 3] {
     let series = [
         "baton_is_leader{election=\"orders\"}",

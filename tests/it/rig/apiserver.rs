@@ -1,8 +1,8 @@
-//! A real kube-apiserver with a real etcd, for tests: without root, on loopback, in a folder of its own.
+//! A real kube-apiserver with a real etcd for tests: without root, on loopback, in its own folder.
 //!
-//! Tests that only use it take [`ApiServer::shared`], each in a [`Namespace`] of its own. What hurts a server needs
-//! `&mut`, so tests that kill, pause or count start one for themselves. Both kinds are gone with the test binary,
-//! however that ends: see [`Daemon`] and [`Scratch`].
+//! Tests that only use it take [`ApiServer::shared`], each with its own [`Namespace`]. Disruptive
+//! methods need `&mut`, so tests that kill, pause, or count start their own server. All of them end
+//! with the test binary, however it ends: see [`Daemon`] and [`Scratch`].
 
 mod access;
 mod jwt;
@@ -11,7 +11,7 @@ mod tests;
 
 use super::assets;
 use super::daemon::Daemon;
-use super::judge::eventually;
+use super::history::eventually;
 use super::keys::{self, Authority};
 use super::scratch::Scratch;
 use crate::noise::{start_once, while_starting};
@@ -31,38 +31,38 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpSocket;
 
-/// How long a start may take on a busy machine: on an idle one it takes two seconds.
+/// How long a start may take on a busy machine; on an idle one it takes two seconds.
 const STARTUP: Duration = Duration::from_mins(1);
 
-/// Both loopback addresses: a proxy may listen on the other one.
+/// The names and addresses in the server's certificate. A proxy may listen on either address.
 const REACHED_BY: [&str; 4] = ["127.0.0.1", "::1", "localhost", "kubernetes.default.svc"];
 
-/// Who decides what an account may.
-const RULES: &str = "RBAC";
+/// The default authorization mode.
+const DEFAULT_AUTHORIZATION: &str = "RBAC";
 
 pub(crate) struct ApiServer {
     pub(crate) server: Daemon,
     pub(crate) etcd: Daemon,
     port: Port,
     admin: Access,
-    folder: Scratch, // the last field: it is dropped when nobody writes there any more
+    folder: Scratch, // the last field: dropped after the servers that write to it
 }
 
 impl ApiServer {
-    /// The server of all tests that do it no harm.
+    /// The server of all tests that do not disrupt it.
     pub(crate) fn shared() -> &'static Self {
-        // Not a LazyLock: where it cannot be started, each test says why.
+        // Not a LazyLock: if the start fails, each test must report the cause.
         static SHARED: OnceLock<ApiServer> = OnceLock::new();
         start_once(&SHARED, Self::start)
     }
 
-    /// A server for one test; it answers when this returns.
+    /// A server for one test, ready to answer.
     pub(crate) fn start() -> Self {
-        // Tests cut no power: the disk need not be waited for.
+        // No test cuts the power, so etcd need not wait for the disk.
         Self::begin(&["--unsafe-no-fsync"])
     }
 
-    /// The same, with an etcd that waits for its disk as it does everywhere else.
+    /// The same, with an etcd that waits for its disk, as it does in production.
     pub(crate) fn with_disk() -> Self {
         Self::begin(&[])
     }
@@ -73,24 +73,24 @@ impl ApiServer {
         let authority = Authority::begin(path);
         authority.server("server", &REACHED_BY);
         authority.client("admin", "system:masters");
-        keys::pair(path, "accounts"); // which signs tokens
+        keys::pair(path, "accounts"); // signs tokens
         let port = Port::reserve();
         let admin = Access::of_admin(path, port.address);
         let etcd = start_etcd(path, etcd_flags);
-        // An API server that meets no etcd waits a second before it looks again.
+        // An API server that finds no etcd waits a second before it tries again.
         while_starting("etcd", || {
             eventually(STARTUP, "etcd is healthy", || {
                 etcd_answers(path).is_ok_and(|answer| answer.contains("true"))
             });
         });
-        let server = start_server(path, port.address, RULES);
+        let server = start_server(path, port.address, DEFAULT_AUTHORIZATION);
         let mut started = Self { server, etcd, port, admin, folder };
         started.await_ready();
         started
     }
 
-    /// Waits until it has everything that it needs. Its own word is not enough: it takes etcd's health from a
-    /// moment ago, so something is read there.
+    /// Waits until it can serve from etcd. `/readyz` alone is not enough: it may report etcd's
+    /// health from a moment ago, so this also reads an object.
     pub(crate) fn await_ready(&mut self) {
         while_starting("the API server", || {
             eventually(STARTUP, "the API server is ready", || {
@@ -101,19 +101,19 @@ impl ApiServer {
         });
     }
 
-    /// Kills the API server where it still runs, and starts it at the same address.
+    /// Kills the API server if it is running, and starts it at the same address.
     pub(crate) fn restart(&mut self) {
-        self.serve(RULES);
+        self.serve(DEFAULT_AUTHORIZATION);
     }
 
-    /// The same with an authorizer that lets in none but administrators: so it answers after a start, until it has read its
-    /// rules. [`Self::restart`] has it read them.
+    /// The same, but with an authorizer that admits administrators only, like a server that has not
+    /// read its RBAC rules yet. [`Self::restart`] makes it read them.
     pub(crate) fn restart_without_rules(&mut self) {
         self.serve("AlwaysDeny");
     }
 
-    /// The same at another port. Every kubeconfig is told; who is running already has to be reached by a proxy.
-    pub(crate) fn restart_elsewhere(&mut self) {
+    /// Restarts it on another port and updates every kubeconfig. Running clients need a proxy.
+    pub(crate) fn restart_on_another_port(&mut self) {
         let old = std::mem::replace(&mut self.port, Port::reserve()).address.to_string();
         let new = self.port.address.to_string();
         for file in fs::read_dir(self.folder.path()).expect("the folder is ours").flatten() {
@@ -125,26 +125,28 @@ impl ApiServer {
         self.restart();
     }
 
-    /// Keeps what is in etcd now, for [`Self::go_back`].
-    pub(crate) fn keep(&mut self) {
+    /// Saves the contents of etcd for [`Self::restore_snapshot`].
+    pub(crate) fn save_snapshot(&mut self) {
         self.etcd.kill();
         copy(&self.folder.path().join("etcd"), &self.folder.path().join("kept"));
-        self.etcd.start_again();
+        self.etcd.restart();
         self.await_ready();
     }
 
-    /// Puts back what [`Self::keep`] kept, as an operator does after a disaster: the resource versions go back too.
-    pub(crate) fn go_back(&mut self) {
+    /// Restores the contents that [`Self::save_snapshot`] saved, as an operator does after a
+    /// disaster: resource versions go back too.
+    pub(crate) fn restore_snapshot(&mut self) {
         self.server.kill();
         self.etcd.kill();
         fs::remove_dir_all(self.folder.path().join("etcd")).expect("the folder is ours");
         copy(&self.folder.path().join("kept"), &self.folder.path().join("etcd"));
-        self.etcd.start_again();
+        self.etcd.restart();
         self.restart();
     }
 
-    /// Has another authority vouch for it, as operators do it: whoever reads `ca.crt` anew trusts both, which `between` is
-    /// for, and then the server shows a certificate of the new one.
+    /// Replaces the certificate authority as operators do: `ca.crt` first lists both authorities.
+    /// Then `between` runs, for clients to read it. Then the server uses a certificate of the new
+    /// one.
     pub(crate) fn rotate_authority(&mut self, between: impl FnOnce()) {
         let (folder, next) = (self.folder.path(), self.folder.path().join("next"));
         fs::create_dir(&next).expect("it is rotated once");
@@ -159,7 +161,7 @@ impl ApiServer {
         self.restart();
     }
 
-    /// How often somebody came whose credentials it did not take, as its own metrics say.
+    /// How many requests had rejected credentials, by the server's own metrics.
     pub(crate) fn refused_credentials(&self) -> u64 {
         let metrics = self.admin.text("/metrics").expect("the administrator may");
         let attempts = metrics.lines().filter(|line| line.starts_with("authentication_attempts{"));
@@ -178,7 +180,7 @@ impl ApiServer {
         self.port.address
     }
 
-    /// A new namespace, with nothing in it.
+    /// A new, empty namespace.
     pub(crate) fn namespace(&self) -> Namespace {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let name = format!("test-{}", COUNT.fetch_add(1, Ordering::Relaxed));
@@ -190,13 +192,13 @@ impl ApiServer {
         Namespace { admin: self.admin.in_namespace(&name), name }
     }
 
-    /// How many requests for a resource it has answered, by verb (`GET`, `PUT`, `WATCH`, …), as its own metrics
-    /// say. A watch is counted when it ends.
+    /// How many requests for a resource it has answered, by verb (`GET`, `PUT`, `WATCH`, …), from
+    /// its own metrics. A watch is counted when it ends.
     pub(crate) fn requests(&self, resource: &str) -> BTreeMap<String, u64> {
         self.count(&format!("resource=\"{resource}\""), "")
     }
 
-    /// How many of them it has answered with this code.
+    /// How many of these requests it has answered with this code.
     pub(crate) fn answers(&self, resource: &str, code: u16) -> BTreeMap<String, u64> {
         self.count(&format!("resource=\"{resource}\""), &format!("code=\"{code}\""))
     }
@@ -229,8 +231,8 @@ impl ApiServer {
     }
 }
 
-/// An address that stays ours while no server listens there: a socket that is bound to it and does not listen. The
-/// server shares it by `SO_REUSEPORT`, which `--permit-port-sharing` sets.
+/// An address that stays reserved while no server listens there: a socket that is bound but does
+/// not listen. The server shares it by `SO_REUSEPORT`, which `--permit-port-sharing` sets.
 struct Port {
     address: SocketAddr,
     _socket: TcpSocket,
@@ -239,23 +241,23 @@ struct Port {
 impl Port {
     fn reserve() -> Self {
         let socket = TcpSocket::new_v4().expect("there are sockets");
-        socket.set_reuseport(true).expect("Linux knows it");
+        socket.set_reuseport(true).expect("Linux supports it");
         socket.bind((Ipv4Addr::LOCALHOST, 0).into()).expect("there are free ports");
         Self { address: socket.local_addr().expect("it is bound"), _socket: socket }
     }
 }
 
-fn start_etcd(folder: &Path, further: &[&str]) -> Daemon {
+fn start_etcd(folder: &Path, extra_flags: &[&str]) -> Daemon {
     let at = |name: &str| format!("{}/{name}", folder.display());
     let mut flags = vec![
         format!("--data-dir={}", at("etcd")),
         format!("--listen-client-urls=unix://{}", at("etcd.sock")),
         format!("--listen-peer-urls=unix://{}", at("peer.sock")),
-        // Required by the flag before last, and told to members and clients that there are none of.
+        // `--listen-client-urls` requires it; nothing uses the value.
         "--advertise-client-urls=http://127.0.0.1:2379".to_owned(),
         "--log-level=warn".to_owned(),
     ];
-    flags.extend(further.iter().map(|&flag| flag.to_owned()));
+    flags.extend(extra_flags.iter().map(|&flag| flag.to_owned()));
     Daemon::start(assets::server("etcd"), flags, &folder.join("etcd.log"))
 }
 
@@ -273,7 +275,7 @@ fn start_server(folder: &Path, address: SocketAddr, authorization: &str) -> Daem
         format!("--bind-address={}", address.ip()),
         format!("--secure-port={}", address.port()),
         "--permit-port-sharing".to_owned(),
-        // Nobody looks for it through a Service, and a machine without a network can run it.
+        // No client finds it through a Service, and it must start on a machine without a network.
         format!("--advertise-address={}", address.ip()),
         "--endpoint-reconciler-type=none".to_owned(),
         "--service-cluster-ip-range=10.0.0.0/24".to_owned(),
@@ -285,7 +287,8 @@ fn start_server(folder: &Path, address: SocketAddr, authorization: &str) -> Daem
         format!("--service-account-key-file={}", at("accounts.pub")),
         format!("--service-account-signing-key-file={}", at("accounts.key")),
         "--shutdown-delay-duration=0s".to_owned(),
-        // It would renew a Lease of its own among those that tests count; the second needs the first.
+        // Its identity Lease would disturb the tests that count requests; the second needs the
+        // first.
         "--feature-gates=APIServerIdentity=false,UnknownVersionInteroperabilityProxy=false"
             .to_owned(),
     ];
@@ -293,11 +296,11 @@ fn start_server(folder: &Path, address: SocketAddr, authorization: &str) -> Daem
 }
 
 fn copy(from: &Path, to: &Path) {
-    // etcd sets aside 64 MB at a time, most of it empty.
+    // etcd preallocates 64 MB at a time, most of it empty.
     let copied = Command::new("cp")
         .args(["-r", "--sparse=always"])
         .args([from, to])
         .status()
         .expect("coreutils are installed");
-    assert!(copied.success(), "there is room for a copy of {}", from.display());
+    assert!(copied.success(), "there is no room for a copy of {}", from.display());
 }

@@ -1,4 +1,4 @@
-//! Where the programs are that the tests run against and beside: built by scripts of the tests, and found here.
+//! Paths of the programs that the tests run, as the build scripts of the tests install them.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,20 +7,20 @@ const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const KUBERNETES: &str = "tests/servers/kubernetes/build.sh";
 const PEERS: &str = "tests/servers/peers/build.sh";
 
-/// kube-apiserver or etcd, from where the field's convention says, or else as built here.
+/// kube-apiserver or etcd: from `KUBEBUILDER_ASSETS` (the usual convention) or as built here.
 pub(crate) fn server(program: &str) -> PathBuf {
     let chosen = env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty());
     let folder = chosen.map_or_else(|| cache("kubernetes"), PathBuf::from);
     existing(folder.join(program), &format!("{KUBERNETES} once, or set KUBEBUILDER_ASSETS"))
 }
 
-/// A candidate that elects with client-go: see tests/servers/peers/client-go.
+/// A candidate that uses client-go: see tests/servers/peers/client-go.
 pub(crate) fn client_go_candidate() -> PathBuf {
     existing(cache("kubernetes").join("client-go-candidate"), &format!("{KUBERNETES} once"))
 }
 
-/// A candidate that elects with Curator: see tests/servers/peers/curator. Java, and its first arguments: it starts fast and stays
-/// small, and no answer of it waits for an acknowledgement.
+/// A candidate that uses Curator: see tests/servers/peers/curator. Returns Java and its first
+/// arguments, which make it start fast, stay small, and answer without delayed acknowledgements.
 pub(crate) fn curator_candidate() -> (PathBuf, Vec<String>) {
     let folder = cache("peers").join("curator");
     existing(folder.join("Candidate.class"), PEERS);
@@ -40,7 +40,8 @@ pub(crate) fn curator_candidate() -> (PathBuf, Vec<String>) {
     (PathBuf::from("java"), arguments.map(str::to_owned).to_vec())
 }
 
-/// A candidate that elects with kazoo: see tests/servers/peers/kazoo. Python, and its first argument.
+/// A candidate that uses kazoo: see tests/servers/peers/kazoo. Returns Python and its first
+/// argument.
 pub(crate) fn kazoo_candidate() -> (PathBuf, Vec<String>) {
     let python = existing(cache("peers").join("kazoo/bin/python"), PEERS);
     (python, vec![format!("{ROOT}/tests/servers/peers/kazoo/candidate.py")])
@@ -50,7 +51,7 @@ fn cache(folder: &str) -> PathBuf {
     Path::new(ROOT).join(".cache").join(folder)
 }
 
-/// The program; where it is missing, what builds it is named.
+/// Returns the program, or panics with the command that builds it.
 fn existing(program: PathBuf, built_by: &str) -> PathBuf {
     assert!(program.is_file(), "{} is missing: run `make test`, or {built_by}", program.display());
     program

@@ -1,6 +1,6 @@
-//! A running sidecar: its process, and the addresses where it answers.
+//! A running sidecar: its process, and the addresses it listens on.
 
-use super::judge::Reply;
+use super::history::Reply;
 use super::process::Process;
 use super::question::{agent, ask};
 use std::ops::Deref;
@@ -9,28 +9,28 @@ use std::process::{Command, Output};
 pub(crate) struct Candidate {
     pub(crate) election: String,
     pub(crate) identity: String,
-    /// Where its application asks.
+    /// The address for its application.
     pub(crate) listen: String,
-    /// Where kubelet and Prometheus ask.
+    /// The address for kubelet and Prometheus.
     pub(crate) probe_listen: String,
-    /// Whether its application hangs: then the prober looks on, and asks for no promise.
+    /// Whether its application hangs: then the prober requests no promise.
     pub(crate) unasked: bool,
     pub(crate) process: Process,
 }
 
 impl Candidate {
-    /// The status of `/healthz` or `/readyz`; 0 where nobody answers.
+    /// The status of `/healthz` or `/readyz`; 0 if there is no answer.
     pub(crate) fn probe(&self, path: &str) -> u16 {
         let answer = agent().get(format!("http://{}{path}", self.probe_listen)).call();
         answer.map_or(0, |answer| answer.status().as_u16())
     }
 
-    /// Alive, and well in its own eyes.
+    /// Whether it is alive and reports that it is healthy.
     pub(crate) fn is_healthy(&self) -> bool {
         self.is_alive() && self.probe("/healthz") == 200
     }
 
-    /// The value of a metric, named with its labels as it is exposed.
+    /// The value of a metric, given by its exposed name with labels.
     pub(crate) fn metric(&self, series: &str) -> Option<f64> {
         let text = self.metrics();
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -46,12 +46,12 @@ impl Candidate {
         answer.body_mut().read_to_string().expect("metrics are text")
     }
 
-    /// Has its application ask it once.
+    /// Asks once, as its application would.
     pub(crate) fn ask(&self) -> Reply {
         ask(&agent(), &format!("http://{}/leader", self.listen)).expect("it answers")
     }
 
-    /// Runs a subcommand that talks to this sidecar, until it ends.
+    /// Runs a subcommand that connects to this sidecar, and waits for its end.
     pub(crate) fn baton(&self, subcommand: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
         command.env_clear().env("BATON_LISTEN", &self.listen).arg(subcommand);
@@ -59,7 +59,7 @@ impl Candidate {
     }
 }
 
-/// A candidate is a process: it is killed, paused and waited for as one.
+/// A candidate is a process: a test kills, pauses, and awaits it as one.
 impl Deref for Candidate {
     type Target = Process;
 

@@ -1,5 +1,5 @@
-//! A candidate of any program in one election, ours or a peer's, and when it led, on one clock: so that one story can be
-//! told of each. How they are started is up to the tests of each store.
+//! A candidate of any program in one election, ours or a peer's, and when it led, on one clock. So
+//! one scenario can run with each program. The tests of each store start the candidates.
 
 use super::{Candidate, Moment, Peer, Rig, Store, wait_for};
 use crate::noise::{this_case, work_for};
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-/// How long anything may take that is only waited for, on a busy machine.
+/// How long a test waits for anything on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 pub(crate) struct Contender<'a, S: Store> {
@@ -25,7 +25,7 @@ pub(crate) enum Side {
 
 /// How a leader ends.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Parting {
+pub(crate) enum Departure {
     Released,
     Killed,
 }
@@ -34,34 +34,34 @@ pub(crate) enum Parting {
 #[derive(Clone)]
 pub(crate) struct Handoff {
     pub(crate) to_ours: bool,
-    pub(crate) end: Parting,
+    pub(crate) end: Departure,
     pub(crate) gap: Duration,
 }
 
-/// Tells a story of each, all at the same time, since most of a story is waiting: what came of each.
+/// Runs a scenario with each parameter at the same time, since most of a scenario is waiting.
 pub(crate) fn side_by_side<P: Send, T: Send, const N: usize>(
-    of: [P; N],
-    story: impl Fn(P) -> T + Sync,
+    parameters: [P; N],
+    scenario: impl Fn(P) -> T + Sync,
 ) -> [T; N] {
     thread::scope(|scope| {
-        let (story, case) = (&story, this_case());
-        let told = of.map(|each| {
+        let (scenario, case) = (&scenario, this_case());
+        let running = parameters.map(|parameter| {
             scope.spawn(move || {
                 work_for(case);
-                story(each)
+                scenario(parameter)
             })
         });
-        told.map(|story| story.join().unwrap_or_else(|failure| resume_unwind(failure)))
+        running.map(|run| run.join().unwrap_or_else(|failure| resume_unwind(failure)))
     })
 }
 
-/// Says how long handoffs of each kind took, of which there have to be so many each way: the medians of releases, to theirs
-/// and to ours.
-#[expect(clippy::print_stdout, reason = "what a test of handoffs is asked for next")]
+/// Prints how long handoffs of each kind took and returns the medians of releases, to theirs and to
+/// ours. Panics unless there are `each_way` handoffs in each direction.
+#[expect(clippy::print_stdout, reason = "the figures are part of the result")]
 pub(crate) fn medians_of_releases(handoffs: &[Handoff], each_way: usize) -> [Duration; 2] {
     let medians = [false, true].map(|to_ours| {
         assert_eq!(handoffs.iter().filter(|handoff| handoff.to_ours == to_ours).count(), each_way);
-        [Parting::Killed, Parting::Released].map(|end| {
+        [Departure::Killed, Departure::Released].map(|end| {
             let of_kind =
                 handoffs.iter().filter(|handoff| handoff.to_ours == to_ours && handoff.end == end);
             let mut gaps: Vec<Duration> = of_kind.map(|handoff| handoff.gap).collect();
@@ -77,11 +77,11 @@ pub(crate) fn medians_of_releases(handoffs: &[Handoff], each_way: usize) -> [Dur
     medians.map(|[_killed, released]| released)
 }
 
-/// Waits for one of several to lead: its place among them, and since when.
+/// Waits until one of several leads. Returns its index and the moment.
 #[track_caller]
 pub(crate) fn first_to_lead<S: Store>(contenders: &[Contender<'_, S>]) -> (usize, Moment) {
     let leading = || {
-        contenders.iter().enumerate().find_map(|(place, contender)| Some((place, contender.led()?)))
+        contenders.iter().enumerate().find_map(|(index, contender)| Some((index, contender.led()?)))
     };
     wait_for(PATIENCE, "one of the others leads", leading)
 }
@@ -95,62 +95,63 @@ impl<'a, S: Store> Contender<'a, S> {
         matches!(self.process, Side::Ours(_))
     }
 
-    /// Waits until it leads: since when.
+    /// Waits until it leads. Returns the moment.
     #[track_caller]
     pub(crate) fn must_lead(&self) -> Moment {
         wait_for(PATIENCE, &format!("{} leads", self.name), || self.led())
     }
 
-    /// Waits until nobody may act on its word any more: since when.
+    /// Waits until no application may act on its word any more. Returns the moment.
     #[track_caller]
     pub(crate) fn must_stop(&self) -> Moment {
         wait_for(PATIENCE, &format!("{} stops", self.name), || self.stopped())
     }
 
-    /// The first moment at which somebody could act on its word, if there was one: a peer starts the work itself, ours is
-    /// asked, and logs it before.
+    /// The first moment at which an application could act on its word, if there was one. A peer
+    /// starts the work itself; a sidecar of ours is asked, and logs "leading" before it answers.
     pub(crate) fn led(&self) -> Option<Moment> {
         match &self.process {
             Side::Theirs(theirs) => {
-                theirs.told("started_leading").map(|told| self.rig.moment(told))
+                theirs.first_logged("started_leading").map(|since_boot| self.rig.moment(since_boot))
             }
             Side::Ours(ours) => {
-                let told = ours.told("leading")?;
-                // The line may be read after the first answer.
-                Some(self.rig.first_promise(ours).map_or(told, |promised| promised.min(told)))
+                let logged = ours.first_logged("leading")?;
+                // The log line may be read after the first answer.
+                Some(self.rig.first_promise(ours).map_or(logged, |promised| promised.min(logged)))
             }
         }
     }
 
-    /// The last such moment, once it is over: a peer cancels the work, and a kill ends both; a promise of ours is good
-    /// until it has run out, whatever becomes of the sidecar.
+    /// The last such moment, once it has passed. A peer cancels the work, and a kill ends both. A
+    /// promise of ours is good until it expires, whatever happens to the sidecar.
     pub(crate) fn stopped(&self) -> Option<Moment> {
         match &self.process {
-            Side::Theirs(theirs) => {
-                theirs.told("work_cancelled").map(|told| self.rig.moment(told)).or(self.killed)
-            }
+            Side::Theirs(theirs) => theirs
+                .first_logged("work_cancelled")
+                .map(|since_boot| self.rig.moment(since_boot))
+                .or(self.killed),
             Side::Ours(ours) => ours.ended().map(|_| self.rig.last_promise(ours)),
         }
     }
 
-    /// Ends a leader: since when the election waits for another, and from when on nobody may act on the word of this one.
+    /// Stops a leader. Returns when the election needs a new one, and when its last promise ends.
     #[track_caller]
-    pub(crate) fn end(&mut self, how: Parting) -> (Moment, Moment) {
+    pub(crate) fn end(&mut self, how: Departure) -> (Moment, Moment) {
         match how {
-            Parting::Released => {
+            Departure::Released => {
                 self.terminate();
                 self.must_have_stopped_cleanly();
                 let stopped = self.must_stop();
                 (stopped, stopped)
             }
-            Parting::Killed => {
+            Departure::Killed => {
                 let killed = self.kill();
                 (killed, self.must_stop())
             }
         }
     }
 
-    /// SIGTERM.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&mut self) {
         match &mut self.process {
             Side::Theirs(theirs) => theirs.process.terminate(),
@@ -158,7 +159,7 @@ impl<'a, S: Store> Contender<'a, S> {
         }
     }
 
-    /// SIGKILL. Returns the moment before it.
+    /// Sends SIGKILL. Returns the moment before it.
     pub(crate) fn kill(&mut self) -> Moment {
         let before = self.rig.now();
         match &mut self.process {
@@ -169,7 +170,7 @@ impl<'a, S: Store> Contender<'a, S> {
         before
     }
 
-    /// SIGSTOP.
+    /// Sends SIGSTOP.
     pub(crate) fn pause(&mut self) {
         match &mut self.process {
             Side::Theirs(theirs) => theirs.process.pause(),
@@ -177,7 +178,7 @@ impl<'a, S: Store> Contender<'a, S> {
         }
     }
 
-    /// SIGCONT. Returns the moment before it.
+    /// Sends SIGCONT. Returns the moment before it.
     pub(crate) fn resume(&mut self) -> Moment {
         let before = self.rig.now();
         match &mut self.process {
@@ -187,7 +188,7 @@ impl<'a, S: Store> Contender<'a, S> {
         before
     }
 
-    /// Waits for its end, after it was asked to stop.
+    /// Waits for a clean end after SIGTERM.
     #[track_caller]
     pub(crate) fn must_have_stopped_cleanly(&mut self) {
         assert_eq!(self.exit_code(), 0, "{}", self.name);

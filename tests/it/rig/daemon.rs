@@ -1,4 +1,5 @@
-//! A server beside the tests: started, paused, killed and started again, and gone when the test binary is.
+//! A server beside the tests: it is started, paused, killed, and restarted, and ends with the test
+//! binary.
 
 use super::starter::{mortal, start};
 use rustix::process::{Pid, Signal, kill_process};
@@ -6,7 +7,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-/// How much of its log is shown when it ended by itself.
+/// How many lines of its log are shown if it ends unexpectedly.
 const LAST_LINES: usize = 20;
 
 pub(crate) struct Daemon {
@@ -22,34 +23,34 @@ impl Daemon {
         Self { program, flags, log: log.to_owned(), child }
     }
 
-    /// Kills it where it still runs, and starts it once more.
-    pub(crate) fn start_again(&mut self) {
+    /// Kills it if it is running, and starts it again.
+    pub(crate) fn restart(&mut self) {
         self.kill();
         self.child = spawn(&self.program, &self.flags, &self.log);
     }
 
-    /// SIGKILL; afterwards it is gone. Nothing where it is gone already.
+    /// Sends SIGKILL and waits for the end. Does nothing if it has ended already.
     pub(crate) fn kill(&mut self) {
         self.child.kill().expect("it is our child");
         self.child.wait().expect("it is our child");
     }
 
-    /// SIGTERM: it ends by itself, soon.
+    /// Sends SIGTERM.
     pub(crate) fn terminate(&mut self) {
         self.signal(Signal::TERM);
     }
 
-    /// SIGSTOP: it keeps its connections, and answers nothing.
+    /// Sends SIGSTOP: it keeps its connections but answers nothing.
     pub(crate) fn pause(&mut self) {
         self.signal(Signal::STOP);
     }
 
-    /// SIGCONT.
+    /// Sends SIGCONT.
     pub(crate) fn resume(&mut self) {
         self.signal(Signal::CONT);
     }
 
-    /// Its exit code, once it has ended by itself.
+    /// Its exit code, or `None` while it runs.
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.child.try_wait().expect("it is our child")?.code()
     }
@@ -58,7 +59,7 @@ impl Daemon {
         self.child.id()
     }
 
-    /// Panics with the end of its log where it has ended by itself.
+    /// Panics with the end of its log if it has ended.
     #[track_caller]
     pub(crate) fn assert_alive(&mut self) {
         if let Some(status) = self.child.try_wait().expect("it is our child") {

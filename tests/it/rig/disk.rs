@@ -1,7 +1,7 @@
-//! A small disk of our own: a tmpfs in a user and mount namespace, which needs no root.
+//! A small disk for one test: a tmpfs in a user and mount namespace, which needs no root.
 //!
-//! A process in the namespaces holds them open, and everybody else reaches the disk through
-//! `/proc/<pid>/root`. It ends when its standard input is closed, so also when the test is killed.
+//! One process keeps the namespaces open. Others reach the disk through `/proc/<pid>/root`. The
+//! process ends when its standard input is closed, so also when the test is killed.
 
 use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, ErrorKind, Write as _};
@@ -12,12 +12,12 @@ const MOUNT: &str = r#"mount -t tmpfs -o "$1" tmpfs "$0" && echo mounted && exec
 
 pub(crate) struct Disk {
     holder: Child,
-    /// The disk, for everybody.
+    /// The disk, as every process reaches it.
     pub(crate) path: PathBuf,
 }
 
 impl Disk {
-    /// Mounts a tmpfs with these options over the folder `at`, which only the namespace sees.
+    /// Mounts a tmpfs with these options over the folder `at`, visible in the namespace only.
     pub(crate) fn mount(at: &Path, options: &str) -> Self {
         let mut command = Command::new("unshare");
         command.args(["-rm", "sh", "-c", MOUNT]).arg(at).arg(options);
@@ -31,19 +31,19 @@ impl Disk {
         BufReader::new(output).read_line(&mut line).expect("it writes text");
         assert_eq!(
             line, "mounted\n",
-            "`unshare -rm` must be permitted here: this test needs a disk of its own"
+            "`unshare -rm` must be permitted: this test needs its own disk"
         );
         let path = format!("/proc/{}/root{}", holder.id(), at.display()).into();
         Self { holder, path }
     }
 
-    /// Takes all that is left.
+    /// Writes until the disk is full.
     pub(crate) fn fill(&self) {
         let mut filler = File::options()
             .create(true)
             .append(true)
             .open(self.filler())
-            .expect("a full disk has names left");
+            .expect("a full disk has inodes left");
         let full = loop {
             if let Err(error) = filler.write_all(&[0; 4096]) {
                 break error;
@@ -52,7 +52,7 @@ impl Disk {
         assert_eq!(full.kind(), ErrorKind::StorageFull);
     }
 
-    /// Gives it back.
+    /// Removes what [`Self::fill`] wrote.
     pub(crate) fn free(&self) {
         fs::remove_file(self.filler()).expect("the disk was filled");
     }
@@ -64,7 +64,7 @@ impl Disk {
 
 impl Drop for Disk {
     fn drop(&mut self) {
-        self.holder.kill().expect("nobody else has waited for it");
-        self.holder.wait().expect("nobody else has waited for it");
+        self.holder.kill().expect("it is our child");
+        self.holder.wait().expect("it is our child");
     }
 }

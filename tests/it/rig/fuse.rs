@@ -1,12 +1,12 @@
-//! An empty FUSE file system in a user and mount namespace. Like sshfs it may be remote, and it
-//! looks local.
+//! An empty FUSE file system in a user and mount namespace. Like sshfs, it may be remote although
+//! it looks local.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Answers the kernel's requests (`linux/fuse.h`): the attributes of the root, that nothing else is
-/// there, and the size.
+/// Answers the kernel's requests (`linux/fuse.h`): the attributes of the root, that it is empty,
+/// and its size.
 const SERVER: &str = r#"
 import os, struct, subprocess, sys
 fuse = os.open("/dev/fuse", os.O_RDWR)
@@ -33,17 +33,17 @@ while request := os.read(fuse, 1 << 16):
 
 pub(crate) struct Fuse {
     server: Child,
-    /// Where every process reaches the mount that only the namespace sees at its own path.
+    /// The mount, as every process reaches it; only the namespace sees it at its own path.
     pub(crate) path: PathBuf,
 }
 
 impl Fuse {
-    /// Mounts over the folder `at`, which only the namespace sees; `None` if /dev/fuse cannot be
+    /// Mounts over the folder `at`, visible in the namespace only; `None` if /dev/fuse cannot be
     /// opened.
-    #[expect(clippy::print_stderr, reason = "a test that shows nothing must not look as if it had")]
+    #[expect(clippy::print_stderr, reason = "a skipped test must say that it was skipped")]
     pub(crate) fn mount(at: &Path) -> Option<Self> {
         if let Err(error) = std::fs::File::options().read(true).write(true).open("/dev/fuse") {
-            eprintln!("not shown: /dev/fuse: {error}");
+            eprintln!("skipped: /dev/fuse: {error}");
             return None;
         }
         let mut command = Command::new("unshare");
@@ -54,7 +54,7 @@ impl Fuse {
         let mut line = String::new();
         let output = server.stdout.take().expect("it is piped");
         BufReader::new(output).read_line(&mut line).expect("it writes text");
-        assert_eq!(line, "mounted\n", "`unshare -rm` and FUSE must be permitted here");
+        assert_eq!(line, "mounted\n", "`unshare -rm` and FUSE must be permitted");
         let path = format!("/proc/{}/root{}", server.id(), at.display()).into();
         Some(Self { server, path })
     }
@@ -62,7 +62,7 @@ impl Fuse {
 
 impl Drop for Fuse {
     fn drop(&mut self) {
-        self.server.kill().expect("nobody else has waited for it");
-        self.server.wait().expect("nobody else has waited for it");
+        self.server.kill().expect("it is our child");
+        self.server.wait().expect("it is our child");
     }
 }

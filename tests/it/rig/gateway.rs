@@ -1,5 +1,5 @@
-//! What stands before an API server in many places, as a load balancer does: it speaks HTTP, passes requests on, and
-//! answers some of them itself, in words of its own.
+//! A gateway in front of an API server, like a load balancer: it forwards requests over HTTP and
+//! can answer some of them itself.
 
 use super::{Access, lock};
 use axum::Router;
@@ -17,24 +17,24 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-/// An answer in the API server's stead.
+/// A response that the gateway gives in place of the API server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) code: u16,
     pub(crate) body: &'static str,
-    /// Whether the connection is closed in the middle of it.
+    /// Whether the connection is closed in the middle of the body.
     pub(crate) is_cut: bool,
 }
 
 pub(crate) struct Gateway {
     address: SocketAddr,
-    orders: Arc<Mutex<Orders>>,
+    overrides: Arc<Mutex<Overrides>>,
     over: Option<oneshot::Sender<()>>,
     server: Option<JoinHandle<()>>,
 }
 
 #[derive(Default)]
-struct Orders {
+struct Overrides {
     page: Option<(Option<Method>, Page)>,
     watches: Option<Page>,
     answered: usize,
@@ -43,7 +43,7 @@ struct Orders {
 #[derive(Clone)]
 struct AppState {
     client: Client,
-    orders: Arc<Mutex<Orders>>,
+    overrides: Arc<Mutex<Overrides>>,
 }
 
 impl Page {
@@ -53,13 +53,14 @@ impl Page {
 }
 
 impl Gateway {
-    /// Before the API server that `access` leads to. Whoever asks has to say who it is.
+    /// Starts a gateway to the API server that `access` names. Clients must send their own
+    /// credentials.
     pub(crate) fn before(access: &Access) -> Self {
-        let orders = Arc::<Mutex<Orders>>::default();
+        let overrides = Arc::<Mutex<Overrides>>::default();
         let (over, is_over) = oneshot::channel::<()>();
         let (bound, address) = std::sync::mpsc::channel();
         let server = thread::spawn({
-            let (access, orders) = (access.clone(), Arc::clone(&orders));
+            let (access, overrides) = (access.clone(), Arc::clone(&overrides));
             move || {
                 let runtime = runtime::Builder::new_current_thread()
                     .enable_all()
@@ -74,7 +75,7 @@ impl Gateway {
                         .send(listener.local_addr().expect("it is bound"))
                         .expect("it is waited for");
                     let router =
-                        Router::new().fallback(answer).with_state(AppState { client, orders });
+                        Router::new().fallback(answer).with_state(AppState { client, overrides });
                     tokio::select! {
                         ended = axum::serve(listener, router) => ended.expect("it serves"),
                         _ = is_over => {}
@@ -83,33 +84,33 @@ impl Gateway {
             }
         });
         let address = address.recv().expect("it listens");
-        Self { address, orders, over: Some(over), server: Some(server) }
+        Self { address, overrides, over: Some(over), server: Some(server) }
     }
 
-    /// As a kubeconfig names it.
+    /// Its address, for a kubeconfig.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// From now on requests are answered by this page: all of them, or those with this method.
+    /// From now on, answers requests with this page: all of them, or those with this method.
     pub(crate) fn answer(&self, method: Option<Method>, page: Page) {
-        lock(&self.orders).page = Some((method, page));
+        lock(&self.overrides).page = Some((method, page));
     }
 
     /// From now on, answers watches with this page.
     pub(crate) fn answer_watches(&self, page: Page) {
-        lock(&self.orders).watches = Some(page);
+        lock(&self.overrides).watches = Some(page);
     }
 
-    /// From now on requests are passed on.
+    /// From now on, forwards every request.
     pub(crate) fn pass(&self) {
-        let mut orders = lock(&self.orders);
-        (orders.page, orders.watches) = (None, None);
+        let mut overrides = lock(&self.overrides);
+        (overrides.page, overrides.watches) = (None, None);
     }
 
-    /// How many requests were answered by a page.
+    /// How many requests it has answered with a page.
     pub(crate) fn answered(&self) -> usize {
-        lock(&self.orders).answered
+        lock(&self.overrides).answered
     }
 }
 
@@ -121,16 +122,16 @@ impl Drop for Gateway {
     }
 }
 
-async fn answer(State(desk): State<AppState>, request: Request) -> Response {
+async fn answer(State(state): State<AppState>, request: Request) -> Response {
     let page = {
-        let mut orders = lock(&desk.orders);
-        let page = orders
+        let mut overrides = lock(&state.overrides);
+        let page = overrides
             .page
             .clone()
             .filter(|(method, _)| method.as_ref().is_none_or(|one| one == request.method()));
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
-        let page = page.map(|(_, page)| page).or_else(|| orders.watches.filter(|_| is_watch));
-        orders.answered += usize::from(page.is_some());
+        let page = page.map(|(_, page)| page).or_else(|| overrides.watches.filter(|_| is_watch));
+        overrides.answered += usize::from(page.is_some());
         page
     };
     if let Some(Page { code, body, is_cut }) = page {
@@ -143,7 +144,7 @@ async fn answer(State(desk): State<AppState>, request: Request) -> Response {
     }
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
-    match desk.client.send(Request::from_parts(parts, body.to_vec().into())).await {
+    match state.client.send(Request::from_parts(parts, body.to_vec().into())).await {
         Ok(response) => response.map(Body::new),
         Err(error) => {
             Response::builder().status(502).body(error.to_string().into()).expect("it is an answer")

@@ -1,4 +1,4 @@
-//! Faults that no slow machine causes count at once, also on a machine that breaks its assumptions.
+//! Failures that no slow machine causes fail the run at once, even on a noisy machine.
 
 use super::{Rig, Timing, lock, wait_for};
 use crate::noise::{Assumption, assume};
@@ -10,16 +10,16 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tells this test that it is the process with the fault, and which fault.
+/// Set to the name of a fault in the process that this test starts.
 const FAULT: &str = "BATON_TEST_FAULT";
 
-/// Each gets a process of its own, because it makes every failure of a run count.
+/// Each runs in its own process, because it makes every failure of a run count.
 const FAULTS: [&str; 3] = ["signal", "panic", "prober"];
 
 #[test]
-fn faults_that_no_delay_causes_count_at_once() {
+fn failures_that_no_delay_explains_count_at_once() {
     if let Ok(fault) = env::var(FAULT) {
-        return have(&fault);
+        return fail_by(&fault);
     }
     for fault in FAULTS {
         let mut faulty = Command::new(env::current_exe().unwrap());
@@ -27,22 +27,22 @@ fn faults_that_no_delay_causes_count_at_once() {
             .args(["--exact", thread::current().name().unwrap(), "--nocapture"])
             .env(FAULT, fault);
         let output = faulty.output().unwrap();
-        let told = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success(), "{fault}: {told}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success(), "{fault}: {stderr}");
         assert!(
-            told.contains("a rule was broken that no noise excuses, though"),
-            "{fault}: {told}"
+            stderr.contains("a rule was broken that no noise excuses, though"),
+            "{fault}: {stderr}"
         );
-        assert!(!told.contains("runs again"), "{fault}: {told}");
+        assert!(!stderr.contains("runs again"), "{fault}: {stderr}");
     }
 }
 
-/// Has a fault on a machine that is never quiet enough.
-fn have(fault: &str) {
+/// Fails by this fault, on a machine that is never quiet enough.
+fn fail_by(fault: &str) {
     assume(const { &[Assumption::TasksPerProcessor(-1.0)] });
     let rig = Rig::new(Timing::FAST);
     let candidate = rig.start_leader("candidate");
-    rig.hear_enough();
+    rig.wait_for_answers();
     match fault {
         "signal" => {
             let pid = Pid::from_raw(candidate.pid().cast_signed()).unwrap();

@@ -1,4 +1,4 @@
-//! Certificates for servers and clients of a test, from an authority of its own.
+//! Certificates for the servers and clients of one test, from its own authority.
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
@@ -15,7 +15,7 @@ pub(crate) struct Authority {
 }
 
 impl Authority {
-    /// Writes `ca.crt` into `folder`, where all that it issues goes too.
+    /// A new authority. Writes `ca.crt` into `folder`, where everything that it issues goes, too.
     pub(crate) fn begin(folder: &Path) -> Self {
         let mut authority = CertificateParams::default();
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
@@ -24,7 +24,7 @@ impl Authority {
         Self { folder: folder.to_owned(), issuer }
     }
 
-    /// Writes `<name>.crt` and `<name>.key` for a server that is reached by these names and addresses.
+    /// Writes `<name>.crt` and `<name>.key` for a server with these names and addresses.
     pub(crate) fn server(&self, name: &str, reached_by: &[&str]) {
         let reached_by: Vec<_> = reached_by.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(reached_by).expect(INFALLIBLE);
@@ -32,7 +32,7 @@ impl Authority {
         self.issue(name, &params);
     }
 
-    /// Writes `<name>.crt` and `<name>.key` for a client that is called so, and belongs to an organization.
+    /// Writes `<name>.crt` and `<name>.key` for a client with this name and organization.
     pub(crate) fn client(&self, name: &str, organization: &str) {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
@@ -50,7 +50,7 @@ impl Authority {
     }
 }
 
-/// Writes `<name>.key` and `<name>.pub`, a pair without a certificate.
+/// Writes `<name>.key` and `<name>.pub`, a key pair without a certificate.
 pub(crate) fn pair(folder: &Path, name: &str) {
     let pair = key();
     put(folder, &format!("{name}.key"), &pair.serialize_pem());

@@ -1,4 +1,4 @@
-//! That nothing outlives the test binary, however that ends.
+//! Nothing outlives the test binary, however it ends.
 
 use super::daemon::Daemon;
 use super::scratch::Scratch;
@@ -12,32 +12,32 @@ use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Tells this test that it is the process that is to be killed.
+/// Set in the process that this test kills.
 const VICTIM: &str = "BATON_TEST_VICTIM";
 
 #[test]
-fn servers_candidates_and_folders_are_gone_when_the_test_binary_is_killed() {
+fn servers_candidates_and_folders_end_with_the_test_binary() {
     if env::var_os(VICTIM).is_some() {
-        be_the_victim();
+        run_as_victim();
     }
     let mut victim = Command::new(env::current_exe().unwrap());
     victim.args(["--exact", thread::current().name().unwrap(), "--nocapture"]).env(VICTIM, "yes");
     let mut victim = victim.stdout(Stdio::piped()).spawn().unwrap();
     let lines = BufReader::new(victim.stdout.take().unwrap()).lines().map_while(Result::ok);
-    let told =
+    let paths =
         lines.filter_map(|line| line.strip_prefix("left behind: ").map(str::to_owned)).take(3);
-    let told: Vec<String> = told.collect();
-    assert!(told.len() == 3 && told.iter().all(|path| Path::new(path).exists()), "{told:?}");
+    let paths: Vec<String> = paths.collect();
+    assert!(paths.len() == 3 && paths.iter().all(|path| Path::new(path).exists()), "{paths:?}");
 
     victim.kill().unwrap();
     victim.wait().unwrap();
-    for path in told {
+    for path in paths {
         eventually(PATIENCE, &format!("{path} is gone"), || !Path::new(&path).exists());
     }
 }
 
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
-fn be_the_victim() -> ! {
+fn run_as_victim() -> ! {
     let folder = Scratch::new();
     let daemon = Daemon::start("sleep".into(), vec!["600".to_owned()], &folder.path().join("log"));
     let rig = Rig::new(Timing::FAST);

@@ -1,12 +1,12 @@
-//! A candidate of another program, beside ours: see tests/servers/peers. Whatever it elects with, it tells its story in lines of
-//! JSON, each with the time since boot.
+//! A candidate of another program beside ours: see tests/servers/peers. It logs its
+//! events as lines of JSON, each with the time since boot.
 
 mod tests;
 
 use super::apiserver::Access;
 use super::assets;
 use super::daemon::Daemon;
-use super::judge::wait_for;
+use super::history::wait_for;
 use super::question::{agent, ask};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
@@ -22,19 +22,19 @@ pub(crate) struct Peer {
     log: PathBuf,
 }
 
-/// An election in ZooKeeper, as a peer is told it.
+/// The settings of a peer's election in ZooKeeper.
 pub(crate) struct InZooKeeper<'a> {
-    /// With the chroot.
+    /// The connect string, with the chroot.
     pub(crate) servers: &'a str,
     pub(crate) path: &'a str,
     pub(crate) session_timeout: Duration,
-    /// Where the peer's log goes.
+    /// The folder for the peer's log.
     pub(crate) folder: &'a Path,
 }
 
 impl Peer {
-    /// Starts one of client-go for `lease` in the namespace of `access`; `flags` are those of the program, durations above
-    /// all. It answers when this returns.
+    /// Starts client-go's candidate for `lease` in the namespace of `access`; `flags` are the
+    /// program's own. Returns once it answers.
     pub(crate) fn client_go(access: &Access, lease: &str, identity: &str, flags: &[&str]) -> Self {
         let mut arguments = vec![
             format!("--kubeconfig={}", access.kubeconfig_path()),
@@ -47,7 +47,7 @@ impl Peer {
         let mut started = Self::start(assets::client_go_candidate(), arguments, log);
         wait_for(STARTUP, "the client-go candidate listens", || {
             started.process.assert_alive();
-            started.told("listening")
+            started.first_logged("listening")
         });
         started
     }
@@ -65,7 +65,7 @@ impl Peer {
         Self::start(java, arguments, election.log(identity))
     }
 
-    /// Starts an Election of kazoo.
+    /// Starts an `Election` of kazoo.
     pub(crate) fn kazoo(election: &InZooKeeper<'_>, identity: &str) -> Self {
         let (python, mut arguments) = assets::kazoo_candidate();
         let session_timeout = election.session_timeout.as_secs_f64().to_string();
@@ -79,28 +79,28 @@ impl Peer {
         Self { process: Daemon::start(program, arguments, &log), log }
     }
 
-    /// What it told so far, in order: `started_leading` and `work_cancelled`; of client-go also `listening`,
-    /// `stopped_leading`, `new_leader`.
+    /// Its events so far, in order: `started_leading` and `work_cancelled`; for client-go also
+    /// `listening`, `stopped_leading`, and `new_leader`.
     pub(crate) fn events(&self) -> Vec<Value> {
-        // Its library writes there too.
+        // The library writes to the same log.
         self.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
     }
 
-    /// When it first told this, as the time since boot.
-    pub(crate) fn told(&self, event: &str) -> Option<Duration> {
-        let told = self.events().into_iter().find(|told| told["event"] == event)?;
-        Some(Duration::from_nanos(told["boottime_ns"].as_u64().expect("each has a time")))
+    /// When it first logged this event, as the time since boot.
+    pub(crate) fn first_logged(&self, name: &str) -> Option<Duration> {
+        let event = self.events().into_iter().find(|event| event["event"] == name)?;
+        Some(Duration::from_nanos(event["boottime_ns"].as_u64().expect("each event has a time")))
     }
 
-    /// Everything that it and its library wrote.
+    /// The whole log, its library's lines included.
     pub(crate) fn log(&self) -> String {
-        fs::read_to_string(&self.log).expect("the process has opened it")
+        fs::read_to_string(&self.log).expect("the process has created it")
     }
 
-    /// What it answers to an application; `None` where nobody does.
+    /// Its answer to an application; `None` if it does not listen.
     pub(crate) fn answer(&self) -> Option<Value> {
-        let listening = self.events().into_iter().find(|told| told["event"] == "listening")?;
-        let address = listening["listen"].as_str().expect("it says where");
+        let listening = self.events().into_iter().find(|event| event["event"] == "listening")?;
+        let address = listening["listen"].as_str().expect("the event has an address");
         let reply = ask(&agent(), &format!("http://{address}/")).ok()?;
         Some(serde_json::from_str(&reply.body).expect("it answers in JSON"))
     }
@@ -112,7 +112,8 @@ impl InZooKeeper<'_> {
     }
 }
 
-/// What makes a time since boot of one that Java can read. It grows while the machine sleeps, and no test does.
+/// The offset from a monotonic time, which Java reads, to a time since boot. It grows only while
+/// the machine sleeps.
 fn boottime_offset() -> Duration {
     let read = |clock| Duration::try_from(clock_gettime(clock)).expect("neither is negative");
     read(ClockId::Boottime).saturating_sub(read(ClockId::Monotonic))

@@ -1,7 +1,9 @@
-//! What a container of a Pod finds: the address of the API server in its environment, and its service account's files
-//! where Kubernetes mounts them. A mount namespace of each process shows them there, which needs no root.
+//! The environment of a container in a Pod: the address of the API server in variables, and the
+//! files of the service account where Kubernetes mounts them. Each process gets a mount namespace
+//! for that, which needs no root.
 //!
-//! Whoever asks a resolver in a Pod of ours waits for ever: the files that it reads first are pipes that nobody writes.
+//! A name lookup in such a Pod blocks forever: the files that a resolver reads first are pipes
+//! without a writer.
 
 use super::Account;
 use super::starter::mortal_within;
@@ -11,7 +13,7 @@ use std::os::unix::fs::symlink;
 use std::process::Command;
 use tempfile::TempDir;
 
-/// Shows the folder `$0` where Kubernetes mounts a service account, and becomes the program.
+/// Mounts the folder `$0` where Kubernetes mounts a service account, and executes the program.
 const ENTER: &str = r#"set -e
 mount -t tmpfs tmpfs /var/run/
 mkdir -p /var/run/secrets/kubernetes.io/serviceaccount
@@ -28,7 +30,7 @@ pub(crate) struct Pod {
 }
 
 impl Pod {
-    /// One with this account's files; `server` is where the API server is, or a proxy to it.
+    /// A Pod with this account's files; `server` is the API server or a proxy to it.
     pub(crate) fn of(account: &Account, server: SocketAddr) -> Self {
         let folder = TempDir::with_prefix("baton-pod-").expect("temporary folders can be made");
         let files = folder.path().join("account");
@@ -46,12 +48,12 @@ impl Pod {
         pod
     }
 
-    /// The same, but the API server has a name.
+    /// The same, but the API server is given by name.
     pub(crate) fn named(self, host: &str) -> Self {
         Self { host: host.to_owned(), ..self }
     }
 
-    /// Puts new files in the place of the old ones, all at once, as kubelet does: a link to their folder is replaced.
+    /// Replaces all files at once, as kubelet does: by exchanging a link to their folder.
     pub(crate) fn mount(&self, token: &str, account: &Account) {
         let files = self.folder.path().join("account");
         let data = TempDir::with_prefix_in("..", &files).expect("the folder is ours").keep();
@@ -64,11 +66,11 @@ impl Pod {
             fs::write(data.join(name), content).expect("the folder is ours");
         }
         let link = files.join("..data_tmp");
-        symlink(data.file_name().expect("it has a name"), &link).expect("there is none");
+        symlink(data.file_name().expect("it has a name"), &link).expect("the link is new");
         fs::rename(link, files.join("..data")).expect("the folder is ours");
     }
 
-    /// A command that runs `program` here, in a Pod of this name.
+    /// A command that runs `program` in this Pod, with this Pod name.
     pub(super) fn command(&self, name: &str, program: &str) -> Command {
         let mut command = mortal_within(ENTER, self.folder.path(), program);
         command.env("POD_NAME", name);

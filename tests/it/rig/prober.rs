@@ -1,7 +1,7 @@
-//! The prober: one thread a candidate, which asks `GET /leader` from its start to the end of the test.
+//! The prober: one thread per candidate that polls `GET /leader` from its start to the test's end.
 
 use super::candidate::Candidate;
-use super::judge::{Answer, Heard, Journal, Moment, eventually, lock};
+use super::history::{Answer, Journal, Moment, Outcome, eventually, lock};
 use super::question::{agent, ask};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,59 +9,59 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use ureq::Agent;
 
-/// The pause between two questions to a candidate, and what it grows by with each: fifty candidates
-/// must not cost more than ten do.
-const PACE: Duration = Duration::from_millis(12);
-const PACE_FOR_EACH: Duration = Duration::from_millis(2);
-/// How long a candidate that has ended is still asked, to show that it does not answer any more.
+/// The pause between two requests to a candidate, and what it grows by with each candidate: fifty
+/// candidates must not cost more than ten.
+const PAUSE: Duration = Duration::from_millis(12);
+const PAUSE_PER_CANDIDATE: Duration = Duration::from_millis(2);
+/// How long an ended candidate is still asked, to show that it no longer answers.
 const AFTERWARDS: Duration = Duration::from_millis(300);
-/// How long its end may be unheard of when another has its port already.
-const UNHEARD: Duration = Duration::from_secs(5);
+/// How long its end may go unnoticed after another process has taken its port.
+const UNNOTICED: Duration = Duration::from_secs(5);
 
-/// Asks `candidate` until the journal is closed.
+/// Probes `candidate` until the journal is closed.
 pub(crate) fn begin(
     journal: &Arc<Journal>,
     candidate: &Arc<Candidate>,
-    crowd: &Arc<AtomicUsize>,
+    probed: &Arc<AtomicUsize>,
 ) -> JoinHandle<()> {
-    let (journal, candidate, crowd) =
-        (Arc::clone(journal), Arc::clone(candidate), Arc::clone(crowd));
-    crowd.fetch_add(1, Ordering::Relaxed);
+    let (journal, candidate, probed) =
+        (Arc::clone(journal), Arc::clone(candidate), Arc::clone(probed));
+    probed.fetch_add(1, Ordering::Relaxed);
     thread::spawn(move || {
         let (agent, clock) = (agent(), journal.clock);
         while !journal.is_closed()
             && candidate.ended().is_none_or(|end| clock.now() < end.seen + AFTERWARDS)
         {
             let has_ended = candidate.ended().is_some();
-            let answer = listen_to(&candidate, &agent, || clock.now());
-            if has_ended && matches!(answer.heard, Heard::Nonsense(_)) {
-                // A program that is no candidate has its port.
+            let answer = probe(&candidate, &agent, || clock.now());
+            if has_ended && matches!(answer.outcome, Outcome::Malformed(_)) {
+                // A program that is no candidate has taken its port.
                 break;
             }
             if let Some(other) =
                 answer.identity().filter(|identity| **identity != candidate.identity)
             {
                 let taken =
-                    format!("{} has ended, since {other} answers at its port", candidate.label);
-                eventually(UNHEARD, &taken, || candidate.ended().is_some());
+                    format!("{} has ended, since {other} answers on its port", candidate.label);
+                eventually(UNNOTICED, &taken, || candidate.ended().is_some());
                 break;
             }
             lock(&journal.answers).push(answer);
-            let count = u32::try_from(crowd.load(Ordering::Relaxed)).expect("it is small");
-            thread::sleep(PACE + PACE_FOR_EACH * count);
+            let count = u32::try_from(probed.load(Ordering::Relaxed)).expect("it is small");
+            thread::sleep(PAUSE + PAUSE_PER_CANDIDATE * count);
         }
-        crowd.fetch_sub(1, Ordering::Relaxed);
+        probed.fetch_sub(1, Ordering::Relaxed);
     })
 }
 
-fn listen_to(candidate: &Candidate, agent: &Agent, now: impl Fn() -> Moment) -> Answer {
+fn probe(candidate: &Candidate, agent: &Agent, now: impl Fn() -> Moment) -> Answer {
     let query = if candidate.unasked { "?promise=none" } else { "" };
     let url = format!("http://{}/leader{query}", candidate.listen);
     let asked = now();
     let reply = ask(agent, &url);
     let answered = now();
     let (candidate, relied_on) = (candidate.label.clone(), !candidate.unasked);
-    Answer { candidate, asked, answered, relied_on, heard: Heard::of(reply) }
+    Answer { candidate, asked, answered, relied_on, outcome: Outcome::of(reply) }
 }
 
 mod tests {
@@ -71,33 +71,33 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn who_has_the_port_of_one_that_ended_is_not_taken_for_it() {
+    fn new_owner_of_a_port_is_not_taken_for_the_old() {
         let rig = Rig::over(Files::fresh(), Files::CALM);
         let first = rig.start_leader("first");
-        rig.hear_enough();
+        rig.wait_for_answers();
         let elsewhere = Rig::over(Files::fresh(), Files::CALM);
         first.kill();
         let second = elsewhere.candidate("second").flag("--listen", &first.listen).start();
         assert_eq!(elsewhere.leader().identity, second.identity);
-        elsewhere.hear_enough();
+        elsewhere.wait_for_answers();
     }
 
     #[test]
-    fn a_program_that_is_no_candidate_is_not_taken_for_one_that_ended() {
+    fn other_program_is_not_taken_for_a_candidate() {
         let rig = Rig::over(Files::fresh(), Files::CALM);
         let first = rig.start_leader("first");
-        rig.hear_enough();
+        rig.wait_for_answers();
         first.kill();
         assert_eq!(first.exit_code(), 137);
-        let listener = TcpListener::bind(&first.listen).expect("nobody has it yet");
+        let listener = TcpListener::bind(&first.listen).expect("the port is free again");
         listener.set_nonblocking(true).expect("it is ours");
-        // On a busy machine it may be asked no more.
+        // On a busy machine the prober may not ask any more.
         let until = rig.now() + AFTERWARDS;
         while rig.now() < until {
-            let Ok((mut asker, _)) = listener.accept() else { continue };
-            asker
+            let Ok((mut client, _)) = listener.accept() else { continue };
+            client
                 .write_all(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 2\r\n\r\n{}")
-                .expect("it waits");
+                .expect("the prober waits");
         }
     }
 }

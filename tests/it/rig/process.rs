@@ -1,6 +1,6 @@
 //! One process under test: its output, its signals, its end. It never outlives the test.
 
-use super::judge::{Journal, Moment, eventually, wait_for};
+use super::history::{Journal, Moment, eventually, wait_for};
 use super::{lock, starter};
 use crate::noise::never_excuse;
 use rustix::process::{Pid, Signal, kill_process};
@@ -12,18 +12,18 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// How long the kernel may take to stop or to bury a process: closing an inotify alone waits for a grace period of
-/// the whole machine, and three seconds of it were seen. So what a process does in time is judged by what it logs and
-/// writes, and not by its end.
-const BURIAL: Duration = Duration::from_secs(15);
+/// How long the kernel may take to stop or reap a process. Closing an inotify waits for a grace
+/// period of the whole machine; three seconds were measured. So tests time a process by its logs
+/// and writes, not by its end.
+const REAP: Duration = Duration::from_secs(15);
 
 pub(crate) struct Process {
-    /// Its name in the story: unique in a rig, also where a candidate is started again under its name.
+    /// Its name in the timeline: unique in a rig, even if a candidate restarts under its name.
     pub(crate) label: String,
     pid: Pid,
     journal: Arc<Journal>,
     running: Mutex<Running>,
-    /// Whether the test has asked for the exit code, which no test may leave out.
+    /// Whether the test has asked for the exit code; every test must.
     end_expected: AtomicBool,
     /// Every signal that the test has sent.
     signals: Mutex<Vec<Signal>>,
@@ -37,7 +37,7 @@ struct Running {
 
 #[derive(Clone, Copy)]
 pub(crate) struct End {
-    /// As a shell counts it: 128 and the signal where one ended the process.
+    /// As a shell reports it: 128 plus the signal number if a signal ended the process.
     pub(crate) code: i32,
     pub(crate) seen: Moment,
 }
@@ -63,41 +63,41 @@ impl Process {
         }
     }
 
-    /// SIGKILL. Returns the moment before it; afterwards the process is gone.
+    /// Sends SIGKILL and waits for the end. Returns the moment before the signal.
     pub(crate) fn kill(&self) -> Moment {
         let before = self.signal(Signal::KILL);
         assert_eq!(self.exit_code(), 128 + 9);
         before
     }
 
-    /// SIGTERM, as kubelet sends it. Returns the moment before it.
+    /// Sends SIGTERM, as kubelet does. Returns the moment before it.
     pub(crate) fn terminate(&self) -> Moment {
         self.signal(Signal::TERM)
     }
 
-    /// SIGINT, as Ctrl-C sends it. Returns the moment before it.
+    /// Sends SIGINT, as Ctrl-C does. Returns the moment before it.
     pub(crate) fn interrupt(&self) -> Moment {
         self.signal(Signal::INT)
     }
 
-    /// Sends SIGHUP, as a terminal does that goes away. Returns the moment before it.
+    /// Sends SIGHUP, as a closing terminal does. Returns the moment before it.
     pub(crate) fn hang_up(&self) -> Moment {
         self.signal(Signal::HUP)
     }
 
-    /// SIGSTOP. Returns a moment at which nothing in the process moves any more.
+    /// Sends SIGSTOP. Returns a moment at which every thread has stopped.
     pub(crate) fn pause(&self) -> Moment {
         self.signal(Signal::STOP);
-        eventually(BURIAL, "every thread has stopped", || self.is_stopped());
+        eventually(REAP, "every thread has stopped", || self.is_stopped());
         self.journal.clock.now()
     }
 
-    /// SIGCONT. Returns the moment before it.
+    /// Sends SIGCONT. Returns the moment before it.
     pub(crate) fn resume(&self) -> Moment {
         self.signal(Signal::CONT)
     }
 
-    /// Waits until it says that it lost its term, and for what reason.
+    /// Waits until it logs that it lost its term for this reason.
     #[track_caller]
     pub(crate) fn loses(&self, within: Duration, reason: &str) {
         let what = format!("{} loses its term", self.label);
@@ -105,23 +105,23 @@ impl Process {
         assert_eq!(lost["reason"], reason);
     }
 
-    /// The exit code, once it has ended.
+    /// Waits for its end and returns the exit code.
     #[track_caller]
     pub(crate) fn exit_code(&self) -> i32 {
         let what = format!("{} ends", self.label);
-        let end = wait_for(BURIAL, &what, || self.ended());
+        let end = wait_for(REAP, &what, || self.ended());
         self.end_expected.store(true, Ordering::Relaxed);
         end.code
     }
 
-    /// How it ended, if it did; its whole output is in the journal then.
+    /// How it ended, or `None` while it runs. After the end, its whole output is in the journal.
     pub(crate) fn ended(&self) -> Option<End> {
         let mut running = lock(&self.running);
         if running.end.is_none() {
             let status = running.child.try_wait().expect("it is our child")?;
             let code =
                 status.code().or_else(|| Some(128 + status.signal()?)).expect("it has ended");
-            let seen = self.journal.note(&self.label, format!("has ended with {code}"));
+            let seen = self.journal.note(&self.label, format!("ended with {code}"));
             running.end = Some(End { code, seen });
             if let Some(output) = running.output.take() {
                 output.join().expect("reading lines does not panic");
@@ -134,33 +134,33 @@ impl Process {
         self.ended().is_none()
     }
 
-    /// That it ended although no test expected it. No noise excuses an end that no delay explains.
+    /// Describes an end that no test expected. Unless a delay explains it, no noise excuses it.
     pub(crate) fn unexpected_end(&self) -> Option<String> {
         let end = self.ended().filter(|_| !self.end_expected.load(Ordering::Relaxed))?;
-        if !may_come_of_delay(end.code, &lock(&self.signals)) {
+        if !is_explained(end.code, &lock(&self.signals)) {
             never_excuse();
         }
         Some(format!("{} ended with {}, which no test expected", self.label, end.code))
     }
 
-    /// Ends it in whatever state it is.
-    pub(crate) fn put_down(&self) {
+    /// Kills it if it is running.
+    pub(crate) fn ensure_killed(&self) {
         let mut running = lock(&self.running);
         running.child.kill().expect("it is our child");
         running.child.wait().expect("it is our child");
     }
 
-    /// Everything that it wrote to standard error.
+    /// Its standard error.
     pub(crate) fn output(&self) -> String {
         self.journal.text(&self.label)
     }
 
-    /// When it first logged a line with this event, if it did.
-    pub(crate) fn told(&self, event: &str) -> Option<Moment> {
-        self.journal.told(&self.label, event)
+    /// When it first logged this event, if it did.
+    pub(crate) fn first_logged(&self, event: &str) -> Option<Moment> {
+        self.journal.first_logged(&self.label, event)
     }
 
-    /// What it logged with this event.
+    /// The log lines with this event.
     pub(crate) fn events(&self, event: &str) -> Vec<Value> {
         self.journal.events(&self.label, event)
     }
@@ -175,16 +175,16 @@ impl Process {
     }
 
     fn signal(&self, signal: Signal) -> Moment {
-        // Under this lock nobody waits for it, so that its number stays its own.
+        // Under this lock the process is not reaped, so its PID is not reused.
         let running = lock(&self.running);
-        assert!(running.end.is_none(), "{} ended before it got {signal:?}", self.label);
-        let before = self.journal.note(&self.label, format!("gets {signal:?}"));
+        assert!(running.end.is_none(), "{} ended before it received {signal:?}", self.label);
+        let before = self.journal.note(&self.label, format!("receives {signal:?}"));
         lock(&self.signals).push(signal);
-        kill_process(self.pid, signal).expect("it has not been waited for");
+        kill_process(self.pid, signal).expect("it is not reaped");
         before
     }
 
-    /// SIGSTOP reaches the threads one by one.
+    /// Whether every thread has stopped: SIGSTOP reaches them one by one.
     fn is_stopped(&self) -> bool {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.pid())).expect("it is alive");
         let mut states = tasks.flatten().map(|task| {
@@ -195,10 +195,10 @@ impl Process {
     }
 }
 
-/// Whether a slow machine, or a signal that the test sent, explains this end of a sidecar.
-fn may_come_of_delay(code: i32, sent: &[Signal]) -> bool {
+/// Whether a slow machine or a signal of the test explains this exit code of a sidecar.
+fn is_explained(code: i32, sent: &[Signal]) -> bool {
     match code {
-        // A claim ran out, or refusals lasted a lease duration.
+        // A claim expired, or refusals lasted a lease duration.
         75 | 77 => true,
         0 => sent.iter().any(|signal| [Signal::TERM, Signal::INT, Signal::HUP].contains(signal)),
         code => sent.iter().any(|signal| code == 128 + signal.as_raw()),
@@ -208,39 +208,39 @@ fn may_come_of_delay(code: i32, sent: &[Signal]) -> bool {
 /// The processor time that a living process has used.
 pub(crate) fn processor_time(pid: u32) -> Duration {
     let fields = proc_fields(pid, "stat");
-    // In user and in kernel mode, in hundredths of a second (on every Linux: USER_HZ).
+    // User and kernel mode, in hundredths of a second (USER_HZ on every Linux).
     let ticks = |field: &String| field.parse::<u64>().expect("a count");
     Duration::from_millis(10 * fields[11..13].iter().map(ticks).sum::<u64>())
 }
 
-/// The fields of a stat file from the state on: what stands before may contain blanks.
+/// The fields of a stat file from the state on; the fields before may contain spaces.
 fn proc_fields(pid: u32, file: &str) -> Vec<String> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/{file}")).expect("it is alive");
-    let (_, fields) = stat.rsplit_once(") ").expect("the form of proc(5)");
+    let (_, fields) = stat.rsplit_once(") ").expect("the format of proc(5)");
     fields.split(' ').map(str::to_owned).collect()
 }
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.put_down();
+        self.ensure_killed();
     }
 }
 
 mod tests {
-    use super::{Signal, may_come_of_delay};
+    use super::{Signal, is_explained};
 
     #[test]
-    fn only_codes_of_a_slow_machine_and_own_signals_are_excused() {
+    fn delays_and_signals_explain_exit_codes() {
         let stops = [Signal::STOP, Signal::TERM];
         for (code, sent) in
             [(75, &[][..]), (77, &[]), (0, &stops), (143, &stops), (137, &[Signal::KILL])]
         {
-            assert!(may_come_of_delay(code, sent), "{code} after {sent:?}");
+            assert!(is_explained(code, sent), "{code} after {sent:?}");
         }
         for (code, sent) in
             [(70, &[][..]), (70, &stops), (2, &[]), (101, &[]), (0, &[]), (137, &stops), (139, &[])]
         {
-            assert!(!may_come_of_delay(code, sent), "{code} after {sent:?}");
+            assert!(!is_explained(code, sent), "{code} after {sent:?}");
         }
     }
 }

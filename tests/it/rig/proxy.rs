@@ -1,6 +1,7 @@
-//! A TCP proxy between a candidate and its store, or between two servers of one. It understands nothing of what it passes,
-//! so TLS reaches from end to end, and each direction can be held, emptied or closed while connections are open. Where a
-//! test says which bytes it waits for, requests are held from there on.
+//! A TCP proxy between a candidate and its store, or between two servers.
+//!
+//! It interprets nothing, so TLS is end to end. A test can hold, drop, or close each direction
+//! while connections are open, or hold requests from the first one that contains certain bytes.
 
 mod tests;
 
@@ -15,29 +16,31 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-/// How long a pump waits for bytes before it looks at its orders again. Bytes themselves wake it at once.
-const LOOK: Duration = Duration::from_millis(5);
+/// How long a pump waits for bytes before it checks its orders again. Bytes wake it at once.
+const POLL: Duration = Duration::from_millis(5);
 
-/// How many looks the server may take to answer what was delivered late.
-const LOOKS_FOR_AN_ANSWER: u32 = 1_000;
+/// How often a pump checks for the server's answer to a late request.
+const ANSWER_POLLS: u32 = 1_000;
 
-/// How the record begins by which TLS 1.3 announces the end, and how long it is as a whole.
-const FAREWELL: (&[u8], usize) = (&[0x17, 3, 3, 0, 19], 24);
+/// The record that announces the end of TLS 1.3: its first bytes, and its length.
+const CLOSE_NOTIFY: (&[u8], usize) = (&[0x17, 3, 3, 0, 19], 24);
 
-/// What happens to the bytes of one direction.
+/// How the bytes of one direction are treated.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Flow {
     Pass,
-    /// They wait here, also after their sender is gone, and are delivered once they may pass: a late write.
+    /// The bytes wait here, even if their sender has gone, and are delivered after `Pass`: a late
+    /// write.
     Hold,
-    /// They vanish: replies to what was applied. A connection that lost some is closed once they may pass again.
+    /// The bytes are dropped: replies to applied requests. After `Pass`, such a connection is
+    /// closed.
     Lose,
-    /// Each connection, old or new, is closed, and what waits in it is gone.
+    /// Every connection, old or new, is closed, and its waiting bytes are dropped.
     Close,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum Direction {
     Requests,
     Replies,
 }
@@ -48,9 +51,9 @@ pub(crate) struct Proxy {
     acceptor: Option<JoinHandle<()>>,
 }
 
-/// What its threads share.
+/// State that the proxy's threads share.
 struct Shared {
-    /// One lock for all: nothing that was cut may pass by an order that was given after the cut.
+    /// One lock for all: no bytes of a cut connection may pass because of a later order.
     orders: Mutex<Orders>,
     held: [AtomicUsize; 2],
 }
@@ -59,45 +62,52 @@ struct Orders {
     target: SocketAddr,
     flows: [Flow; 2],
     cuts: usize,
-    /// Whether what is closed is closed without a farewell (RST).
+    /// Whether connections are closed with a reset (RST).
     abrupt: bool,
-    /// How often the connections of the moment were forgotten.
-    lapses: usize,
-    /// With these bytes in a request, requests begin to be held.
+    /// How often [`Proxy::blackhole`] was called.
+    blackholes: usize,
+    /// A request with these bytes changes the flow of requests to `Hold`.
     hold_at: Option<Vec<u8>>,
     over: bool,
 }
 
 impl Orders {
-    /// How many cuts and lapses there were until now.
+    /// How many cuts and blackholes there were so far.
     const fn moment(&self) -> (usize, usize) {
-        (self.cuts, self.lapses)
+        (self.cuts, self.blackholes)
     }
 
-    /// Looks at a request that has come in.
-    fn hold_if_awaited(&mut self, request: &[u8]) {
+    /// Applies `hold_at` to an incoming request.
+    fn apply_hold_at(&mut self, request: &[u8]) {
         let awaited = self
             .hold_at
             .take_if(|awaited| request.windows(awaited.len()).any(|bytes| bytes == awaited));
         if awaited.is_some() {
-            self.flows[Way::Requests as usize] = Flow::Hold;
+            self.flows[Direction::Requests as usize] = Flow::Hold;
         }
     }
 }
 
 impl Proxy {
-    /// On a free port of 127.0.0.1.
+    /// Listens on a free port of 127.0.0.1.
     pub(crate) fn to(target: SocketAddr) -> Self {
         Self::on(Ipv4Addr::LOCALHOST.into(), target)
     }
 
-    /// On another address: `::1`.
+    /// Listens on another address, such as `::1`.
     pub(crate) fn on(address: IpAddr, target: SocketAddr) -> Self {
         let listener = TcpListener::bind((address, 0)).expect("there are free ports");
         let address = listener.local_addr().expect("it is bound");
         let flows = [Flow::Pass; 2];
-        let orders =
-            Orders { target, flows, cuts: 0, abrupt: false, lapses: 0, hold_at: None, over: false };
+        let orders = Orders {
+            target,
+            flows,
+            cuts: 0,
+            abrupt: false,
+            blackholes: 0,
+            hold_at: None,
+            over: false,
+        };
         let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
@@ -110,42 +120,42 @@ impl Proxy {
         self.address
     }
 
-    /// From now on, for open connections too.
-    pub(crate) fn set(&self, way: Way, flow: Flow) {
-        lock(&self.shared.orders).flows[way as usize] = flow;
+    /// Sets the flow of one direction, for open connections too.
+    pub(crate) fn set(&self, direction: Direction, flow: Flow) {
+        lock(&self.shared.orders).flows[direction as usize] = flow;
     }
 
-    /// Holds requests from the first one on that has these bytes in it.
+    /// Holds requests from the first one that contains these bytes.
     pub(crate) fn hold_at(&self, bytes: &[u8]) {
         lock(&self.shared.orders).hold_at = Some(bytes.to_owned());
     }
 
-    /// How many bytes are held in this direction. What only passes is never among them.
-    pub(crate) fn held(&self, way: Way) -> usize {
-        self.shared.held[way as usize].load(Ordering::Relaxed)
+    /// How many bytes are held in this direction. Bytes that only pass are never counted.
+    pub(crate) fn held(&self, direction: Direction) -> usize {
+        self.shared.held[direction as usize].load(Ordering::Relaxed)
     }
 
-    /// Where new connections go: to a server that was restarted elsewhere.
-    pub(crate) fn aim(&self, target: SocketAddr) {
+    /// Sends new connections to another server, such as one restarted on another port.
+    pub(crate) fn retarget(&self, target: SocketAddr) {
         lock(&self.shared.orders).target = target;
     }
 
-    /// Closes every connection that is open now, and what waits in it is gone.
+    /// Closes every open connection and drops its waiting bytes.
     pub(crate) fn cut(&self) {
         lock(&self.shared.orders).cuts += 1;
     }
 
-    /// The same, and both ends are told that there is no such connection (RST).
+    /// The same, with a reset (RST) to both ends.
     pub(crate) fn reset(&self) {
         let mut orders = lock(&self.shared.orders);
         orders.cuts += 1;
         orders.abrupt = true;
     }
 
-    /// Passes nothing more in the connections that are open now, not even their end: as a firewall does that has forgotten
-    /// them.
-    pub(crate) fn forget(&self) {
-        lock(&self.shared.orders).lapses += 1;
+    /// Silently drops everything in the open connections, even their end, like a firewall that has
+    /// lost its state.
+    pub(crate) fn blackhole(&self) {
+        lock(&self.shared.orders).blackholes += 1;
     }
 }
 
@@ -155,7 +165,7 @@ impl Drop for Proxy {
         // A connection wakes the acceptor.
         drop(TcpStream::connect(self.address));
         let acceptor = self.acceptor.take().expect("it is dropped once");
-        assert!(acceptor.join().is_ok() || thread::panicking(), "a proxy does not panic");
+        assert!(acceptor.join().is_ok() || thread::panicking(), "the proxy panicked");
     }
 }
 
@@ -170,18 +180,20 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             (orders.target, orders.moment())
         };
         let client = client.expect("connections can be accepted");
-        // Where nobody listens, the client is closed as it is dropped.
+        // If the server does not listen, dropping the client closes it.
         if let Ok(server) = TcpStream::connect(target) {
-            pumps.extend(join_up(&client, &server, shared, since).expect("sockets can be cloned"));
+            pumps.extend(
+                connect_pumps(&client, &server, shared, since).expect("sockets can be cloned"),
+            );
         }
         pumps.retain(|pump: &JoinHandle<()>| !pump.is_finished());
     }
     for pump in pumps {
-        pump.join().expect("a pump does not panic");
+        pump.join().expect("the pump has not panicked");
     }
 }
 
-fn join_up(
+fn connect_pumps(
     client: &TcpStream,
     server: &TcpStream,
     shared: &Arc<Shared>,
@@ -189,24 +201,25 @@ fn join_up(
 ) -> io::Result<[JoinHandle<()>; 2]> {
     for stream in [client, server] {
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(LOOK))?;
+        stream.set_read_timeout(Some(POLL))?;
     }
     let answers = Arc::new(AtomicUsize::new(0));
-    let pump = |from: &TcpStream, to: &TcpStream, way| {
+    let pump = |from: &TcpStream, to: &TcpStream, direction| {
         let (from, to) = (from.try_clone()?, to.try_clone()?);
         let (answers, shared) = (Arc::clone(&answers), Arc::clone(shared));
         io::Result::Ok(Pump {
             from,
             to,
-            way,
+            direction,
             waiting: VecDeque::new(),
-            told: 0,
+            counted: 0,
             answers,
             since,
             shared,
         })
     };
-    let pumps = [pump(client, server, Way::Requests)?, pump(server, client, Way::Replies)?];
+    let pumps =
+        [pump(client, server, Direction::Requests)?, pump(server, client, Direction::Replies)?];
     Ok(pumps.map(|pump| thread::spawn(move || pump.run())))
 }
 
@@ -214,14 +227,14 @@ fn join_up(
 struct Pump {
     from: TcpStream,
     to: TcpStream,
-    way: Way,
-    /// As they were read; an empty one is the end.
+    direction: Direction,
+    /// The chunks in the order read; an empty one is the end of the stream.
     waiting: VecDeque<Vec<u8>>,
-    /// How many bytes of it are told to be held.
-    told: usize,
-    /// How often the server has answered in this connection.
+    /// How many of its bytes are counted as held.
+    counted: usize,
+    /// How often the server has answered on this connection.
     answers: Arc<AtomicUsize>,
-    /// How many cuts and lapses there were before this connection.
+    /// How many cuts and blackholes there were before this connection.
     since: (usize, usize),
     shared: Arc<Shared>,
 }
@@ -231,7 +244,7 @@ impl Pump {
         if !matches!(self.pass_until_the_end(), Ok(true)) {
             let abrupt = lock(&self.shared.orders).abrupt;
             for stream in [&self.from, &self.to] {
-                // They may be closed already. The kernel resets what is closed without patience.
+                // The sockets may be closed already. Closing with a zero linger sends a reset.
                 if abrupt {
                     SockRef::from(stream).set_linger(Some(Duration::ZERO)).ok();
                 } else {
@@ -242,22 +255,22 @@ impl Pump {
         while self.pop().is_some() {}
     }
 
-    /// Returns whether the other direction may go on without this one.
+    /// Returns whether the other direction may continue without this one.
     fn pass_until_the_end(&mut self) -> io::Result<bool> {
         let (mut ended, mut late, mut lost) = (false, false, false);
         loop {
             if ended {
-                thread::sleep(LOOK);
+                thread::sleep(POLL);
             } else if let Some(bytes) = self.read() {
                 ended = bytes.is_empty();
-                if self.way == Way::Requests {
-                    lock(&self.shared.orders).hold_if_awaited(&bytes);
+                if self.direction == Direction::Requests {
+                    lock(&self.shared.orders).apply_hold_at(&bytes);
                 }
                 self.waiting.push_back(bytes);
             }
             match self.order() {
                 Flow::Hold => {
-                    self.tell_held();
+                    self.count_held();
                     late = true;
                 }
                 Flow::Lose => {
@@ -279,44 +292,45 @@ impl Pump {
         }
     }
 
-    /// A request that comes late comes as if its sender were still there. A server drops what it does for a client
-    /// whose connection ends, so where it has ended, that and the record by which TLS announces it wait for an answer.
+    /// Delivers a late request as if its sender were still there. A server abandons a request whose
+    /// connection ends, so the end of the stream, and the TLS record that announces it, wait for an
+    /// answer.
     fn deliver(&mut self, late: bool) -> io::Result<()> {
         let answers = self.answers.load(Ordering::Relaxed);
-        let mut is_asked = false;
+        let mut has_request = false;
         while self.order() == Flow::Pass
             && let Some(bytes) = self.pop()
         {
-            let (request, farewell) = bytes.split_at(farewell_in(&bytes));
+            let (request, close_notify) = bytes.split_at(close_notify_in(&bytes));
             self.to.write_all(request)?;
-            is_asked |= !request.is_empty();
-            let is_over = bytes.is_empty() || !farewell.is_empty();
-            if late && self.way == Way::Requests && is_over && take(&mut is_asked) {
+            has_request |= !request.is_empty();
+            let is_over = bytes.is_empty() || !close_notify.is_empty();
+            if late && self.direction == Direction::Requests && is_over && take(&mut has_request) {
                 self.await_more_than(answers);
             }
-            self.to.write_all(farewell)?;
+            self.to.write_all(close_notify)?;
         }
         Ok(())
     }
 
     fn await_more_than(&self, answers: usize) {
-        for _ in 0..LOOKS_FOR_AN_ANSWER {
+        for _ in 0..ANSWER_POLLS {
             if self.answers.load(Ordering::Relaxed) > answers || self.order() == Flow::Close {
                 return;
             }
-            thread::sleep(LOOK);
+            thread::sleep(POLL);
         }
     }
 
     fn order(&self) -> Flow {
         let orders = lock(&self.shared.orders);
-        let (cuts, lapses) = self.since;
+        let (cuts, blackholes) = self.since;
         if orders.over || orders.cuts != cuts {
             Flow::Close
-        } else if orders.lapses != lapses {
+        } else if orders.blackholes != blackholes {
             Flow::Lose
         } else {
-            orders.flows[self.way as usize]
+            orders.flows[self.direction as usize]
         }
     }
 
@@ -324,7 +338,8 @@ impl Pump {
         let mut buffer = [0; 16 * 1024];
         match self.from.read(&mut buffer) {
             Ok(length) => {
-                self.answers.fetch_add((self.way == Way::Replies).into(), Ordering::Relaxed);
+                self.answers
+                    .fetch_add((self.direction == Direction::Replies).into(), Ordering::Relaxed);
                 Some(buffer[..length].to_vec())
             }
             Err(error)
@@ -332,30 +347,32 @@ impl Pump {
             {
                 None
             }
-            Err(_) => Some(Vec::new()), // whoever sent has gone, in whatever way
+            Err(_) => Some(Vec::new()), // the sender has gone, for whatever reason
         }
     }
 
-    fn tell_held(&mut self) {
+    fn count_held(&mut self) {
         let waiting = self.waiting.iter().map(Vec::len).sum::<usize>();
-        self.shared.held[self.way as usize].fetch_add(waiting - self.told, Ordering::Relaxed);
-        self.told = waiting;
+        self.shared.held[self.direction as usize]
+            .fetch_add(waiting - self.counted, Ordering::Relaxed);
+        self.counted = waiting;
     }
 
     fn pop(&mut self) -> Option<Vec<u8>> {
         let bytes = self.waiting.pop_front()?;
-        // What is told is the front of what waits, so these bytes are among it as a whole or not at all.
-        if self.told > 0 {
-            self.told -= bytes.len();
-            self.shared.held[self.way as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
+        // The counted bytes are at the front of the queue, so a chunk is counted entirely or not at
+        // all.
+        if self.counted > 0 {
+            self.counted -= bytes.len();
+            self.shared.held[self.direction as usize].fetch_sub(bytes.len(), Ordering::Relaxed);
         }
         Some(bytes)
     }
 }
 
-/// Where in these bytes, as they came, the farewell begins; their end where there is none.
-fn farewell_in(bytes: &[u8]) -> usize {
-    let (begins, length) = FAREWELL;
+/// The index of the closing record at the end of these bytes; their length if there is none.
+fn close_notify_in(bytes: &[u8]) -> usize {
+    let (begins, length) = CLOSE_NOTIFY;
     let at = bytes.len().saturating_sub(length);
     if bytes[at..].len() == length && bytes[at..].starts_with(begins) { at } else { bytes.len() }
 }

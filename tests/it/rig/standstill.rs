@@ -1,4 +1,4 @@
-//! A pause of this process is measured, reported with its figure, and counted at the end.
+//! A case that fails during a pause of its process runs again, and the reason is reported.
 
 use super::daemon::Daemon;
 use super::scratch::Scratch;
@@ -10,15 +10,15 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 const PATIENCE: Duration = Duration::from_secs(20);
-/// How long the other process is paused, and how long a pause it takes for a failure.
+/// How long the other process is paused, and the pause that its case fails on.
 const PAUSE: Duration = Duration::from_millis(800);
 const LONG: Duration = Duration::from_millis(500);
 
-/// Tells this test that it is the process that is to be paused.
+/// Set in the process that this test pauses.
 const VICTIM: &str = "BATON_TEST_PAUSED";
 
 #[test]
-fn a_case_that_fails_over_a_pause_of_the_machine_runs_again() {
+fn case_that_fails_during_a_pause_runs_again() {
     if env::var_os(VICTIM).is_some() {
         return fail_over_a_pause();
     }
@@ -29,27 +29,27 @@ fn a_case_that_fails_over_a_pause_of_the_machine_runs_again() {
     let flags =
         [&format!("{VICTIM}=yes"), &program, "--exact", &name, "--nocapture"].map(str::to_owned);
     let mut victim = Daemon::start("env".into(), flags.to_vec(), &log);
-    let told = || fs::read_to_string(&log).unwrap();
+    let output = || fs::read_to_string(&log).unwrap();
     eventually(PATIENCE, "the other process runs its case", || {
-        told().contains("waits to be paused")
+        output().contains("waits to be paused")
     });
 
     victim.pause();
-    throughout(PAUSE, "nothing moves", || !told().contains("runs again"));
+    throughout(PAUSE, "nothing moves", || !output().contains("runs again"));
     victim.resume();
     let code = wait_for(PATIENCE, "the other process ends", || victim.exit_code());
-    assert_eq!(code, 0, "{}", told());
+    assert_eq!(code, 0, "{}", output());
     assert!(
-        told().contains(&format!("noise: {name} runs again: a sleeping thread woke late by")),
+        output().contains(&format!("noise: {name} runs again: a sleeping thread woke late by")),
         "{}",
-        told()
+        output()
     );
     eventually(PATIENCE, "the list comes at the end", || {
-        told().contains("noise: 1 of 1 cases ran again:")
+        output().contains("noise: 1 of 1 cases ran again:")
     });
 }
 
-/// Waits for the pause, and fails over it as over a late answer: in its first run only.
+/// Waits for the pause and fails on it, as a test fails on a late answer; in its first run only.
 #[expect(clippy::print_stdout, reason = "the other process reads it")]
 fn fail_over_a_pause() {
     static HAS_FAILED: AtomicBool = AtomicBool::new(false);
@@ -58,11 +58,11 @@ fn fail_over_a_pause() {
     }
     println!("waits to be paused");
     let begun = Instant::now();
-    let mut looked = begun;
+    let mut last_look = begun;
     while begun.elapsed() < PATIENCE {
-        let took = looked.elapsed();
+        let took = last_look.elapsed();
         assert!(took < LONG, "an answer took {took:?}");
-        looked = Instant::now();
+        last_look = Instant::now();
         thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,7 +1,7 @@
-//! Starting a sidecar: its flags, and the first line that says where it listens.
+//! Starting a sidecar: its flags, and the log line that says where it listens.
 
 use super::candidate::Candidate;
-use super::judge::wait_for;
+use super::history::wait_for;
 use super::process::Process;
 use super::starter::mortal;
 use super::{Access, ELECTION, Files, Names, Pod, Rig, Store, Stranger};
@@ -18,13 +18,13 @@ pub(crate) struct Start<'a, S: Store = Files> {
     rig: &'a Rig<S>,
     name: String,
     unasked: bool,
-    around: Around<'a>,
+    environment: Environment<'a>,
     flags: BTreeMap<&'static str, String>,
 }
 
-/// What a sidecar finds around it.
+/// The environment of a sidecar.
 #[derive(Clone, Copy)]
-enum Around<'a> {
+enum Environment<'a> {
     Machine,
     Names(&'a Names),
     Pod(&'a Pod),
@@ -35,8 +35,13 @@ impl<'a, S: Store> Start<'a, S> {
     pub(crate) fn new(rig: &'a Rig<S>, name: &str) -> Self {
         let timing = rig.timing;
         let flags = rig.store.flags();
-        let start =
-            Self { rig, name: name.to_owned(), unasked: false, around: Around::Machine, flags };
+        let start = Self {
+            rig,
+            name: name.to_owned(),
+            unasked: false,
+            environment: Environment::Machine,
+            flags,
+        };
         start
             .flag("--election", ELECTION)
             .flag("--lease-duration", format!("{:?}", timing.lease_duration))
@@ -49,7 +54,7 @@ impl<'a, S: Store> Start<'a, S> {
             .flag("--identity-prefix", name)
     }
 
-    /// Sets a flag, over what is set already.
+    /// Sets a flag, replacing an earlier value.
     pub(crate) fn flag(mut self, flag: &'static str, value: impl Into<String>) -> Self {
         self.flags.insert(flag, value.into());
         self
@@ -59,29 +64,29 @@ impl<'a, S: Store> Start<'a, S> {
         self.flag("--election", name)
     }
 
-    /// By another way to the API server, or as another of its users.
+    /// Uses another route to the API server, or another of its users.
     pub(crate) fn by(self, access: &Access) -> Self {
         self.flag("--kubeconfig", access.kubeconfig_path())
     }
 
-    /// In a Pod, with nothing but what Kubernetes tells it there, and its name.
+    /// Runs in a Pod, with the Pod's name and only what Kubernetes provides there.
     pub(crate) fn within(mut self, pod: &'a Pod) -> Self {
         for flag in ["--backend", "--kubeconfig", "--identity-prefix"] {
             self.flags.remove(flag);
         }
-        self.around = Around::Pod(pod);
+        self.environment = Environment::Pod(pod);
         self
     }
 
-    /// Where these names of hosts are known, and no others.
+    /// Runs where these host names, and no others, can be resolved.
     pub(crate) fn knowing(mut self, names: &'a Names) -> Self {
-        self.around = Around::Names(names);
+        self.environment = Environment::Names(names);
         self
     }
 
-    /// As another user of this machine.
+    /// Runs as another user of this machine.
     pub(crate) fn run_by(mut self, user: &'a Stranger) -> Self {
-        self.around = Around::User(user);
+        self.environment = Environment::User(user);
         self
     }
 
@@ -93,28 +98,29 @@ impl<'a, S: Store> Start<'a, S> {
         self.flag("--state-directory", path(directory))
     }
 
-    /// Its application never asks: the prober looks on only.
+    /// Its application never asks, so the prober requests no promise.
     pub(crate) fn unasked(mut self) -> Self {
         self.unasked = true;
         self
     }
 
-    /// Starts it, and returns once it has said where it listens.
+    /// Starts it, and returns once it has logged where it listens.
     #[track_caller]
     pub(crate) fn start(self) -> Arc<Candidate> {
         let process = self.spawn();
-        let first_line = wait_for(STARTUP, "the sidecar says that it starts", || {
+        let first_line = wait_for(STARTUP, "the sidecar logs that it starts", || {
             let end = process.ended();
             let first_line = process.events("starting").pop();
             if first_line.is_none() && end.is_some() {
                 let end = process.unexpected_end().expect("no test has asked for it");
-                panic!("{end}, and at its start:\n{}", process.output());
+                panic!("{end}; output:\n{}", process.output());
             }
             first_line
         });
-        let field =
-            |name: &str| first_line[name].as_str().expect("the first line has it").to_owned();
-        self.rig.admit(Candidate {
+        let field = |name: &str| {
+            first_line[name].as_str().expect("the first line has the field").to_owned()
+        };
+        self.rig.add(Candidate {
             election: field("election"),
             identity: field("identity"),
             listen: field("listen"),
@@ -124,7 +130,7 @@ impl<'a, S: Store> Start<'a, S> {
         })
     }
 
-    /// Starts one that ends by itself, before it takes part: its exit code, and what it wrote.
+    /// Starts one that ends before it takes part. Returns its exit code and its output.
     #[track_caller]
     pub(crate) fn ends(self) -> (i32, String) {
         let process = self.spawn();
@@ -133,15 +139,15 @@ impl<'a, S: Store> Start<'a, S> {
 
     fn spawn(&self) -> Process {
         let program = env!("CARGO_BIN_EXE_baton");
-        let mut command = match self.around {
-            Around::Machine => {
+        let mut command = match self.environment {
+            Environment::Machine => {
                 let mut command = mortal(program);
                 command.env_clear();
                 command
             }
-            Around::Names(names) => names.command(program),
-            Around::Pod(pod) => pod.command(&self.name, program),
-            Around::User(user) => user.command(Stranger::baton()),
+            Environment::Names(names) => names.command(program),
+            Environment::Pod(pod) => pod.command(&self.name, program),
+            Environment::User(user) => user.command(Stranger::baton()),
         };
         command.arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
         Process::spawn(&self.name, command, &self.rig.journal)

@@ -1,8 +1,8 @@
-//! Starts the processes of the tests, so that none of them outlives the test binary, however that ends.
+//! Starts the processes of the tests so that none outlives the test binary, however it ends.
 //!
-//! The kernel kills a process when the thread ends that started it, so also after SIGKILL to the test binary. Without
-//! unsafe code only another program can ask for that: setpriv of util-linux. And as the thread of a test ends long
-//! before a server that other tests share, one thread that never ends starts them all.
+//! The kernel kills a process when the thread that started it ends, even after SIGKILL to the test
+//! binary. Without unsafe code, only another program can request that: setpriv of util-linux. The
+//! thread of a test ends before a server that tests share, so one permanent thread starts them all.
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
@@ -12,11 +12,12 @@ use std::sync::LazyLock;
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-/// Runs a program if its parent is still who started it: that one may have ended before the kernel was asked.
-/// The program hears SIGHUP, also where the tests run under `nohup`.
+/// Runs a program if its parent is still the one that started it: the parent may have ended before
+/// the kernel was asked. SIGHUP reaches the program even if the tests run under `nohup`.
 const IF_STARTED_BY: &str = r#"test "$PPID" = "$0" && exec env --default-signal=HUP "$@""#;
 
-/// A command that becomes `program`, and ends with the test binary. Its arguments may follow.
+/// A command that executes `program`, which ends with the test binary. The caller may add
+/// arguments.
 pub(super) fn mortal(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "sh", "-c", IF_STARTED_BY, &process::id().to_string()]);
@@ -24,11 +25,11 @@ pub(super) fn mortal(program: impl AsRef<Path>) -> Command {
     command
 }
 
-/// The same in a mount namespace of its own, which needs no root: the script `enter` prepares it with the `folder`, which it
-/// is told as `$0`, and becomes the program.
+/// The same in a mount namespace, which needs no root: the script `enter` prepares it from the
+/// `folder`, its `$0`, and executes the program.
 pub(super) fn mortal_within(enter: &str, folder: &Path, program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("unshare");
-    // Entering a namespace undoes what makes a process mortal.
+    // Entering a namespace clears the parent-death signal, so `mortal` sets it inside.
     let program = mortal(program);
     command.args(["-rm", "sh", "-c", enter]).arg(folder).env_clear();
     command.arg(program.get_program()).args(program.get_args());
@@ -42,13 +43,13 @@ pub(super) fn start(mut command: Command) -> Child {
         let (orders, received) = mpsc::channel::<Order>();
         thread::spawn(move || {
             for (mut command, reply) in received {
-                reply.send(command.spawn()).expect("who orders waits");
+                reply.send(command.spawn()).expect("the caller waits");
             }
         });
         orders
     });
 
-    // A group of its own: Ctrl-C reaches the test binary alone, and its end reaches the others.
+    // A group of its own: Ctrl-C reaches the test binary alone, whose end reaches the others.
     command.process_group(0);
     let (reply, started) = mpsc::channel();
     STARTER.send((command, reply)).expect("it never ends");

@@ -1,7 +1,7 @@
-//! Where the candidates of a rig meet, as a bystander sees it, and how much time they are given there.
+//! The store of a rig, as an onlooker sees it, and the timings of its elections.
 //!
-//! A story that does not depend on the store is written once, for any [`Store`], and told over each: see
-//! [`over_every_store`].
+//! A scenario that does not depend on the store is written once, for any [`Store`], and runs over
+//! each: see [`over_every_store`].
 
 mod files;
 mod leases;
@@ -14,66 +14,67 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 pub(crate) use znodes::Znodes;
 
-/// Elections, somewhere.
+/// A place for elections.
 pub(crate) trait Store: Send + Sync {
-    /// For stories that wait for leases to run out.
+    /// For scenarios that wait for leases to expire.
     const FAST: Timing;
-    /// For stories in which nothing may run out, however busy the machine is.
+    /// For scenarios in which nothing may expire, however busy the machine is.
     const CALM: Timing;
-    /// For stories of the release: nobody would hear of it so soon by looking once a retry period.
+    /// For scenarios of the release: polling once a retry period would not notice it in time.
     const SLOW: Timing;
-    /// What upper bounds allow beyond the promised time; see [`super::NOISE`].
+    /// The allowance of upper bounds beyond the promised time; see [`super::NOISE`].
     const NOISE: Duration;
 
-    /// One with nothing in it, of this rig's own.
+    /// A new, empty store for this rig.
     fn fresh() -> Self;
 
-    /// The flags that lead a candidate here.
+    /// The flags that make a candidate use this store.
     fn flags(&self) -> BTreeMap<&'static str, String>;
 
-    /// How long an election may be without a leader after a crash: README, "What is promised", with the default drift.
+    /// How long an election may lack a leader after a crash: README, "What is promised", with the
+    /// default drift.
     fn takeover(&self, timing: Timing) -> Duration {
         timing.takeover() + Self::NOISE
     }
 
-    /// The identity in the record of an election; empty when it was released or is not there.
+    /// The identity in the record of an election; empty if it was released or is missing.
     fn holder(&self, election: &str) -> String;
 
-    /// When the record was written that stands there now.
+    /// When the record was last written.
     fn written(&self, election: &str) -> SystemTime;
 
-    /// Removes the record, as somebody does who should not.
+    /// Removes the record, as only an intruder does.
     fn remove(&self, election: &str);
 }
 
-/// Makes each of these stories a test over every store.
+/// Makes each of these scenarios a test over every store.
 macro_rules! over_every_store {
-    ($($story:ident),* $(,)?) => {
-        crate::rig::over_every_record!($($story),*);
+    ($($scenario:ident),* $(,)?) => {
+        crate::rig::over_every_record!($($scenario),*);
 
         mod over_znodes {
             $(#[test]
-            fn $story() {
-                super::$story::<crate::rig::Znodes>();
+            fn $scenario() {
+                super::$scenario::<crate::rig::Znodes>();
             })*
         }
     };
 }
 
-/// Makes each of these stories a test over every store that keeps a record.
+/// Makes each of these scenarios a test over every store that keeps a record.
 macro_rules! over_every_record {
-    ($($story:ident),* $(,)?) => {
+    ($($scenario:ident),* $(,)?) => {
         mod over_files {
             $(#[test]
-            fn $story() {
-                super::$story::<crate::rig::Files>();
+            fn $scenario() {
+                super::$scenario::<crate::rig::Files>();
             })*
         }
 
         mod over_leases {
             $(#[test]
-            fn $story() {
-                super::$story::<crate::rig::Leases>();
+            fn $scenario() {
+                super::$scenario::<crate::rig::Leases>();
             })*
         }
     };
@@ -90,17 +91,18 @@ impl Timing {
         Self { answer_validity, ..self }
     }
 
-    /// The same, where the servers let sessions last so long.
+    /// The same, with another lease duration, for servers that grant such sessions.
     pub(crate) const fn lasting(self, lease_duration: Duration) -> Self {
         Self { lease_duration, ..self }
     }
 
-    /// The same, with a leader that leads so long without an answer.
+    /// The same, with another renew deadline.
     pub(crate) const fn renewing_for(self, renew_deadline: Duration) -> Self {
         Self { renew_deadline, ..self }
     }
 
-    /// How long one call may take: three tries fit between a renewal and the deadline of the one before.
+    /// How long one call may take: three attempts fit between a renewal and its predecessor's
+    /// deadline.
     pub(crate) fn call_timeout(self) -> Duration {
         self.renew_deadline.saturating_sub(self.retry_period) / 3
     }

@@ -1,5 +1,4 @@
-//! A strace that makes some system calls of a process take longer, or fail, for as long as it
-//! lives.
+//! An attached strace that delays system calls of a process, or makes them fail, while it lives.
 
 use super::eventually;
 use super::starter::{mortal, start};
@@ -7,42 +6,42 @@ use std::fs;
 use std::process::Child;
 use std::time::Duration;
 
-/// How long strace may take to begin on a busy machine.
+/// How long strace may take to attach on a busy machine.
 const STARTUP: Duration = Duration::from_secs(10);
 
-/// It is in force from when it is made until it is dropped.
+/// Faults that are injected until this is dropped.
 pub(crate) struct Delay(Child);
 
 impl Delay {
-    /// Of the main thread alone, each time that it comes back from this call.
+    /// Delays the main thread's return from this call.
     pub(crate) fn of_main_thread(pid: u32, call: &str, by: Duration) -> Self {
         Self::begin(pid, call, &format!("delay_exit={}", by.as_micros()), &[])
     }
 
-    /// Of every thread, before any of these calls.
+    /// Delays every thread before any of these calls.
     pub(crate) fn of_all_threads(pid: u32, calls: &str, by: Duration) -> Self {
         Self::begin(pid, calls, &format!("delay_enter={}", by.as_micros()), &["--follow-forks"])
     }
 
-    /// Makes each of these calls fail with this error, in every thread.
+    /// Makes each of these calls fail with this error in every thread.
     pub(crate) fn failure_of_all_threads(pid: u32, calls: &str, error: &str) -> Self {
         Self::begin(pid, calls, &format!("error={error}"), &["--follow-forks"])
     }
 
-    fn begin(pid: u32, calls: &str, fault: &str, further: &[&str]) -> Self {
+    fn begin(pid: u32, calls: &str, fault: &str, extra_flags: &[&str]) -> Self {
         let mut strace = mortal("strace");
-        strace.args(["--quiet=all", "--output=/dev/null"]).args(further);
+        strace.args(["--quiet=all", "--output=/dev/null"]).args(extra_flags);
         strace.args([
             format!("--trace={calls}"),
             format!("--inject={calls}:{fault}"),
             format!("--attach={pid}"),
         ]);
         let begun = Self(start(strace));
-        eventually(STARTUP, "strace has every thread that it is to delay", || {
+        eventually(STARTUP, "strace is attached to every thread it must delay", || {
             let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it is alive").flatten();
             let mut statuses = threads
                 .filter(|thread| {
-                    !further.is_empty() || thread.file_name().to_str() == Some(&pid.to_string())
+                    !extra_flags.is_empty() || thread.file_name().to_str() == Some(&pid.to_string())
                 })
                 .filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
             statuses.all(|status| !status.contains("TracerPid:\t0\n"))

@@ -1,5 +1,5 @@
-//! Another user of this machine, which only root can become: attacks by that user, and candidates
-//! that run as that user.
+//! Another user of this machine, for attacks by that user and candidates that run as that user.
+//! Only root can become another user.
 
 use super::scratch::Scratch;
 use super::starter::mortal;
@@ -16,14 +16,11 @@ pub(crate) struct Stranger {
 }
 
 impl Stranger {
-    /// The user `uid`; `None` where this test does not run as root, and says so.
-    #[expect(
-        clippy::print_stderr,
-        reason = "a test that cannot show an attack must not look as if it had"
-    )]
+    /// The user `uid`; `None`, with a message, if this test does not run as root.
+    #[expect(clippy::print_stderr, reason = "a skipped test must say that it was skipped")]
     pub(crate) fn with_uid(uid: u32) -> Option<Self> {
         if fs::metadata("/proc/self").expect("Linux has it").uid() != 0 {
-            eprintln!("not shown: only root can act as another user");
+            eprintln!("skipped: only root can act as another user");
             return None;
         }
         let folder = Scratch::new();
@@ -31,7 +28,7 @@ impl Stranger {
         Some(Self { uid, folder })
     }
 
-    /// A new directory of this owner and mode, which every user can reach.
+    /// A new directory with this owner and mode, in a folder that every user can reach.
     pub(crate) fn directory(&self, name: &str, owner: u32, mode: u32) -> PathBuf {
         let path = self.folder.path().join(name);
         fs::create_dir(&path).expect("the name is new");
@@ -40,7 +37,7 @@ impl Stranger {
         path
     }
 
-    /// A command that becomes `program` as this user, without a single capability.
+    /// A command that executes `program` as this user, without capabilities.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("setpriv");
         let uid = self.uid;
@@ -55,7 +52,7 @@ impl Stranger {
         command
     }
 
-    /// The sidecar, where every user can execute it.
+    /// A copy of the sidecar that every user can execute.
     pub(crate) fn baton() -> &'static str {
         static COPY: LazyLock<(Scratch, String)> = LazyLock::new(|| {
             let folder = Scratch::new();

@@ -1,22 +1,23 @@
-//! Real ZooKeeper servers for tests, alone or as an ensemble: without root, on loopback, in a folder of their own.
+//! Real ZooKeeper servers for tests: standalone or an ensemble, without root, on loopback, in their
+//! own folder.
 //!
-//! Every ensemble listens at addresses of its own (127.x.y.n), so that its ports are always free, also between a kill
-//! and the start after it. Tests that only use a server take [`Ensemble::shared`], each with a path of its own. What
-//! hurts a server needs `&mut`, so such tests start one for themselves. Both kinds are gone with the test binary.
+//! Each ensemble has its own addresses (127.x.y.n), so its ports stay free between a kill and the
+//! next start. Tests that only use a server take [`Ensemble::shared`], each with its own path.
+//! Disruptive methods need `&mut`, so such tests start their own. All end with the test binary.
 
 mod admin;
-mod amnesia;
 mod counter;
+mod session_stripper;
 mod settings;
 mod tests;
 
 use super::daemon::Daemon;
-use super::judge::{eventually, wait_for};
-use super::proxy::{Flow, Proxy, Way};
+use super::history::{eventually, wait_for};
+use super::proxy::{Direction, Flow, Proxy};
 use super::scratch::Scratch;
 use crate::noise::{start_once, while_starting};
 pub(crate) use admin::Admin;
-pub(crate) use amnesia::forgetful;
+pub(crate) use session_stripper::strip_sessions;
 pub(crate) use settings::Settings;
 use std::io::{self, Read as _, Write as _};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
@@ -26,45 +27,46 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-/// How long a start, or an election among the servers, may take on a busy machine: on an idle one it takes a second.
+/// How long a start or an election among the servers may take on a busy machine; on an idle one it
+/// takes a second.
 const STARTUP: Duration = Duration::from_mins(1);
-/// How long a server may take to answer four letters.
+/// How long a server may take to answer a four-letter command.
 const ANSWER: Duration = Duration::from_secs(1);
 
 const CLIENT_PORT: u16 = 21810;
-/// Where clients that speak TLS connect, where the settings let them.
+/// The port for TLS clients, if the settings enable it.
 pub(crate) const SECURE_PORT: u16 = 21820;
 const QUORUM_PORT: u16 = 22880;
 const ELECTION_PORT: u16 = 23880;
 
-/// Where fetch.sh puts the server.
+/// Where fetch.sh installs the server.
 const JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper");
-/// And one that knows no containers.
+/// An old server, which does not support container znodes.
 const OLD_JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper-old");
 
 pub(crate) struct Ensemble {
     settings: Settings,
     members: Vec<Member>,
-    folder: Scratch, // the last field: it is dropped when nobody writes there any more
+    folder: Scratch, // the last field: dropped after the servers that write to it
 }
 
 /// One of the servers.
 pub(crate) struct Member {
     pub(crate) server: Daemon,
     ip: IpAddr,
-    /// What it reaches the others' quorum ports through, where links can be cut.
+    /// Proxies to the others' quorum ports, if links can be cut.
     links: Vec<Proxy>,
 }
 
 impl Ensemble {
-    /// The server of all tests that do it no harm.
+    /// The server of all tests that do not disrupt it.
     pub(crate) fn shared() -> &'static Self {
-        // Not a LazyLock: where it cannot be started, each test says why.
+        // Not a LazyLock: if the start fails, each test must report the cause.
         static SHARED: OnceLock<Ensemble> = OnceLock::new();
         start_once(&SHARED, || Self::start(Settings::default()))
     }
 
-    /// Servers for one test; they serve when this returns.
+    /// Starts servers for one test; they serve when this returns.
     pub(crate) fn start(settings: Settings) -> Self {
         let jars = settings.jars();
         assert!(
@@ -87,8 +89,8 @@ impl Ensemble {
         started
     }
 
-    /// Kills every server, and starts it again with other lines in its configuration. Returns how
-    /// long they were away.
+    /// Kills every server and restarts it with other configuration lines. Returns how long they
+    /// were down.
     pub(crate) fn restart_with(&mut self, lines: &[&str]) -> Duration {
         self.settings.lines = lines.iter().map(|line| (*line).to_owned()).collect();
         let ips: Vec<IpAddr> = self.members.iter().map(|member| member.ip).collect();
@@ -98,23 +100,23 @@ impl Ensemble {
         self.restart()
     }
 
-    /// Kills every server, and then starts each again. Returns how long they were away.
+    /// Kills every server, then restarts each. Returns how long they were down.
     pub(crate) fn restart(&mut self) -> Duration {
         let begun = Instant::now();
         for member in &mut self.members {
             member.server.kill();
         }
         for member in &mut self.members {
-            member.server.start_again();
+            member.server.restart();
         }
         self.await_serving();
         begun.elapsed()
     }
 
-    /// Restarts a server that stands alone, with another number for the next child of `path`.
+    /// Restarts a standalone server with another sequence number for the next child of `path`.
     pub(crate) fn set_counter(&mut self, path: &str, next: i32) {
         let data = self.folder.path().join("0/data");
-        // A start keeps all that is there in one file, which is then the newest.
+        // A start writes a snapshot of everything, which is then the newest.
         self.member(0).restart();
         self.member(0).server.kill();
         counter::set(&data, path, next);
@@ -132,7 +134,7 @@ impl Ensemble {
         &mut self.members[at]
     }
 
-    /// Where clients connect to a server.
+    /// The address of a server for clients.
     pub(crate) fn address(&self, at: usize) -> SocketAddr {
         self.members[at].address()
     }
@@ -142,7 +144,7 @@ impl Ensemble {
         self.settings.tick
     }
 
-    /// All servers, as a client is told them.
+    /// The connect string of all servers.
     pub(crate) fn connect_string(&self) -> String {
         connect_string(self.members.iter().map(Member::address))
     }
@@ -152,47 +154,47 @@ impl Ensemble {
         self.members[at].mode().is_some()
     }
 
-    /// Who leads the servers, once somebody does.
+    /// The index of the leader, once there is one.
     pub(crate) fn leader(&self) -> usize {
         let leads = |member: &Member| member.mode().is_some_and(|mode| mode == "leader");
         wait_for(STARTUP, "the servers have a leader", || self.members.iter().position(leads))
     }
 
-    /// The others.
+    /// The indexes of the followers.
     pub(crate) fn followers(&self) -> Vec<usize> {
         let leader = self.leader();
         (0..self.members.len()).filter(|at| *at != leader).collect()
     }
 
-    /// What all servers together have counted under a name of `mntr`.
+    /// The sum of a counter of `mntr` over all servers.
     pub(crate) fn count(&self, name: &str) -> u64 {
         self.members.iter().map(|member| member.count(name)).sum()
     }
 
-    /// Somebody who may look at everything and spoil it.
+    /// An administrator, who may read and write everything.
     pub(crate) fn admin(&self) -> Admin {
         self.admin_with("")
     }
 
-    /// The same, on servers that ask for credentials.
+    /// The same, on servers that require credentials.
     pub(crate) fn admin_with(&self, credentials: &str) -> Admin {
         Admin::of(&self.connect_string(), credentials)
     }
 
-    /// Keeps a server from hearing the leader of the servers, whoever that is, and the leader from hearing it. Its
-    /// clients stay connected to it.
+    /// Partitions a server from the ensemble's leader, whichever server that is. Its clients stay
+    /// connected to it.
     pub(crate) fn cut_off(&self, at: usize) {
         self.members[at].set_links(Flow::Hold);
     }
 
-    /// Lets it hear again.
+    /// Ends the partition.
     pub(crate) fn heal(&self, at: usize) {
         self.members[at].set_links(Flow::Pass);
     }
 }
 
 impl Member {
-    /// Waits until it serves. That it is up is not enough: it has to be in a quorum.
+    /// Waits until it serves: it must be in a quorum, not only run.
     pub(crate) fn await_serving(&mut self) {
         while_starting("a ZooKeeper server", || {
             eventually(STARTUP, "the ZooKeeper server serves", || {
@@ -206,19 +208,19 @@ impl Member {
         SocketAddr::new(self.ip, CLIENT_PORT)
     }
 
-    /// Kills it where it still runs, and starts it once more.
+    /// Kills it if it is running, starts it again, and waits until it serves.
     pub(crate) fn restart(&mut self) {
-        self.server.start_again();
+        self.server.restart();
         self.await_serving();
     }
 
-    /// Whether it stands alone, leads or follows; nothing while it does not serve.
+    /// `standalone`, `leader`, or `follower`; `None` while it does not serve.
     pub(crate) fn mode(&self) -> Option<String> {
         let answer = self.ask("srvr").ok()?;
         answer.lines().find_map(|line| line.strip_prefix("Mode: ")).map(str::to_owned)
     }
 
-    /// What it has counted under a name of `mntr`.
+    /// A counter of `mntr`.
     pub(crate) fn count(&self, name: &str) -> u64 {
         let answer = wait_for(STARTUP, "the server counts", || self.ask("mntr").ok());
         let count = answer.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('\t'));
@@ -227,7 +229,7 @@ impl Member {
             .unwrap_or_else(|| panic!("mntr has no count {name}:\n{answer}"))
     }
 
-    /// What it answers to four letters.
+    /// The answer to a four-letter command.
     fn ask(&self, letters: &str) -> io::Result<String> {
         let mut stream = TcpStream::connect_timeout(&self.address(), ANSWER)?;
         stream.set_read_timeout(Some(ANSWER))?;
@@ -238,20 +240,20 @@ impl Member {
     }
 
     fn set_links(&self, flow: Flow) {
-        assert!(!self.links.is_empty(), "its links can be cut only where the settings say so");
+        assert!(!self.links.is_empty(), "the settings must allow links to be cut");
         for link in &self.links {
-            link.set(Way::Requests, flow);
-            link.set(Way::Replies, flow);
+            link.set(Direction::Requests, flow);
+            link.set(Direction::Replies, flow);
         }
     }
 }
 
-/// Addresses, as a client is told them.
+/// A connect string of these addresses.
 pub(crate) fn connect_string(addresses: impl Iterator<Item = SocketAddr>) -> String {
     addresses.map(|address| address.to_string()).collect::<Vec<_>>().join(",")
 }
 
-/// An address that nobody else uses: of the loopback net, by this process's number and a count.
+/// An unused address in 127.0.0.0/8, from this process's PID and a counter.
 pub(super) fn own_address() -> IpAddr {
     static COUNT: AtomicU32 = AtomicU32::new(1);
     let [_, _, high, low] = process::id().to_be_bytes();
@@ -260,7 +262,7 @@ pub(super) fn own_address() -> IpAddr {
     Ipv4Addr::new(127, high | 0x80, low, count).into()
 }
 
-/// A proxy before the quorum port of each server but this one.
+/// A proxy to the quorum port of each server but this one.
 fn links(addresses: &[IpAddr], own: usize) -> Vec<Proxy> {
     let others = addresses.iter().enumerate().filter(|(at, _)| *at != own);
     others.map(|(_, address)| Proxy::on(*address, SocketAddr::new(*address, QUORUM_PORT))).collect()

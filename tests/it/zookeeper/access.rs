@@ -71,7 +71,7 @@ fn certificates_and_credentials_keep_others_out() {
     let leader = authorized("a");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = authorized("b");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
 
     let others = messages(&leader, "other_administrators");
     assert_eq!(others, [""; 0], "the certificate's subject is one of its own identities");
@@ -81,7 +81,7 @@ fn certificates_and_credentials_keep_others_out() {
     let first = format!("{path}/{}", queue[0]);
     assert!(rig.store.admin.read(&first).is_ok(), "everyone may read the queue");
     assert_eq!(rig.store.admin.delete(&first), Err(Code::NoAuth));
-    assert_eq!(rig.store.admin.stand_in_line(&format!("{path}/x")), Err(Code::NoAuth));
+    assert_eq!(rig.store.admin.create_ephemeral(&format!("{path}/x")), Err(Code::NoAuth));
     let without_credentials = certified("c", "stranger").start();
     let without_certificate = trusting("d").start();
     eventually(PATIENCE, "the missing credentials are logged", || {
@@ -100,7 +100,7 @@ fn certificates_and_credentials_keep_others_out() {
     let with_our_certificate =
         certified("e", "candidate").flag("--zookeeper-auth-file", text(&wrong_credentials)).start();
     eventually(PATIENCE, "the certificate alone gives access", || {
-        rig.stands(&with_our_certificate, "following")
+        rig.has_standing(&with_our_certificate, "following")
     });
 }
 
@@ -116,7 +116,7 @@ fn sasl_user_with_a_wrong_password_is_refused() {
     let leader = start("a", &right);
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = start("b", &right);
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     let stranger = start("c", &wrong);
     eventually(PATIENCE, "the refusal is logged", || {
         messages(&stranger, "store_refuses")
@@ -150,7 +150,7 @@ fn clear_text_password_after_a_reload_warns_once() {
     }
     let warnings = messages(&leader, "password_in_clear");
     assert_eq!(warnings.len(), 1, "{warnings:?}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn broken_credentials_file_leaves_the_last_good_ones_in_use() {
         .lines()
         .filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
     assert_eq!(warnings.count(), 1, "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1, "the leader can still write");
 }
 
@@ -198,7 +198,7 @@ fn one_reachable_server_is_enough() {
         }
         eventually(PATIENCE, "all candidates are back", || {
             let is_back = |candidate: &Candidate| {
-                candidate.is_healthy() && rig.store.line(ELECTION).len() == 3
+                candidate.is_healthy() && rig.store.queue(ELECTION).len() == 3
             };
             is_back(&leader) && followers.iter().all(|follower| is_back(follower))
         });
@@ -237,6 +237,6 @@ fn hanging_credentials_file_delays_nothing() {
         .lines()
         .filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
     assert_eq!(warnings.count(), 1, "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }

@@ -1,7 +1,7 @@
 //! Candidates with a cut connection or a missing chroot.
 
 use super::{PATIENCE, messages};
-use crate::rig::{Ensemble, Flow, Proxy, Rig, Store as _, Way, Znodes, eventually};
+use crate::rig::{Direction, Ensemble, Flow, Proxy, Rig, Store as _, Znodes, eventually};
 use zookeeper_client::wire::Code;
 
 #[test]
@@ -14,11 +14,11 @@ fn disconnected_leader_is_silent_before_another_leads() {
     assert_eq!(rig.leader().identity, old.identity);
     rig.start_followers(["b"]);
     let cut = rig.now();
-    proxy.set(Way::Requests, Flow::Hold);
-    rig.must_be_silent(&old, cut + rig.timing.renew_deadline, "no renewal was acknowledged");
+    proxy.set(Direction::Requests, Flow::Hold);
+    rig.must_not_lead(&old, cut + rig.timing.renew_deadline, "no renewal was acknowledged");
     rig.successor(&old, cut, rig.store.takeover(rig.timing));
     assert_eq!(old.exit_code(), 75);
-    proxy.set(Way::Requests, Flow::Pass);
+    proxy.set(Direction::Requests, Flow::Pass);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 mod credentials;
 
-use crate::rig::{Ensemble, Flow, Proxy, Settings, Way, connect_string, eventually};
+use crate::rig::{Direction, Ensemble, Flow, Proxy, Settings, connect_string, eventually};
 use baton::process::resolver::Resolver;
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -120,14 +120,16 @@ fn watch_event_during_a_call_is_delivered_after_its_reply() {
     run(async {
         let (client, _) = connected(&proxy.address().to_string()).await;
         client.call(&read(&path, true)).await.unwrap();
-        proxy.set(Way::Requests, Flow::Hold);
-        proxy.set(Way::Replies, Flow::Hold);
+        proxy.set(Direction::Requests, Flow::Hold);
+        proxy.set(Direction::Replies, Flow::Hold);
         let request = read("/", false);
         let mut call = pin!(client.call(&request));
         assert!(timeout(SHORT, &mut call).await.is_err(), "the proxy holds the request");
         admin.delete(&path).unwrap();
-        eventually(PATIENCE, "the watch event reaches the proxy", || proxy.held(Way::Replies) > 0);
-        proxy.set(Way::Replies, Flow::Pass);
+        eventually(PATIENCE, "the watch event reaches the proxy", || {
+            proxy.held(Direction::Replies) > 0
+        });
+        proxy.set(Direction::Replies, Flow::Pass);
         for _ in 0..20 {
             tokio::select! {
                 biased;
@@ -136,7 +138,7 @@ fn watch_event_during_a_call_is_delivered_after_its_reply() {
                 () = sleep(SHORT) => {}
             }
         }
-        proxy.set(Way::Requests, Flow::Pass);
+        proxy.set(Direction::Requests, Flow::Pass);
         call.await.unwrap();
         let news = timeout(PATIENCE, client.next_news()).await.unwrap();
         assert!(matches!(news, News::Fired), "{news:?}");
@@ -150,7 +152,7 @@ fn abandoned_call_closes_its_connection() {
         let proxy = Proxy::to(ensemble.address(0));
         let (client, grant) = connected(&proxy.address().to_string()).await;
         let path = own_path();
-        proxy.set(Way::Requests, Flow::Lose);
+        proxy.set(Direction::Requests, Flow::Lose);
         let request = create(&path, Kind::Ephemeral);
         assert!(
             timeout(Duration::from_millis(300), client.call(&request)).await.is_err(),
@@ -162,7 +164,7 @@ fn abandoned_call_closes_its_connection() {
             "abandoning a call is not reported as a loss"
         );
 
-        proxy.set(Way::Requests, Flow::Pass);
+        proxy.set(Direction::Requests, Flow::Pass);
         let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(again.session, grant.session);
         client.call(&request).await.unwrap();
@@ -181,7 +183,7 @@ fn lost_connection_is_reported_once() {
         assert!(matches!(client.call(&read("/", false)).await, Err(CallError::NotSent)));
 
         client.connect(Session::Same, T, PATIENCE).await.unwrap();
-        proxy.set(Way::Replies, Flow::Close);
+        proxy.set(Direction::Replies, Flow::Close);
         assert!(
             matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))),
             "the pending call reports the loss"
@@ -198,7 +200,7 @@ fn dead_or_silent_servers_do_not_block_connecting() {
     run(async {
         let ensemble = Ensemble::shared();
         let silent = Proxy::to(ensemble.address(0));
-        silent.set(Way::Replies, Flow::Hold);
+        silent.set(Direction::Replies, Flow::Hold);
         let closed = SocketAddr::from(([127, 0, 0, 1], 1));
         let servers = connect_string([closed, silent.address(), ensemble.address(0)].into_iter());
         let client = client(&format!("no-such-name.invalid:1,{servers}"));

@@ -48,7 +48,7 @@ impl<'a> Contender<'a, Znodes> {
     #[track_caller]
     pub(super) fn must_follow(&self) {
         eventually(PATIENCE, &format!("{} follows", self.name), || match &self.process {
-            Side::Ours(ours) => self.rig.stands(ours, "following"),
+            Side::Ours(ours) => self.rig.has_standing(ours, "following"),
             Side::Theirs(_) => self
                 .rig
                 .store

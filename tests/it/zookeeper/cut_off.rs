@@ -3,8 +3,8 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    Candidate, ELECTION, Ensemble, Flow, Moment, Proxy, Rig, Settings, Store as _, Timing, Way,
-    Znodes,
+    Candidate, Direction, ELECTION, Ensemble, Flow, Moment, Proxy, Rig, Settings, Store as _,
+    Timing, Znodes,
 };
 use crate::rig::{eventually, wait_for};
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl Scene {
         assert_eq!(rig.leader().identity, leader.identity);
         let elsewhere = rig.store.servers_at(ensemble.address(other));
         let follower = candidate("b").flag("--zookeeper-servers", elsewhere).start();
-        eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+        eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
         Self { rig, ensemble, isolated, proxy, leader, follower }
     }
 
@@ -77,7 +77,7 @@ fn leader_at_an_isolated_server_stops_before_another_leads() {
     let scene = Scene::start(Settings { sync_limit: 40, ..Settings::default() }, Znodes::FAST, &[]);
     let cut = scene.rig.now();
     scene.ensemble.cut_off(scene.isolated);
-    scene.rig.must_be_silent(
+    scene.rig.must_not_lead(
         &scene.leader,
         cut + Znodes::FAST.renew_deadline,
         "no renewal was acknowledged",
@@ -94,7 +94,7 @@ fn leader_stops_in_time_under_default_server_settings() {
     let scene = Scene::start(defaults, Znodes::FAST, &[]);
     let cut = scene.rig.now();
     scene.ensemble.cut_off(scene.isolated);
-    scene.rig.must_be_silent(
+    scene.rig.must_not_lead(
         &scene.leader,
         cut + Znodes::FAST.renew_deadline,
         "no renewal was acknowledged",
@@ -117,11 +117,11 @@ fn claim_counts_from_before_a_stall_of_the_link() {
     scene.await_renewals(2.0);
     let connects = scene.connects();
     let stalled = rig.now();
-    proxy.set(Way::Requests, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
     let until = stalled + stall;
     wait_for(PATIENCE, "the link has stalled long enough", || (rig.now() >= until).then_some(()));
     let before = scene.renewals();
-    proxy.set(Way::Requests, Flow::Pass);
+    proxy.set(Direction::Requests, Flow::Pass);
     // The renewal that was held, and one that was sent after its reply.
     eventually(PATIENCE, "two renewals are acknowledged", || scene.renewals() >= before + 2.0);
     let cut = rig.now();
@@ -129,6 +129,6 @@ fn claim_counts_from_before_a_stall_of_the_link() {
     assert!(scene.connects() <= connects, "the leader reconnected, so this run shows nothing");
 
     let why = "its session may have expired: its server passed no later heartbeat on";
-    rig.must_be_silent(leader, stalled + timing.lease_duration, why);
+    rig.must_not_lead(leader, stalled + timing.lease_duration, why);
     scene.assert_succession(cut);
 }

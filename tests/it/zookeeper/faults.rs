@@ -6,7 +6,9 @@
 //! comparison is outdated.
 
 use super::contender::Program;
-use crate::rig::{Contender, Ensemble, Flow, Moment, Proxy, Rig, Settings, Timing, Way, Znodes};
+use crate::rig::{
+    Contender, Direction, Ensemble, Flow, Moment, Proxy, Rig, Settings, Timing, Znodes,
+};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -107,8 +109,8 @@ fn a_leader_that_is_cut_off_from_its_server() {
     let proxy = Proxy::to(server);
     let rigs = two_elections(Ensemble::shared());
     let mut pairs = Pair::of_each(&rigs, proxy.address(), server);
-    proxy.set(Way::Requests, Flow::Hold);
-    proxy.set(Way::Replies, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
+    proxy.set(Direction::Replies, Flow::Hold);
     Overlap::checked(pairs.each_mut().map(Pair::overlap));
 }
 

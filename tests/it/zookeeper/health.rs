@@ -20,6 +20,6 @@ fn candidate_that_resigned_for_lack_of_polling_stays_healthy() {
         unpolled.is_healthy() && rig.store.holder(ELECTION).is_empty()
     });
     let other = rig.start("b");
-    eventually(PATIENCE, "another leads", || rig.stands(&other, "leading"));
-    rig.hear_enough();
+    eventually(PATIENCE, "another leads", || rig.has_standing(&other, "leading"));
+    rig.wait_for_answers();
 }

@@ -12,5 +12,5 @@ fn local_sessions_are_refused_with_the_setting_to_change() {
     let (code, output) = rig.candidate("a").ends();
     assert_eq!(code, 77, "{output}");
     assert!(output.contains("localSessionsUpgradingEnabled=true"), "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

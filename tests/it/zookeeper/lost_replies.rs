@@ -3,8 +3,8 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    Candidate, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Way, Znodes, eventually,
-    throughout,
+    Candidate, Direction, ELECTION, Ensemble, Flow, Proxy, Rig, Settings, Store as _, Znodes,
+    eventually, throughout,
 };
 use std::time::Duration;
 
@@ -45,8 +45,8 @@ impl SlowEnsemble {
     /// Forwards the held request, and waits until it is pending at the near server for want of a
     /// quorum.
     fn forward(&mut self, proxy: &Proxy) {
-        proxy.set(Way::Requests, Flow::Pass);
-        eventually(PATIENCE, "the request passes", || proxy.held(Way::Requests) == 0);
+        proxy.set(Direction::Requests, Flow::Pass);
+        eventually(PATIENCE, "the request passes", || proxy.held(Direction::Requests) == 0);
         let near = self.ensemble.member(self.near);
         eventually(PATIENCE, "the request is pending at the server", || {
             near.count("zk_outstanding_requests") > 0
@@ -62,7 +62,7 @@ fn numbers(rig: &Rig<Znodes>, candidate: &Candidate) -> Vec<u64> {
     let own = |path: &String| {
         rig.store.admin.read(path).is_ok_and(|node| node.data == candidate.identity.as_bytes())
     };
-    let queue = rig.store.line(ELECTION);
+    let queue = rig.store.queue(ELECTION);
     queue
         .iter()
         .filter(|path| own(path))
@@ -82,7 +82,7 @@ fn lost_create_reply_leaves_one_znode_per_candidate() {
     let losses: [(&str, Loss); 3] = [
         ("closed", Proxy::cut),
         ("reset", Proxy::reset),
-        ("silent", |proxy| proxy.set(Way::Replies, Flow::Lose)),
+        ("silent", |proxy| proxy.set(Direction::Replies, Flow::Lose)),
     ];
     // One proxy per candidate, so that no other candidate loses a reply.
     let proxies = losses.map(|_| Proxy::to(slow.ensemble.address(slow.near)));
@@ -93,7 +93,7 @@ fn lost_create_reply_leaves_one_znode_per_candidate() {
         let servers = rig.store.servers_at(proxy.address());
         let successor = rig.candidate(name).flag("--zookeeper-servers", servers).start();
         eventually(PATIENCE, "the create request reaches the proxy", || {
-            proxy.held(Way::Requests) > 0
+            proxy.held(Direction::Requests) > 0
         });
         slow.pause();
         slow.forward(proxy);
@@ -104,7 +104,7 @@ fn lost_create_reply_leaves_one_znode_per_candidate() {
             successor.metric(&format!("baton_store_requests_total{{{labels}}}")) >= Some(1.0)
         };
         eventually(PATIENCE, "the outcome of the create request is unknown", is_unknown);
-        proxy.set(Way::Replies, Flow::Pass);
+        proxy.set(Direction::Replies, Flow::Pass);
         slow.resume();
         eventually(PATIENCE, "the candidate is in the queue", || {
             numbers(&rig, &successor).last() > Some(&(last + 1))
@@ -115,7 +115,7 @@ fn lost_create_reply_leaves_one_znode_per_candidate() {
     }
     assert!(leader.is_healthy());
     throughout(rig.timing.retry_period, "each candidate has one znode", || {
-        rig.store.line(ELECTION).len() == 1 + successors.len()
+        rig.store.queue(ELECTION).len() == 1 + successors.len()
     });
     let mut old = leader;
     for successor in successors {

@@ -23,11 +23,13 @@ fn slow_name_server_delays_the_first_connection_only() {
     let proxy = Proxy::to(ensemble.address(0));
     let IpAddr::V4(address) = proxy.address().ip() else { panic!("proxies are reached by IPv4") };
     let server = NameServer::start(address, Some(LATE));
-    let names = Names::told_by(&server);
+    let names = Names::served_by(&server);
     let servers = format!("zookeeper.test:{}", proxy.address().port());
     let rig = Rig::over(Znodes::on(ensemble, &servers), Znodes::CALM);
     let leader = rig.candidate("a").knowing(&names).start();
-    eventually(PATIENCE, "a late answer serves a later attempt", || rig.stands(&leader, "leading"));
+    eventually(PATIENCE, "a late answer serves a later attempt", || {
+        rig.has_standing(&leader, "leading")
+    });
     for _ in 0..3 {
         let before = connects(&leader, "applied");
         proxy.cut();
@@ -35,7 +37,7 @@ fn slow_name_server_delays_the_first_connection_only() {
             connects(&leader, "applied") > before
         });
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1);
 }
 
@@ -43,7 +45,7 @@ fn slow_name_server_delays_the_first_connection_only() {
 #[test]
 fn abandoned_lookups_leave_threads_for_files() {
     let server = NameServer::start(Ipv4Addr::LOCALHOST, None);
-    let names = Names::told_by(&server);
+    let names = Names::served_by(&server);
     let hosts: Vec<_> = (0..6).map(|at| format!("zk-{at}.test")).collect();
     let ensemble = Ensemble::shared();
     let rig = Rig::over(Znodes::on(ensemble, &hosts.join(",")), Znodes::CALM);
@@ -58,5 +60,5 @@ fn abandoned_lookups_leave_threads_for_files() {
     assert_eq!(candidate.exit_code(), 0);
     let output = candidate.output();
     assert!(!output.contains("the state directory does not answer"), "{output}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

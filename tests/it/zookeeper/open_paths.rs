@@ -77,13 +77,13 @@ fn open_path_is_closed_before_a_team_joins() {
         Err(Code::NoAuth),
         "a stranger may not delete the leader's znode"
     );
-    assert_eq!(rig.store.admin.stand_in_line(&format!("{path}/x")), Err(Code::NoAuth));
+    assert_eq!(rig.store.admin.create_ephemeral(&format!("{path}/x")), Err(Code::NoAuth));
     let follower = candidate_with(&rig, "b", SHOP).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     assert_eq!(messages(&leader, "access_list_closed").len(), 1);
     assert_eq!(messages(&follower, "access_list_closed"), [""; 0]);
     assert_eq!(messages(&leader, "shared_parent").len(), 1, "all teams share its parent, /baton");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn closing_a_path_drops_and_names_foreign_entries() {
     let logged = messages(&leader, "access_list_closed").join("\n");
     assert!(logged.contains("digest:evil") && !logged.contains("digest:shop"), "{logged}");
     assert_eq!(messages(&leader, "other_administrators"), [""; 0]);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn other_identities_with_rights_are_named_once() {
     let logged = messages(&leader, "other_administrators");
     assert!(logged[0].contains("digest:ops") && !logged[0].contains("digest:shop"), "{logged:?}");
     assert_eq!(logged.len(), 1, "{logged:?}");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -130,10 +130,10 @@ fn reopened_path_is_closed_while_the_team_is_in_it() {
     let team = Ensemble::shared().admin_with(SHOP);
     team.set_access(&path, &[(ALL, "world", "anyone")]).unwrap();
     let follower = candidate_with(&rig, "b", SHOP).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     assert_eq!(messages(&follower, "access_list_closed").len(), 1);
     assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth));
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn open_path_with_candidates_of_other_credentials_is_refused() {
     rig.store.admin.delete(&contender).unwrap();
     let leader = candidate_with(&rig, "b", SHOP).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -173,7 +173,7 @@ fn candidates_without_credentials_survive_closing_the_path() {
     );
     set_acl(&rig, Ensemble::shared(), &suggested_path, &list);
     let new = candidate_with(&rig, "new", SHOP).start();
-    eventually(PATIENCE, "it follows", || rig.stands(&new, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&new, "following"));
     let handoff = Duration::from_millis(1100) + Znodes::NOISE;
     for (leader, follower) in [(&old, &waiting), (&waiting, &new)] {
         let signaled = leader.terminate();
@@ -187,7 +187,7 @@ fn candidates_without_credentials_survive_closing_the_path() {
             .any(|message| message.contains("--zookeeper-auth-file"))
     });
     assert_eq!(stranger.exit_code(), 77);
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 3);
 }
 
@@ -211,7 +211,7 @@ fn open_parent_is_refused_with_the_command_that_closes_it() {
     for znode in [first(&rig, &path), acknowledgement] {
         assert_eq!(rig.store.admin.delete(&znode), Err(Code::NoAuth), "{znode}");
     }
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn open_path_of_another_administrator_is_refused() {
         Err(Code::NoAuth),
         "the owner may close it"
     );
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -249,7 +249,7 @@ fn first_team_with_credentials_leaves_the_shared_parent_open() {
         .flag("--zookeeper-path", path("bank"))
         .election("bank")
         .start();
-    eventually(PATIENCE, "the other team elects a leader", || rig.stands(&bank, "leading"));
+    eventually(PATIENCE, "the other team elects a leader", || rig.has_standing(&bank, "leading"));
     assert_eq!(rig.store.admin.access(&rig.store.below("/baton")).unwrap(), "world:anyone:cdrwa");
     for team in ["shop", "bank"] {
         let path = rig.store.below(&path(team));
@@ -257,7 +257,7 @@ fn first_team_with_credentials_leaves_the_shared_parent_open() {
         assert_eq!(rig.store.admin.delete(&first(&rig, &path)), Err(Code::NoAuth), "{team}");
     }
     assert_eq!(messages(&shop, "shared_parent"), [""; 0]);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -271,7 +271,7 @@ fn digest_without_tls_warns_once() {
         logged[0].contains("--zookeeper-ca-file") && !logged[0].contains("secret"),
         "{logged:?}"
     );
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -283,5 +283,5 @@ fn empty_credentials_file_is_refused_at_start() {
     assert!(rig.store.admin.read(&rig.store.below("/baton")).is_err(), "no znode was created");
     candidate_with(&rig, "b", SHOP).start();
     rig.leader();
-    rig.hear_enough();
+    rig.wait_for_answers();
 }

@@ -3,7 +3,7 @@
 
 use super::contender::Program;
 use crate::rig::{
-    Contender, ELECTION, Handoff, Parting, Rig, Store as _, Timing, Znodes, first_to_lead,
+    Contender, Departure, ELECTION, Handoff, Rig, Store as _, Timing, Znodes, first_to_lead,
     medians_of_releases, side_by_side, throughout,
 };
 use std::time::Duration;
@@ -23,10 +23,10 @@ const RELEASE_HANDOFF: Duration = Duration::from_millis(100);
 
 /// The bound on a handoff. After a release, no candidate waits for a session to end, however busy
 /// the machine is. After a kill, every candidate does, because a kill does not end the session.
-fn bound(rig: &Rig<Znodes>, end: Parting) -> Duration {
+fn bound(rig: &Rig<Znodes>, end: Departure) -> Duration {
     match end {
-        Parting::Released => TIMING.lease_duration / 2,
-        Parting::Killed => rig.store.takeover(TIMING) + Znodes::NOISE,
+        Departure::Released => TIMING.lease_duration / 2,
+        Departure::Killed => rig.store.takeover(TIMING) + Znodes::NOISE,
     }
 }
 
@@ -57,7 +57,8 @@ fn alternate(theirs: Program) -> Vec<Handoff> {
     leader.must_lead();
     let mut handoffs = Vec::new();
     for round in 1..=ROUNDS {
-        let end = if round % ROUNDS_PER_KILL == 0 { Parting::Killed } else { Parting::Released };
+        let end =
+            if round % ROUNDS_PER_KILL == 0 { Departure::Killed } else { Departure::Released };
         for (program, name) in [(theirs, "theirs"), (Program::Baton, "ours")] {
             let next = Contender::start(&rig, program, &format!("{name}-{round}"));
             next.must_follow();
@@ -86,7 +87,7 @@ fn rolling_migration_between_programs_keeps_one_leader() {
             if running.len() > 3 {
                 // Candidates lead in the order in which they joined.
                 let mut oldest = running.remove(0);
-                let handoff = hand_over(&mut oldest, Parting::Released, &running);
+                let handoff = hand_over(&mut oldest, Departure::Released, &running);
                 assert_eq!(handoff.to_ours, running[0].is_ours());
                 running[0].must_lead();
             }
@@ -99,7 +100,7 @@ fn rolling_migration_between_programs_keeps_one_leader() {
 #[track_caller]
 fn hand_over(
     old: &mut Contender<'_, Znodes>,
-    end: Parting,
+    end: Departure,
     others: &[Contender<'_, Znodes>],
 ) -> Handoff {
     let (since, stopped) = old.end(end);
@@ -130,7 +131,7 @@ fn znodes_named_like_those_of_zk_election_are_awaited_in_order() {
     let path = rig.store.path(ELECTION);
     let stranger = |number: u32| {
         let znode = format!("{path}/_c_f3b0c44298fc1c149afbf4c8996fb924-p_{number:010}");
-        rig.store.admin.stand_in_line(&znode).expect("the number is the next one");
+        rig.store.admin.create_ephemeral(&znode).expect("the number is the next one");
         znode
     };
     let first = rig.start_leader("first");
@@ -139,13 +140,13 @@ fn znodes_named_like_those_of_zk_election_are_awaited_in_order() {
     first.terminate();
     assert_eq!(first.exit_code(), 0);
     throughout(SPAN, "it waits for its predecessor", || {
-        rig.store.admin.read(&predecessor).is_ok() && rig.stands(&second, "following")
+        rig.store.admin.read(&predecessor).is_ok() && rig.has_standing(&second, "following")
     });
     rig.store.admin.delete(&predecessor).expect("it still exists");
     assert_eq!(rig.leader().identity, second.identity);
     let later = stranger(3);
     throughout(SPAN, "a later znode changes nothing", || {
-        rig.store.admin.read(&later).is_ok() && rig.stands(&second, "leading")
+        rig.store.admin.read(&later).is_ok() && rig.has_standing(&second, "leading")
     });
     assert_eq!(second.events("strange_candidates").len(), 1);
 }

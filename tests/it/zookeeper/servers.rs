@@ -54,7 +54,7 @@ impl<'a> Steady<'a> {
         assert_eq!(self.rig.leader().identity, self.leader().identity, "{what}");
         assert_eq!(self.rig.tokens(ELECTION).len(), 1, "{what}: there is only one term");
         assert!(
-            self.rig.store.line(ELECTION).len() == self.candidates.len(),
+            self.rig.store.queue(ELECTION).len() == self.candidates.len(),
             "{what}: each candidate has one znode"
         );
     }
@@ -93,11 +93,11 @@ fn leader_survives_server_faults_within_its_session() {
     }
     eventually(PATIENCE, "there is no quorum", || (0..3).all(|at| !ensemble.is_serving(at)));
     for at in lost {
-        ensemble.member(at).server.start_again();
+        ensemble.member(at).server.restart();
     }
     ensemble.await_serving();
     steady.survives("the quorum was lost and restored");
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 /// As with Pods, which get new addresses when they restart.
@@ -149,7 +149,7 @@ fn leader_survives_a_rolling_restart_of_five_servers() {
     }
     steady.survives("two of five servers were killed, one of them their leader");
     for at in pair {
-        ensemble.member(at).server.start_again();
+        ensemble.member(at).server.restart();
     }
     ensemble.await_serving();
     for at in 0..5 {
@@ -191,7 +191,7 @@ fn lost_quorum_ends_the_term_but_spares_followers() {
         ensemble.member(at).server.kill();
     }
     let lost = rig.now();
-    rig.must_be_silent(
+    rig.must_not_lead(
         &leader,
         lost + rig.timing.renew_deadline,
         "no quorum acknowledged a renewal",
@@ -205,6 +205,6 @@ fn lost_quorum_ends_the_term_but_spares_followers() {
     for at in 0..2 {
         ensemble.member(at).restart();
     }
-    eventually(PATIENCE, "the follower leads", || rig.stands(&follower, "leading"));
+    eventually(PATIENCE, "the follower leads", || rig.has_standing(&follower, "leading"));
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }

@@ -4,7 +4,7 @@ use super::{PATIENCE, messages};
 use crate::noise::assume_within;
 use crate::rig::{
     Candidate, ELECTION, Ensemble, Proxy, Rig, Settings, Store as _, Timing, Znodes, eventually,
-    forgetful, throughout,
+    strip_sessions, throughout,
 };
 use std::time::Duration;
 
@@ -43,7 +43,7 @@ fn changed_session_limits_are_logged_and_obeyed() {
     logs_before_exit(&leader, "session_too_short", (downtime, back_within), |_| true);
     let logged = rig.now();
     let why = "the servers expire such a session two seconds after its last heartbeat";
-    rig.must_be_silent(&leader, logged + Duration::from_secs(2), why);
+    rig.must_not_lead(&leader, logged + Duration::from_secs(2), why);
     leader.loses(Duration::from_secs(2) + Znodes::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "the follower logs it too", || {
@@ -56,15 +56,15 @@ fn changed_session_limits_are_logged_and_obeyed() {
         "{output}"
     );
     eventually(PATIENCE, "candidates that cannot lead leave the queue", || {
-        rig.store.line(ELECTION).is_empty()
+        rig.store.queue(ELECTION).is_empty()
     });
     throughout(rig.timing.lease_duration, "the follower waits and does not lead", || {
-        follower.is_healthy() && rig.stands(&follower, "following")
+        follower.is_healthy() && rig.has_standing(&follower, "following")
     });
 
     ensemble.restart_with(&[AMPLE]);
     eventually(PATIENCE, "the follower leads under the old limits", || {
-        rig.stands(&follower, "leading")
+        rig.has_standing(&follower, "leading")
     });
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
@@ -121,7 +121,7 @@ fn longer_session_than_requested_is_logged_and_waited_out() {
 #[test]
 fn replaced_session_ends_the_term_and_requeues_a_follower() {
     let ensemble = Ensemble::shared();
-    let proxy = Proxy::to(forgetful(ensemble.address(0)));
+    let proxy = Proxy::to(strip_sessions(ensemble.address(0)));
     let rig = Rig::over(Znodes::on(ensemble, &ensemble.connect_string()), Znodes::FAST);
     let through_proxy = |name| {
         let servers = rig.store.servers_at(proxy.address());
@@ -130,18 +130,18 @@ fn replaced_session_ends_the_term_and_requeues_a_follower() {
     let leader = through_proxy("a");
     assert_eq!(rig.leader().identity, leader.identity);
     let follower = through_proxy("b");
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     let cut = rig.now();
     proxy.cut();
     leader.loses(rig.timing.call_timeout() + Znodes::NOISE, "session_expired");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "the follower joins the queue again", || {
-        rig.store.line(ELECTION).len() == 3
+        rig.store.queue(ELECTION).len() == 3
     });
     let takeover = rig.store.takeover(rig.timing);
     assert_eq!(rig.successor(&leader, cut, takeover).0.identity, follower.identity);
     eventually(PATIENCE, "the znodes of old sessions are gone", || {
-        rig.store.line(ELECTION).len() == 1
+        rig.store.queue(ELECTION).len() == 1
     });
     assert!(rig.holds(&follower));
 }

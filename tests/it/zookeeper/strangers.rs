@@ -13,7 +13,7 @@ const HANDOFF: Duration = Duration::from_millis(1100).saturating_add(Znodes::NOI
 
 /// The sequence numbers in an election's queue.
 fn numbers(rig: &Rig<Znodes>) -> Vec<String> {
-    rig.store.line(ELECTION).iter().map(|path| path[path.len() - 10..].to_owned()).collect()
+    rig.store.queue(ELECTION).iter().map(|path| path[path.len() - 10..].to_owned()).collect()
 }
 
 #[test]
@@ -39,7 +39,7 @@ fn foreign_predecessor_is_awaited_until_its_session_ends() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let leader = rig.start_leader("a");
     let foreign = format!("{}/not-a-number", rig.store.path(ELECTION));
-    rig.store.admin.stand_in_line(&foreign).unwrap();
+    rig.store.admin.create_ephemeral(&foreign).unwrap();
     throughout(rig.timing.lease_duration, "the present leader keeps leading", || {
         rig.store.admin.read(&foreign).is_ok() && leader.is_healthy()
     });
@@ -47,7 +47,7 @@ fn foreign_predecessor_is_awaited_until_its_session_ends() {
     let signaled = leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     throughout(rig.timing.lease_duration, "the foreign candidate may believe it leads", || {
-        rig.store.admin.read(&foreign).is_ok() && !rig.succeeded(&leader, signaled)
+        rig.store.admin.read(&foreign).is_ok() && !rig.has_successor(&leader, signaled)
     });
     let left = rig.now();
     rig.store.admin.delete(&foreign).unwrap();
@@ -62,11 +62,11 @@ fn leader_withdraws_when_its_znode_is_deleted() {
     rig.store.remove(ELECTION);
     let deleted = rig.now();
     leader.loses(Znodes::NOISE, "deleted");
-    rig.must_be_silent(&leader, deleted + Znodes::NOISE, "its znode is gone");
+    rig.must_not_lead(&leader, deleted + Znodes::NOISE, "its znode is gone");
     assert_eq!(leader.exit_code(), 75);
     eventually(PATIENCE, "its last promise expires", || rig.now() > rig.last_promise(&leader));
     rig.start_leader("b");
-    rig.hear_enough();
+    rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 2);
 }
 
@@ -75,11 +75,11 @@ fn unreadable_predecessor_is_awaited_and_succeeded() {
     let rig = Rig::over(Znodes::fresh(), Znodes::CALM);
     let path = rig.store.make_path(ELECTION);
     let hidden = format!("{path}/_c_other-latch-0000000000");
-    rig.store.admin.stand_in_line(&hidden).unwrap();
+    rig.store.admin.create_ephemeral(&hidden).unwrap();
     rig.store.admin.hide(&hidden).unwrap();
     let candidate = rig.start("a");
     eventually(PATIENCE, "it follows a leader that it cannot name", || {
-        rig.stands(&candidate, "following")
+        rig.has_standing(&candidate, "following")
     });
     eventually(PATIENCE, "the missing right is logged", || {
         messages(&candidate, "store_refuses")
@@ -87,18 +87,20 @@ fn unreadable_predecessor_is_awaited_and_succeeded() {
             .any(|message| message.contains("--zookeeper-auth-file"))
     });
     throughout(2 * rig.timing.lease_duration, "it waits and is healthy", || {
-        candidate.is_healthy() && rig.stands(&candidate, "following") && numbers(&rig).len() == 2
+        candidate.is_healthy()
+            && rig.has_standing(&candidate, "following")
+            && numbers(&rig).len() == 2
     });
     let left = rig.now();
     rig.store.admin.delete(&hidden).unwrap();
     eventually(
         HANDOFF + rig.timing.retry_period,
         "without a watch, it checks once a retry period and leads",
-        || rig.stands(&candidate, "leading"),
+        || rig.has_standing(&candidate, "leading"),
     );
     let led = rig.first_promise(&candidate).expect("it leads");
     assert!(led >= left);
-    rig.hear_enough();
+    rig.wait_for_answers();
 }
 
 #[test]
@@ -111,7 +113,7 @@ fn saturated_counter_blocks_joins_until_the_path_is_recreated() {
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);
     let late = rig.start("c");
-    rig.hear_enough();
+    rig.wait_for_answers();
     eventually(PATIENCE, "it logs that it cannot join", || {
         !late.events("counter_saturated").is_empty()
     });
@@ -126,7 +128,7 @@ fn saturated_counter_blocks_joins_until_the_path_is_recreated() {
     let emptied = follower.terminate();
     assert_eq!(follower.exit_code(), 0);
     throughout(rig.timing.lease_duration * 3 / 2, "no candidate uses the last number", || {
-        late.is_healthy() && !rig.succeeded(&follower, emptied)
+        late.is_healthy() && !rig.has_successor(&follower, emptied)
     });
     assert_eq!(late.events("counter_saturated").len(), 1, "it is logged once");
     let deleted = rig.now();
@@ -155,8 +157,8 @@ fn tokens_grow_after_the_path_is_deleted_or_reaped() {
     }
     // An operator deletes the path while candidates are in its queue.
     let [leader, follower] = [rig.start_leader("c"), rig.start("d")];
-    eventually(PATIENCE, "it follows", || rig.stands(&follower, "following"));
-    for candidate in rig.store.line(ELECTION).iter().rev() {
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
+    for candidate in rig.store.queue(ELECTION).iter().rev() {
         rig.store.admin.delete(candidate).unwrap();
     }
     let _reaped_meanwhile = rig.store.admin.delete(&path);

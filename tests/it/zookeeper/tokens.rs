@@ -16,7 +16,7 @@ fn token(rig: &Rig<Znodes>, leader: &Candidate) -> u64 {
         reply.body
     );
     let token = body["token"].as_str().expect("it leads").parse().expect("the token is a number");
-    let first = rig.store.line(ELECTION).into_iter().next().expect("it is in the queue");
+    let first = rig.store.queue(ELECTION).into_iter().next().expect("it is in the queue");
     assert_eq!(rig.store.admin.read(&first).map(|znode| znode.czxid), Ok(token), "of {first}");
     token
 }
@@ -42,7 +42,7 @@ fn token_is_the_creating_transaction_and_grows_with_each_term() {
     stop_last(&second);
     rig.store.admin.delete(&rig.store.path(ELECTION)).expect("the queue is empty");
     let third = rig.start_leader("c");
-    assert!(rig.store.line(ELECTION)[0].ends_with("-0000000000"), "sequence numbers restart");
+    assert!(rig.store.queue(ELECTION)[0].ends_with("-0000000000"), "sequence numbers restart");
     tokens.push(token(&rig, &third));
 
     stop_last(&third);

@@ -1,7 +1,7 @@
-//! The rig's only clock, and waiting on it.
+//! The rig's clock, and waiting on it.
 //!
-//! `CLOCK_BOOTTIME`, read apart from the sidecar's own code: what judges a clock must not be that clock.
-//! The sleeps between two looks are the only sleeps of the process tests.
+//! It reads `CLOCK_BOOTTIME` without the sidecar's own code, which it must be able to check. No
+//! process test sleeps elsewhere: these functions poll.
 
 use rustix::time::{ClockId, clock_gettime};
 use std::fmt;
@@ -9,7 +9,7 @@ use std::ops::Add;
 use std::thread;
 use std::time::Duration;
 
-/// A moment on the rig's clock, told as the time since the rig was made.
+/// A moment on the rig's clock, as the time since the rig was created.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Moment(Duration);
 
@@ -18,7 +18,7 @@ impl Moment {
         Self(Duration::from_millis(ms))
     }
 
-    /// The time from `earlier` to this moment; zero when `earlier` is the later one.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub(crate) fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
@@ -38,7 +38,7 @@ impl fmt::Debug for Moment {
     }
 }
 
-const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+const POLL: Duration = Duration::from_millis(5);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Clock {
@@ -54,19 +54,19 @@ impl Clock {
         Moment(since_boot().saturating_sub(self.origin))
     }
 
-    /// The moment at which another process told this time since boot.
+    /// Converts a time since boot, as another process reported it.
     pub(crate) fn moment(self, since_boot: Duration) -> Moment {
         Moment(since_boot.saturating_sub(self.origin))
     }
 }
 
-/// Looks until there is something to return, and panics where there is nothing `within` the bound.
+/// Polls until there is a value. Panics if there is none `within` the bound.
 #[track_caller]
-pub(crate) fn wait_for<T>(within: Duration, what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    succeeds(within, what, || look().ok_or(""))
+pub(crate) fn wait_for<T>(within: Duration, what: &str, mut poll: impl FnMut() -> Option<T>) -> T {
+    succeeds(within, what, || poll().ok_or(""))
 }
 
-/// Tries until it succeeds, and panics with what it was told last where it does not `within` the bound.
+/// Tries until it succeeds. Panics with the last error if it does not `within` the bound.
 #[track_caller]
 pub(crate) fn succeeds<T, E: fmt::Display>(
     within: Duration,
@@ -77,28 +77,28 @@ pub(crate) fn succeeds<T, E: fmt::Display>(
     loop {
         match attempt() {
             Ok(done) => return done,
-            Err(why) => assert!(
+            Err(error) => assert!(
                 since_boot() < until,
-                "this did not come true within {within:?}: {what}\n{why}"
+                "this did not become true within {within:?}: {what}\n{error}"
             ),
         }
-        thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(POLL);
     }
 }
 
-/// Looks until something holds, and panics where it does not `within` the bound.
+/// Polls until a condition holds. Panics if it does not `within` the bound.
 #[track_caller]
 pub(crate) fn eventually(within: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     wait_for(within, what, || holds().then_some(()));
 }
 
-/// Looks for the whole `span`, and panics where something does not hold.
+/// Polls for the whole `span`. Panics if the condition does not hold.
 #[track_caller]
 pub(crate) fn throughout(span: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     let until = since_boot() + span;
     while let Some(left) = until.checked_sub(since_boot()) {
-        assert!(holds(), "{left:?} before the end of {span:?} this held no more: {what}");
-        thread::sleep(BETWEEN_LOOKS);
+        assert!(holds(), "{left:?} before the end of {span:?}, this stopped holding: {what}");
+        thread::sleep(POLL);
     }
 }
 

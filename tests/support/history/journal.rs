@@ -1,7 +1,7 @@
-//! What happened in a rig, in the order of one clock: log lines, answers, and what the test did.
+//! The events of a rig on one clock: log lines, answers, and actions of the test.
 
 use super::clock::Clock;
-use super::{Answer, Heard, Moment, lock};
+use super::{Answer, Moment, Outcome, lock};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -10,20 +10,20 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 
-const INFALLIBLE: &str = "a String takes everything";
+const INFALLIBLE: &str = "writing to a String cannot fail";
 
 pub(crate) struct Journal {
     pub(crate) clock: Clock,
     pub(crate) answers: Mutex<Vec<Answer>>,
     lines: Mutex<Vec<Line>>,
-    /// The test is over: nobody is asked any more.
+    /// Whether the test is over, so that no candidate is probed any more.
     closed: AtomicBool,
 }
 
-/// A line that a process logged, or a note of what was done to it.
+/// A line that a process logged, or a note of an action on it.
 struct Line {
     at: Moment,
-    who: String,
+    process: String,
     text: String,
 }
 
@@ -45,66 +45,66 @@ impl Journal {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Writes down what happens to `who`, and returns the moment before it happens.
-    pub(crate) fn note(&self, who: &str, what: impl Into<String>) -> Moment {
+    /// Records an action on a process. Returns the moment before it.
+    pub(crate) fn note(&self, process: &str, what: impl Into<String>) -> Moment {
         let at = self.clock.now();
-        self.note_at(at, who, what);
+        self.note_at(at, process, what);
         at
     }
 
-    /// Writes down what happened to `who` at another moment.
-    pub(crate) fn note_at(&self, at: Moment, who: &str, what: impl Into<String>) {
-        lock(&self.lines).push(Line { at, who: who.to_owned(), text: what.into() });
+    /// Records an event of a process at another moment.
+    pub(crate) fn note_at(&self, at: Moment, process: &str, what: impl Into<String>) {
+        lock(&self.lines).push(Line { at, process: process.to_owned(), text: what.into() });
     }
 
-    /// Notes every line of a process's output until it ends.
+    /// Records every line of a process's output until it ends.
     pub(crate) fn follow(
         self: &Arc<Self>,
-        who: &str,
+        process: &str,
         output: impl Read + Send + 'static,
     ) -> JoinHandle<()> {
-        let (journal, who) = (Arc::clone(self), who.to_owned());
+        let (journal, process) = (Arc::clone(self), process.to_owned());
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                journal.note(&who, line);
+                journal.note(&process, line);
             }
         })
     }
 
-    /// Everything that `who` wrote.
-    pub(crate) fn text(&self, who: &str) -> String {
+    /// The whole output of a process.
+    pub(crate) fn text(&self, process: &str) -> String {
         let lines = lock(&self.lines);
-        let own = lines.iter().filter(|line| line.who == who);
+        let own = lines.iter().filter(|line| line.process == process);
         own.fold(String::new(), |text, line| text + &line.text + "\n")
     }
 
-    /// The lines that `who` logged with this event.
-    pub(crate) fn events(&self, who: &str, event: &str) -> Vec<Value> {
+    /// The log lines of a process with this event.
+    pub(crate) fn events(&self, process: &str, event: &str) -> Vec<Value> {
         let lines = lock(&self.lines);
         lines
             .iter()
-            .filter(|line| line.who == who)
+            .filter(|line| line.process == process)
             .filter_map(|line| logged(&line.text, event))
             .collect()
     }
 
-    /// When `who` first logged a line with this event, if it did.
-    pub(crate) fn told(&self, who: &str, event: &str) -> Option<Moment> {
-        self.find(|writer, text| if writer == who { logged(text, event) } else { None })
+    /// When a process first logged this event, if it did.
+    pub(crate) fn first_logged(&self, process: &str, event: &str) -> Option<Moment> {
+        self.find(|writer, text| if writer == process { logged(text, event) } else { None })
             .map(|(at, _)| at)
     }
 
-    /// What `look` finds in the first line in which it finds something, and when that was written.
+    /// The first value that `look` finds in a line, and the moment of that line.
     pub(crate) fn find<T>(&self, look: impl Fn(&str, &str) -> Option<T>) -> Option<(Moment, T)> {
-        lock(&self.lines).iter().find_map(|line| Some((line.at, look(&line.who, &line.text)?)))
+        lock(&self.lines).iter().find_map(|line| Some((line.at, look(&line.process, &line.text)?)))
     }
 
-    /// The first answer of this kind.
+    /// The first matching answer.
     pub(crate) fn first_answer(&self, wanted: impl Fn(&Answer) -> bool) -> Option<Answer> {
         lock(&self.answers).iter().find(|answer| wanted(answer)).cloned()
     }
 
-    /// Until when the last promise that was heard of this identity is good.
+    /// The end of the last promise of this identity.
     pub(crate) fn last_promise(&self, identity: &str) -> Option<Moment> {
         let answers = lock(&self.answers);
         let own =
@@ -112,51 +112,51 @@ impl Journal {
         own.filter_map(Answer::promised_until).max()
     }
 
-    /// The tokens of all terms of an election that were heard of.
+    /// The tokens of all observed terms of an election.
     pub(crate) fn tokens(&self, election: &str) -> BTreeSet<String> {
         let answers = lock(&self.answers);
         let leading = answers.iter().filter(|answer| answer.leads_in(election));
         leading.filter_map(|answer| answer.token().map(str::to_owned)).collect()
     }
 
-    /// A panic is a fault, however the process went on.
+    /// Every panic, even if the process survived it.
     pub(crate) fn panics(&self) -> Vec<String> {
         let lines = lock(&self.lines);
         let panics = lines.iter().filter(|line| line.text.contains("panicked at"));
-        panics.map(|line| format!("{} panicked: {}", line.who, line.text)).collect()
+        panics.map(|line| format!("{} panicked: {}", line.process, line.text)).collect()
     }
 
-    /// The faults, and what led to them: of more than `longest` events the last ones.
-    pub(crate) fn story(&self, faults: &[String], longest: usize) -> String {
-        let mut events: Vec<(Moment, String)> = heard(&lock(&self.answers));
+    /// The failures and the last `longest` events.
+    pub(crate) fn timeline(&self, failures: &[String], longest: usize) -> String {
+        let mut events: Vec<(Moment, String)> = grouped(&lock(&self.answers));
         events.extend(
             lock(&self.lines)
                 .iter()
-                .map(|line| (line.at, format!("{} {}", line.who, readable(&line.text)))),
+                .map(|line| (line.at, format!("{} {}", line.process, readable(&line.text)))),
         );
         events.sort_by_key(|(at, _)| *at);
 
-        let mut story = String::from("\n");
-        for fault in faults {
-            writeln!(story, "FAULT {fault}").expect(INFALLIBLE);
+        let mut timeline = String::from("\n");
+        for failure in failures {
+            writeln!(timeline, "FAILED {failure}").expect(INFALLIBLE);
         }
-        let untold = events.len().saturating_sub(longest);
-        if untold > 0 {
-            writeln!(story, "({untold} earlier events are left out)").expect(INFALLIBLE);
+        let omitted = events.len().saturating_sub(longest);
+        if omitted > 0 {
+            writeln!(timeline, "({omitted} earlier events are omitted)").expect(INFALLIBLE);
         }
-        for (at, event) in &events[untold..] {
-            writeln!(story, "{at:?} {event}").expect(INFALLIBLE);
+        for (at, event) in &events[omitted..] {
+            writeln!(timeline, "{at:?} {event}").expect(INFALLIBLE);
         }
-        story
+        timeline
     }
 }
 
-/// The line, if it was logged as JSON with this event.
+/// The line as JSON, if it has this event.
 fn logged(text: &str, event: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|line: &Value| line["event"] == event)
 }
 
-/// Of a line that was logged as JSON, what a person looks for.
+/// The parts of a JSON log line that a person reads.
 fn readable(text: &str) -> String {
     let line: Value = serde_json::from_str(text).unwrap_or_default();
     let field = |name: &str| line[name].as_str();
@@ -168,23 +168,23 @@ fn readable(text: &str) -> String {
     }
 }
 
-/// The answers of each candidate, equal ones in one line.
-fn heard(answers: &[Answer]) -> Vec<(Moment, String)> {
+/// The answers of each candidate, with equal ones combined.
+fn grouped(answers: &[Answer]) -> Vec<(Moment, String)> {
     let mut runs: BTreeMap<&str, Vec<(&Answer, usize, Moment)>> = BTreeMap::new();
     for answer in answers {
         let own = runs.entry(&answer.candidate).or_default();
-        match own.last_mut().filter(|(first, ..)| same(&first.heard, &answer.heard)) {
+        match own.last_mut().filter(|(first, ..)| same(&first.outcome, &answer.outcome)) {
             Some((_, count, until)) => (*count, *until) = (*count + 1, answer.answered),
             None => own.push((answer, 1, answer.answered)),
         }
     }
     let lines = runs.into_values().flatten().map(|(first, count, until)| {
-        let Answer { candidate, asked, heard, .. } = first;
-        (*asked, format!("{candidate} said {count} times until {until:?}: {heard}"))
+        let Answer { candidate, asked, outcome, .. } = first;
+        (*asked, format!("{candidate} answered {count} times until {until:?}: {outcome}"))
     });
     lines.collect()
 }
 
-fn same(one: &Heard, other: &Heard) -> bool {
+fn same(one: &Outcome, other: &Outcome) -> bool {
     one == other || one.to_string() == other.to_string()
 }

@@ -1,8 +1,8 @@
-//! The durations of an election, and what they promise.
+//! The durations of an election, and the bounds that they imply.
 
 use std::time::Duration;
 
-/// client-go's three durations, and how long an answer is good.
+/// client-go's three durations, and the validity of an answer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timing {
     pub(crate) lease_duration: Duration,
@@ -21,7 +21,8 @@ impl Timing {
         }
     }
 
-    /// How long the election may be without a leader after a crash: README, "What is promised", with the default drift.
+    /// How long the election may lack a leader after a crash: README, "What is promised", with the
+    /// default drift.
     pub(crate) fn takeover(self) -> Duration {
         self.lease_duration.mul_f64(1.1) + 2 * self.retry_period
     }

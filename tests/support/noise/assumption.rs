@@ -1,4 +1,4 @@
-//! Assumptions of test cases about the machine, and what was measured instead.
+//! Assumptions of test cases about the machine, and the measurements that break them.
 //!
 //! Pure. Start at [`broken`].
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 pub(crate) enum Assumption {
     /// Within any second, a thread that only sleeps loses at most this much to late wake-ups.
     LosesAtMost(Duration),
-    /// Every store that a test waits for is there within this time.
+    /// Every store that a test waits for starts within this time.
     StoresStartWithin(Duration),
     /// Over any ten seconds, at most this many tasks per processor want to run.
     TasksPerProcessor(f64),

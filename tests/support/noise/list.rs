@@ -1,7 +1,7 @@
-//! Lists the cases that ran again when the test binary ends.
+//! Lists the repeated cases at the end of the test binary.
 //!
-//! libtest does not tell its cases when it ends. So a shell waits for the end of its standard
-//! input, which comes with the end of this process, and prints the list then. Start at [`tell`].
+//! libtest does not report its end to cases. So a shell waits for the end of its standard input,
+//! which comes with the end of this process, and then prints the list. Start at [`report`].
 
 use super::locked;
 use std::io::{self, Write as _};
@@ -9,17 +9,17 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::Mutex;
 
-/// Prints the lines of its standard input below their count, on standard error. `$0` counts all
-/// cases.
+/// Prints its standard input after a count of the cases, on standard error. `$0` is the number of
+/// all cases.
 const LIST: &str = r#"lines=$(cat)
 again=$(printf '%s\n' "$lines" | cut -d ' ' -f 1 | sort -u | wc -l)
 printf '\nnoise: %s of %s cases ran again:\n%s\n' "$again" "$0" "$lines" >&2"#;
 
-/// Says that a case runs again and why: now, past libtest's capture, and in the list at the end.
-pub(crate) fn tell(cases: usize, name: &str, why: &str) {
+/// Reports that a case runs again and why: now, past libtest's capture, and in the list at the end.
+pub(crate) fn report(cases: usize, name: &str, why: &str) {
     static LISTER: Mutex<Option<Child>> = Mutex::new(None);
 
-    // A closed standard error has no reader.
+    // Standard error may be closed.
     drop(writeln!(io::stderr(), "noise: {name} runs again: {why}"));
     let mut lister = locked(&LISTER);
     let lister = lister.get_or_insert_with(|| begin(cases));
@@ -29,7 +29,7 @@ pub(crate) fn tell(cases: usize, name: &str, why: &str) {
 
 fn begin(cases: usize) -> Child {
     let mut shell = Command::new("sh");
-    // A group of its own: Ctrl-C ends the tests, and the list still comes.
+    // A group of its own: Ctrl-C ends the tests, and the list is still printed.
     shell.args(["-c", LIST, &cases.to_string()]).process_group(0);
     shell.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("there is a shell")
 }

@@ -1,9 +1,9 @@
-//! Tells a machine that stood still from a program that is broken.
+//! Repeats failed cases when the machine, not the program, was at fault.
 //!
-//! A test crate takes it in with `#[path]`, and takes `#[test]` from `tests/support/noise/attribute`: every
-//! case then runs beneath [`case`]. Its `rig::ASSUMED` bounds the machine, never the program. A
-//! case that fails while those bounds held has failed. A case that fails while one of them was
-//! broken says which, with the figure, and runs again, alone, at most twice. Start at
+//! A test crate includes it with `#[path]` and takes `#[test]` from
+//! `tests/support/noise/attribute`, so that [`case`] runs every case. Its `rig::ASSUMED` bounds the
+//! machine, never the program. If these bounds held, a failure counts. Otherwise the broken bound
+//! is reported with its figure, and the case runs again, alone, at most twice. Start at
 //! [`Suite::run`].
 //!
 //! Nothing excuses a broken safety rule: see [`never_excuse`].
@@ -29,19 +29,19 @@ use std::sync::{LazyLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 use tally::Tally;
 
-/// How often a case runs: once, and again twice.
+/// How often a case may run in total.
 const MOST_ATTEMPTS: u32 = 3;
 
 static MACHINE: LazyLock<Sampler> = LazyLock::new(Sampler::begin);
 static SUITE: Suite =
-    Suite::new(crate::rig::ASSUMED, crate::rig::LOOK_BACK, seen_since, count_cases, list::tell);
+    Suite::new(crate::rig::ASSUMED, crate::rig::LOOK_BACK, seen_since, count_cases, list::report);
 
-/// The payload of a panic about an assumption that did not hold.
+/// The payload of a panic by [`assume_within`].
 struct Unmet(String);
 
 thread_local! {
     /// The assumptions of this thread's case, in place of the suite's.
-    static INSTEAD: Cell<Option<&'static [Assumption]>> = const { Cell::new(None) };
+    static OWN_ASSUMPTIONS: Cell<Option<&'static [Assumption]>> = const { Cell::new(None) };
 }
 
 /// Runs a case. The attribute `#[test]` calls it.
@@ -51,15 +51,14 @@ pub(crate) fn case(path: &'static str, body: fn()) {
     SUITE.run(name, body);
 }
 
-/// From now on this case assumes this in place of [`crate::rig::ASSUMED`]: less if its own bounds
-/// are tighter, something else if it keeps the machine busy itself.
+/// Replaces [`crate::rig::ASSUMED`] for this case: with less if its own bounds are tighter, or with
+/// something else if it loads the machine itself.
 pub(crate) fn assume(assumptions: &'static [Assumption]) {
-    INSTEAD.set(Some(assumptions));
+    OWN_ASSUMPTIONS.set(Some(assumptions));
 }
 
-/// Ends this run of a case whose own bound on the machine was broken: nothing that follows would
-/// mean anything. Like [`crate::rig::ASSUMED`], the bound must not depend on the program under
-/// test.
+/// Ends this run of a case if its own bound on the machine is broken, since the rest would prove
+/// nothing. Like [`crate::rig::ASSUMED`], the bound must not depend on the program under test.
 #[track_caller]
 pub(crate) fn assume_within(what: &str, took: Duration, limit: Duration) {
     if took > limit {
@@ -68,21 +67,21 @@ pub(crate) fn assume_within(what: &str, took: Duration, limit: Duration) {
     }
 }
 
-/// From now on every failure counts, however noisy the machine is: a rule was broken that has to
-/// hold on any machine.
+/// From now on every failure counts, however noisy the machine is: a rule was broken that must hold
+/// on any machine.
 pub(crate) fn never_excuse() {
     SUITE.is_unsafe.store(true, Ordering::Relaxed);
 }
 
-/// Every case of a test binary, and what it may assume.
+/// The cases of a test binary, and their assumptions.
 struct Suite {
     assumed: &'static [Assumption],
     /// How long before a failure the machine's noise still excuses it.
     look_back: Duration,
     seen_since: fn(Instant) -> Seen,
     tally: Tally,
-    tell: fn(usize, &str, &str),
-    /// Cases share the machine; one that runs again has it for itself.
+    report: fn(usize, &str, &str),
+    /// Cases share the machine; a repeated one has it for itself.
     machine: RwLock<()>,
     is_unsafe: AtomicBool,
 }
@@ -93,7 +92,7 @@ impl Suite {
         look_back: Duration,
         seen_since: fn(Instant) -> Seen,
         count_cases: fn() -> usize,
-        tell: fn(usize, &str, &str),
+        report: fn(usize, &str, &str),
     ) -> Self {
         let (machine, is_unsafe) = (RwLock::new(()), AtomicBool::new(false));
         Self {
@@ -101,7 +100,7 @@ impl Suite {
             look_back,
             seen_since,
             tally: Tally::new(count_cases),
-            tell,
+            report,
             machine,
             is_unsafe,
         }
@@ -110,13 +109,13 @@ impl Suite {
     #[expect(clippy::print_stderr, reason = "libtest shows it with the failure")]
     fn run(&self, name: &'static str, body: fn()) {
         for attempt in 1..=MOST_ATTEMPTS {
-            INSTEAD.set(None);
+            OWN_ASSUMPTIONS.set(None);
             let (failure, seen) = match self.attempt(attempt, body) {
                 Ok(()) => return,
                 Err(failed) => failed,
             };
             let why = failure.downcast_ref::<Unmet>().map(|unmet| unmet.0.clone());
-            let assumed = INSTEAD.get().unwrap_or(self.assumed);
+            let assumed = OWN_ASSUMPTIONS.get().unwrap_or(self.assumed);
             let Some(why) = why.or_else(|| broken(assumed, &seen)) else {
                 eprintln!("noise: what {name} assumes of the machine held: {seen}");
                 resume_unwind(failure);
@@ -132,11 +131,12 @@ impl Suite {
             if let Err(too_many) = self.tally.count(name) {
                 panic!("{too_many}; {why}");
             }
-            (self.tell)(self.tally.cases(), name, &why);
+            (self.report)(self.tally.cases(), name, &why);
         }
     }
 
-    /// One run: its failure, and what the machine did in the last part of the run.
+    /// Runs the body once. Returns its failure, and what the machine did in the last part of the
+    /// run.
     fn attempt(&self, attempt: u32, body: fn()) -> Result<(), (Box<dyn Any + Send>, Seen)> {
         let shared =
             (attempt == 1).then(|| self.machine.read().unwrap_or_else(PoisonError::into_inner));
@@ -164,10 +164,10 @@ fn seen_since(since: Instant) -> Seen {
     }
 }
 
-/// How many cases libtest runs in this process: the test binary lists them by the same arguments.
+/// How many cases libtest runs in this process, from a listing with the same arguments.
 fn count_cases() -> usize {
     let program = env::current_exe().expect("Linux knows the program of a process");
     let listed = Command::new(program).arg("--list").args(env::args_os().skip(1)).output();
-    let listed = listed.expect("what runs can be run");
+    let listed = listed.expect("a running program can be run");
     String::from_utf8_lossy(&listed.stdout).lines().filter(|line| line.ends_with(": test")).count()
 }

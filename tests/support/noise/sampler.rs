@@ -1,5 +1,4 @@
-//! Measures the machine while cases run: how late a sleeping thread wakes, and how many tasks want
-//! to run.
+//! Measures the machine while cases run: late wake-ups of a sleeping thread, and runnable tasks.
 //!
 //! It reads the monotonic clock and `/proc/loadavg`. Start at [`Sampler::begin`].
 
@@ -10,12 +9,12 @@ use std::time::{Duration, Instant};
 
 /// How long the thread sleeps at a time.
 const SLEEP: Duration = Duration::from_millis(5);
-/// The span that one slot sums up.
+/// The span that one slot covers.
 const SLOT: Duration = Duration::from_millis(250);
-/// How many slots the bound on late wake-ups looks at together: one second.
+/// The window for late wake-ups, in slots: one second.
 const LATE_SLOTS: usize = 4;
-/// How many slots the bound on runnable tasks looks at together: ten seconds, so that the start of
-/// a single server is no crowd.
+/// The window for runnable tasks, in slots: ten seconds, so that the start of a single server does
+/// not count as a crowd.
 const CROWD_SLOTS: usize = 40;
 
 pub(crate) struct Sampler {
@@ -27,7 +26,7 @@ pub(crate) struct Sampler {
 struct Slot {
     late: Duration,
     runnable: u32,
-    looks: u32,
+    samples: u32,
 }
 
 impl Sampler {
@@ -49,32 +48,32 @@ impl Sampler {
                 slots[at].late += late;
                 if is_new && let Some(runnable) = runnable() {
                     slots[at].runnable += runnable;
-                    slots[at].looks += 1;
+                    slots[at].samples += 1;
                 }
             }
         });
         this
     }
 
-    /// The most that the thread lost to late wake-ups within a second since then.
+    /// The most that the thread lost to late wake-ups within a second, since then.
     pub(crate) fn lost(&self, since: Instant) -> Duration {
-        // A pause that is not over yet shows at its end, which the thread reaches soon.
+        // A pause that still lasts is recorded at its end, which the thread reaches soon.
         thread::sleep(2 * SLEEP);
         let slots = self.since(since);
         let windows = slots.windows(LATE_SLOTS.min(slots.len()).max(1));
         windows.map(|window| window.iter().map(|slot| slot.late).sum()).max().unwrap_or_default()
     }
 
-    /// The most tasks that wanted to run since then, per processor, in the mean over ten seconds.
+    /// The most runnable tasks per processor since then, averaged over ten seconds.
     pub(crate) fn crowd(&self, since: Instant) -> f64 {
         let slots = self.since(since);
         let windows = slots.windows(CROWD_SLOTS.min(slots.len()).max(1));
         let means = windows.map(|window| {
-            let [runnable, looks] = [
+            let [runnable, samples] = [
                 window.iter().map(|slot| slot.runnable).sum::<u32>(),
-                window.iter().map(|slot| slot.looks).sum(),
+                window.iter().map(|slot| slot.samples).sum(),
             ];
-            f64::from(runnable) / f64::from(looks.max(1))
+            f64::from(runnable) / f64::from(samples.max(1))
         });
         means.fold(0.0, f64::max) / processors()
     }
@@ -92,7 +91,7 @@ pub(crate) fn processors() -> f64 {
     f64::from(count)
 }
 
-/// How many tasks want to run now, apart from the one that asks: `0.52 0.63 0.41 3/412 4711`.
+/// How many tasks are runnable now, without the caller: `0.52 0.63 0.41 3/412 4711`.
 fn runnable() -> Option<u32> {
     let load = fs::read_to_string("/proc/loadavg").ok()?;
     let (runnable, _) = load.split(' ').nth(3)?.split_once('/')?;
@@ -100,10 +99,10 @@ fn runnable() -> Option<u32> {
 }
 
 fn slot(since_begun: Duration) -> usize {
-    usize::try_from(since_begun.as_millis() / SLOT.as_millis()).expect("no run lasts so long")
+    usize::try_from(since_begun.as_millis() / SLOT.as_millis()).expect("no run lasts that long")
 }
 
-/// Locks also what a failed case has left locked.
+/// Locks even a mutex that a failed case has poisoned.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,7 +1,6 @@
 //! Records how long each case waits for stores to start.
 //!
-//! It reads the monotonic clock, and tells cases apart by their threads. Start at
-//! [`while_starting`].
+//! It reads the monotonic clock and identifies cases by their threads. Start at [`while_starting`].
 
 use super::sampler::locked;
 use std::cell::Cell;
@@ -13,29 +12,29 @@ use std::time::{Duration, Instant};
 static WAITS: Mutex<Vec<Wait>> = Mutex::new(Vec::new());
 
 thread_local! {
-    /// The case that this thread works for, if it is not the case's own thread.
+    /// The case that this thread works for, if that is another thread.
     static CASE: Cell<Option<ThreadId>> = const { Cell::new(None) };
 }
 
-/// One wait of one case for one store.
+/// A wait of one case for one store.
 #[derive(Clone, Copy)]
 struct Wait {
     case: ThreadId,
-    /// The address of the shared server that this start belongs to, if it is shared.
+    /// The address of the shared server, if the start belongs to one.
     shared: Option<usize>,
     ended: Instant,
     store: &'static str,
     took: Duration,
 }
 
-/// Measures how long a case waits for a store to serve, even if it waits in vain.
+/// Measures how long a case waits for a store to start, even if the wait fails.
 pub(crate) fn while_starting<T>(store: &'static str, wait: impl FnOnce() -> T) -> T {
     let _measured = Start { store, begun: Instant::now() };
     wait()
 }
 
-/// Returns a server that cases share. The first case that needs it starts it; its waits count for
-/// every case that waited meanwhile.
+/// Returns a server that cases share. The first case starts it; its waits count for every case that
+/// waited at the same time.
 pub(crate) fn start_once<T>(shared: &'static OnceLock<T>, start: impl FnOnce() -> T) -> &'static T {
     let (begun, address) = (Instant::now(), ptr::from_ref(shared).addr());
     let started = shared.get_or_init(|| {
@@ -57,7 +56,7 @@ pub(crate) fn this_case() -> ThreadId {
     CASE.get().unwrap_or_else(|| thread::current().id())
 }
 
-/// Counts what this thread waits for as waits of the case that started it.
+/// Counts the waits of this thread as waits of the case that started it.
 pub(crate) fn work_for(case: ThreadId) {
     CASE.set(Some(case));
 }

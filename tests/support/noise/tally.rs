@@ -1,12 +1,12 @@
-//! Counts the cases that run again, and says when they are too many for a verdict.
+//! Counts the repeated cases, and fails the run when there are too many for a verdict.
 //!
-//! Pure but for the count of all cases, which it asks for once. Start at [`Tally::count`].
+//! Pure, except that it asks once for the number of all cases. Start at [`Tally::count`].
 
 use super::locked;
 use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock};
 
-/// More than one case in this many fails the run. One case may always run again.
+/// More than one repeated case in this many fails the run. One is always allowed.
 const ONE_IN: usize = 20;
 
 pub(crate) struct Tally {
@@ -16,7 +16,7 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// The tally of a run whose cases `count_cases` counts.
+    /// A tally that learns the number of all cases from `count_cases`.
     pub(crate) const fn new(count_cases: fn() -> usize) -> Self {
         Self { count_cases, cases: OnceLock::new(), again: Mutex::new(BTreeSet::new()) }
     }
@@ -26,8 +26,8 @@ impl Tally {
         *self.cases.get_or_init(self.count_cases)
     }
 
-    /// Counts a case that is about to run again, once however often it does. Returns how many such
-    /// cases there are now, or an error if they are too many.
+    /// Counts a case before it runs again, each only once. Returns how many such cases there are,
+    /// or an error if they are too many.
     pub(crate) fn count(&self, name: &'static str) -> Result<usize, String> {
         let cases = self.cases();
         let mut again = locked(&self.again);

@@ -1,4 +1,4 @@
-//! Which failures count at once, which cases run again, and when the noise itself fails the run.
+//! Which failures count at once, which cases run again, and when noise fails the run.
 
 #![cfg(test)]
 
@@ -26,10 +26,10 @@ const ASSUMED: &[Assumption] = &[
 
 thread_local! {
     static RUNS: Cell<u32> = const { Cell::new(0) };
-    static TOLD: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
+    static REPORTED: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A suite of so many cases on a machine that was seen to do this.
+/// A suite with these measurements of the machine and this number of cases.
 fn suite(seen_since: fn(Instant) -> Seen, count_cases: fn() -> usize) -> Suite {
     suite_looking_back(Duration::from_mins(1), seen_since, count_cases)
 }
@@ -40,7 +40,7 @@ fn suite_looking_back(
     count_cases: fn() -> usize,
 ) -> Suite {
     Suite::new(ASSUMED, look_back, seen_since, count_cases, |cases, name, why| {
-        TOLD.with_borrow_mut(|told| told.push(format!("{name} of {cases}: {why}")));
+        REPORTED.with_borrow_mut(|reported| reported.push(format!("{name} of {cases}: {why}")));
     })
 }
 
@@ -63,11 +63,11 @@ fn outcome(suite: &Suite, name: &'static str, body: fn()) -> (u32, Option<String
     (RUNS.get(), message)
 }
 
-fn told() -> Vec<String> {
-    TOLD.take()
+fn reported() -> Vec<String> {
+    REPORTED.take()
 }
 
-/// Counts a run of the current case, and returns its number.
+/// Counts a run of the current case. Returns its number.
 fn run() -> u32 {
     RUNS.set(RUNS.get() + 1);
     RUNS.get()
@@ -83,18 +83,18 @@ fn fails_once() {
 }
 
 #[test]
-fn a_failure_counts_at_once_if_all_assumptions_held() {
+fn failure_counts_at_once_if_all_assumptions_held() {
     let suite = suite(quiet, || 100);
     assert_eq!(outcome(&suite, "case", fails), (1, Some("a wrong answer".to_owned())));
-    assert_eq!(told(), [""; 0]);
+    assert_eq!(reported(), [""; 0]);
 }
 
 #[test]
-fn a_failure_on_a_stalled_machine_runs_again_and_says_why() {
+fn failure_on_a_stalled_machine_is_repeated_with_a_reason() {
     let suite = suite(stalled, || 100);
     assert_eq!(outcome(&suite, "case", fails_once), (2, None));
     assert_eq!(
-        told(),
+        reported(),
         ["case of 100: a sleeping thread woke late by 812ms within a second, 200ms is assumed"]
     );
 }
@@ -109,28 +109,28 @@ fn each_broken_assumption_is_named_with_its_figure() {
     outcome(&suite(seen, || 100), "case", fails_once);
     let slow = "etcd took 12.0s to start, 5s is assumed";
     let crowd = "21.0 tasks per processor wanted to run, 8.0 is assumed";
-    assert_eq!(told(), [format!("case of 100: {slow}; {crowd}")]);
+    assert_eq!(reported(), [format!("case of 100: {slow}; {crowd}")]);
 }
 
 #[test]
-fn a_case_that_fails_each_time_fails_however_noisy_it_was() {
+fn case_that_fails_each_time_fails_despite_noise() {
     let suite = suite(stalled, || 100);
     assert_eq!(outcome(&suite, "case", fails), (MOST_ATTEMPTS, Some("a wrong answer".to_owned())));
 }
 
 #[test]
-fn a_bound_of_the_case_itself_ends_the_run_and_repeats_it() {
+fn broken_bound_of_the_case_itself_repeats_it() {
     fn restarts_slowly() {
         let took = if run() == 1 { Duration::from_secs(9) } else { Duration::from_secs(1) };
         assume_within("the server is back in time", took, Duration::from_secs(4));
     }
     let suite = suite(quiet, || 100);
     assert_eq!(outcome(&suite, "case", restarts_slowly), (2, None));
-    assert_eq!(told(), ["case of 100: 9.0s passed, 4s is assumed: the server is back in time"]);
+    assert_eq!(reported(), ["case of 100: 9.0s passed, 4s is assumed: the server is back in time"]);
 }
 
 #[test]
-fn a_case_that_states_what_it_assumes_is_held_to_that() {
+fn own_assumptions_of_a_case_replace_those_of_the_suite() {
     fn fails_on_a_busy_machine() {
         assume(const { &[Assumption::LosesAtMost(Duration::from_secs(1))] });
         fails();
@@ -144,7 +144,7 @@ fn a_case_that_states_what_it_assumes_is_held_to_that() {
 }
 
 #[test]
-fn no_noise_excuses_two_leaders() {
+fn no_noise_excuses_a_broken_safety_rule() {
     let suite = suite(stalled, || 100);
     suite.is_unsafe.store(true, Ordering::Relaxed);
     assert_eq!(outcome(&suite, "case", fails_once).0, 1);
@@ -163,38 +163,38 @@ fn more_than_one_case_in_twenty_fails_the_run() {
 }
 
 #[test]
-fn one_case_alone_may_run_again() {
+fn one_case_may_always_run_again() {
     let suite = suite(stalled, || 1);
     assert_eq!(outcome(&suite, "only", fails_once), (2, None));
 }
 
 #[test]
-fn a_hiccup_long_before_the_failure_excuses_nothing() {
+fn stall_long_before_the_failure_excuses_nothing() {
     thread_local! {
-        static HICCUP: Cell<Option<Instant>> = const { Cell::new(None) };
+        static STALL: Cell<Option<Instant>> = const { Cell::new(None) };
     }
-    fn stalled_at_its_begin(since: Instant) -> Seen {
-        let is_weighed = HICCUP.get().is_some_and(|at| at >= since);
-        if is_weighed { stalled(since) } else { quiet(since) }
+    fn stalled_at_its_start(since: Instant) -> Seen {
+        let is_counted = STALL.get().is_some_and(|at| at >= since);
+        if is_counted { stalled(since) } else { quiet(since) }
     }
     fn fails_later() {
-        HICCUP.set(Some(Instant::now()));
+        STALL.set(Some(Instant::now()));
         thread::sleep(Duration::from_millis(30));
         fails_once();
     }
-    let short = suite_looking_back(Duration::from_millis(20), stalled_at_its_begin, || 100);
+    let short = suite_looking_back(Duration::from_millis(20), stalled_at_its_start, || 100);
     assert_eq!(outcome(&short, "long before", fails_later).0, 1);
-    let long = suite_looking_back(Duration::from_mins(1), stalled_at_its_begin, || 100);
+    let long = suite_looking_back(Duration::from_mins(1), stalled_at_its_start, || 100);
     assert_eq!(outcome(&long, "just before", fails_later), (2, None));
 }
 
-/// The store of the longest wait of this case since then.
+/// The store of this case's longest wait since then.
 fn awaited(since: Instant) -> Option<&'static str> {
     seen_since(since).slowest_start.map(|(store, _)| store)
 }
 
 #[test]
-fn a_store_that_never_starts_is_measured_too() {
+fn store_that_never_starts_is_measured() {
     let begun = Instant::now();
     let started =
         catch_unwind(|| while_starting("a store of this test", || panic!("it never serves")));
@@ -203,7 +203,7 @@ fn a_store_that_never_starts_is_measured_too() {
 }
 
 #[test]
-fn the_start_of_another_case_excuses_nothing() {
+fn start_in_another_case_excuses_nothing() {
     let begun = Instant::now();
     let other = thread::spawn(move || {
         while_starting("a store of another case", || ());
@@ -214,7 +214,7 @@ fn the_start_of_another_case_excuses_nothing() {
 }
 
 #[test]
-fn a_thread_of_a_case_waits_for_that_case() {
+fn wait_of_a_helper_thread_counts_for_its_case() {
     let (begun, case) = (Instant::now(), this_case());
     let helper = thread::spawn(move || {
         work_for(case);
@@ -225,18 +225,18 @@ fn a_thread_of_a_case_waits_for_that_case() {
 }
 
 #[test]
-fn a_shared_start_counts_for_each_case_that_waits() {
+fn shared_start_counts_for_each_waiting_case() {
     static SHARED: OnceLock<u8> = OnceLock::new();
     let begun = Instant::now();
-    let (tell, told) = mpsc::channel();
+    let (sender, thread_id) = mpsc::channel();
     let mut waiter = None;
     start_once(&SHARED, || {
         waiter = Some(thread::spawn(move || {
-            tell.send(gettid()).unwrap();
+            sender.send(gettid()).unwrap();
             start_once(&SHARED, || unreachable!("another case starts it"));
             awaited(begun)
         }));
-        let stat = format!("/proc/self/task/{}/stat", told.recv().unwrap());
+        let stat = format!("/proc/self/task/{}/stat", thread_id.recv().unwrap());
         let is_asleep = || fs::read_to_string(&stat).unwrap().contains(") S ");
         while_starting("a shared server", || {
             eventually(Duration::from_secs(10), "the other waits", is_asleep);
@@ -247,8 +247,8 @@ fn a_shared_start_counts_for_each_case_that_waits() {
     assert_eq!(waiter.join().unwrap(), Some("a shared server"));
     assert_eq!(awaited(begun), Some("a shared server"));
     let late = thread::spawn(move || {
-        start_once(&SHARED, || unreachable!("it runs"));
+        start_once(&SHARED, || unreachable!("it is running"));
         awaited(begun)
     });
-    assert_eq!(late.join().unwrap(), None, "a case that comes later does not wait");
+    assert_eq!(late.join().unwrap(), None, "a later case does not wait");
 }

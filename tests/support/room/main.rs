@@ -1,15 +1,15 @@
-//! `room`: how many test cases this machine can run at once under its present load.
+//! `room`: how many test cases this machine can run at once under its current load.
 //!
 //! `make test` and `tests/e2e/run.sh` pass the result to libtest. It measures for two seconds.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "not part of Baton: it measures the machine by a clock of its own"
+    reason = "not part of Baton: it measures the machine with its own clock"
 )]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "it prints a number, and says where it comes from"
+    reason = "it prints a number, and how it was computed"
 )]
 
 #[path = "../noise/sampler.rs"]
@@ -20,14 +20,14 @@ use sampler::{Sampler, processors};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// How long to look.
+/// How long to measure.
 const SPAN: Duration = Duration::from_secs(2);
 
 /// Print how many test cases this machine can run at once
 #[derive(Parser)]
 #[command(name = "room")]
 struct Flags {
-    /// Cases per processor that is free
+    /// Cases per idle processor
     per_processor: f64,
 }
 
@@ -38,14 +38,14 @@ fn main() {
     let (lost, crowd, processors) = (sampler.lost(begun), sampler.crowd(begun), processors());
     let room = cases(per_processor, processors, crowd, lost);
     eprintln!(
-        "room: {processors} processors, {crowd:.1} tasks per processor want to run, late by {lost:.0?} within a second: \
+        "room: {processors} processors, {crowd:.1} runnable tasks per processor, late by {lost:.0?} within a second: \
          {room} cases at once"
     );
     println!("{room}");
 }
 
-/// The share of the processors that is left beside `crowd` tasks on each, less what late wake-ups
-/// take of it.
+/// The number of cases for the processor time that `crowd` tasks per processor and late wake-ups
+/// leave.
 fn cases(per_processor: f64, processors: f64, crowd: f64, lost: Duration) -> f64 {
     let share = processors / (1.0 + crowd);
     let kept = (1.0 - lost.as_secs_f64()).max(0.0);
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn load_and_late_wake_ups_leave_less_room() {
+    fn load_and_late_wake_ups_reduce_the_number() {
         let ms = Duration::from_millis;
         let on_two = |crowd, lost| cases(3.0, 2.0, crowd, ms(lost)).to_string();
         assert_eq!(on_two(0.0, 20), "6");

@@ -1,6 +1,6 @@
-//! Reads what the containers of this node write, as they write it: a Pod that is gone takes its logs with it.
+//! Reads the logs of this node's containers as they grow, since a Pod's logs are removed with it.
 
-use super::{Record, now, tell};
+use super::{Record, now, print};
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -8,12 +8,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// Where kubelet has containers write: a folder a Pod, in it a folder a container, in it a file a run.
+/// The folder of container logs: a folder per Pod, in it a folder per container, in it a file per
+/// run.
 const LOGS: &str = "/var/log/pods";
-/// How often to look.
-const LOOK: Duration = Duration::from_millis(50);
+/// How often to poll.
+const POLL: Duration = Duration::from_millis(50);
 
-/// Reads until the process is ended, and tells what was written after `since`.
+/// Reads until the process ends, and prints every line written after `since`.
 pub(crate) fn watch(since: Duration) -> ! {
     let mut open: BTreeMap<PathBuf, Log> = BTreeMap::new();
     loop {
@@ -25,14 +26,14 @@ pub(crate) fn watch(since: Duration) -> ! {
             }
         }
         for log in open.values_mut() {
-            log.tell_more(since);
+            log.print_new_lines(since);
         }
         open.retain(|path, _| path.exists());
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 
-/// The files that lie so deep below a folder.
+/// The files at this depth below a folder.
 fn files(folder: &Path, depth: usize) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     if depth == 1 {
@@ -42,25 +43,25 @@ fn files(folder: &Path, depth: usize) -> Vec<PathBuf> {
     }
 }
 
-/// What one run of a container writes.
+/// The log of one run of a container.
 struct Log {
     namespace: String,
     pod: String,
     container: String,
     run: u32,
     file: File,
-    /// The beginning of a line whose end is not there yet.
+    /// The start of an incomplete line.
     rest: Vec<u8>,
 }
 
 impl Log {
-    /// The path says whose it is: `NAMESPACE_POD_UID/CONTAINER/RUN.log`.
+    /// Opens a log. Its path names its origin: `NAMESPACE_POD_UID/CONTAINER/RUN.log`.
     fn open(path: &Path) -> Option<Self> {
         let run = path.file_stem()?.to_str()?.parse().ok()?;
         let container = path.parent()?.file_name()?.to_str()?.to_owned();
         let mut pod = path.parent()?.parent()?.file_name()?.to_str()?.split('_').map(str::to_owned);
         let (namespace, pod) = (pod.next()?, pod.next()?);
-        // The cluster's own are nobody's concern here.
+        // The tests do not need the cluster's own logs.
         (namespace != "kube-system").then_some(())?;
         Some(Self {
             namespace,
@@ -72,9 +73,9 @@ impl Log {
         })
     }
 
-    fn tell_more(&mut self, since: Duration) {
+    fn print_new_lines(&mut self, since: Duration) {
         if self.file.read_to_end(&mut self.rest).is_err() {
-            return; // what could be read is there, and the next look shows the rest
+            return; // keeps what was read; the next poll reads the rest
         }
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.rest.drain(..=end).collect();
@@ -84,13 +85,14 @@ impl Log {
                 let Self { namespace, pod, container, run, .. } = self;
                 let (namespace, pod, container) =
                     (namespace.clone(), pod.clone(), container.clone());
-                tell(&Record::Line { namespace, pod, container, run: *run, at, text });
+                print(&Record::Line { namespace, pod, container, run: *run, at, text });
             }
         }
     }
 }
 
-/// A line as the runtime writes it, `TIME STREAM TAG TEXT`, with its wall-clock time brought to ours.
+/// Parses a line of the container runtime, `TIME STREAM TAG TEXT`, and converts its wall-clock
+/// time.
 fn parsed(line: &str) -> Option<(Duration, String)> {
     let mut parts = line.splitn(4, ' ');
     let written = humantime::parse_rfc3339(parts.next()?).ok()?;

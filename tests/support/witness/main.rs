@@ -1,12 +1,12 @@
-//! `witness`: stands on a node of a test cluster, hears what its Pods answer and write, and sends signals to them.
+//! `witness`: polls and signals the Pods on one node of a test cluster, and reads their logs.
 //!
-//! The cluster tests copy it into each node, and start it there by the container engine. So it goes on telling while
-//! the node is cut off from all others, or the API server is away. `watch` prints one JSON line for each answer to
-//! `GET /leader` and each line of a log ([`Record`]), until it is ended.
+//! The cluster tests copy it into each node and start it through the container engine. So it keeps
+//! reporting while the node is partitioned or the API server is down. `watch` prints one JSON line
+//! for each answer to `GET /leader` and each log line ([`Record`]), until it is killed.
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "not part of Baton: it is a clock beside the sidecar's"
+    reason = "not part of Baton: its clock must be independent of the sidecar's"
 )]
 
 mod logs;
@@ -32,21 +32,22 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "witness")]
 enum Command {
-    /// Ask every sidecar of this node again and again, and read every log: one JSON line for each thing heard
+    /// Poll every sidecar on this node and read every log; print one JSON line per answer and log
+    /// line
     Watch {
-        /// The pause between two questions to a sidecar
+        /// The pause between two requests to a sidecar
         #[arg(long, value_name = "DURATION", default_value = "50ms", value_parser = humantime::parse_duration)]
         every: Duration,
-        /// Where a sidecar listens on its loopback
+        /// The loopback port of the sidecars
         #[arg(long, default_value_t = 4040)]
         port: u16,
-        /// Leave out what was logged before this time since boot
+        /// Skip log lines before this time since boot
         #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = humantime::parse_duration)]
         since: Duration,
     },
-    /// Send a signal to a program of a Pod
+    /// Send a signal to a program in a Pod
     Signal { signal: Sent, pod: String, program: String },
-    /// Print what the container of a program of a Pod has used, as JSON
+    /// Print the resource usage of the container of a program in a Pod, as JSON
     Usage { pod: String, program: String },
 }
 
@@ -79,26 +80,23 @@ fn main() -> Result<(), Box<dyn Error>> {
             Ok(processes::signal(&pod, &program, signal.into())?)
         }
         Command::Usage { pod, program } => {
-            tell(&processes::usage(&pod, &program)?);
+            print(&processes::usage(&pod, &program)?);
             Ok(())
         }
     }
 }
 
-/// Prints a line. Where nobody reads it there is nothing left to do here.
-#[expect(
-    clippy::exit,
-    reason = "each of many threads may be the one to find that the reader is gone"
-)]
-fn tell(what: &impl Serialize) {
-    let line = serde_json::to_string(what).expect("texts and numbers are JSON");
+/// Prints a line of JSON. Exits if the reader is gone.
+#[expect(clippy::exit, reason = "any of several threads may find that the reader is gone")]
+fn print(what: &impl Serialize) {
+    let line = serde_json::to_string(what).expect("records are valid JSON");
     if writeln!(io::stdout(), "{line}").is_err() {
         std::process::exit(1);
     }
 }
 
-/// The time since boot, suspended or not.
+/// The time since boot, including suspension.
 fn now() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
-    now.try_into().expect("a clock that began at zero does not show less")
+    now.try_into().expect("a time since boot is not negative")
 }

@@ -1,11 +1,12 @@
-//! Asks in the network of every Pod of this node: one thread a Pod, which has moved into it.
+//! Polls `GET /leader` inside the network of every Pod on this node: one thread per Pod, moved into
+//! its network namespace.
 //!
-//! Only the node is needed for that: no API server, no Pod network between nodes, no shell in the Pod's image. A Pod in
-//! which nobody has ever answered has no sidecar, and is not told of.
+//! That works without the API server, the network between nodes, and a shell in the Pod's image. A
+//! Pod that never answers has no sidecar, and is not reported.
 
 use super::Record;
 use super::question::{agent, ask};
-use super::{now, tell};
+use super::{now, print};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,12 +17,12 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Where the runtime keeps a Pod's network for as long as the Pod lives.
+/// The folder of the Pods' network namespaces.
 const NETWORKS: &str = "/run/netns";
 /// How often to look for new Pods.
-const LOOK: Duration = Duration::from_millis(50);
+const POLL: Duration = Duration::from_millis(50);
 
-/// Asks until the process is ended.
+/// Polls until the process ends.
 pub(crate) fn watch(every: Duration, port: u16) -> ! {
     let (gone, ended) = mpsc::channel();
     let mut asked = BTreeSet::new();
@@ -32,7 +33,7 @@ pub(crate) fn watch(every: Duration, port: u16) -> ! {
             if asked.insert(network.clone()) {
                 let gone = gone.clone();
                 thread::spawn(move || {
-                    // What cannot be entered is not there yet, or not any more: the next look shows.
+                    // A namespace that cannot be entered is too new or gone; the next poll tells.
                     drop(ask_in(&network, every, port));
                     drop(gone.send(network));
                 });
@@ -41,23 +42,23 @@ pub(crate) fn watch(every: Duration, port: u16) -> ! {
         while let Ok(network) = ended.try_recv() {
             asked.remove(&network);
         }
-        thread::sleep(LOOK);
+        thread::sleep(POLL);
     }
 }
 
-/// Asks in one network for as long as it is there.
+/// Polls in one network namespace while it exists.
 fn ask_in(network: &Path, every: Duration, port: u16) -> io::Result<()> {
     move_into_link_name_space(File::open(network)?.as_fd(), Some(LinkNameSpaceType::Network))?;
     let name = network.file_name().map(PathBuf::from).unwrap_or_default().display().to_string();
     let (agent, url) = (agent(), format!("http://127.0.0.1:{port}/leader"));
-    let mut heard = false;
+    let mut has_answered = false;
     while network.exists() {
         let asked = now();
         let reply = ask(&agent, &url);
         let answered = now();
-        heard |= reply.is_ok();
-        if heard {
-            tell(&Record::Answer { network: name.clone(), asked, answered, reply });
+        has_answered |= reply.is_ok();
+        if has_answered {
+            print(&Record::Answer { network: name.clone(), asked, answered, reply });
         }
         thread::sleep(every);
     }

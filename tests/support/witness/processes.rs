@@ -1,4 +1,4 @@
-//! The processes of this node, by the Pod that they belong to: what a test does to them, and what they use.
+//! The processes on this node by Pod: signals to them, and their resource usage.
 
 use super::record::Usage;
 use rustix::process::{Pid, Signal, kill_process};
@@ -6,7 +6,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Sends a signal to the program of that name in a Pod.
+/// Sends a signal to the program with this name in a Pod.
 pub(crate) fn signal(pod: &str, program: &str, signal: Signal) -> io::Result<()> {
     let id = find(pod, program)?
         .file_name()
@@ -15,7 +15,7 @@ pub(crate) fn signal(pod: &str, program: &str, signal: Signal) -> io::Result<()>
     Ok(kill_process(id.expect("find returns folders named by a process id"), signal)?)
 }
 
-/// What the container of that program in a Pod uses, by version 1 or 2 of cgroups.
+/// The usage of the container of that program, by cgroup version 1 or 2.
 pub(crate) fn usage(pod: &str, program: &str) -> io::Result<Usage> {
     let groups = fs::read_to_string(find(pod, program)?.join("cgroup"))?;
     let group = |controller: &str| {
@@ -54,8 +54,8 @@ pub(crate) fn usage(pod: &str, program: &str) -> io::Result<Usage> {
     })
 }
 
-/// The folder below `/proc` of the program of that name in a Pod. The runtime tells a container its host's name,
-/// which is its Pod's.
+/// The `/proc` folder of the program with this name in a Pod. The runtime sets `HOSTNAME` in a
+/// container to its Pod's name.
 fn find(pod: &str, program: &str) -> io::Result<PathBuf> {
     let host_name = format!("HOSTNAME={pod}");
     let is_it = |process: &Path| {
@@ -72,5 +72,5 @@ fn find(pod: &str, program: &str) -> io::Result<PathBuf> {
     });
     processes
         .find(|process| is_it(process))
-        .ok_or_else(|| io::Error::other(format!("no {program} of {pod} runs here")))
+        .ok_or_else(|| io::Error::other(format!("no process of {program} in {pod} on this node")))
 }

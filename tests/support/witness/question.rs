@@ -1,25 +1,25 @@
-//! `GET /leader`, asked over a connection that is kept. The prober of the process tests asks with it too.
+//! `GET /leader` over a kept connection. The prober of the process tests uses it, too.
 
 use super::Reply;
 use std::time::Duration;
 use ureq::Agent;
 
-/// How long an answer is waited for.
+/// How long to wait for an answer.
 const TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A client that keeps its connection, and takes every status for an answer.
+/// A client that keeps its connection and accepts every status.
 pub(crate) fn agent() -> Agent {
     let config = Agent::config_builder()
         .proxy(None)
         .http_status_as_error(false)
-        // Not the time-out for everything: with that one ureq starts a thread for each request.
+        // Not the global timeout, for which ureq starts a thread per request.
         .timeout_connect(Some(TIMEOUT))
         .timeout_recv_response(Some(TIMEOUT))
         .timeout_recv_body(Some(TIMEOUT));
     Agent::new_with_config(config.build())
 }
 
-/// Asks once. Why there was no answer is a text: it makes no difference to anybody but a reader.
+/// Asks once. A failure is a text: only people read it.
 pub(crate) fn ask(agent: &Agent, url: &str) -> Result<Reply, String> {
     let mut answer = agent.get(url).call().map_err(|error| error.to_string())?;
     let body = answer.body_mut().read_to_string().map_err(|error| error.to_string())?;

@@ -1,21 +1,23 @@
-//! What the witness tells: one JSON line for each thing that it heard, and what a container uses. Who reads the lines takes this file in too.
+//! The witness's output: one JSON line per answer or log line, and a container's usage.
+//!
+//! The reader of these lines includes this file, too.
 
 use super::Reply;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
-/// Times are since boot, by `CLOCK_BOOTTIME`: nodes that share a machine share it.
+/// An observation. Times are since boot (`CLOCK_BOOTTIME`), which nodes on one machine share.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Record {
-    /// A question to whoever listens in a Pod's network.
+    /// A request to a Pod's sidecar.
     Answer {
-        /// The Pod's network by the name that the node gave it, which outlives the Pod's containers.
+        /// The node's name for the Pod's network, which outlives the Pod's containers.
         network: String,
         asked: Duration,
         answered: Duration,
         reply: Result<Reply, String>,
     },
-    /// A line that a container wrote.
+    /// A line in a container's log.
     Line {
         namespace: String,
         pod: String,
@@ -27,7 +29,7 @@ pub(crate) enum Record {
     },
 }
 
-/// What a container has used since its start, as its cgroup counts it.
+/// A container's usage since its start, as its cgroup counts it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Usage {
     pub(crate) memory_bytes: u64,

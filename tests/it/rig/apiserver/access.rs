@@ -1,4 +1,4 @@
-//! The API server as one of its users reaches it: a kubeconfig, and calls that block until they are answered.
+//! One user's access to an API server: a kubeconfig, and blocking calls.
 
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 /// How long an answer may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A user, in one namespace.
+/// A user in one namespace.
 #[derive(Clone)]
 pub(crate) struct Access {
     kubeconfig: PathBuf,
@@ -51,27 +51,27 @@ impl Access {
         self.identified_by(user, json!({"token": token}))
     }
 
-    /// Whoever has these credentials, as a kubeconfig spells them, in the same namespace.
+    /// The user with these credentials, as a kubeconfig spells them, in the same namespace.
     pub(crate) fn identified_by(&self, name: &str, credentials: Value) -> Self {
         self.varied(name, |content| content["users"][0]["user"] = credentials)
     }
 
-    /// The same user by another way: through a proxy.
+    /// The same user through a proxy.
     pub(crate) fn through(&self, proxy: SocketAddr) -> Self {
         self.at(&format!("through-{}", proxy.port()), &url(proxy))
     }
 
-    /// The same user where the API server is said to have this address.
+    /// The same user, with this address of the API server.
     pub(crate) fn at(&self, name: &str, address: &str) -> Self {
         self.varied(name, |content| content["clusters"][0]["cluster"]["server"] = address.into())
     }
 
-    /// The certificates by which the API server is known, as PEM.
+    /// The trusted certificate authorities, as PEM.
     pub(crate) fn authority(&self) -> String {
         fs::read_to_string(self.kubeconfig.with_file_name("ca.crt")).expect("it was written")
     }
 
-    /// By which the API server signs tokens, as PEM.
+    /// The key that signs tokens, as PEM.
     pub(super) fn signing_key(&self) -> String {
         fs::read_to_string(self.kubeconfig.with_file_name("accounts.key")).expect("it was written")
     }
@@ -80,7 +80,7 @@ impl Access {
         &self.kubeconfig
     }
 
-    /// The same, for a flag.
+    /// The path of the kubeconfig, for a flag.
     pub(crate) fn kubeconfig_path(&self) -> String {
         self.kubeconfig.to_str().expect("the paths of the rig are UTF-8").to_owned()
     }
@@ -89,7 +89,7 @@ impl Access {
         self.call(async |client| Api::default_namespaced(client).get_opt(name).await)
     }
 
-    /// `PUT`, which also creates: the lease is written as it is, with or without uid and resourceVersion.
+    /// `PUT`, which also creates: writes the Lease as it is, with or without uid and resourceVersion.
     pub(crate) fn put(&self, lease: &Lease) -> kube::Result<Lease> {
         let name = lease.metadata.name.as_deref().expect("a lease has a name");
         self.call(async |client| {
@@ -97,7 +97,7 @@ impl Access {
         })
     }
 
-    /// A merge patch without conditions: what a stranger does.
+    /// An unconditional merge patch.
     pub(crate) fn patch(&self, name: &str, patch: &Value) -> kube::Result<Lease> {
         let patch = Patch::Merge(patch);
         self.call(async |client| {
@@ -114,13 +114,13 @@ impl Access {
         })
     }
 
-    /// The text at a path that is no object: `/metrics`, `/readyz`.
+    /// The text at a path that is not an object: `/metrics`, `/readyz`.
     pub(crate) fn text(&self, path: &str) -> kube::Result<String> {
         let request = hyper::Request::get(path).body(Vec::new()).expect("it is a path");
         self.call(async |client| client.request_text(request).await)
     }
 
-    /// Any other call. Each has a connection of its own, so that none meets what a restart left of an older one.
+    /// Any other call. Each uses a new connection, so that no call uses one that a restart broke.
     pub(crate) fn call<T>(
         &self,
         call: impl AsyncFnOnce(Client) -> kube::Result<T>,
@@ -137,7 +137,7 @@ impl Access {
         })
     }
 
-    /// A kubeconfig beside this one, with something changed.
+    /// Writes a changed copy beside this kubeconfig.
     fn varied(&self, name: &str, change: impl FnOnce(&mut Value)) -> Self {
         let text = fs::read(&self.kubeconfig).expect("it was written");
         let mut content = serde_json::from_slice(&text).expect("it was written as JSON");
@@ -149,7 +149,7 @@ impl Access {
     }
 
     fn write(&self, content: &Value) {
-        // JSON is YAML.
+        // JSON is valid YAML.
         fs::write(&self.kubeconfig, content.to_string()).expect("the folder is ours");
     }
 
@@ -157,7 +157,7 @@ impl Access {
         self.config().await.try_into()
     }
 
-    /// A client that leaves it to each request to say whose it is.
+    /// A client that adds no credentials: each request carries its own.
     pub(in crate::rig) async fn without_credentials(&self) -> Client {
         let mut config = self.config().await;
         config.auth_info = AuthInfo::default();
@@ -171,7 +171,7 @@ impl Access {
             .await
             .expect("it was written in full");
         config.default_retry = false;
-        config.proxy_url = None; // whatever the environment says: it is on this machine
+        config.proxy_url = None; // the server is on this machine
         config
     }
 }

@@ -1,4 +1,4 @@
-//! A namespace of a test's own, and the accounts of candidates in it.
+//! A namespace for one test, and the accounts of candidates in it.
 
 use super::access::Access;
 use super::jwt;
@@ -13,21 +13,21 @@ use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
 
-/// What one election needs, and no more: README and `baton rbac` say the same.
+/// The verbs that one election needs; the README and `baton rbac` list the same.
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 
-/// How long the API server may take to hear of its own rules.
+/// How long the API server may take to apply a change of its RBAC rules.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 const ADMITTED: &str = "the administrator may";
 
 pub(crate) struct Namespace {
     pub(crate) name: String,
-    /// Who may do everything.
+    /// The administrator.
     pub(crate) admin: Access,
 }
 
-/// A `ServiceAccount` that may elect over some leases, by name.
+/// A `ServiceAccount` whose Role covers some Leases by name.
 pub(crate) struct Account {
     pub(crate) access: Access,
     pub(crate) token: String,
@@ -35,7 +35,7 @@ pub(crate) struct Account {
     admin: Access,
     name: String,
     leases: Vec<String>,
-    /// One that its Role allows.
+    /// A verb that its Role allows.
     verb: Option<String>,
 }
 
@@ -47,7 +47,7 @@ pub(crate) struct Token {
 }
 
 impl Namespace {
-    /// From now on it takes only Pods that are as Pod Security `restricted` asks.
+    /// From now on, admits only Pods that meet Pod Security `restricted`.
     pub(crate) fn restrict(&self) {
         let labels =
             json!({"metadata": {"labels": {"pod-security.kubernetes.io/enforce": "restricted"}}});
@@ -58,7 +58,7 @@ impl Namespace {
         assert!(patched.is_ok(), "{ADMITTED}");
     }
 
-    /// Makes an account with a Role; it may elect when this returns.
+    /// Creates an account with a Role; the Role is in force when this returns.
     pub(crate) fn account(&self, name: &str, leases: &[&str]) -> Account {
         self.account_that_may(&VERBS, name, leases)
     }
@@ -90,7 +90,7 @@ impl Namespace {
 }
 
 impl Account {
-    /// Gives it its Role; returns when the API server goes by it.
+    /// Binds its Role; returns once that is in force.
     pub(crate) fn grant(&self) {
         let binding = RoleBinding {
             metadata: named(&self.name),
@@ -113,7 +113,7 @@ impl Account {
         eventually(PATIENCE, "the Role is in force", || self.may_elect());
     }
 
-    /// Takes its Role away; returns when the API server goes by it.
+    /// Removes its Role binding; returns once that is in force.
     pub(crate) fn revoke(&self) {
         let deleted = self.admin.call(async |client| {
             Api::<RoleBinding>::default_namespaced(client)
@@ -121,13 +121,13 @@ impl Account {
                 .await
         });
         assert!(deleted.is_ok(), "{ADMITTED}");
-        eventually(PATIENCE, "the Role is in force no more", || !self.may_elect());
+        eventually(PATIENCE, "the Role is no longer in force", || !self.may_elect());
     }
 
-    /// Another token, beside the first, which can be taken back.
+    /// Issues another token, which can be revoked.
     pub(crate) fn another_token(&self) -> Token {
         let made = self.admin.call(async |client| {
-            // A token is good as long as the object is there that it is bound to.
+            // A token is valid while the object exists that it is bound to.
             let metadata =
                 ObjectMeta { generate_name: Some("token-".to_owned()), ..ObjectMeta::default() };
             let secrets = Api::default_namespaced(client.clone());
@@ -144,13 +144,13 @@ impl Account {
             Ok(Token {
                 text,
                 admin: self.admin.clone(),
-                secret: secret.metadata.name.expect("it was given one"),
+                secret: secret.metadata.name.expect("the server generated it"),
             })
         });
         made.expect(ADMITTED)
     }
 
-    /// Its token with another end. The API server takes it until a minute later.
+    /// Its token with another expiry. The API server accepts it for a minute longer.
     pub(crate) fn token_until(&self, end: SystemTime) -> String {
         jwt::until(end, &self.token, &self.admin.signing_key())
     }
@@ -180,7 +180,7 @@ impl Account {
 }
 
 impl Token {
-    /// Takes it back: it is refused with 401, as an expired one is, ten seconds later at the latest.
+    /// Revokes it: within ten seconds, the API server answers 401, as for an expired one.
     pub(crate) fn revoke(&self) {
         let deleted = self.admin.call(async |client| {
             Api::<Secret>::default_namespaced(client)

@@ -1,4 +1,4 @@
-//! The API server of the tests, tested: it does what they rely on, and leaves nothing behind.
+//! Tests of the API server: it behaves as the other tests expect, and leaves nothing behind.
 
 use super::ApiServer;
 use crate::rig::eventually;
@@ -20,7 +20,7 @@ fn holder(lease: &Lease) -> &str {
     lease.spec.as_ref().and_then(|spec| spec.holder_identity.as_deref()).expect("it has a holder")
 }
 
-/// The code of a refusal.
+/// The status code of a refusal.
 fn refusal<T>(answer: kube::Result<T>) -> u16 {
     match answer {
         Err(kube::Error::Api(status)) => status.code,
@@ -34,7 +34,7 @@ fn is_running(pid: u32) -> bool {
 }
 
 #[test]
-fn an_account_may_use_its_own_lease_only_and_nothing_is_left_behind() {
+fn account_may_use_only_its_own_lease() {
     let started = ApiServer::start();
     let space = started.namespace();
     let account = space.account("candidate", &["orders"]);
@@ -52,7 +52,7 @@ fn an_account_may_use_its_own_lease_only_and_nothing_is_left_behind() {
 }
 
 #[test]
-fn a_server_comes_back_with_what_it_had() {
+fn server_keeps_its_objects_over_a_restart() {
     let mut started = ApiServer::start();
     let access = started.namespace().account("candidate", &["orders"]).access;
     let first = access.put(&lease("orders", "first")).unwrap();
@@ -60,7 +60,7 @@ fn a_server_comes_back_with_what_it_had() {
     let address = started.address();
     started.server.kill();
     assert!(access.lease("orders").is_err());
-    started.restart_elsewhere();
+    started.restart_on_another_port();
     assert_ne!(started.address(), address);
     assert_eq!(access.lease("orders").unwrap().unwrap(), first);
 
@@ -68,12 +68,12 @@ fn a_server_comes_back_with_what_it_had() {
         daemon.pause();
         daemon.resume();
     }
-    started.keep();
+    started.save_snapshot();
     let second = access
         .put(&Lease { metadata: first.metadata.clone(), ..lease("orders", "second") })
         .unwrap();
     assert_eq!(access.lease("orders").unwrap().unwrap(), second);
-    started.go_back();
+    started.restore_snapshot();
     assert_eq!(access.lease("orders").unwrap().unwrap(), first);
 }
 
@@ -91,7 +91,7 @@ fn requests_are_counted_by_verb() {
 }
 
 #[test]
-fn a_role_can_be_taken_and_given_back() {
+fn role_can_be_revoked_and_granted_again() {
     let space = ApiServer::shared().namespace();
     let account = space.account("candidate", &["orders"]);
     account.revoke();
@@ -101,21 +101,21 @@ fn a_role_can_be_taken_and_given_back() {
 }
 
 #[test]
-fn a_token_can_be_taken_back_and_leaves_the_others_alone() {
+fn token_can_be_revoked_without_the_others() {
     let space = ApiServer::shared().namespace();
     let account = space.account("candidate", &["orders"]);
     let other = account.another_token();
     let access = account.access.with_token("other", &other.text);
     assert_eq!(access.lease("orders").unwrap(), None);
     other.revoke();
-    // The server remembers for ten seconds what it found out about a token.
+    // The server caches a token's validity for ten seconds.
     eventually(Duration::from_secs(15), "it is refused", || access.lease("orders").is_err());
     assert_eq!(refusal(access.lease("orders")), 401);
     assert_eq!(account.access.lease("orders").unwrap(), None);
 }
 
 #[test]
-fn the_administrator_may_do_what_no_candidate_may() {
+fn administrator_may_patch_and_delete() {
     let admin = ApiServer::shared().namespace().admin;
     admin.put(&lease("orders", "a")).unwrap();
     let patched = admin.patch("orders", &json!({"spec": {"holderIdentity": "stranger"}})).unwrap();

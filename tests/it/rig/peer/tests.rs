@@ -1,4 +1,4 @@
-//! Peers, tested: what the comparisons with them rest on. Each runs alone with its like, and its clock is ours.
+//! Tests of the peers alone: each can succeed another of its kind, and its clock matches ours.
 
 use super::{InZooKeeper, Peer};
 use crate::rig::apiserver::ApiServer;
@@ -10,25 +10,26 @@ use uuid::Uuid;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// One leads after the other; `stands_by` says whether a second one waits.
-fn one_leads_after_the_other(start: impl Fn(&str) -> Peer, stands_by: impl Fn(&Peer) -> bool) {
+/// One leads after the other; `is_waiting` says whether the second one waits.
+fn one_succeeds_the_other(start: impl Fn(&str) -> Peer, is_waiting: impl Fn(&Peer) -> bool) {
     let clock = Journal::begin().clock;
     let before = clock.now();
     let mut first = start("first");
-    let leads = |peer: &Peer| wait_for(PATIENCE, "it leads", || peer.told("started_leading"));
+    let leads =
+        |peer: &Peer| wait_for(PATIENCE, "it leads", || peer.first_logged("started_leading"));
     let led = clock.moment(leads(&first));
     assert!(
         before < led && led < clock.now(),
-        "its clock is another: {led:?} is not in {before:?} to {:?}",
+        "its clock differs: {led:?} is not in {before:?} to {:?}",
         clock.now()
     );
     let mut second = start("second");
-    eventually(PATIENCE, "the second waits", || stands_by(&second));
-    assert!(second.told("started_leading").is_none());
+    eventually(PATIENCE, "the second waits", || is_waiting(&second));
+    assert!(second.first_logged("started_leading").is_none());
 
     first.process.terminate();
     let started = leads(&second);
-    let stopped = first.told("work_cancelled").expect("it stopped first");
+    let stopped = first.first_logged("work_cancelled").expect("it stopped first");
     assert!(stopped < started, "it stopped at {stopped:?}, its successor started at {started:?}");
     second.process.terminate();
     for mut peer in [first, second] {
@@ -37,7 +38,7 @@ fn one_leads_after_the_other(start: impl Fn(&str) -> Peer, stands_by: impl Fn(&P
 }
 
 #[test]
-fn client_go_leads_after_client_go() {
+fn client_go_succeeds_client_go() {
     let flags = [
         "--lease-duration=3s",
         "--renew-deadline=2s",
@@ -47,18 +48,19 @@ fn client_go_leads_after_client_go() {
     // It creates by POST, which no Role can limit to one name.
     let access = ApiServer::shared().namespace().admin;
     let start = |identity: &str| Peer::client_go(&access, "orders", identity, &flags);
-    one_leads_after_the_other(start, |second| {
-        second.told("new_leader").is_some() && second.answer().unwrap()["is_leader"] == false
+    one_succeeds_the_other(start, |second| {
+        second.first_logged("new_leader").is_some()
+            && second.answer().unwrap()["is_leader"] == false
     });
 }
 
 #[test]
-fn curator_leads_after_curator() {
+fn curator_succeeds_curator() {
     over_zookeeper(Peer::curator);
 }
 
 #[test]
-fn kazoo_leads_after_kazoo() {
+fn kazoo_succeeds_kazoo() {
     over_zookeeper(Peer::kazoo);
 }
 
@@ -72,7 +74,7 @@ fn over_zookeeper(start: impl Fn(&InZooKeeper<'_>, &str) -> Peer) {
     };
     let admin = ensemble.admin();
     let start = |identity: &str| start(&election, identity);
-    one_leads_after_the_other(start, |_| {
-        admin.children(election.path).is_ok_and(|line| line.len() == 2)
+    one_succeeds_the_other(start, |_| {
+        admin.children(election.path).is_ok_and(|queue| queue.len() == 2)
     });
 }

@@ -1,6 +1,6 @@
-//! The proxy, tested with what it is for: writes to a Lease whose replies are lost, and writes that come late.
+//! The proxy, tested with a real API server: replies that are lost, and writes that come late.
 
-use super::{FAREWELL, Flow, LOOK, Proxy, Way};
+use super::{CLOSE_NOTIFY, Direction, Flow, POLL, Proxy};
 use crate::rig::apiserver::{Access, ApiServer};
 use crate::rig::eventually;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -15,9 +15,9 @@ use tokio::time::{sleep, timeout};
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// How long a candidate waits for the answer to a write.
-const TIME_OUT: Duration = Duration::from_millis(200);
+const TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Somebody who may write the Lease, and has.
+/// An administrator, who has created the Lease.
 fn writer() -> Access {
     let admin = ApiServer::shared().namespace().admin;
     let metadata = ObjectMeta { name: Some("orders".to_owned()), ..ObjectMeta::default() };
@@ -31,7 +31,8 @@ fn holder(access: &Access) -> String {
     spec.and_then(|spec| spec.holder_identity).unwrap()
 }
 
-/// Reads, does something to the proxy, and writes in the same connection. Returns whether there was an answer.
+/// Reads, applies an order to the proxy, and writes on the same connection. Returns whether it was
+/// answered.
 fn writes(access: &Access, proxy: &Proxy, order: impl FnOnce()) -> bool {
     let answered = access.through(proxy.address()).call(async |client| {
         let leases = Api::<Lease>::default_namespaced(client);
@@ -39,16 +40,16 @@ fn writes(access: &Access, proxy: &Proxy, order: impl FnOnce()) -> bool {
         order();
         let patch = Patch::Merge(json!({"spec": {"holderIdentity": "second"}}));
         let answer =
-            timeout(TIME_OUT, leases.patch("orders", &PatchParams::default(), &patch)).await;
-        // So that the client can close a connection that it gave up.
-        sleep(TIME_OUT).await;
+            timeout(TIMEOUT, leases.patch("orders", &PatchParams::default(), &patch)).await;
+        // Let the client close a connection that it has abandoned.
+        sleep(TIMEOUT).await;
         Ok(answer.is_ok_and(|answer| answer.is_ok()))
     });
     answered.unwrap()
 }
 
 #[test]
-fn it_passes_over_both_loopback_addresses() {
+fn requests_pass_on_both_loopback_addresses() {
     let access = writer();
     for proxy in [
         Proxy::to(ApiServer::shared().address()),
@@ -59,87 +60,87 @@ fn it_passes_over_both_loopback_addresses() {
 }
 
 #[test]
-fn a_write_whose_reply_is_lost_is_applied() {
+fn write_whose_reply_is_lost_is_applied() {
     let access = writer();
     let proxy = Proxy::to(ApiServer::shared().address());
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Replies, Flow::Lose)));
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Replies, Flow::Lose)));
     assert_eq!(holder(&access), "second");
-    proxy.set(Way::Replies, Flow::Pass);
+    proxy.set(Direction::Replies, Flow::Pass);
     assert!(writes(&access, &proxy, || ()));
 }
 
 #[test]
-fn a_write_that_is_held_is_applied_late_although_its_sender_is_gone() {
+fn held_write_is_applied_after_its_sender_is_gone() {
     let access = writer();
     let proxy = Proxy::to(ApiServer::shared().address());
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Requests, Flow::Hold)));
-    assert!(proxy.held(Way::Requests) > 0);
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Requests, Flow::Hold)));
+    assert!(proxy.held(Direction::Requests) > 0);
     assert_eq!(holder(&access), "first");
-    proxy.set(Way::Requests, Flow::Pass);
+    proxy.set(Direction::Requests, Flow::Pass);
     eventually(PATIENCE, "the late write is applied", || holder(&access) == "second");
 }
 
 #[test]
-fn a_request_that_came_in_two_pieces_is_delivered_without_a_wait_between_them() {
+fn held_request_in_two_pieces_is_delivered_at_once() {
     let sink = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::to(sink.local_addr().unwrap());
-    proxy.set(Way::Requests, Flow::Hold);
+    proxy.set(Direction::Requests, Flow::Hold);
     let mut sender = TcpStream::connect(proxy.address()).unwrap();
     let mut receiver = sink.accept().unwrap().0;
-    let (begins, length) = FAREWELL;
-    let farewell = [begins, &[0; 24]].concat()[..length].to_vec();
+    let (begins, length) = CLOSE_NOTIFY;
+    let close_notify = [begins, &[0; 24]].concat()[..length].to_vec();
     let mut expected = 0;
-    // As a busy machine may read it: the farewell with what comes before it.
-    for piece in [&[1; 4], &*[&[2; 4], &*farewell].concat()] {
+    // As on a busy machine: one read returns the closing record with the bytes before it.
+    for piece in [&[1; 4], &*[&[2; 4], &*close_notify].concat()] {
         sender.write_all(piece).unwrap();
         expected += piece.len();
-        eventually(PATIENCE, "the piece is held", || proxy.held(Way::Requests) == expected);
+        eventually(PATIENCE, "the piece is held", || proxy.held(Direction::Requests) == expected);
     }
     drop(sender);
-    // So that the proxy sees the end first: it is right without that too, but then a wrong one may go unnoticed.
-    thread::sleep(20 * LOOK);
-    proxy.set(Way::Requests, Flow::Pass);
+    // Let the proxy see the end first. Otherwise this test could miss a fault.
+    thread::sleep(20 * POLL);
+    proxy.set(Direction::Requests, Flow::Pass);
     receiver.set_read_timeout(Some(Duration::from_secs(3))).unwrap();
     let mut request = [0; 8];
-    receiver.read_exact(&mut request).expect("half a request is never answered");
+    receiver.read_exact(&mut request).expect("the whole request arrives");
     receiver.set_nonblocking(true).unwrap();
     assert_eq!(
         receiver.read(&mut request).unwrap_err().kind(),
         ErrorKind::WouldBlock,
-        "the farewell waits"
+        "the closing record waits"
     );
     receiver.write_all(&request).unwrap();
     receiver.set_nonblocking(false).unwrap();
     let mut last = Vec::new();
     receiver.read_to_end(&mut last).unwrap();
-    assert_eq!(last, farewell);
+    assert_eq!(last, close_notify);
 }
 
 #[test]
-fn what_is_held_is_gone_with_its_connection() {
+fn held_bytes_are_dropped_with_their_connection() {
     let access = writer();
     let proxy = Proxy::to(ApiServer::shared().address());
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Requests, Flow::Hold)));
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Requests, Flow::Hold)));
     proxy.cut();
-    eventually(PATIENCE, "nothing is held", || proxy.held(Way::Requests) == 0);
-    proxy.set(Way::Requests, Flow::Pass);
+    eventually(PATIENCE, "nothing is held", || proxy.held(Direction::Requests) == 0);
+    proxy.set(Direction::Requests, Flow::Pass);
     assert_eq!(holder(&access), "first");
 }
 
 #[test]
-fn it_closes_and_can_be_aimed_elsewhere() {
+fn proxy_can_close_connections_and_change_its_target() {
     let access = writer();
-    let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let proxy = Proxy::to(nobody);
+    let unused = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let proxy = Proxy::to(unused);
     assert!(access.through(proxy.address()).lease("orders").is_err());
-    proxy.aim(ApiServer::shared().address());
+    proxy.retarget(ApiServer::shared().address());
     assert!(writes(&access, &proxy, || ()));
-    assert!(!writes(&access, &proxy, || proxy.set(Way::Replies, Flow::Close)));
+    assert!(!writes(&access, &proxy, || proxy.set(Direction::Replies, Flow::Close)));
     assert!(access.through(proxy.address()).lease("orders").is_err());
 }
 
 #[test]
-fn what_only_passes_is_never_held() {
+fn passing_bytes_are_never_counted_as_held() {
     let sink = TcpListener::bind("127.0.0.1:0").unwrap();
     let proxy = Proxy::to(sink.local_addr().unwrap());
     let mut sender = TcpStream::connect(proxy.address()).unwrap();
@@ -148,11 +149,13 @@ fn what_only_passes_is_never_held() {
     for _ in 0..500 {
         sender.write_all(&byte).unwrap();
         for _ in 0..50 {
-            assert_eq!(proxy.held(Way::Requests), 0);
+            assert_eq!(proxy.held(Direction::Requests), 0);
         }
         receiver.read_exact(&mut byte).unwrap();
     }
     proxy.hold_at(&byte);
     sender.write_all(&byte).unwrap();
-    eventually(PATIENCE, "what is awaited is held", || proxy.held(Way::Requests) == byte.len());
+    eventually(PATIENCE, "the matching bytes are held", || {
+        proxy.held(Direction::Requests) == byte.len()
+    });
 }

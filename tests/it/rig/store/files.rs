@@ -1,4 +1,4 @@
-//! A directory of elections, and what else stands in it.
+//! A directory of elections, and what tests do to its files.
 
 use super::{Store, Timing};
 use crate::rig::{NOISE, folder_in_memory};
@@ -12,24 +12,24 @@ use tempfile::TempDir;
 
 pub(crate) struct Files {
     directory: PathBuf,
-    _around: Option<TempDir>,
+    _parent: Option<TempDir>,
 }
 
 impl Files {
-    /// In a folder of its own on a disk.
+    /// A new store in a folder on a disk.
     pub(crate) fn on_disk() -> Self {
         Self::within(TempDir::with_prefix("baton-").expect("temporary folders can be made"))
     }
 
-    /// In this directory.
+    /// The store in this directory.
     pub(crate) fn at(directory: &Path) -> Self {
-        Self { directory: directory.to_owned(), _around: None }
+        Self { directory: directory.to_owned(), _parent: None }
     }
 
     fn within(folder: TempDir) -> Self {
         let directory = folder.path().join("store");
         fs::create_dir(&directory).expect("the folder is new");
-        Self { directory, _around: Some(folder) }
+        Self { directory, _parent: Some(folder) }
     }
 
     pub(crate) fn directory(&self) -> &Path {
@@ -40,18 +40,18 @@ impl Files {
         self.directory.join(election).join("record")
     }
 
-    /// Puts something else in the record's place, between two writes of the candidates.
-    pub(crate) fn spoil(&self, election: &str, content: &[u8]) {
+    /// Replaces the record between two writes of the candidates.
+    pub(crate) fn corrupt(&self, election: &str, content: &[u8]) {
         let lock = File::open(self.directory.join(election).join("lock"))
-            .expect("a candidate has made it");
-        lock.lock().expect("the candidates hold it for a moment only");
-        let spoilt = self.directory.join("spoilt");
-        fs::write(&spoilt, content).expect("the store is ours");
-        fs::rename(&spoilt, self.record_path(election)).expect("the store is ours");
+            .expect("a candidate has created it");
+        lock.lock().expect("candidates hold it for a moment only");
+        let corrupted = self.directory.join("corrupted");
+        fs::write(&corrupted, content).expect("the store is ours");
+        fs::rename(&corrupted, self.record_path(election)).expect("the store is ours");
     }
 
-    /// The process that is inside the lock of an election, without touching the lock.
-    pub(crate) fn inside_lock(&self, election: &str) -> Option<u32> {
+    /// The process that holds the lock of an election, found without touching the lock.
+    pub(crate) fn lock_holder(&self, election: &str) -> Option<u32> {
         let inode = fs::metadata(self.directory.join(election).join("lock")).ok()?.ino();
         let locks = fs::read_to_string("/proc/locks").expect("Linux lists its locks");
         // 7: FLOCK  ADVISORY  WRITE 4711 fe:00:131078 0 EOF

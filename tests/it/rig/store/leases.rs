@@ -1,4 +1,4 @@
-//! A namespace of Leases on an API server, and an account whose one Role lets candidates elect over them.
+//! A namespace of Leases on an API server, and an account whose Role lets candidates use them.
 
 use super::{Store, Timing};
 use crate::rig::{Account, ApiServer, Namespace};
@@ -8,26 +8,26 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// A bystander who looks again and again must not be what keeps the API server busy.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+/// The pause before each look, so that polling does not keep the API server busy.
+const POLL: Duration = Duration::from_millis(20);
 
 const ADMITTED: &str = "the administrator may, and the API server answers";
 
 pub(crate) struct Leases {
     pub(crate) namespace: Namespace,
-    /// Whose rights the candidates have.
+    /// The account of the candidates.
     pub(crate) account: Account,
 }
 
 impl Leases {
-    /// On a server of the test's own.
+    /// A new namespace on a server of the test's own.
     pub(crate) fn on(server: &ApiServer) -> Self {
         let namespace = server.namespace();
         let account = namespace.account("shop", &ELECTIONS);
         Self { namespace, account }
     }
 
-    /// What the Lease of the one election says.
+    /// The spec of the default election's Lease.
     pub(crate) fn spec(&self) -> LeaseSpec {
         self.lease(ELECTION).and_then(|lease| lease.spec).expect("there is a Lease")
     }
@@ -38,14 +38,14 @@ impl Leases {
 }
 
 impl Store for Leases {
-    /// A Lease knows whole seconds only.
+    /// A Lease stores whole seconds only.
     const FAST: Timing = Timing::of_ms(6000, 4000, 500, 500);
     const CALM: Timing = Timing::of_ms(9000, 6000, 1000, 1000);
     const SLOW: Timing = Timing::of_ms(8000, 6000, 2000, 1000);
-    /// Every request is work for an API server and its etcd too.
+    /// Every request costs an API server and its etcd time, too.
     const NOISE: Duration = NOISE.saturating_mul(2);
 
-    /// On the server that all tests share.
+    /// A new namespace on the shared server.
     fn fresh() -> Self {
         Self::on(ApiServer::shared())
     }
@@ -58,12 +58,12 @@ impl Store for Leases {
     }
 
     fn holder(&self, election: &str) -> String {
-        thread::sleep(BETWEEN_LOOKS);
+        thread::sleep(POLL);
         let spec = self.lease(election).and_then(|lease| lease.spec);
         spec.and_then(|spec| spec.holder_identity).unwrap_or_default()
     }
 
-    /// As the sidecar says that wrote it.
+    /// The time that the writing sidecar put into the record.
     fn written(&self, election: &str) -> SystemTime {
         let spec = self.lease(election).and_then(|lease| lease.spec);
         spec.and_then(|spec| spec.renew_time).expect("there is a Lease").0.into()

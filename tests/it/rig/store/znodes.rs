@@ -1,4 +1,4 @@
-//! A part of the tree of ZooKeeper servers (chroot), where candidates stand in line by their znodes.
+//! A chroot on ZooKeeper servers, where candidates queue by their znodes.
 
 use super::{Store, Timing};
 use crate::rig::NOISE;
@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 use zookeeper_client::requests::Node;
 
-/// A bystander who looks again and again must not be what keeps the servers busy.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// The pause before each look, so that polling does not keep the servers busy.
+const POLL: Duration = Duration::from_millis(50);
 
 pub(crate) struct Znodes {
     pub(crate) admin: Admin,
@@ -21,12 +21,12 @@ pub(crate) struct Znodes {
 }
 
 impl Znodes {
-    /// On these servers, reached at an address of the test's own choice.
+    /// A new chroot, which candidates reach by this connect string.
     pub(crate) fn on(ensemble: &Ensemble, servers: &str) -> Self {
         Self::of(ensemble, servers, ensemble.admin())
     }
 
-    /// On servers that serve only whom these credentials name.
+    /// A new chroot on servers that require these credentials.
     pub(crate) fn for_users(ensemble: &Ensemble, credentials: &str) -> Self {
         Self::of(ensemble, &ensemble.connect_string(), ensemble.admin_with(credentials))
     }
@@ -36,7 +36,7 @@ impl Znodes {
         Self { admin, servers: servers.to_owned(), chroot, tick: ensemble.tick() }
     }
 
-    /// How candidates are told to come here: by one server of the test's choice, or by a proxy before it.
+    /// The connect string of one address: a single server, or a proxy to it.
     pub(crate) fn servers_at(&self, address: SocketAddr) -> String {
         format!("{address}{}", self.chroot)
     }
@@ -46,39 +46,39 @@ impl Znodes {
         self.below(&format!("/baton/{election}"))
     }
 
-    /// A path in our part of the tree.
+    /// A path in this chroot.
     pub(crate) fn below(&self, path: &str) -> String {
         format!("{}{path}", self.chroot)
     }
 
-    /// Makes that path, as an operator may: it stays.
+    /// Creates the persistent znodes of that path, as an operator may.
     pub(crate) fn make_path(&self, election: &str) -> String {
         let path = self.path(election);
         let (above, _) = path.rsplit_once('/').expect("it has a parent");
         for path in [above, &path] {
-            self.admin.create(path, "").expect("the servers let us");
+            self.admin.create(path, "").expect("the administrator may");
         }
         path
     }
 
-    /// The paths of the candidates of an election, in their order.
-    pub(crate) fn line(&self, election: &str) -> Vec<String> {
-        thread::sleep(BETWEEN_LOOKS);
+    /// The paths of an election's candidates, in queue order.
+    pub(crate) fn queue(&self, election: &str) -> Vec<String> {
+        thread::sleep(POLL);
         let path = self.path(election);
         let mut names = self.admin.children(&path).unwrap_or_default();
         names.sort_by_key(|name| name[name.len().saturating_sub(10)..].to_owned());
         names.iter().map(|name| format!("{path}/{name}")).collect()
     }
 
-    /// Who stands in line, by what they call themselves.
+    /// The identities of an election's candidates, in queue order.
     pub(crate) fn identities(&self, election: &str) -> Vec<String> {
         let read = |path: String| self.admin.read(&path).ok();
-        let standing = self.line(election).into_iter().filter_map(read);
-        standing.map(|node| String::from_utf8_lossy(&node.data).into_owned()).collect()
+        let queued = self.queue(election).into_iter().filter_map(read);
+        queued.map(|node| String::from_utf8_lossy(&node.data).into_owned()).collect()
     }
 
     fn first(&self, election: &str) -> Option<(String, Node)> {
-        let first = self.line(election).into_iter().next()?;
+        let first = self.queue(election).into_iter().next()?;
         let node = self.admin.read(&first).ok()?;
         Some((first, node))
     }
@@ -88,10 +88,10 @@ impl Store for Znodes {
     const FAST: Timing = Timing::of_ms(6000, 4000, 500, 500);
     const CALM: Timing = Timing::of_ms(9000, 6000, 1000, 1000);
     const SLOW: Timing = Timing::of_ms(10_000, 6000, 2000, 1000);
-    /// Every request is work for a server too, which ends sessions in steps of its tick.
+    /// Every request costs a server time, too, and it expires sessions in steps of its tick.
     const NOISE: Duration = NOISE.saturating_mul(2);
 
-    /// On the server that all tests share.
+    /// A new chroot on the shared server.
     fn fresh() -> Self {
         let shared = Ensemble::shared();
         Self::on(shared, &shared.connect_string())
@@ -114,14 +114,14 @@ impl Store for Znodes {
         first.map(|(_, node)| String::from_utf8_lossy(&node.data).into_owned()).unwrap_or_default()
     }
 
-    /// When a session was last heard of is not to be seen from outside, so nothing is asked of the wait. The judge looks at
-    /// the promises all the same.
+    /// The last ping of a session is not visible from outside, so the wait is not checked. The
+    /// checker still checks the promises.
     fn written(&self, _election: &str) -> SystemTime {
         SystemTime::UNIX_EPOCH
     }
 
     fn remove(&self, election: &str) {
-        let (first, _) = self.first(election).expect("somebody is there");
-        self.admin.delete(&first).expect("it is there");
+        let (first, _) = self.first(election).expect("the queue is not empty");
+        self.admin.delete(&first).expect("the znode exists");
     }
 }

@@ -1,6 +1,6 @@
-//! Somebody who may look at everything in ZooKeeper servers, and spoil it.
+//! An administrator of ZooKeeper servers, who may read and change everything.
 
-use super::super::judge::lock;
+use super::super::history::lock;
 use baton::process::resolver::Resolver;
 use std::sync::Mutex;
 use std::thread;
@@ -17,23 +17,23 @@ use zookeeper_client::requests::{
 use zookeeper_client::servers::Servers;
 use zookeeper_client::wire::{Code, Request};
 
-/// How long a server may take that is there.
+/// How long a connection to a running server may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// How long it may take to answer.
+/// How long a server may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
 
 pub(crate) struct Admin {
-    /// There until the end.
+    /// `Some` until it is dropped.
     runtime: Option<Runtime>,
     client: Mutex<Client<Resolver>>,
 }
 
 impl Admin {
     pub(super) fn of(servers: &str, credentials: &str) -> Self {
-        let servers: Servers = servers.parse().expect("the rig writes them well");
+        let servers: Servers = servers.parse().expect("the rig's connect strings are valid");
         let all = (!credentials.is_empty())
-            .then(|| Credential::parse_all(credentials).expect("they are well written"));
+            .then(|| Credential::parse_all(credentials).expect("the test's credentials are valid"));
         let credentials = all.unwrap_or_default();
         let client = Client::new(&servers, Dialer { tls: None, credentials }, Resolver::default());
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -53,13 +53,14 @@ impl Admin {
         self.call(&Read { path: path.to_owned(), watch: false })
     }
 
-    /// Makes a znode that stays.
+    /// Creates a persistent znode.
     pub(crate) fn create(&self, path: &str, data: &str) -> Result<String, Code> {
         self.create_as(Kind::Persistent, path, data)
     }
 
-    /// Makes a znode that ends with this administrator's session, which lives while it is used.
-    pub(crate) fn stand_in_line(&self, path: &str) -> Result<String, Code> {
+    /// Creates an ephemeral znode, which ends with this administrator's session. Calls keep it
+    /// alive.
+    pub(crate) fn create_ephemeral(&self, path: &str) -> Result<String, Code> {
         self.create_as(Kind::Ephemeral, path, "somebody")
     }
 
@@ -68,13 +69,13 @@ impl Admin {
         self.call(&Create { path, data, kind, access: Access::Open })
     }
 
-    /// Lets nobody read a znode any more.
+    /// Forbids everyone to read a znode.
     pub(crate) fn hide(&self, path: &str) -> Result<(), Code> {
         const ALL_BUT_READ: i32 = 30;
         self.set_access(path, &[(ALL_BUT_READ, "world", "anyone")])
     }
 
-    /// Sets an access list: permissions, scheme and identity of each entry.
+    /// Sets an access list; each entry has permissions, scheme, and identity.
     pub(crate) fn set_access(&self, path: &str, entries: &[(i32, &str, &str)]) -> Result<(), Code> {
         const ANY_VERSION: i32 = -1;
         let entry = |(permissions, scheme, id): &(i32, &str, &str)| {
@@ -86,7 +87,7 @@ impl Admin {
         self.call(&SetAccess { path: path.to_owned(), list })
     }
 
-    /// A znode's access list, as zkCli writes it.
+    /// A znode's access list, as zkCli prints it.
     pub(crate) fn access(&self, path: &str) -> Result<String, Code> {
         self.call(&ReadAccess { path: path.to_owned() }).map(|list| list.to_string())
     }
@@ -96,18 +97,18 @@ impl Admin {
         done.map_err(|Refusal { code, .. }| code)
     }
 
-    /// In a thread of its own, since the test may be inside a runtime.
+    /// Runs on a thread of its own, since the test may be inside a runtime.
     fn call<R: Request<Reply: Send> + Sync>(&self, request: &R) -> Result<R::Reply, Code> {
         let called = thread::scope(|threads| threads.spawn(|| self.call_here(request)).join());
-        called.expect("the servers let the administrator in")
+        called.expect("the servers admit the administrator")
     }
 
-    /// With a new session where there is none any more.
+    /// Opens a new session if the previous one has expired.
     fn call_here<R: Request>(&self, request: &R) -> Result<R::Reply, Code> {
         let client = lock(&self.client);
-        self.runtime.as_ref().expect("this is not the end").block_on(async {
+        self.runtime.as_ref().expect("it is not dropped yet").block_on(async {
             for _ in 0..5 {
-                // A server that stands still answers nothing; a call that is given up takes its connection with it.
+                // A hanging server answers nothing. A call that times out closes its connection.
                 match timeout(ANSWER, client.call(request)).await {
                     Ok(Ok(reply)) => return Ok(reply),
                     Ok(Err(CallError::Refused(code))) if code != Code::SessionExpired => {
@@ -126,9 +127,9 @@ impl Admin {
     }
 }
 
-/// Without waiting, since the test may be inside a runtime, which must not wait for another's end.
+/// Does not wait: the test may be inside a runtime, which must not wait for another to shut down.
 impl Drop for Admin {
     fn drop(&mut self) {
-        self.runtime.take().expect("this is the only end").shutdown_background();
+        self.runtime.take().expect("it is dropped once").shutdown_background();
     }
 }

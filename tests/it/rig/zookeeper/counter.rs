@@ -1,18 +1,18 @@
-//! The counter from which a path's children have their numbers, set in what a server keeps on disk: to make two thousand
-//! million znodes would take too long.
+//! Sets the counter that numbers a path's children, in the server's files: creating two billion
+//! znodes would take too long.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What stands behind each checksum of a snapshot.
+/// The bytes after each checksum of a snapshot.
 const SEAL: &[u8] = b"\0\0\0\x01/";
 
-/// Sets the number of the next child of `path` in the newest snapshot of a server that does not run.
+/// Sets the number of the next child of `path` in the newest snapshot of a stopped server.
 pub(super) fn set(data: &Path, path: &str, next: i32) {
     let file = newest_snapshot(&data.join("version-2"));
-    let old = fs::read(&file).expect("it is there");
+    let old = fs::read(&file).expect("the snapshot exists");
     let mut new = old.clone();
-    let at = counter_of(&old, path);
+    let at = counter_offset(&old, path);
     new[at..at + 4].copy_from_slice(&next.to_be_bytes());
     seal(&old, &mut new);
     fs::write(file, new).expect("the folder is ours");
@@ -24,12 +24,16 @@ fn newest_snapshot(folder: &Path) -> PathBuf {
         u64::from_str_radix(&name, 16).ok()
     };
     let files =
-        fs::read_dir(folder).expect("the server kept something").flatten().map(|file| file.path());
-    files.filter(|path| zxid(path).is_some()).max_by_key(zxid).expect("each start makes a snapshot")
+        fs::read_dir(folder).expect("the server has data").flatten().map(|file| file.path());
+    files
+        .filter(|path| zxid(path).is_some())
+        .max_by_key(zxid)
+        .expect("each start writes a snapshot")
 }
 
-/// A znode is its path, its data, its access list's number, and a Stat whose sixth field is the counter.
-fn counter_of(snapshot: &[u8], path: &str) -> usize {
+/// The offset of the counter. A serialized znode is its path, its data, the number of its access
+/// list, and a Stat, whose sixth field is the counter.
+fn counter_offset(snapshot: &[u8], path: &str) -> usize {
     let length =
         |at: usize| i32::from_be_bytes(snapshot[at..at + 4].try_into().expect("four bytes"));
     let named =
@@ -40,7 +44,8 @@ fn counter_of(snapshot: &[u8], path: &str) -> usize {
     data + 4 + usize::try_from(length(data)).unwrap_or(0) + 8 + 4 * 8 + 4
 }
 
-/// Makes each checksum of `new` right that was right in `old`: Adler-32 of all that stands before it (RFC 1950).
+/// Updates each checksum of `new` that was valid in `old`: Adler-32 of all bytes before it (RFC
+/// 1950).
 fn seal(old: &[u8], new: &mut [u8]) {
     let (mut was, mut is) = ((1, 0), (1, 0));
     for at in 0..old.len() {
@@ -49,7 +54,7 @@ fn seal(old: &[u8], new: &mut [u8]) {
         }
         (was, is) = (add(was, old[at]), add(is, new[at]));
     }
-    assert_ne!(was, is, "nothing was changed");
+    assert_ne!(was, is, "the counter already had this value");
 }
 
 fn add((low, high): (u32, u32), byte: u8) -> (u32, u32) {

@@ -1,4 +1,4 @@
-//! How a server is set up: its configuration, and its Java.
+//! The settings of a server: its configuration file and its Java arguments.
 
 use super::super::keys::Authority;
 use super::super::proxy::Proxy;
@@ -11,20 +11,21 @@ use std::time::Duration;
 
 #[derive(Clone)]
 pub(crate) struct Settings {
-    /// How many servers: one stands alone.
+    /// How many servers; one is standalone.
     pub(crate) size: usize,
     pub(crate) tick: Duration,
-    /// After how many ticks without a word a server gives up its leader, and the leader a server.
+    /// How many ticks a server waits for its leader, or the leader for a server, before it
+    /// disconnects.
     pub(crate) sync_limit: u32,
     /// Whether links between the servers can be cut.
     pub(crate) can_be_cut: bool,
-    /// Whether the servers are so old that they know no containers.
+    /// Whether the servers are too old to support container znodes.
     pub(crate) old: bool,
-    /// Whether they speak TLS too.
+    /// Whether they also accept TLS.
     pub(crate) secured: bool,
-    /// Further lines of the configuration.
+    /// More configuration lines.
     pub(crate) lines: Vec<String>,
-    /// Further system properties, `name=value`.
+    /// More system properties, `name=value`.
     pub(crate) properties: Vec<String>,
 }
 
@@ -45,13 +46,13 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// A server that speaks TLS too, with clients whose certificates come from the authority in `folder`, where its own
-    /// is made.
+    /// A server that also accepts TLS, from clients with certificates of this authority. Its own
+    /// certificate is written into `folder`.
     pub(crate) fn secured(folder: &Path, authority: &Authority) -> Self {
         let at = |name: &str| folder.join(name);
         authority.server("server", &["localhost", "127.0.0.1"]);
         let [key, certificate] =
-            ["server.key", "server.crt"].map(|name| fs::read_to_string(at(name)).expect("made"));
+            ["server.key", "server.crt"].map(|name| fs::read_to_string(at(name)).expect("issued"));
         fs::write(at("server.pem"), key + &certificate).expect("the folder is ours");
         let lines = vec![
             "serverCnxnFactory=org.apache.zookeeper.server.NettyServerCnxnFactory".to_owned(),
@@ -59,13 +60,13 @@ impl Settings {
             format!("ssl.trustStore.location={}", at("ca.crt").display()),
             "ssl.trustStore.type=PEM".to_owned(),
             "ssl.clientAuth=need".to_owned(),
-            // A client is called by its certificate, and not by an address.
+            // A client is identified by its certificate, not by its address.
             "ssl.clientHostnameVerification=false".to_owned(),
         ];
         Self { secured: true, lines, ..Self::default() }
     }
 
-    /// A server that serves only a user of SASL, whose name and password are these.
+    /// A server that admits only one SASL user, with this name and password.
     pub(crate) fn with_users(folder: &Path, user: &str, password: &str) -> Self {
         let jaas = folder.join("jaas.conf");
         let module = "org.apache.zookeeper.server.auth.DigestLoginModule";
@@ -85,8 +86,8 @@ impl Settings {
         }
     }
 
-    /// Writes the configuration of the server `own` into its folder. It reaches the others' quorum ports through
-    /// `links`, where there are any.
+    /// Writes the configuration of the server `own` into its folder. It reaches the others' quorum
+    /// ports through `links`, if there are any.
     pub(super) fn write(&self, folder: &Path, ips: &[IpAddr], own: usize, links: &[Proxy]) {
         let data = folder.join("data");
         fs::create_dir_all(&data).expect("the folder is ours");
@@ -104,13 +105,13 @@ impl Settings {
                 let link = if at == own { None } else { links.next() };
                 let port = link.map_or(QUORUM_PORT, |link| link.address().port());
                 writeln!(text, "server.{}={address}:{port}:{ELECTION_PORT}", at + 1)
-                    .expect("a String takes everything");
+                    .expect("writing to a String cannot fail");
             }
         }
         if self.secured {
-            // Without its address it would listen at everybody's.
+            // Without the address it would listen on all of them.
             write!(text, "secureClientPort={SECURE_PORT}\nsecureClientPortAddress={address}\n")
-                .expect("a String takes everything");
+                .expect("writing to a String cannot fail");
         }
         for line in &self.lines {
             text += line;
@@ -119,12 +120,12 @@ impl Settings {
         fs::write(folder.join("zoo.cfg"), text).expect("the folder is ours");
     }
 
-    /// Where the server is.
+    /// The folder of the server's jars.
     pub(super) fn jars(&self) -> &'static str {
         if self.old { OLD_JARS } else { JARS }
     }
 
-    /// The arguments of Java, for a server that starts fast and stays small.
+    /// Java arguments for a server that starts fast and stays small.
     pub(super) fn java(&self, folder: &Path) -> Vec<String> {
         let fixed = [
             "-Xms16m",
@@ -133,7 +134,7 @@ impl Settings {
             "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
             "-Dzookeeper.forceSync=no", // these tests cut no power
-            "-Dzookeeper.jmx.log4j.disable=true", // an old one would look for it
+            "-Dzookeeper.jmx.log4j.disable=true", // an old server would look for log4j
             "-Dorg.slf4j.simpleLogger.showDateTime=true",
             "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS",
         ];

@@ -1,4 +1,4 @@
-//! The servers of the tests, tested: they do what they are relied on for, and leave nothing behind.
+//! Tests of the servers: they behave as the other tests expect, and leave nothing behind.
 
 use super::{Ensemble, Settings, eventually};
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::time::Duration;
 use zookeeper_client::wire::Code;
 
 #[test]
-fn a_server_keeps_what_is_put_into_it_over_a_kill() {
+fn server_keeps_its_data_over_a_kill() {
     let mut ensemble = Ensemble::start(Settings::default());
     let admin = ensemble.admin();
     admin.create("/a", "one").unwrap();
@@ -18,14 +18,15 @@ fn a_server_keeps_what_is_put_into_it_over_a_kill() {
 
     let pid = ensemble.member(0).server.pid();
     drop(ensemble);
-    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "it is gone");
+    assert!(!Path::new(&format!("/proc/{pid}")).exists(), "the server has ended");
 }
 
-/// After how many ticks of half a second a follower that hears nothing gives up, and how long clocks and threads take.
-const HEARS_NOTHING: Duration = Duration::from_millis(2500 + 3000);
+/// How long a partitioned follower serves: five ticks of half a second, and three seconds for
+/// clocks and threads.
+const PARTITION_NOTICED: Duration = Duration::from_millis(2500 + 3000);
 
 #[test]
-fn a_follower_that_is_cut_off_serves_its_clients_until_it_gives_up_and_comes_back() {
+fn partitioned_follower_serves_until_it_gives_up() {
     let mut ensemble =
         Ensemble::start(Settings { size: 3, can_be_cut: true, ..Settings::default() });
     let [follower, other] = ensemble.followers()[..] else { panic!("two of three follow") };
@@ -35,8 +36,14 @@ fn a_follower_that_is_cut_off_serves_its_clients_until_it_gives_up_and_comes_bac
     assert!(ensemble.count("zk_znode_count") > 0);
 
     ensemble.cut_off(follower);
-    eventually(HEARS_NOTHING, "it gives up", || ensemble.member(follower).mode().is_none());
-    assert_eq!(ensemble.member(other).mode().as_deref(), Some("follower"), "the others go on");
+    eventually(PARTITION_NOTICED, "it stops serving", || {
+        ensemble.member(follower).mode().is_none()
+    });
+    assert_eq!(
+        ensemble.member(other).mode().as_deref(),
+        Some("follower"),
+        "the others keep serving"
+    );
     ensemble.heal(follower);
     ensemble.await_serving();
 }

@@ -1,11 +1,11 @@
-//! Replaces `#[test]`, so that every case runs beneath `crate::noise::case`.
+//! Replaces `#[test]`, so that `crate::noise::case` runs every case.
 //!
-//! It touches tokens only. A crate that says `#[macro_use] extern crate test_attribute` shadows the
-//! `#[test]` of the standard prelude, so cases are written as usual. Start at [`test`].
+//! It touches tokens only. `#[macro_use] extern crate test_attribute` shadows the `#[test]` of the
+//! standard prelude, so cases are written as usual. Start at [`test`].
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
-/// Declares a test of libtest, and hands its body to `crate::noise::case` together with its name.
+/// Declares a test of libtest, and passes its name and body to `crate::noise::case`.
 #[proc_macro_attribute]
 pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
     let mut tokens: Vec<TokenTree> = item.into_iter().collect();
@@ -20,16 +20,15 @@ pub fn test(_: TokenStream, item: TokenStream) -> TokenStream {
         (Some(name), Some(TokenTree::Group(body))) if body.delimiter() == Delimiter::Brace => {
             let mut test = parsed("#[::core::prelude::v1::test]");
             test.extend(tokens);
-            test.extend([beneath_case(&name, body)]);
+            test.extend([through_case(&name, body)]);
             test
         }
         _ => parsed("compile_error!(\"#[test] belongs to a function\");"),
     }
 }
 
-/// `{ crate::noise::case(NAME, || BODY) }`: the body's own tokens keep their places for messages
-/// and lints.
-fn beneath_case(name: &str, body: Group) -> TokenTree {
+/// `{ crate::noise::case(NAME, || BODY) }`: the body keeps its spans for messages and lints.
+fn through_case(name: &str, body: Group) -> TokenTree {
     let mut arguments = parsed(&format!("concat!(module_path!(), \"::{name}\"), ||"));
     arguments.extend([TokenTree::Group(body)]);
     let mut call = parsed("crate::noise::case");

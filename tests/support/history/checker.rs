@@ -1,14 +1,14 @@
-//! What was heard, and the judgement over it.
+//! All answers of a test, and the checker of their safety properties.
 //!
-//! Pure: [`judge`] takes the answers of all candidates on one clock and says what must not be. Its own tests
-//! plant each fault once.
+//! Pure: [`check`] takes the answers of all candidates on one clock and returns every violation.
+//! Its own tests violate each property once.
 //!
-//! An application may act on an answer from the moment at which it has it until `valid_for_ms` after the
-//! moment at which it asked. These spans are what must never overlap between two terms:
+//! An application may act on an answer from the moment it arrives until `valid_for_ms` after the
+//! moment of the request. These spans must never overlap between two terms:
 //!
 //! ```text
 //! a  asked ──── answered ████████████████ asked + valid_for_ms
-//! b                          asked ── answered ████████        a fault
+//! b                          asked ── answered ████████        a violation
 //! ```
 
 mod tests;
@@ -19,40 +19,40 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
-/// With fewer answers of an election than this, nothing was shown.
+/// The fewest answers of an election that prove anything.
 const FEWEST_ANSWERS: usize = 10;
 
-/// Everything that the judge knows of a test.
+/// The input of the checker.
 pub(crate) struct History {
-    /// The elections that had candidates: each must have been heard leading.
+    /// The elections that had candidates: each must have had a leader.
     pub(crate) elections: BTreeSet<String>,
     pub(crate) answers: Vec<Answer>,
     pub(crate) silences: Vec<Silence>,
 }
 
-/// A question to one candidate, and what came back.
+/// A request to one candidate, and its outcome.
 #[derive(Clone)]
 pub(crate) struct Answer {
-    /// Whom we asked, for the story.
+    /// The candidate's label in the timeline.
     pub(crate) candidate: String,
     pub(crate) asked: Moment,
     pub(crate) answered: Moment,
-    /// Whether a promise was asked for, or only the state of things.
+    /// Whether the request asked for a promise, or only for the state.
     pub(crate) relied_on: bool,
-    pub(crate) heard: Heard,
+    pub(crate) outcome: Outcome,
 }
 
 #[derive(Clone, PartialEq)]
-pub(crate) enum Heard {
-    Said(Said),
-    /// Something that is no answer to `/leader`.
-    Nonsense(String),
-    /// A refused connection, a time-out.
-    Nothing(String),
+pub(crate) enum Outcome {
+    Answered(Statement),
+    /// A response that is not an answer to `/leader`.
+    Malformed(String),
+    /// No response: a refused connection, a timeout.
+    Unanswered(String),
 }
 
 #[derive(Clone, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct Statement {
     pub(crate) status: u16,
     pub(crate) fencing_token: Option<String>,
     pub(crate) body: Body,
@@ -69,7 +69,7 @@ pub(crate) struct Body {
     pub(crate) valid_for_ms: u64,
 }
 
-/// From `since` on nobody who asks this identity may hear that it leads.
+/// From `since` on, this identity must not answer "leading".
 #[derive(Clone)]
 pub(crate) struct Silence {
     pub(crate) identity: String,
@@ -77,30 +77,30 @@ pub(crate) struct Silence {
     pub(crate) why: String,
 }
 
-/// What must not be.
+/// A violated property.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Fault {
-    pub(crate) rule: Rule,
+pub(crate) struct Violation {
+    pub(crate) property: Property,
     detail: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Rule {
-    /// Status, header and body say the same, and all of it.
+pub(crate) enum Property {
+    /// Status, header, and body of an answer are complete and consistent.
     Shape,
     /// No two terms are valid at one instant.
     Exclusion,
     /// A later term has a larger token.
     Token,
-    /// Who has ended or lost leads no more.
+    /// A candidate that has ended or lost its term does not lead.
     Silence,
-    /// The prober has heard enough to judge.
+    /// There are enough answers for a check.
     Void,
 }
 
-impl Rule {
-    /// Whether this has to hold however slow the machine is.
-    pub(crate) fn is_timeless(self) -> bool {
+impl Property {
+    /// Whether this must hold however slow the machine is.
+    pub(crate) fn is_timing_independent(self) -> bool {
         match self {
             Self::Shape | Self::Exclusion | Self::Token | Self::Silence => true,
             Self::Void => false,
@@ -109,47 +109,49 @@ impl Rule {
 }
 
 impl Answer {
-    /// Whether this says that the one who was asked leads the election.
+    /// Whether this says that the candidate leads the election.
     pub(crate) fn leads_in(&self, election: &str) -> bool {
-        self.said().is_some_and(|said| said.body.is_leader && said.body.election == election)
+        self.statement().is_some_and(|statement| {
+            statement.body.is_leader && statement.body.election == election
+        })
     }
 
-    /// Who answered.
+    /// The identity of the candidate.
     pub(crate) fn identity(&self) -> Option<&String> {
-        self.said().map(|said| &said.body.identity)
+        self.statement().map(|statement| &statement.body.identity)
     }
 
     pub(crate) fn token(&self) -> Option<&str> {
-        self.said().and_then(|said| said.body.token.as_deref())
+        self.statement().and_then(|statement| statement.body.token.as_deref())
     }
 
     pub(crate) fn standing(&self) -> Option<&str> {
-        self.said().map(|said| said.body.standing.as_str())
+        self.statement().map(|statement| statement.body.standing.as_str())
     }
 
-    /// Who leads, as far as this candidate knows.
+    /// The leader that this candidate names.
     pub(crate) fn leader(&self) -> Option<&String> {
-        self.said().and_then(|said| said.body.leader.as_ref())
+        self.statement().and_then(|statement| statement.body.leader.as_ref())
     }
 
-    /// Until when an application may act on this answer.
+    /// The end of the promise in this answer.
     pub(crate) fn promised_until(&self) -> Option<Moment> {
-        let leading = self.said().filter(|said| said.body.is_leader)?;
+        let leading = self.statement().filter(|statement| statement.body.is_leader)?;
         Some(self.asked + Duration::from_millis(leading.body.valid_for_ms))
     }
 
-    fn said(&self) -> Option<&Said> {
-        match &self.heard {
-            Heard::Said(said) => Some(said),
-            Heard::Nonsense(_) | Heard::Nothing(_) => None,
+    fn statement(&self) -> Option<&Statement> {
+        match &self.outcome {
+            Outcome::Answered(statement) => Some(statement),
+            Outcome::Malformed(_) | Outcome::Unanswered(_) => None,
         }
     }
 }
 
-impl fmt::Display for Heard {
+impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Said(Said { status, body, .. }) => {
+            Self::Answered(Statement { status, body, .. }) => {
                 write!(f, "{status} {}", body.standing)?;
                 match (&body.token, &body.leader) {
                     (Some(token), _) => write!(f, ", token {token}, for {} ms", body.valid_for_ms),
@@ -157,47 +159,50 @@ impl fmt::Display for Heard {
                     (None, None) => Ok(()),
                 }
             }
-            Self::Nonsense(what) => write!(f, "nonsense: {what}"),
-            Self::Nothing(why) => write!(f, "no answer: {why}"),
+            Self::Malformed(what) => write!(f, "malformed: {what}"),
+            Self::Unanswered(error) => write!(f, "no answer: {error}"),
         }
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}: {}", self.rule, self.detail)
+        write!(f, "{:?}: {}", self.property, self.detail)
     }
 }
 
-impl Heard {
-    /// What a question was answered with, if it was.
+impl Outcome {
+    /// Parses a response.
     pub(crate) fn of(reply: Result<Reply, String>) -> Self {
         let Reply { status, fencing_token, body } = match reply {
             Ok(reply) => reply,
-            Err(why) => return Self::Nothing(why),
+            Err(error) => return Self::Unanswered(error),
         };
         match serde_json::from_str(&body) {
-            Ok(body) => Self::Said(Said { status, fencing_token, body }),
-            Err(error) => Self::Nonsense(format!("{status} {body:?}: {error}")),
+            Ok(body) => Self::Answered(Statement { status, fencing_token, body }),
+            Err(error) => Self::Malformed(format!("{status} {body:?}: {error}")),
         }
     }
 }
 
-/// Everything that is wrong with a history; nothing, when all is well.
-pub(crate) fn judge(history: &History) -> Vec<Fault> {
-    let mut faults: Vec<Fault> = history.answers.iter().filter_map(misshapen).collect();
+/// Every violation in a history.
+pub(crate) fn check(history: &History) -> Vec<Violation> {
+    let mut violations: Vec<Violation> =
+        history.answers.iter().filter_map(shape_violation).collect();
     for election in &history.elections {
         let claims: Vec<Claim<'_>> =
             history.answers.iter().filter_map(|answer| Claim::of(answer, election)).collect();
-        faults.extend(void(election, history, &claims));
-        faults.extend(overlaps(claims.clone()));
-        faults.extend(token_regressions(&claims));
+        violations.extend(void_violation(election, history, &claims));
+        violations.extend(overlaps(claims.clone()));
+        violations.extend(token_regressions(&claims));
     }
-    faults.extend(history.silences.iter().filter_map(|silence| broken(silence, &history.answers)));
-    faults
+    violations.extend(
+        history.silences.iter().filter_map(|silence| silence_violation(silence, &history.answers)),
+    );
+    violations
 }
 
-/// An answer "leading", as an application sees it.
+/// An answer "leading", as an application may use it.
 #[derive(Clone, Copy)]
 struct Claim<'a> {
     identity: &'a str,
@@ -236,23 +241,26 @@ impl fmt::Display for Claim<'_> {
     }
 }
 
-fn misshapen(answer: &Answer) -> Option<Fault> {
-    let detail = match &answer.heard {
-        Heard::Nothing(_) => return None,
-        Heard::Nonsense(what) => what.clone(),
-        Heard::Said(said) => contradiction(said, answer.relied_on)?,
+fn shape_violation(answer: &Answer) -> Option<Violation> {
+    let detail = match &answer.outcome {
+        Outcome::Unanswered(_) => return None,
+        Outcome::Malformed(what) => what.clone(),
+        Outcome::Answered(statement) => contradiction(statement, answer.relied_on)?,
     };
-    let Answer { candidate, asked, heard, .. } = answer;
-    Some(Fault {
-        rule: Rule::Shape,
-        detail: format!("{candidate}, asked {asked:?}: {detail}: {heard}"),
+    let Answer { candidate, asked, outcome, .. } = answer;
+    Some(Violation {
+        property: Property::Shape,
+        detail: format!("{candidate}, asked {asked:?}: {detail}: {outcome}"),
     })
 }
 
-/// What in one answer contradicts the rest of it.
-fn contradiction(Said { status, fencing_token, body }: &Said, relied_on: bool) -> Option<String> {
+/// The first inconsistency in one answer.
+fn contradiction(
+    Statement { status, fencing_token, body }: &Statement,
+    relied_on: bool,
+) -> Option<String> {
     let leads = body.is_leader;
-    let rules = [
+    let requirements = [
         (*status == if leads { 200 } else { 503 }, "the status"),
         (body.token.is_some() == leads, "the token"),
         (body.token.as_ref().is_none_or(|token| token.parse::<u128>().is_ok()), "the token's form"),
@@ -261,57 +269,57 @@ fn contradiction(Said { status, fencing_token, body }: &Said, relied_on: bool) -
         ((body.valid_for_ms > 0) == (leads && relied_on), "valid_for_ms"),
         (!leads || body.leader.as_ref() == Some(&body.identity), "the leader"),
     ];
-    let broken = rules.iter().find(|(holds, _)| !holds);
+    let broken = requirements.iter().find(|(holds, _)| !holds);
     broken.map(|(_, what)| format!("{what} contradicts is_leader = {leads}"))
 }
 
-fn void(election: &str, history: &History, claims: &[Claim<'_>]) -> Option<Fault> {
-    let answers = history.answers.iter().filter_map(Answer::said);
-    let count = answers.filter(|said| said.body.election == election).count();
+fn void_violation(election: &str, history: &History, claims: &[Claim<'_>]) -> Option<Violation> {
+    let answers = history.answers.iter().filter_map(Answer::statement);
+    let count = answers.filter(|statement| statement.body.election == election).count();
     let promised = claims.iter().any(|claim| claim.answered < claim.until);
-    let fault = || Fault {
-        rule: Rule::Void,
+    let violation = || Violation {
+        property: Property::Void,
         detail: format!(
-            "{election}: {count} answers, and {} of them leading, show nothing",
+            "{election}: {count} answers, {} of them leading, prove nothing",
             claims.len()
         ),
     };
-    (count < FEWEST_ANSWERS || !promised).then(fault)
+    (count < FEWEST_ANSWERS || !promised).then(violation)
 }
 
-/// A single look at each claim in the order of their beginning is enough: where any two terms overlap,
-/// some claim also overlaps the one that reaches furthest of those before it.
-fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Fault> {
+/// A single pass over the claims by their start is enough: if any two terms overlap, some claim
+/// also overlaps the earlier one that ends last.
+fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Violation> {
     claims.retain(|claim| claim.answered < claim.until);
     claims.sort_by_key(|claim| claim.answered);
-    let mut faults = Vec::new();
+    let mut violations = Vec::new();
     let mut furthest: Option<Claim<'_>> = None;
     for claim in claims {
         if let Some(other) =
             furthest.filter(|other| other.until > claim.answered && other.term() != claim.term())
         {
-            faults.push(Fault {
-                rule: Rule::Exclusion,
-                detail: format!("both lead: {other}; {claim}"),
+            violations.push(Violation {
+                property: Property::Exclusion,
+                detail: format!("two lead: {other}; {claim}"),
             });
         }
         if furthest.is_none_or(|other| other.until < claim.until) {
             furthest = Some(claim);
         }
     }
-    faults
+    violations
 }
 
-/// Compares each claim with the largest token of those answered before it was asked for: of two questions
-/// at the same time nobody can tell which answer was made first.
-fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
+/// Compares each claim with the largest token among those answered before it was requested. Two
+/// concurrent requests have no order.
+fn token_regressions(claims: &[Claim<'_>]) -> Vec<Violation> {
     let mut answered = claims.to_vec();
     answered.sort_by_key(|claim| claim.answered);
     let mut answered = answered.into_iter().peekable();
     let mut asked = claims.to_vec();
     asked.sort_by_key(|claim| claim.asked);
 
-    let mut faults = Vec::new();
+    let mut violations = Vec::new();
     let mut largest: Option<Claim<'_>> = None;
     for claim in asked {
         while let Some(earlier) = answered.next_if(|earlier| earlier.answered <= claim.asked) {
@@ -320,22 +328,27 @@ fn token_regressions(claims: &[Claim<'_>]) -> Vec<Fault> {
         if let Some(earlier) =
             largest.filter(|earlier| earlier.term() != claim.term() && earlier.token >= claim.token)
         {
-            faults.push(Fault {
-                rule: Rule::Token,
+            violations.push(Violation {
+                property: Property::Token,
                 detail: format!("not larger than before: {earlier}; {claim}"),
             });
         }
     }
-    faults
+    violations
 }
 
-fn broken(Silence { identity, since, why }: &Silence, answers: &[Answer]) -> Option<Fault> {
+fn silence_violation(
+    Silence { identity, since, why }: &Silence,
+    answers: &[Answer],
+) -> Option<Violation> {
     let later = |answer: &&Answer| answer.identity() == Some(identity) && answer.asked > *since;
-    let lie = answers
+    let wrong = answers
         .iter()
         .filter(later)
-        .find(|answer| answer.said().is_some_and(|said| said.body.is_leader))?;
-    let detail =
-        format!("{identity} was heard leading, asked {:?}, although at {since:?} {why}", lie.asked);
-    Some(Fault { rule: Rule::Silence, detail })
+        .find(|answer| answer.statement().is_some_and(|statement| statement.body.is_leader))?;
+    let detail = format!(
+        "{identity} answered leading, asked {:?}, although {why} at {since:?}",
+        wrong.asked
+    );
+    Some(Violation { property: Property::Silence, detail })
 }
