@@ -111,7 +111,7 @@ fn shows_a_leader_its_end_and_its_successor(backend: &str) {
     let killed = loop {
         demo.press("k");
         // What is shown of a candidate is a quarter of a second old.
-        let (who, what) = demo.hear(&["killed", "nobody leads"]);
+        let (who, what) = demo.hear(&["killed", "no candidate leads"]);
         if what == "killed" {
             break who;
         }

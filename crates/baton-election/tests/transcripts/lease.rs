@@ -1,4 +1,5 @@
-//! Inputs and requests of [`RecordElection`] in transcripts. Records are written as [`record`] parses them.
+//! Inputs and requests of [`RecordElection`] in transcripts. See [`record`] for how records are
+//! written.
 
 use super::{TranscriptElection, timing};
 use baton_election::identity::Identity;
@@ -66,8 +67,8 @@ fn written(request: Option<&RecordRequest>, version: &str) -> Result<Snapshot, S
 
 /// Parses `none`, or `HOLDER VERSION DURATION` such as `b v7 15s`.
 ///
-/// The holder may be `nobody`, and the duration `-` if the record has none. Optional attributes:
-/// `renewed=v6` for a record whose lease has not changed since v6, and `uid=other` for another record.
+/// The holder may be `nobody`, and the duration `-` if the record has none. Two attributes may
+/// follow: `renewed=v6` if the lease has not changed since v6, and `uid=other` for another record.
 fn record(text: &str) -> Result<Option<Snapshot>, String> {
     if text == "none" {
         return Ok(None);

@@ -1,14 +1,14 @@
-//! All that there is to see at one instant, as plain data: what a picture or a line of text is made from.
+//! Everything that the demo shows at one instant, as plain data.
 
 use crate::events::Events;
-use crate::onlooker::Journal;
+use crate::observer::Journal;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) struct Scene<'a> {
-    /// Since the demo began.
+pub(crate) struct Snapshot<'a> {
+    /// The time since the demo began.
     pub(crate) at: Duration,
-    /// Who says that it leads: one, or none, unless the election is broken.
+    /// The candidates that say that they lead: at most one, unless the election is broken.
     pub(crate) leaders: Vec<Leader>,
     pub(crate) rows: Vec<Row>,
     pub(crate) journal: &'a Journal,
@@ -19,7 +19,7 @@ pub(crate) struct Scene<'a> {
 pub(crate) struct Leader {
     pub(crate) name: &'static str,
     pub(crate) token: String,
-    /// What is left of its claim.
+    /// The rest of its claim.
     pub(crate) remaining: Duration,
 }
 
@@ -28,15 +28,15 @@ pub(crate) struct Leader {
 pub(crate) struct Row {
     pub(crate) name: &'static str,
     pub(crate) port: u16,
-    pub(crate) standing: String,
-    pub(crate) mood: Mood,
+    pub(crate) role: String,
+    pub(crate) role_style: Style,
     pub(crate) application: String,
-    pub(crate) last_end: String,
+    pub(crate) last_exit: String,
 }
 
 /// How a piece of text looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mood {
+pub(crate) enum Style {
     Plain,
     Faint,
     Strong,
