@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long the ledger may take to print its address.
 const LEDGER_START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the demo does without a key press.
+/// Actions of the demo that need no key press.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) end_after: Option<Duration>,

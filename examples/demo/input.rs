@@ -34,7 +34,7 @@ pub(crate) enum Key {
     Quit,
 }
 
-/// What a key does to the leader.
+/// An action on the leader.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Action {
     Kill,

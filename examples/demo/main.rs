@@ -7,9 +7,13 @@
 //!
 //! The demo leaves nothing behind, except its temporary directory if it is killed with SIGKILL.
 //!
-//! This file holds the command line and the exit codes: 0 for a requested end, 1 for a failure or a
-//! conflict in the ledger's journal (two leaders in one term), 2 if the demo cannot start. Start
-//! reading at [`demo::run`].
+//! This file holds the command line and the exit codes:
+//!
+//! * 0: a requested end
+//! * 1: a failure, or a conflict in the ledger's journal (two leaders in one term)
+//! * 2: the demo cannot start
+//!
+//! Start reading at [`demo::run`].
 
 mod candidate;
 #[path = "../ledger/client.rs"]

@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 const JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper");
 
-/// A quarter of the default, for session time-outs from 1 s to 10 s.
+/// A quarter of the default, for session timeouts from 1 s to 10 s.
 const TICK_MS: &str = "500";
 
 /// How long the server may take to start on a busy machine. An idle one needs half a second.

@@ -7,8 +7,11 @@
 //! * `ledger leaders` is what `helm test` runs: it asks all candidates whether they lead.
 //!
 //! The demo and the tests check Baton with these programs, so they use nothing of Baton but its
-//! HTTP API. This file holds the command line and the exit codes: 0 for a requested stop or exactly
-//! one leader, 1 for a failure or any other number of leaders, 2 for unusable arguments.
+//! HTTP API. This file holds the command line and the exit codes:
+//!
+//! * 0: a requested stop, or exactly one leader
+//! * 1: a failure, or any other number of leaders
+//! * 2: unusable arguments
 
 #![expect(
     clippy::disallowed_methods,

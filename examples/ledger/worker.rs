@@ -49,7 +49,7 @@ struct LeaderResponse {
     valid_for_ms: u64,
 }
 
-/// What the application is doing, as it prints it.
+/// The state of the application, as it prints it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
 enum State {

@@ -135,7 +135,7 @@ fn open(disk: &Disk) -> (Lifecycle, Result<Option<LastEnd>, Forgotten>) {
     }
 }
 
-/// Whatever the file contains, a process can start, waits for at most one lease duration, and
+/// A process starts with any contents of the file. It waits for at most one lease duration and
 /// records its own run.
 fn last_run(disk: &Disk, content: &[u8]) {
     fs::write(disk.file("last-run"), content).expect("the directory is writable");

@@ -249,7 +249,7 @@ fn check_foreign_fields(cluster: &ApiServer, seen: &Snapshot, json: &Value) {
     assert_eq!(
         cluster.perform(RecordRequest::Write(write)),
         Some(RecordEvent::Conflict),
-        "the server answered with a conflict"
+        "must report the server's conflict"
     );
     let written = cluster.script().written.take().expect("a write was sent");
     assert_eq!(written["spec"]["holderIdentity"], "us_1");

@@ -1,4 +1,4 @@
-//! What a ZooKeeper server sends over a real connection, compared with a frame-by-frame decoding.
+//! Output of a ZooKeeper server over a real connection, compared with a decoding frame by frame.
 //!
 //! The first byte selects when the server sends the rest: at the connect, during authentication, or
 //! after a request.
@@ -20,7 +20,7 @@ use zookeeper_client::wire::{Code, Received, Request as _};
 /// A first frame that grants a session.
 const WELCOME: &[u8] =
     b"\0\0\0\x25\0\0\0\0\0\0\x3a\x98\0\0\0\0\0\0\0\x07\0\0\0\x10pppppppppppppppp\0";
-/// The requested session time-out.
+/// The requested session timeout.
 const SESSION_TIMEOUT: Duration = Duration::from_secs(15);
 /// The frame limit until a session is granted.
 const MAX_FIRST_FRAME_BYTES: usize = 64 << 10;
