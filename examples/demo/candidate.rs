@@ -10,7 +10,7 @@ use crate::input::Source;
 use crate::observer::Observation;
 use crate::process::Process;
 use crate::programs::CandidateConfig;
-use crate::snapshot::{Leader, Row, Style};
+use crate::view_model::{Leader, Row, Style};
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::io;
@@ -28,8 +28,8 @@ const GRACE_PERIOD: Duration = Duration::from_secs(2);
 pub(crate) struct Candidate {
     index: usize,
     config: CandidateConfig,
-    baton: Child,
-    application: Child,
+    baton: Supervised,
+    application: Supervised,
     /// `baton stopping`, from the stop request until the application has exited.
     stopping: Option<Process>,
     is_paused: bool,
@@ -53,8 +53,8 @@ impl Candidate {
         Self {
             index,
             config,
-            baton: Child::StartsAt(now),
-            application: Child::StartsAt(now),
+            baton: Supervised::StartsAt(now),
+            application: Supervised::StartsAt(now),
             stopping: None,
             is_paused: false,
             last_exit: None,
@@ -205,12 +205,12 @@ impl Candidate {
 
 /// A supervised process: running, or waiting for its next start.
 #[derive(Debug)]
-enum Child {
+enum Supervised {
     Running(Process),
     StartsAt(Instant),
 }
 
-impl Child {
+impl Supervised {
     fn is_running(&self) -> bool {
         matches!(self, Self::Running(_))
     }

@@ -12,7 +12,7 @@ use crate::plain::Plain;
 use crate::process::Process;
 use crate::programs::{CANDIDATES, Programs, SetupError};
 use crate::screen::Screen;
-use crate::snapshot::Snapshot;
+use crate::view_model::ViewModel;
 use serde::Deserialize;
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, ExitStatus};
@@ -80,7 +80,7 @@ pub(crate) async fn run(plan: Plan, programs: Programs) -> Result<Journal, Failu
             Some(result) = tasks.join_next() => result?,
             _ = ticks.tick() => {
                 demo.step()?;
-                output.show(&demo.snapshot())?;
+                output.show(&demo.view())?;
             }
         }
     }
@@ -203,9 +203,9 @@ impl Demo {
         Ok(())
     }
 
-    fn snapshot(&self) -> Snapshot<'_> {
+    fn view(&self) -> ViewModel<'_> {
         let now = now();
-        Snapshot {
+        ViewModel {
             at: now.duration_since(self.began),
             leaders: self.candidates.iter().filter_map(|candidate| candidate.leader(now)).collect(),
             rows: self.candidates.iter().map(Candidate::row).collect(),
@@ -240,10 +240,10 @@ impl Output {
         }
     }
 
-    fn show(&mut self, snapshot: &Snapshot<'_>) -> io::Result<()> {
+    fn show(&mut self, view: &ViewModel<'_>) -> io::Result<()> {
         match self {
-            Self::Screen(screen) => screen.show(snapshot),
-            Self::Plain(plain) => plain.show(snapshot),
+            Self::Screen(screen) => screen.show(view),
+            Self::Plain(plain) => plain.show(view),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Lays out a snapshot as lines of text. Pure: `screen.rs` draws the lines.
+//! Lays out a [`ViewModel`] as lines of text. Pure: `screen.rs` draws the lines.
 //!
 //! Every line is exactly as wide as the terminal, so that it overwrites the previous one
 //! completely. On a small terminal lines are cut at the right, events are dropped first, and the
@@ -6,8 +6,8 @@
 
 use crate::observer::{Journal, Term};
 use crate::programs::{CURL_COMMAND, LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD};
-use crate::snapshot::Style::{self, Bad, Faint, Good, Plain, Strong, Warning};
-use crate::snapshot::{Leader, Row, Snapshot};
+use crate::view_model::Style::{self, Bad, Faint, Good, Plain, Strong, Warning};
+use crate::view_model::{Leader, Row, ViewModel};
 use humantime::format_duration;
 use std::iter;
 use std::time::Duration;
@@ -28,14 +28,14 @@ const MAX_TERMS: usize = 3;
 /// The width of the bar for a full claim.
 const BAR_WIDTH: u32 = 24;
 
-/// Renders a snapshot as `height` lines of `width` characters.
-pub(crate) fn render(snapshot: &Snapshot<'_>, width: usize, height: usize) -> Vec<Line> {
-    let mut lines = vec![title(), hint(), vec![], leader(&snapshot.leaders), vec![]];
-    lines.extend(candidates(&snapshot.rows));
+/// Renders `view` as `height` lines of `width` characters.
+pub(crate) fn render(view: &ViewModel<'_>, width: usize, height: usize) -> Vec<Line> {
+    let mut lines = vec![title(), hint(), vec![], leader(&view.leaders), vec![]];
+    lines.extend(candidates(&view.rows));
     lines.push(vec![]);
-    lines.extend(ledger(snapshot.journal));
+    lines.extend(ledger(view.journal));
     lines.push(vec![]);
-    lines.extend(events(snapshot, height.saturating_sub(lines.len() + 1)));
+    lines.extend(events(view, height.saturating_sub(lines.len() + 1)));
     lines.resize(height.saturating_sub(1), vec![]);
     lines.push(keys(width));
     lines.into_iter().map(|line| fit(line, width)).collect()
@@ -119,9 +119,9 @@ fn ledger(journal: &Journal) -> Vec<Line> {
     rows
 }
 
-fn events<'a>(snapshot: &'a Snapshot<'_>, max: usize) -> impl Iterator<Item = Line> + 'a {
-    let skipped = snapshot.events.all().len().saturating_sub(max);
-    snapshot.events.all().skip(skipped).map(|event| {
+fn events<'a>(view: &'a ViewModel<'_>, max: usize) -> impl Iterator<Item = Line> + 'a {
+    let skipped = view.events.all().len().saturating_sub(max);
+    view.events.all().skip(skipped).map(|event| {
         let at = format!(" {:>7.1} s  ", event.at.as_secs_f64());
         vec![
             Faint.paint(at),
@@ -197,14 +197,14 @@ mod tests {
             events.push(began, "a", format!("event {number}\t\x1b[2J").repeat(20));
         }
         let leader = Leader { name: "b", token: "17".into(), remaining: RENEW_DEADLINE / 2 };
-        let snapshot = Snapshot {
+        let view = ViewModel {
             at: Duration::ZERO,
             leaders: vec![leader],
             rows: vec![],
             journal: &Journal::default(),
             events: &events,
         };
-        let lines = render(&snapshot, width, height);
+        let lines = render(&view, width, height);
         lines.iter().map(|line| line.iter().map(|span| &*span.text).collect()).collect()
     }
 }

@@ -27,7 +27,7 @@ mod plain;
 mod process;
 mod programs;
 mod screen;
-mod snapshot;
+mod view_model;
 mod zookeeper;
 
 use crate::demo::{Failure, Plan};

@@ -3,7 +3,7 @@
 //! It reads keys from standard input, as letters. The end of standard input does not end the demo.
 
 use crate::input::{Key, Update};
-use crate::snapshot::Snapshot;
+use crate::view_model::ViewModel;
 use std::io::{self, BufRead as _, Write as _};
 use std::thread;
 use std::time::Duration;
@@ -26,14 +26,14 @@ impl Plain {
     }
 
     /// Prints everything new since the last call.
-    pub(crate) fn show(&mut self, snapshot: &Snapshot<'_>) -> io::Result<()> {
-        for event in snapshot.events.all().filter(|event| event.number > self.last_printed) {
+    pub(crate) fn show(&mut self, view: &ViewModel<'_>) -> io::Result<()> {
+        for event in view.events.all().filter(|event| event.number > self.last_printed) {
             print(event.at, event.source, &event.text)?;
         }
-        self.last_printed = snapshot.events.all().next_back().map_or(0, |event| event.number);
-        if snapshot.at >= self.next_count {
+        self.last_printed = view.events.all().next_back().map_or(0, |event| event.number);
+        if view.at >= self.next_count {
             self.next_count += COUNT_INTERVAL;
-            print(snapshot.at, "ledger", &snapshot.journal.to_string())?;
+            print(view.at, "ledger", &view.journal.to_string())?;
         }
         Ok(())
     }

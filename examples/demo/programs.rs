@@ -56,12 +56,12 @@ pub(crate) enum Backend {
 pub(crate) struct Programs {
     baton: PathBuf,
     ledger: PathBuf,
-    store: Store,
+    store: ElectionStore,
     pub(crate) has_setpriv: bool,
 }
 
 #[derive(Debug)]
-enum Store {
+enum ElectionStore {
     Directory(PathBuf),
     ZooKeeper(Server),
 }
@@ -97,8 +97,8 @@ impl Programs {
             return Err(SetupError::PortInUse { name, port });
         }
         let store = match backend {
-            Backend::File => Store::Directory(directory.to_owned()),
-            Backend::ZooKeeper => Store::ZooKeeper(Server::set_up(directory)?),
+            Backend::File => ElectionStore::Directory(directory.to_owned()),
+            Backend::ZooKeeper => ElectionStore::ZooKeeper(Server::set_up(directory)?),
         };
         Ok(Self { baton, ledger, store, has_setpriv: process::has_setpriv() })
     }
@@ -107,10 +107,10 @@ impl Programs {
     fn add_election_flags(&self, command: &mut Command) {
         command.arg("--election=demo");
         match &self.store {
-            Store::Directory(directory) => {
+            ElectionStore::Directory(directory) => {
                 command.args(["--backend=file", "--directory"]).arg(directory)
             }
-            Store::ZooKeeper(server) => command.args(server.flags()),
+            ElectionStore::ZooKeeper(server) => command.args(server.flags()),
         };
     }
 
@@ -147,8 +147,8 @@ impl Programs {
     /// The server that must run before any candidate starts, if there is one.
     pub(crate) fn server(&self) -> Option<(&Server, Command)> {
         match &self.store {
-            Store::Directory(_) => None,
-            Store::ZooKeeper(server) => {
+            ElectionStore::Directory(_) => None,
+            ElectionStore::ZooKeeper(server) => {
                 let mut command = self.guarded(Path::new("java"));
                 command.args(server.arguments());
                 Some((server, command))

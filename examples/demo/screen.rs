@@ -5,7 +5,7 @@
 
 use crate::input::{Key, Update};
 use crate::layout::{self, Line};
-use crate::snapshot::{Snapshot, Style};
+use crate::view_model::{Style, ViewModel};
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::event::{self, Event, KeyEvent, KeyModifiers};
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
@@ -42,7 +42,7 @@ impl Screen {
     }
 
     /// Draws the lines that changed since the last call.
-    pub(crate) fn show(&mut self, snapshot: &Snapshot<'_>) -> io::Result<()> {
+    pub(crate) fn show(&mut self, view: &ViewModel<'_>) -> io::Result<()> {
         let size = terminal::size()?;
         queue!(self.terminal, BeginSynchronizedUpdate)?;
         if size != self.size {
@@ -50,7 +50,7 @@ impl Screen {
             self.size = size;
             self.drawn.clear();
         }
-        let lines = layout::render(snapshot, size.0.into(), size.1.into());
+        let lines = layout::render(view, size.0.into(), size.1.into());
         for (index, line) in lines.iter().enumerate() {
             if self.drawn.get(index) != Some(line) {
                 let row = u16::try_from(index).expect("there are no more lines than terminal rows");

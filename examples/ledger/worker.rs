@@ -52,7 +52,7 @@ struct LeaderResponse {
 /// The state of the application, as it prints it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
-enum State {
+enum ApplicationState {
     Idle {
         reason: String,
     },
@@ -79,12 +79,12 @@ impl Worker {
             let number = first_number + written;
             let state = self.step(number, kept_token.as_deref(), refused_token.as_deref()).await;
             match &state {
-                State::Idle { .. } => {}
-                State::Working { token, trouble } => {
+                ApplicationState::Idle { .. } => {}
+                ApplicationState::Working { token, trouble } => {
                     written += u64::from(trouble.is_none());
                     kept_token = self.ask_once.then(|| token.clone());
                 }
-                State::Refused { token } => refused_token = Some(token.clone()),
+                ApplicationState::Refused { token } => refused_token = Some(token.clone()),
             }
             if printed.as_ref() != Some(&state) {
                 print(&state)?;
@@ -100,7 +100,7 @@ impl Worker {
         number: u64,
         kept_token: Option<&str>,
         refused_token: Option<&str>,
-    ) -> State {
+    ) -> ApplicationState {
         let promise = match kept_token {
             Some(token) => {
                 Ok(Promise { token: token.to_owned(), expires: now() + SIDECAR_TIMEOUT })
@@ -110,25 +110,25 @@ impl Worker {
         let Promise { token, expires } = match promise {
             Ok(promise) => promise,
             Err(reason) => {
-                return State::Idle { reason: reason.to_string() };
+                return ApplicationState::Idle { reason: reason.to_string() };
             }
         };
         if refused_token == Some(&token) {
-            return State::Refused { token };
+            return ApplicationState::Refused { token };
         }
         let remaining = expires.saturating_sub(now());
         if remaining < MIN_APPEND_TIME {
-            return State::Idle { reason: "the promise is about to expire".to_owned() };
+            return ApplicationState::Idle { reason: "the promise is about to expire".to_owned() };
         }
         let trouble = match self.append(&token, number, remaining).await {
             Ok(response) if response.status() == StatusCode::OK => None,
             Ok(response) if response.status() == StatusCode::CONFLICT => {
-                return State::Refused { token };
+                return ApplicationState::Refused { token };
             }
             Ok(response) => Some(format!("the ledger answered {}", response.status())),
             Err(error) => Some(format!("the ledger did not answer: {error}")),
         };
-        State::Working { token, trouble }
+        ApplicationState::Working { token, trouble }
     }
 
     /// Asks the sidecar for a promise. A refused connection, a timeout and any status but 200 mean
@@ -162,7 +162,7 @@ impl Worker {
     }
 }
 
-fn print(state: &State) -> io::Result<()> {
+fn print(state: &ApplicationState) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
     serde_json::to_writer(&mut stdout, state)?;
     stdout.write_all(b"\n")?;

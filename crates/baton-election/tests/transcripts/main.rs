@@ -84,15 +84,12 @@ fn replay_all<E: TranscriptElection>(folder: &str, min_count: usize) {
 
 fn first_difference(expected: &str, actual: &str) -> String {
     let mut lines = expected.lines().zip(actual.lines()).enumerate();
-    match lines.find(|(_, (expected, actual))| expected != actual) {
-        Some((index, (expected, actual))) => {
-            format!("  line {}\n  - {expected}\n  + {actual}", index + 1)
-        }
-        None => {
-            let (expected, actual) = (expected.lines().count(), actual.lines().count());
-            format!("  expected {expected} lines, got {actual}")
-        }
+    let difference = lines.find(|(_, (expected, actual))| expected != actual);
+    if let Some((index, (expected, actual))) = difference {
+        return format!("  line {}\n  - {expected}\n  + {actual}", index + 1);
     }
+    let (expected, actual) = (expected.lines().count(), actual.lines().count());
+    format!("  expected {expected} lines, got {actual}")
 }
 
 /// Runs the inputs of a transcript and returns it with the actual output.

@@ -5,7 +5,7 @@ use crate::observer::Journal;
 use std::time::Duration;
 
 #[derive(Debug)]
-pub(crate) struct Snapshot<'a> {
+pub(crate) struct ViewModel<'a> {
     /// The time since the demo began.
     pub(crate) at: Duration,
     /// The candidates that say that they lead: at most one, unless the election is broken.
