@@ -78,7 +78,7 @@ enum Command {
         /// Exit after this many lines, as a job does
         #[arg(long, value_name = "COUNT")]
         lines: Option<u64>,
-        /// Ask only until the first promise, as an application does that relies on restarts
+        /// Ask only until the first promise, then keep writing
         #[arg(long)]
         ask_once: bool,
         /// How long to keep working after a request to stop
@@ -90,7 +90,7 @@ enum Command {
         /// Metrics addresses of the sidecars; each resolved address is one candidate
         #[arg(long, value_name = "HOST:PORT", required = true)]
         copies: Vec<String>,
-        /// Number of candidates; detects those that do not resolve yet
+        /// Expected number of candidates
         #[arg(long)]
         count: usize,
         /// How long to wait for exactly one leader
