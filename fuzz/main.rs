@@ -1,12 +1,14 @@
-//! The fuzzer: bytes without end, invented so that they reach code that none before reached, for one target of `targets`.
+//! The coverage-guided fuzzer for one target of [`targets`], selected by the environment variable
+//! `TARGET`.
 //!
-//! `fuzz/run.sh` builds and starts it. libFuzzer has `main`, and calls [`read`] for each invention; what panics is written to a
-//! file, which `TARGET=… fuzz FILE` reads again. Besides what a target asserts, no reading may hold more memory than
-//! the target allows for so many bytes, nor go on without end.
+//! `fuzz/run.sh` builds and starts it. libFuzzer provides `main`, calls [`run`] with each input,
+//! and writes an input that panics to a file; `TARGET=… fuzz FILE` runs that input again. Besides
+//! the target's own assertions, no input may exceed the target's memory limit or run for more than
+//! a minute.
 #![no_main]
 #![expect(
     clippy::disallowed_methods,
-    reason = "which target is meant stands in the environment: libFuzzer has the arguments"
+    reason = "the target is an environment variable because libFuzzer parses the arguments"
 )]
 
 mod targets;
@@ -21,75 +23,77 @@ use std::time::Duration;
 use targets::Target;
 
 static TARGET: LazyLock<&Target> = LazyLock::new(|| {
-    let name = env::var("TARGET").expect("TARGET names what is read");
-    targets::ALL.iter().find(|target| target.name == name).expect("TARGET is one of targets::ALL")
+    let name = env::var("TARGET").expect("TARGET must be set");
+    targets::ALL
+        .iter()
+        .find(|target| target.name == name)
+        .expect("TARGET must name a target of targets::ALL")
 });
 
 fuzz_target!(
     init: {
-        // What is made once must not count for the first bytes.
+        // Initialize lazy state first, so that it does not count as memory of the first input.
         (TARGET.read)(&[]);
         for kind in 0..8 {
             (TARGET.read)(&[kind]);
         }
-        thread::spawn(watch);
+        thread::spawn(watch_for_hangs);
     },
-    |bytes: &[u8]| read(bytes)
+    |bytes: &[u8]| run(bytes)
 );
 
-fn read(bytes: &[u8]) {
-    let before = HELD.load(Relaxed);
+/// Runs one input and checks its memory.
+fn run(bytes: &[u8]) {
+    let before = ALLOCATED.load(Relaxed);
     PEAK.store(before, Relaxed);
-    TURNS.fetch_add(1, Relaxed);
+    BOUNDARIES.fetch_add(1, Relaxed);
     (TARGET.read)(bytes);
-    TURNS.fetch_add(1, Relaxed);
-    let held = PEAK.load(Relaxed).saturating_sub(before);
-    let (fixed, each) = TARGET.memory;
-    assert!(
-        held <= fixed + each * bytes.len(),
-        "{held} bytes were set aside to read {}",
-        bytes.len()
-    );
+    BOUNDARIES.fetch_add(1, Relaxed);
+    let used = PEAK.load(Relaxed).saturating_sub(before);
+    let (fixed, per_byte) = TARGET.memory;
+    let limit = fixed + per_byte * bytes.len();
+    assert!(used <= limit, "an input of {} bytes used {used} bytes of memory", bytes.len());
 }
 
-/// How often a reading has begun or ended: odd while one is under way.
-static TURNS: AtomicUsize = AtomicUsize::new(0);
-/// A reading takes some milliseconds: one that goes on for so many seconds has no end.
-const LONGEST: u32 = 60;
+/// How many inputs have begun plus how many have ended: odd during an input.
+static BOUNDARIES: AtomicUsize = AtomicUsize::new(0);
+/// An input usually takes milliseconds. After this many seconds it counts as hung.
+const MAX_SECONDS: u32 = 60;
 
-/// Fails when a reading has no end. Seconds are counted by its own wakings: those are few while a busy machine starves this
-/// process, and none while somebody has stopped it, for then no time has passed for a reading either.
-fn watch() {
-    let (mut seen, mut seconds) = (0, 0);
+/// Panics if an input hangs. It counts its own wake-ups instead of time, so that a starved or
+/// stopped process does not count as hung.
+fn watch_for_hangs() {
+    let (mut last, mut seconds) = (0, 0);
     loop {
         thread::sleep(Duration::from_secs(1));
-        let turns = TURNS.load(Relaxed);
-        seconds = if turns % 2 == 1 && turns == seen { seconds + 1 } else { 0 };
-        assert!(seconds < LONGEST, "a reading did not end in {LONGEST} s");
-        seen = turns;
+        let boundaries = BOUNDARIES.load(Relaxed);
+        seconds = if boundaries % 2 == 1 && boundaries == last { seconds + 1 } else { 0 };
+        assert!(seconds < MAX_SECONDS, "an input did not end within {MAX_SECONDS} s");
+        last = boundaries;
     }
 }
 
 #[global_allocator]
-static METER: Meter = Meter;
-/// Bytes that are allocated now, and the most of them since somebody set it.
-static HELD: AtomicUsize = AtomicUsize::new(0);
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+/// The bytes that are allocated now.
+static ALLOCATED: AtomicUsize = AtomicUsize::new(0);
+/// The maximum of [`ALLOCATED`] since the current input began.
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The system's allocator, which counts.
-struct Meter;
+/// The system's allocator with counters.
+struct CountingAllocator;
 
-// SAFETY: every call goes to the system's allocator as it came.
-unsafe impl GlobalAlloc for Meter {
+// SAFETY: every call is forwarded unchanged to the system's allocator.
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        let held = HELD.fetch_add(layout.size(), Relaxed) + layout.size();
-        PEAK.fetch_max(held, Relaxed);
+        let allocated = ALLOCATED.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(allocated, Relaxed);
         // SAFETY: as above.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Relaxed);
+        ALLOCATED.fetch_sub(layout.size(), Relaxed);
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }

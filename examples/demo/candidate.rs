@@ -1,16 +1,16 @@
-//! One candidate with its application, and what kubelet would do for them.
+//! One candidate with its application, supervised as the kubelet supervises a Pod.
 //!
-//! A process that ended is started again a little later. When a candidate ends with a code that moves the
-//! application, that one is ended and started again too. Ending a Pod is the other way round: the candidate
-//! is told that it is stopping, the application ends, and only then does the candidate.
+//! A process that exits is restarted after a delay. Some exit codes of the candidate restart the
+//! application too: see [`restarts_application`]. To stop a Pod, the candidate is told first, then
+//! the application is stopped, and the candidate last. Start reading at [`Candidate::step`].
 
-use crate::demo::Stage;
+use crate::demo::Launcher;
 use crate::events::{self, Events};
 use crate::input::Source;
-use crate::onlooker::Reading;
+use crate::observer::Observation;
 use crate::process::Process;
-use crate::programs::DriverContext;
-use crate::scene::{Leader, Mood, Row};
+use crate::programs::CandidateConfig;
+use crate::view_model::{Leader, Row, Style};
 use rustix::process::Signal;
 use serde::Deserialize;
 use std::io;
@@ -18,86 +18,86 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
-/// How long after its end a process is started again.
-const RESTART: Duration = Duration::from_millis(2500);
+/// The delay before an exited process is restarted.
+const RESTART_DELAY: Duration = Duration::from_millis(2500);
 
-/// How long a process may take to end; kubelet's own measure where it restarts a Pod's containers.
-const GRACE: Duration = Duration::from_secs(2);
+/// How long a process may take to exit: the kubelet's grace period when it restarts containers.
+const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
 pub(crate) struct Candidate {
     index: usize,
-    seat: DriverContext,
-    baton: Part,
-    application: Part,
-    /// `baton stopping`, while it runs.
+    config: CandidateConfig,
+    baton: Supervised,
+    application: Supervised,
+    /// `baton stopping`, from the stop request until the application has exited.
     stopping: Option<Process>,
-    paused: bool,
-    last_end: Option<String>,
-    reading: Option<Reading>,
-    duty: Option<Duty>,
+    is_paused: bool,
+    last_exit: Option<String>,
+    observation: Option<Observation>,
+    application_state: Option<ApplicationState>,
 }
 
-/// What the application last said of itself.
+/// The state that the application printed last.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
-enum Duty {
+enum ApplicationState {
     Idle,
     Working { trouble: Option<String> },
     Refused { token: String },
 }
 
 impl Candidate {
-    /// A candidate that is due to start now.
-    pub(crate) fn new(index: usize, seat: DriverContext, now: Instant) -> Self {
+    /// A candidate whose processes start at the first step.
+    pub(crate) fn new(index: usize, config: CandidateConfig, now: Instant) -> Self {
         Self {
             index,
-            seat,
-            baton: Part::DueAt(now),
-            application: Part::DueAt(now),
+            config,
+            baton: Supervised::StartsAt(now),
+            application: Supervised::StartsAt(now),
             stopping: None,
-            paused: false,
-            last_end: None,
-            reading: None,
-            duty: None,
+            is_paused: false,
+            last_exit: None,
+            observation: None,
+            application_state: None,
         }
     }
 
-    /// Looks after both processes: notes their ends, and starts what is due.
+    /// Handles processes that exited, and starts those that are due.
     pub(crate) fn step(
         &mut self,
         now: Instant,
-        stage: &Stage,
+        launcher: &Launcher,
         events: &mut Events,
     ) -> io::Result<()> {
         if let Some(status) = self.baton.reap(now)? {
-            let end = in_words(status);
-            events.tell(now, self.seat.name, format!("ended with {end}"));
-            self.last_end = Some(end);
-            self.reading = None;
-            self.paused = false;
-            if moves_the_application(status) {
-                self.application.end(now)?;
+            let exit = format_exit(status);
+            events.push(now, self.config.name, format!("exited with {exit}"));
+            self.last_exit = Some(exit);
+            self.observation = None;
+            self.is_paused = false;
+            if restarts_application(status) {
+                self.application.stop(now)?;
             }
         }
         if self.application.reap(now)?.is_some() {
-            self.duty = None;
+            self.application_state = None;
         }
         if let Some(stopping) = &mut self.stopping {
-            let withdrawn = stopping.reap(now)?.is_some();
-            if !withdrawn || self.application.runs() {
+            let has_withdrawn = stopping.reap(now)?.is_some();
+            if !has_withdrawn || self.application.is_running() {
                 return Ok(());
             }
             self.stopping = None;
-            self.baton.end(now)?;
+            self.baton.stop(now)?;
         }
-        let (seat, index) = (self.seat, self.index);
+        let (config, index) = (self.config, self.index);
         self.baton.start_when_due(now, || {
-            stage.start(stage.programs.candidate(seat), Source::Candidate(index))
+            launcher.start(launcher.programs.candidate(config), Source::Candidate(index))
         })?;
         self.application.start_when_due(now, || {
-            let command = stage.programs.application(seat, &stage.ledger_url);
-            stage.start(command, Source::Application(index))
+            let command = launcher.programs.application(config, &launcher.ledger_url);
+            launcher.start(command, Source::Application(index))
         })
     }
 
@@ -106,106 +106,113 @@ impl Candidate {
     }
 
     pub(crate) fn pause(&mut self) -> io::Result<()> {
-        self.paused = true;
-        self.reading = None;
+        self.is_paused = true;
+        self.observation = None;
         self.baton.signal(Signal::STOP)
     }
 
-    /// Lets it go on, if it was paused; says whether it was.
+    /// Resumes the candidate. Returns whether it was paused.
     pub(crate) fn resume(&mut self) -> io::Result<bool> {
-        let was_paused = std::mem::take(&mut self.paused);
+        let was_paused = std::mem::take(&mut self.is_paused);
         if was_paused {
             self.baton.signal(Signal::CONT)?;
         }
         Ok(was_paused)
     }
 
-    /// Ends both as kubelet ends a Pod; [`step`](Self::step) does the rest.
-    pub(crate) fn stop(&mut self, now: Instant, stage: &Stage) -> io::Result<()> {
+    /// Begins to stop both processes as the kubelet stops a Pod; [`step`](Self::step) continues.
+    pub(crate) fn stop(&mut self, now: Instant, launcher: &Launcher) -> io::Result<()> {
         let source = Source::Candidate(self.index);
-        let mut stopping = stage.start(stage.programs.stopping(self.seat), source)?;
-        stopping.kill_at(now + GRACE);
+        let mut stopping = launcher.start(launcher.programs.stopping(self.config), source)?;
+        stopping.kill_at(now + GRACE_PERIOD);
         self.stopping = Some(stopping);
-        self.application.end(now)
+        self.application.stop(now)
     }
 
-    pub(crate) fn take_reading(&mut self, reading: Option<Reading>) {
-        // One that was on its way when the process was paused or ended speaks of the past.
-        self.reading = reading.filter(|_| self.baton.runs() && !self.paused);
+    pub(crate) fn set_observation(&mut self, observation: Option<Observation>) {
+        // An observation that was in flight when the process exited or was paused is outdated.
+        self.observation = observation.filter(|_| self.baton.is_running() && !self.is_paused);
     }
 
-    pub(crate) fn hear_baton(&self, line: &str, now: Instant, events: &mut Events) {
-        if let Some(words) = events::in_words(line) {
-            events.tell(now, self.seat.name, words);
+    pub(crate) fn handle_baton_line(&self, line: &str, now: Instant, events: &mut Events) {
+        if let Some(text) = events::summarize(line) {
+            events.push(now, self.config.name, text);
         }
     }
 
-    pub(crate) fn hear_application(&mut self, line: &str, now: Instant, events: &mut Events) {
+    pub(crate) fn handle_application_line(
+        &mut self,
+        line: &str,
+        now: Instant,
+        events: &mut Events,
+    ) {
         match serde_json::from_str(line) {
-            Ok(duty) => {
-                if let Duty::Refused { token } = &duty {
-                    events.tell(now, self.seat.name, format!("the ledger refused token {token}"));
+            Ok(state) => {
+                if let ApplicationState::Refused { token } = &state {
+                    events.push(now, self.config.name, format!("the ledger refused token {token}"));
                 }
-                self.duty = Some(duty);
+                self.application_state = Some(state);
             }
-            Err(_) => events.tell(now, self.seat.name, line),
+            Err(_) => events.push(now, self.config.name, line),
         }
     }
 
     pub(crate) fn name(&self) -> &'static str {
-        self.seat.name
+        self.config.name
     }
 
-    /// Whether it says that it leads, and may be stopped for it.
-    pub(crate) fn leads(&self) -> bool {
+    /// Whether it says that it leads and is not already being stopped.
+    pub(crate) fn is_leader(&self) -> bool {
         self.stopping.is_none()
-            && self.reading.as_ref().is_some_and(|reading| reading.answer.is_leader)
+            && self.observation.as_ref().is_some_and(|observed| observed.leader.is_leader)
     }
 
     pub(crate) fn leader(&self, now: Instant) -> Option<Leader> {
-        let reading = self.reading.as_ref().filter(|reading| reading.answer.is_leader)?;
-        let token = reading.answer.token.clone()?;
-        Some(Leader { name: self.seat.name, token, remaining: reading.remaining(now) })
+        let observed = self.observation.as_ref().filter(|observed| observed.leader.is_leader)?;
+        let token = observed.leader.token.clone()?;
+        Some(Leader { name: self.config.name, token, remaining: observed.remaining(now) })
     }
 
     pub(crate) fn row(&self) -> Row {
-        let (standing, mood) = match &self.reading {
-            _ if !self.baton.runs() => ("ended", Mood::Bad),
-            _ if self.stopping.is_some() => ("stopping", Mood::Warning),
-            _ if self.paused => ("paused", Mood::Warning),
-            None => ("no answer", Mood::Warning),
-            Some(reading) if reading.answer.is_leader => (&*reading.answer.standing, Mood::Good),
-            Some(reading) => (&*reading.answer.standing, Mood::Plain),
+        let (role, role_style) = match &self.observation {
+            _ if !self.baton.is_running() => ("exited", Style::Bad),
+            _ if self.stopping.is_some() => ("stopping", Style::Warning),
+            _ if self.is_paused => ("paused", Style::Warning),
+            None => ("no answer", Style::Warning),
+            Some(observed) if observed.leader.is_leader => {
+                (&*observed.leader.standing, Style::Good)
+            }
+            Some(observed) => (&*observed.leader.standing, Style::Plain),
         };
-        let application = match &self.duty {
-            _ if !self.application.runs() => "ended",
+        let application = match &self.application_state {
+            _ if !self.application.is_running() => "exited",
             None => "starting",
-            Some(Duty::Idle) => "idle",
-            Some(Duty::Working { trouble: None }) => "working",
-            Some(Duty::Working { trouble: Some(trouble) }) => trouble,
-            Some(Duty::Refused { .. }) => "refused",
+            Some(ApplicationState::Idle) => "idle",
+            Some(ApplicationState::Working { trouble: None }) => "working",
+            Some(ApplicationState::Working { trouble: Some(trouble) }) => trouble,
+            Some(ApplicationState::Refused { .. }) => "refused",
         };
         Row {
-            name: self.seat.name,
-            port: self.seat.port,
-            standing: standing.to_owned(),
-            mood,
+            name: self.config.name,
+            port: self.config.port,
+            role: role.to_owned(),
+            role_style,
             application: application.to_owned(),
-            last_end: self.last_end.clone().unwrap_or_default(),
+            last_exit: self.last_exit.clone().unwrap_or_default(),
         }
     }
 }
 
-/// A process that is to be running, at the latest from some instant on.
+/// A supervised process: running, or waiting for its next start.
 #[derive(Debug)]
-enum Part {
-    Runs(Process),
-    DueAt(Instant),
+enum Supervised {
+    Running(Process),
+    StartsAt(Instant),
 }
 
-impl Part {
-    fn runs(&self) -> bool {
-        matches!(self, Self::Runs(_))
+impl Supervised {
+    fn is_running(&self) -> bool {
+        matches!(self, Self::Running(_))
     }
 
     fn start_when_due(
@@ -213,47 +220,47 @@ impl Part {
         now: Instant,
         start: impl FnOnce() -> io::Result<Process>,
     ) -> io::Result<()> {
-        if matches!(self, Self::DueAt(instant) if *instant <= now) {
-            *self = Self::Runs(start()?);
+        if matches!(self, Self::StartsAt(instant) if *instant <= now) {
+            *self = Self::Running(start()?);
         }
         Ok(())
     }
 
     fn reap(&mut self, now: Instant) -> io::Result<Option<ExitStatus>> {
-        let Self::Runs(process) = self else {
+        let Self::Running(process) = self else {
             return Ok(None);
         };
         let status = process.reap(now)?;
         if status.is_some() {
-            *self = Self::DueAt(now + RESTART);
+            *self = Self::StartsAt(now + RESTART_DELAY);
         }
         Ok(status)
     }
 
-    /// Asks it to end, and sees to it that it does.
-    fn end(&mut self, now: Instant) -> io::Result<()> {
-        let Self::Runs(process) = self else {
+    /// Sends SIGTERM, and SIGKILL after the grace period.
+    fn stop(&mut self, now: Instant) -> io::Result<()> {
+        let Self::Running(process) = self else {
             return Ok(());
         };
-        process.kill_at(now + GRACE);
+        process.kill_at(now + GRACE_PERIOD);
         process.signal(Signal::TERM)
     }
 
     fn signal(&self, signal: Signal) -> io::Result<()> {
         match self {
-            Self::Runs(process) => process.signal(signal),
-            Self::DueAt(_) => Ok(()),
+            Self::Running(process) => process.signal(signal),
+            Self::StartsAt(_) => Ok(()),
         }
     }
 }
 
-/// The rule of Baton's exit codes. A process that was killed has no code, and kubelet gives it one that
-/// moves the application.
-fn moves_the_application(status: ExitStatus) -> bool {
+/// Whether the application must restart with the sidecar, by Baton's exit codes. A killed process
+/// has no code here; the kubelet gives it one that restarts the application.
+fn restarts_application(status: ExitStatus) -> bool {
     !matches!(status.code(), Some(0 | 2 | 70 | 77))
 }
 
-fn in_words(status: ExitStatus) -> String {
+fn format_exit(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => code.to_string(),
         (None, Some(signal)) => format!("{} (signal {signal})", 128 + signal),

@@ -1,18 +1,18 @@
-//! The demo: one ledger, three candidates with their applications, and somebody who looks at them.
+//! The demo's loop. It handles output, observations and keys as they arrive, and a few times a
+//! second supervises its children and redraws.
 //!
-//! It owns every child. One loop takes in what is heard and what is pressed, and a few times a second looks
-//! after the children and shows the scene.
+//! It owns all child processes and the demo's clock. Start reading at [`run`].
 
 use crate::candidate::Candidate;
 use crate::client::Origin;
 use crate::events::Events;
-use crate::input::{Blow, Key, Source, Update, quit_on_signals};
-use crate::onlooker::{Journal, watch_candidate, watch_ledger};
+use crate::input::{Action, Key, Source, Update, quit_on_signals};
+use crate::observer::{Journal, observe_candidate, observe_ledger};
 use crate::plain::Plain;
 use crate::process::Process;
-use crate::programs::{NotReady, Programs, SEATS};
-use crate::scene::Scene;
+use crate::programs::{CANDIDATES, Programs, SetupError};
 use crate::screen::Screen;
+use crate::view_model::ViewModel;
 use serde::Deserialize;
 use std::io::{self, IsTerminal as _};
 use std::process::{Command, ExitStatus};
@@ -20,81 +20,81 @@ use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{self, Receiver, Sender};
 use tokio::task::{JoinError, JoinSet};
 
-/// How often the children are looked after and the scene is shown.
+/// The time between two rounds of supervision and drawing.
 const TICK: Duration = Duration::from_millis(200);
 
-/// How long the ledger may take to say where it listens.
-const LEDGER_START: Duration = Duration::from_secs(5);
+/// How long the ledger may take to print its address.
+const LEDGER_START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What is to happen without a key.
+/// Actions of the demo that need no key press.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) end_after: Option<Duration>,
     pub(crate) kill_after: Option<Duration>,
 }
 
-/// What it takes to start a child.
+/// Starts children and collects their output.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Launcher {
     pub(crate) programs: Programs,
     pub(crate) ledger_url: String,
     pub(crate) updates: Sender<Update>,
 }
 
-/// Why the demo ended other than by being asked to.
+/// Why the demo failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    #[error("the demo cannot begin")]
-    NotReady(#[from] NotReady),
+    #[error("cannot start the demo")]
+    Setup(#[from] SetupError),
     #[error("the ledger did not start: {0}")]
-    NoLedger(String),
-    #[error("the ledger ended ({0}), which it never does by itself")]
-    LedgerEnded(ExitStatus),
-    #[error("the ZooKeeper server does not serve: {0}")]
-    NotServing(String),
-    #[error("the ZooKeeper server ended ({0}), which it never does by itself")]
-    ServerEnded(ExitStatus),
-    #[error("the demo cannot go on")]
+    LedgerStart(String),
+    #[error("the ledger exited unexpectedly ({0})")]
+    LedgerExited(ExitStatus),
+    #[error("the ZooKeeper server did not start: {0}")]
+    ServerStart(String),
+    #[error("the ZooKeeper server exited unexpectedly ({0})")]
+    ServerExited(ExitStatus),
+    #[error("input or output failed")]
     Io(#[from] io::Error),
-    #[error("a task of the demo ended in a fault of ours")]
+    #[error("a task of the demo panicked")]
     Task(#[from] JoinError),
 }
 
-/// Runs until it is asked to end, and returns what the ledger's journal said last.
+/// Runs until the demo is told to quit. Returns the last state of the ledger's journal.
 pub(crate) async fn run(plan: Plan, programs: Programs) -> Result<Journal, Failure> {
     let (updates, mut inbox) = mpsc::channel(256);
     let mut tasks = JoinSet::new();
     quit_on_signals(&mut tasks, &updates)?;
-    let mut stage = Stage { programs, ledger_url: String::new(), updates: updates.clone() };
-    let ledger = stage.start(stage.programs.ledger(), Source::Ledger)?;
-    stage.ledger_url = announced(&mut inbox).await?;
-    let server = start_server(&stage, &mut inbox).await?;
-    watch_all(&mut tasks, &stage);
+    let mut launcher = Launcher { programs, ledger_url: String::new(), updates: updates.clone() };
+    let ledger = launcher.start(launcher.programs.ledger(), Source::Ledger)?;
+    launcher.ledger_url = ledger_url(&mut inbox).await?;
+    let server = start_server(&launcher, &mut inbox).await?;
+    observe_all(&mut tasks, &launcher);
 
-    let mut demo = Demo::new(plan, stage, ledger, server);
-    let mut view = View::open(updates)?;
+    let mut demo = Demo::new(plan, launcher, ledger, server);
+    let mut output = Output::open(updates)?;
     let mut ticks = tokio::time::interval(TICK);
     while !demo.is_over {
         tokio::select! {
-            Some(update) = inbox.recv() => demo.take(update)?,
-            Some(ended) = tasks.join_next() => ended?,
+            Some(update) = inbox.recv() => demo.handle_update(update)?,
+            Some(result) = tasks.join_next() => result?,
             _ = ticks.tick() => {
                 demo.step()?;
-                view.show(&demo.scene())?;
+                output.show(&demo.view())?;
             }
         }
     }
     Ok(demo.journal)
 }
 
-/// Everything that is on the stage. Its children end with it.
+/// The state of the demo. Dropping it ends all children.
 #[derive(Debug)]
 struct Demo {
     began: Instant,
     plan: Plan,
-    stage: Stage,
+    launcher: Launcher,
     ledger: Process,
-    /// What the election is held in, where that is a process.
+    /// The ZooKeeper server, if the election uses one.
     server: Option<Process>,
     candidates: Vec<Candidate>,
     journal: Journal,
@@ -103,21 +103,21 @@ struct Demo {
 }
 
 impl Demo {
-    fn new(plan: Plan, stage: Stage, ledger: Process, server: Option<Process>) -> Self {
+    fn new(plan: Plan, launcher: Launcher, ledger: Process, server: Option<Process>) -> Self {
         let began = now();
         let mut events = Events::new(began);
-        if !stage.programs.has_setpriv {
+        if !launcher.programs.has_setpriv {
             let warning =
-                "no setpriv of util-linux here: SIGKILL to this demo would leave its children";
-            events.tell(began, "demo", warning);
+                "setpriv (util-linux) not found: SIGKILL to the demo leaves its children running";
+            events.push(began, "demo", warning);
         }
-        let candidates = SEATS.into_iter().enumerate();
+        let configs = CANDIDATES.into_iter().enumerate();
         let candidates =
-            candidates.map(|(index, seat)| Candidate::new(index, seat, began)).collect();
+            configs.map(|(index, config)| Candidate::new(index, config, began)).collect();
         Self {
             began,
             plan,
-            stage,
+            launcher,
             ledger,
             server,
             candidates,
@@ -127,31 +127,33 @@ impl Demo {
         }
     }
 
-    fn take(&mut self, update: Update) -> io::Result<()> {
+    fn handle_update(&mut self, update: Update) -> io::Result<()> {
         let now = now();
         match update {
-            Update::Line(Source::ZooKeeper, line) => self.events.tell(now, "server", line),
-            Update::Line(Source::Ledger, line) => self.events.tell(now, "ledger", line),
+            Update::Line(Source::ZooKeeper, line) => self.events.push(now, "server", line),
+            Update::Line(Source::Ledger, line) => self.events.push(now, "ledger", line),
             Update::Line(Source::Candidate(index), line) => {
-                self.candidates[index].hear_baton(&line, now, &mut self.events);
+                self.candidates[index].handle_baton_line(&line, now, &mut self.events);
             }
             Update::Line(Source::Application(index), line) => {
-                self.candidates[index].hear_application(&line, now, &mut self.events);
+                self.candidates[index].handle_application_line(&line, now, &mut self.events);
             }
-            Update::Reading(index, reading) => self.candidates[index].take_reading(reading),
+            Update::Observation(index, observation) => {
+                self.candidates[index].set_observation(observation);
+            }
             Update::Journal(journal) => self.journal = journal,
-            Update::Key(key) => self.press(key, now)?,
+            Update::Key(key) => self.handle_key(key, now)?,
         }
         Ok(())
     }
 
-    fn press(&mut self, key: Key, now: Instant) -> io::Result<()> {
+    fn handle_key(&mut self, key: Key, now: Instant) -> io::Result<()> {
         match key {
-            Key::ToLeader(blow) => self.strike(blow, now)?,
+            Key::Leader(action) => self.act_on_leader(action, now)?,
             Key::Resume => {
                 for candidate in &mut self.candidates {
                     if candidate.resume()? {
-                        self.events.tell(now, candidate.name(), "resumed");
+                        self.events.push(now, candidate.name(), "resumed");
                     }
                 }
             }
@@ -160,47 +162,50 @@ impl Demo {
         Ok(())
     }
 
-    fn strike(&mut self, blow: Blow, now: Instant) -> io::Result<()> {
-        let Some(leader) = self.candidates.iter_mut().find(|candidate| candidate.leads()) else {
-            self.events.tell(now, "demo", "nobody leads just now");
+    fn act_on_leader(&mut self, action: Action, now: Instant) -> io::Result<()> {
+        let Some(leader) = self.candidates.iter_mut().find(|candidate| candidate.is_leader())
+        else {
+            self.events.push(now, "demo", "no candidate leads at the moment");
             return Ok(());
         };
-        let (what, done) = match blow {
-            Blow::Kill => ("killed", leader.kill()),
-            Blow::Pause => ("paused", leader.pause()),
-            Blow::Stop => ("stopped as kubelet ends a Pod", leader.stop(now, &self.stage)),
+        let (text, result) = match action {
+            Action::Kill => ("killed", leader.kill()),
+            Action::Pause => ("paused", leader.pause()),
+            Action::Stop => {
+                ("stopped as the kubelet stops a Pod", leader.stop(now, &self.launcher))
+            }
         };
-        self.events.tell(now, leader.name(), what);
-        done
+        self.events.push(now, leader.name(), text);
+        result
     }
 
     fn step(&mut self) -> Result<(), Failure> {
         let now = now();
         if let Some(status) = self.ledger.reap(now)? {
-            return Err(Failure::LedgerEnded(status));
+            return Err(Failure::LedgerExited(status));
         }
         if let Some(server) = &mut self.server
             && let Some(status) = server.reap(now)?
         {
-            return Err(Failure::ServerEnded(status));
+            return Err(Failure::ServerExited(status));
         }
         for candidate in &mut self.candidates {
-            candidate.step(now, &self.stage, &mut self.events)?;
+            candidate.step(now, &self.launcher, &mut self.events)?;
         }
         let at = now.duration_since(self.began);
         if self.plan.kill_after.is_some_and(|after| after <= at)
-            && self.candidates.iter().any(Candidate::leads)
+            && self.candidates.iter().any(Candidate::is_leader)
         {
             self.plan.kill_after = None;
-            self.strike(Blow::Kill, now)?;
+            self.act_on_leader(Action::Kill, now)?;
         }
         self.is_over |= self.plan.end_after.is_some_and(|after| after <= at);
         Ok(())
     }
 
-    fn scene(&self) -> Scene<'_> {
+    fn view(&self) -> ViewModel<'_> {
         let now = now();
-        Scene {
+        ViewModel {
             at: now.duration_since(self.began),
             leaders: self.candidates.iter().filter_map(|candidate| candidate.leader(now)).collect(),
             rows: self.candidates.iter().map(Candidate::row).collect(),
@@ -210,23 +215,23 @@ impl Demo {
     }
 }
 
-impl Stage {
+impl Launcher {
     pub(crate) fn start(&self, command: Command, source: Source) -> io::Result<Process> {
         let updates = self.updates.clone();
         Process::start(command, move |line| {
-            // Nobody takes it when the demo is ending.
+            // The receiver is gone when the demo is ending.
             updates.blocking_send(Update::Line(source, line)).ok();
         })
     }
 }
 
-/// Where the scene is shown.
-enum View {
+/// Where the demo shows its state.
+enum Output {
     Screen(Screen),
     Plain(Plain),
 }
 
-impl View {
+impl Output {
     fn open(updates: Sender<Update>) -> io::Result<Self> {
         if io::stdout().is_terminal() {
             Ok(Self::Screen(Screen::open(updates)?))
@@ -235,65 +240,62 @@ impl View {
         }
     }
 
-    fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+    fn show(&mut self, view: &ViewModel<'_>) -> io::Result<()> {
         match self {
-            Self::Screen(screen) => screen.show(scene),
-            Self::Plain(plain) => plain.show(scene),
+            Self::Screen(screen) => screen.show(view),
+            Self::Plain(plain) => plain.show(view),
         }
     }
 }
 
-/// The ledger's address, which is the first thing that it says.
-async fn announced(inbox: &mut Receiver<Update>) -> Result<String, Failure> {
+/// The ledger's URL, from its first line of output.
+async fn ledger_url(inbox: &mut Receiver<Update>) -> Result<String, Failure> {
     #[derive(Deserialize)]
     struct Announcement {
         listen: String,
     }
-    let said = tokio::time::timeout(LEDGER_START, inbox.recv()).await;
-    let Ok(Some(Update::Line(Source::Ledger, line))) = said else {
-        return Err(Failure::NoLedger("it said nothing".to_owned()));
+    let first = tokio::time::timeout(LEDGER_START_TIMEOUT, inbox.recv()).await;
+    let Ok(Some(Update::Line(Source::Ledger, line))) = first else {
+        return Err(Failure::LedgerStart("no output".to_owned()));
     };
     match serde_json::from_str(&line) {
         Ok(Announcement { listen }) => Ok(format!("http://{listen}")),
-        Err(_) => Err(Failure::NoLedger(line)),
+        Err(_) => Err(Failure::LedgerStart(line)),
     }
 }
 
-/// Starts what the election is held in, if that is a process, and returns once it serves.
+/// Starts the ZooKeeper server, if the election uses one, and waits until it serves.
 async fn start_server(
-    stage: &Stage,
+    launcher: &Launcher,
     inbox: &mut Receiver<Update>,
 ) -> Result<Option<Process>, Failure> {
-    let Some((server, command)) = stage.programs.server() else {
+    let Some((server, command)) = launcher.programs.server() else {
         return Ok(None);
     };
-    let mut process = stage.start(command, Source::ZooKeeper)?;
-    if server.serves(&mut process, now).await? {
+    let mut process = launcher.start(command, Source::ZooKeeper)?;
+    if server.wait_until_serving(&mut process, now).await? {
         return Ok(Some(process));
     }
-    let mut said = vec![];
+    let mut output = vec![];
     while let Ok(Update::Line(Source::ZooKeeper, line)) = inbox.try_recv() {
-        said.push(line);
+        output.push(line);
     }
-    Err(Failure::NotServing(if said.is_empty() {
-        "it said nothing".to_owned()
-    } else {
-        said.join("\n")
-    }))
+    let output = if output.is_empty() { "no output".to_owned() } else { output.join("\n") };
+    Err(Failure::ServerStart(output))
 }
 
-fn watch_all(tasks: &mut JoinSet<()>, stage: &Stage) {
-    let origin = |url: &str| url.parse::<Origin>().expect("the demo writes its URLs well");
-    tasks.spawn(watch_ledger(origin(&stage.ledger_url), stage.updates.clone()));
-    for (index, seat) in SEATS.into_iter().enumerate() {
-        tasks.spawn(watch_candidate(index, origin(&seat.url()), stage.updates.clone()));
+fn observe_all(tasks: &mut JoinSet<()>, launcher: &Launcher) {
+    let origin = |url: &str| url.parse::<Origin>().expect("the demo's URLs are valid");
+    tasks.spawn(observe_ledger(origin(&launcher.ledger_url), launcher.updates.clone()));
+    for (index, config) in CANDIDATES.into_iter().enumerate() {
+        tasks.spawn(observe_candidate(index, origin(&config.url()), launcher.updates.clone()));
     }
 }
 
-/// The sole clock here.
+/// The demo's only clock.
 #[expect(
     clippy::disallowed_methods,
-    reason = "it paces pictures and restarts; no claim depends on it, so it may stop in suspend"
+    reason = "it paces drawing and restarts; no claim depends on it, so it may stop in suspend"
 )]
 pub(crate) fn now() -> Instant {
     Instant::now()

@@ -1,20 +1,20 @@
-//! What happened: the last events, from the candidates' own logs and from what the demo did.
+//! The latest events, from the candidates' logs and from the demo itself.
 
 use serde::Deserialize;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How many events are kept: more than any terminal shows.
-const KEPT: usize = 200;
+/// How many events are kept: more than a terminal shows.
+const MAX_EVENTS: usize = 200;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
-    /// Counts all events from 1, so that a reader knows what is new to it.
+    /// Counts events from 1, so that a reader can tell which ones are new.
     pub(crate) number: usize,
-    /// Since the demo began.
+    /// The time since the demo began.
     pub(crate) at: Duration,
-    pub(crate) who: &'static str,
-    pub(crate) what: String,
+    pub(crate) source: &'static str,
+    pub(crate) text: String,
 }
 
 #[derive(Debug)]
@@ -29,11 +29,11 @@ impl Events {
         Self { began, count: 0, last: VecDeque::new() }
     }
 
-    pub(crate) fn tell(&mut self, now: Instant, who: &'static str, what: impl Into<String>) {
+    pub(crate) fn push(&mut self, now: Instant, source: &'static str, text: impl Into<String>) {
         self.count += 1;
         let at = now.duration_since(self.began);
-        self.last.push_back(Event { number: self.count, at, who, what: what.into() });
-        if self.last.len() > KEPT {
+        self.last.push_back(Event { number: self.count, at, source, text: text.into() });
+        if self.last.len() > MAX_EVENTS {
             self.last.pop_front();
         }
     }
@@ -43,7 +43,7 @@ impl Events {
     }
 }
 
-/// A line of a candidate's JSON log, as far as an onlooker cares.
+/// The fields of a candidate's JSON log that the demo shows.
 #[derive(Deserialize)]
 struct LogLine {
     level: String,
@@ -54,20 +54,23 @@ struct LogLine {
     reason: Option<String>,
 }
 
-/// A log line in a few words, if it is worth any: the transitions, and what needs a person.
-pub(crate) fn in_words(line: &str) -> Option<String> {
+/// A short text for a log line that has an event or is a warning, an error, or not JSON.
+pub(crate) fn summarize(line: &str) -> Option<String> {
     let Ok(line) = serde_json::from_str::<LogLine>(line) else {
-        return Some(line.to_owned()); // a complaint from before there was a log
+        return Some(line.to_owned()); // an error from before logging started
     };
     let Some(event) = line.event else {
         return matches!(line.level.as_str(), "WARN" | "ERROR").then_some(line.message);
     };
-    let mut words = event.replace('_', " ");
+    let mut text = event.replace('_', " ");
     if event == "following" {
         let name = line.leader.as_deref().and_then(|leader| leader.rsplit_once('_'));
-        words = format!("following {}", name.map_or("nobody", |(name, _uuid)| name));
+        text = match name {
+            Some((name, _uuid)) => format!("following {name}"),
+            None => "following, no leader known".to_owned(),
+        };
     }
     let token = line.token.map(|token| format!("token {token}"));
     let details = [token, line.reason].into_iter().flatten();
-    Some(details.fold(words, |words, detail| words + ", " + &detail))
+    Some(details.fold(text, |text, detail| text + ", " + &detail))
 }

@@ -1,21 +1,23 @@
-//! What the demo hears: from its children, from those who look at them, and from whoever sits in front of it.
+//! The demo's input: output of its children, observations over HTTP, and keys.
 
-use crate::onlooker::{Journal, Reading};
+use crate::observer::{Journal, Observation};
 use std::io;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc::Sender;
 use tokio::task::JoinSet;
 
-/// One thing heard.
+/// One input.
 #[derive(Debug)]
 pub(crate) enum Update {
+    /// A line of a child's output.
     Line(Source, String),
-    Reading(usize, Option<Reading>),
+    /// The latest observation of a candidate, or `None` if it did not answer.
+    Observation(usize, Option<Observation>),
     Journal(Journal),
     Key(Key),
 }
 
-/// Whose output a line is.
+/// The child that wrote a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
     ZooKeeper,
@@ -24,28 +26,28 @@ pub(crate) enum Source {
     Application(usize),
 }
 
-/// What somebody wants.
+/// A key that the demo understands.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Key {
-    ToLeader(Blow),
+    Leader(Action),
     Resume,
     Quit,
 }
 
-/// What can be done to the leader.
+/// An action on the leader.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Blow {
+pub(crate) enum Action {
     Kill,
     Pause,
     Stop,
 }
 
 impl Key {
-    pub(crate) fn named(letter: char) -> Option<Self> {
+    pub(crate) fn from_letter(letter: char) -> Option<Self> {
         match letter {
-            'k' => Some(Self::ToLeader(Blow::Kill)),
-            'p' => Some(Self::ToLeader(Blow::Pause)),
-            's' => Some(Self::ToLeader(Blow::Stop)),
+            'k' => Some(Self::Leader(Action::Kill)),
+            'p' => Some(Self::Leader(Action::Pause)),
+            's' => Some(Self::Leader(Action::Stop)),
             'r' => Some(Self::Resume),
             'q' => Some(Self::Quit),
             _ => None,
@@ -53,7 +55,8 @@ impl Key {
     }
 }
 
-/// The signals that would end this program press q instead, so that nothing is left behind.
+/// Turns the signals that would end the demo into the quit key, so that it stops its children
+/// first.
 pub(crate) fn quit_on_signals(tasks: &mut JoinSet<()>, updates: &Sender<Update>) -> io::Result<()> {
     for kind in [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()] {
         let mut signal = signal(kind)?;

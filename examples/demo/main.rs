@@ -1,14 +1,19 @@
-//! `demo`: three candidates on this machine, live in the terminal. What `make run` starts.
+//! `demo`: three candidates on this machine, live in the terminal. `make run` starts it.
 //!
-//! It starts one ledger and three candidates of one election, each with an application that writes to the
-//! ledger while its candidate leads; shows who leads, what is left of the claim, and what the ledger took
-//! and refused; and lets you kill, pause and stop the leader. Where standard output is no terminal it
-//! prints plain lines. However it ends it leaves nothing behind, but for the temporary directory when it
-//! is killed with SIGKILL.
+//! It starts a ledger and three candidates of one election. Each candidate has an application that
+//! writes to the ledger while its candidate leads. The screen shows the leader, the rest of its
+//! claim, and the accepted and refused writes; keys kill, pause and stop the leader. Without a
+//! terminal, the demo prints plain lines.
 //!
-//! Here are the command line and the exit codes: 0 asked to end, 1 a failure or a conflict in the ledger's
-//! journal (two led in one term), 2 a command line or surroundings that cannot work. Start reading at
-//! [`demo::run`].
+//! The demo leaves nothing behind, except its temporary directory if it is killed with SIGKILL.
+//!
+//! This file holds the command line and the exit codes:
+//!
+//! * 0: a requested end
+//! * 1: a failure, or a conflict in the ledger's journal (two leaders in one term)
+//! * 2: the demo cannot start
+//!
+//! Start reading at [`demo::run`].
 
 mod candidate;
 #[path = "../ledger/client.rs"]
@@ -16,18 +21,18 @@ mod client;
 mod demo;
 mod events;
 mod input;
-mod onlooker;
-mod picture;
+mod layout;
+mod observer;
 mod plain;
 mod process;
 mod programs;
-mod scene;
 mod screen;
+mod view_model;
 mod zookeeper;
 
 use crate::demo::{Failure, Plan};
-use crate::onlooker::Journal;
-use crate::programs::{Backend, ELSEWHERE, Programs};
+use crate::observer::Journal;
+use crate::programs::{Backend, CURL_COMMAND, Programs};
 use clap::Parser;
 use std::error::Error;
 use std::fmt::Write as _;
@@ -39,13 +44,13 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "demo")]
 struct Cli {
-    /// In what the election is held
+    /// Where the election is held
     #[arg(long, value_name = "NAME", default_value = "file")]
     backend: Backend,
-    /// End after so many seconds
+    /// Exit after this many seconds
     #[arg(long, value_name = "N", value_parser = seconds)]
     seconds: Option<Duration>,
-    /// Kill the leader once, after so many seconds
+    /// Kill the leader once, after this many seconds
     #[arg(long, value_name = "N", value_parser = seconds)]
     kill_after: Option<Duration>,
 }
@@ -53,17 +58,17 @@ struct Cli {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Cli { backend, seconds, kill_after } = Cli::parse();
-    match demo(backend, Plan { end_after: seconds, kill_after }).await {
+    match run(backend, Plan { end_after: seconds, kill_after }).await {
         Ok(journal) if journal.conflicts == 0 => ExitCode::SUCCESS,
         Ok(_) => ExitCode::FAILURE,
         Err(failure) => {
-            complain(&failure);
+            report(&failure);
             match failure {
-                Failure::NotReady(_) => ExitCode::from(2),
-                Failure::NoLedger(_)
-                | Failure::LedgerEnded(_)
-                | Failure::NotServing(_)
-                | Failure::ServerEnded(_)
+                Failure::Setup(_) => ExitCode::from(2),
+                Failure::LedgerStart(_)
+                | Failure::LedgerExited(_)
+                | Failure::ServerStart(_)
+                | Failure::ServerExited(_)
                 | Failure::Io(_)
                 | Failure::Task(_) => ExitCode::FAILURE,
             }
@@ -71,23 +76,23 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn demo(backend: Backend, plan: Plan) -> Result<Journal, Failure> {
+async fn run(backend: Backend, plan: Plan) -> Result<Journal, Failure> {
     let directory = tempfile::Builder::new().prefix("baton-demo-").tempdir()?;
     let programs = Programs::find(backend, directory.path())?;
-    writeln!(io::stdout(), "In another terminal, try: {ELSEWHERE}")?;
+    writeln!(io::stdout(), "In another terminal, try: {CURL_COMMAND}")?;
     let journal = demo::run(plan, programs).await?;
     writeln!(io::stdout(), "The ledger's journal: {journal}")?;
     Ok(journal)
 }
 
-fn complain(failure: &Failure) {
+fn report(failure: &Failure) {
     let mut text = format!("demo: {failure}");
     let mut cause = failure.source();
     while let Some(error) = cause {
-        write!(text, ": {error}").expect("a String takes everything");
+        write!(text, ": {error}").expect("writing to a String succeeds");
         cause = error.source();
     }
-    // Where standard error is gone there is nobody to tell; the exit code says it too.
+    // If standard error is closed, the exit code remains.
     writeln!(io::stderr(), "{text}").ok();
 }
 

@@ -1,7 +1,7 @@
-//! One child process, which ends when its owner does.
+//! A child process that never outlives the demo.
 //!
-//! Dropping a [`Process`] kills it by its id and waits for it, whatever state it is in. That the demo
-//! itself may be killed is covered by the kernel: see [`guarded`].
+//! Dropping a [`Process`] kills it and waits for it. If the demo itself is killed, the kernel kills
+//! its children: see [`guarded`].
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -18,11 +18,11 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it, with each line of its output going to `hear`. It has a process group of its own, so that
-    /// Ctrl-C reaches the demo alone.
+    /// Starts `command` and passes each line of its output to `on_line`. The process gets its own
+    /// process group, so that Ctrl-C reaches only the demo.
     pub(crate) fn start(
         mut command: Command,
-        hear: impl Fn(String) + Clone + Send + 'static,
+        on_line: impl Fn(String) + Clone + Send + 'static,
     ) -> io::Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
@@ -31,23 +31,23 @@ impl Process {
             .process_group(0)
             .spawn()?;
         if let (Some(stdout), Some(stderr)) = (child.stdout.take(), child.stderr.take()) {
-            read_lines(stdout, hear.clone());
-            read_lines(stderr, hear);
+            read_lines(stdout, on_line.clone());
+            read_lines(stderr, on_line);
         }
         Ok(Self { child, kill_at: None })
     }
 
     pub(crate) fn signal(&self, signal: Signal) -> io::Result<()> {
-        // The id is still ours: nobody but us waits for this child, and only `reap` and `drop` do.
+        // The id cannot have been reused: only `reap` and `drop` wait for this child.
         Ok(kill_process(Pid::from_child(&self.child), signal)?)
     }
 
-    /// Lets it live until then, and not longer.
+    /// Schedules SIGKILL, which [`reap`](Self::reap) sends.
     pub(crate) fn kill_at(&mut self, instant: Instant) {
         self.kill_at = Some(instant);
     }
 
-    /// How it ended, if it has.
+    /// The exit status, once the process has exited.
     pub(crate) fn reap(&mut self, now: Instant) -> io::Result<Option<ExitStatus>> {
         if self.kill_at.is_some_and(|instant| instant <= now) {
             self.child.kill()?;
@@ -58,15 +58,15 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Neither fails for a child that we alone wait for.
+        // Neither call fails: nothing else waits for this child.
         self.child.kill().ok();
         self.child.wait().ok();
     }
 }
 
-/// A command whose process the kernel kills as soon as the thread that starts it ends: even SIGKILL to the
-/// demo leaves no child behind. Without unsafe code only another program can ask for that, and util-linux
-/// has one, `setpriv`. Where it is missing the command runs without that guard.
+/// A command whose process the kernel kills when the thread that started it ends, so that even
+/// SIGKILL to the demo leaves no child behind. Safe Rust cannot request this; util-linux's
+/// `setpriv` does. Without it the command runs unguarded.
 pub(crate) fn guarded(program: &OsStr, has_setpriv: bool) -> Command {
     if !has_setpriv {
         return Command::new(program);
@@ -76,17 +76,17 @@ pub(crate) fn guarded(program: &OsStr, has_setpriv: bool) -> Command {
     command
 }
 
-/// Whether there is a `setpriv` that can do it; that of busybox cannot.
+/// Whether `setpriv` supports `--pdeathsig`, which that of busybox does not.
 pub(crate) fn has_setpriv() -> bool {
-    let mut trial = guarded(OsStr::new("true"), true);
-    trial.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+    let mut probe = guarded(OsStr::new("true"), true);
+    probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success())
 }
 
-/// A thread for each pipe: it ends with the process that holds the other end.
-fn read_lines(pipe: impl Read + Send + 'static, hear: impl Fn(String) + Send + 'static) {
+/// Starts a thread that reads a pipe until the process closes it.
+fn read_lines(pipe: impl Read + Send + 'static, on_line: impl Fn(String) + Send + 'static) {
     thread::spawn(move || {
         for line in BufReader::new(pipe).split(b'\n').map_while(Result::ok) {
-            hear(String::from_utf8_lossy(&line).into_owned());
+            on_line(String::from_utf8_lossy(&line).into_owned());
         }
     });
 }

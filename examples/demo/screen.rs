@@ -1,11 +1,11 @@
-//! The terminal: keys in, pictures out. The sole user of crossterm.
+//! Draws on the terminal and reads its keys. Only this file uses crossterm.
 //!
-//! Whatever ends the demo, the terminal is given back as it was: on drop, and from the panic hook, which
-//! comes first, so that the message is not lost with the picture.
+//! The terminal is restored on drop and in the panic hook. The hook runs first, so that the panic
+//! message remains visible. Start reading at [`Screen::open`].
 
 use crate::input::{Key, Update};
-use crate::picture::{self, Line};
-use crate::scene::{Mood, Scene};
+use crate::layout::{self, Line};
+use crate::view_model::{Style, ViewModel};
 use crossterm::cursor::{Hide, MoveTo, Show};
 use crossterm::event::{self, Event, KeyEvent, KeyModifiers};
 use crossterm::style::{Attribute, Color, Print, ResetColor, SetAttribute, SetForegroundColor};
@@ -22,44 +22,44 @@ use tokio::sync::mpsc::Sender;
 pub(crate) struct Screen {
     terminal: BufWriter<Stdout>,
     size: (u16, u16),
-    shown: Vec<Line>,
+    drawn: Vec<Line>,
 }
 
 impl Screen {
-    /// Takes the terminal, and sends its keys.
+    /// Takes over the terminal and starts to send its keys as updates.
     pub(crate) fn open(updates: Sender<Update>) -> io::Result<Self> {
-        let report = panic::take_hook();
+        let previous_hook = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            give_back();
-            report(panic);
+            restore_terminal();
+            previous_hook(panic);
         }));
         let mut screen =
-            Self { terminal: BufWriter::new(io::stdout()), size: (0, 0), shown: vec![] };
+            Self { terminal: BufWriter::new(io::stdout()), size: (0, 0), drawn: vec![] };
         terminal::enable_raw_mode()?;
         execute!(screen.terminal, EnterAlternateScreen, Hide, DisableLineWrap)?;
         thread::spawn(move || send_keys(&updates));
         Ok(screen)
     }
 
-    /// Draws what changed since the last time.
-    pub(crate) fn show(&mut self, scene: &Scene<'_>) -> io::Result<()> {
+    /// Draws the lines that changed since the last call.
+    pub(crate) fn show(&mut self, view: &ViewModel<'_>) -> io::Result<()> {
         let size = terminal::size()?;
         queue!(self.terminal, BeginSynchronizedUpdate)?;
         if size != self.size {
             queue!(self.terminal, Clear(ClearType::All))?;
             self.size = size;
-            self.shown.clear();
+            self.drawn.clear();
         }
-        let lines = picture::draw(scene, size.0.into(), size.1.into());
+        let lines = layout::render(view, size.0.into(), size.1.into());
         for (index, line) in lines.iter().enumerate() {
-            if self.shown.get(index) != Some(line) {
-                let row = u16::try_from(index).expect("a picture is as high as its terminal");
+            if self.drawn.get(index) != Some(line) {
+                let row = u16::try_from(index).expect("there are no more lines than terminal rows");
                 queue!(self.terminal, MoveTo(0, row))?;
                 line.iter()
-                    .try_for_each(|span| print(&mut self.terminal, span.mood, &span.text))?;
+                    .try_for_each(|span| print(&mut self.terminal, span.style, &span.text))?;
             }
         }
-        self.shown = lines;
+        self.drawn = lines;
         queue!(self.terminal, EndSynchronizedUpdate)?;
         self.terminal.flush()
     }
@@ -67,36 +67,36 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // A second time would put the cursor back to where the panic's message begins.
+        // The panic hook has already done it. Repeating it would move the cursor over the message.
         if !thread::panicking() {
-            give_back();
+            restore_terminal();
         }
     }
 }
 
-/// Undoes everything that [`Screen::open`] did. Where it fails the terminal is gone.
-fn give_back() {
+/// Undoes [`Screen::open`]. Errors mean that the terminal is gone.
+fn restore_terminal() {
     execute!(io::stdout(), ResetColor, EnableLineWrap, Show, LeaveAlternateScreen).ok();
     terminal::disable_raw_mode().ok();
 }
 
-fn print(terminal: &mut BufWriter<Stdout>, mood: Mood, text: &str) -> io::Result<()> {
-    match mood {
-        Mood::Plain => {}
-        Mood::Faint => queue!(terminal, SetAttribute(Attribute::Dim))?,
-        Mood::Strong => queue!(terminal, SetAttribute(Attribute::Bold))?,
-        Mood::Good => queue!(terminal, SetForegroundColor(Color::Green))?,
-        Mood::Warning => queue!(terminal, SetForegroundColor(Color::Yellow))?,
-        Mood::Bad => queue!(terminal, SetForegroundColor(Color::Red))?,
+fn print(terminal: &mut BufWriter<Stdout>, style: Style, text: &str) -> io::Result<()> {
+    match style {
+        Style::Plain => {}
+        Style::Faint => queue!(terminal, SetAttribute(Attribute::Dim))?,
+        Style::Strong => queue!(terminal, SetAttribute(Attribute::Bold))?,
+        Style::Good => queue!(terminal, SetForegroundColor(Color::Green))?,
+        Style::Warning => queue!(terminal, SetForegroundColor(Color::Yellow))?,
+        Style::Bad => queue!(terminal, SetForegroundColor(Color::Red))?,
     }
     queue!(terminal, Print(text), SetAttribute(Attribute::Reset))
 }
 
-/// Sends keys until nobody takes them. A terminal that has gone away is as good as a q.
+/// Sends keys until the receiver is gone. A closed terminal counts as the quit key.
 fn send_keys(updates: &Sender<Update>) {
     loop {
         let key = match event::read() {
-            Ok(Event::Key(press)) => named(press),
+            Ok(Event::Key(press)) => key(press),
             Ok(_) => None,
             Err(_) => Some(Key::Quit),
         };
@@ -108,8 +108,8 @@ fn send_keys(updates: &Sender<Update>) {
     }
 }
 
-fn named(press: KeyEvent) -> Option<Key> {
+fn key(press: KeyEvent) -> Option<Key> {
     let letter = press.code.as_char()?;
-    let held = press.modifiers.contains(KeyModifiers::CONTROL);
-    if held { (letter == 'c').then_some(Key::Quit) } else { Key::named(letter) }
+    let is_control = press.modifiers.contains(KeyModifiers::CONTROL);
+    if is_control { (letter == 'c').then_some(Key::Quit) } else { Key::from_letter(letter) }
 }

@@ -1,6 +1,6 @@
-//! A ZooKeeper server of the demo's own: alone, on loopback, in the demo's temporary directory, and gone with it.
+//! A standalone ZooKeeper server on loopback, with its data in the demo's temporary directory.
 //!
-//! tests/servers/zookeeper/fetch.sh has put its jars where they are looked for.
+//! tests/servers/zookeeper/fetch.sh downloads its jars. Start reading at [`Server::set_up`].
 
 use crate::process::Process;
 use std::ffi::OsString;
@@ -16,29 +16,31 @@ use tokio::time::timeout;
 
 const JARS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/.cache/zookeeper");
 
-/// Grants sessions from one to ten seconds, where a usual server grants none below four.
-const TICK: &str = "500";
+/// A quarter of the default, for session timeouts from 1 s to 10 s.
+const TICK_MS: &str = "500";
 
-/// How long it may take to serve on a busy machine: on an idle one it takes half a second.
-const START: Duration = Duration::from_secs(30);
-/// How long an answer may take. A server that is asked before it has its data fails at that, and leaves the connection open.
-const ANSWER: Duration = Duration::from_secs(1);
-const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
+/// How long the server may take to start on a busy machine. An idle one needs half a second.
+const START_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a response may take. A server that has not loaded its data yet leaves the connection
+/// open without a response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Why there is no server.
+/// Why the server cannot be set up.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum NoServer {
+pub(crate) enum ServerError {
     #[error(
-        "{JARS} is not there; run tests/servers/zookeeper/fetch.sh, or simply `make run BACKEND=zookeeper`"
+        "{JARS} does not exist; run tests/servers/zookeeper/fetch.sh or \
+         `make run BACKEND=zookeeper`"
     )]
     NoJars,
-    #[error("there is no `java`, which ZooKeeper's server needs (Debian: default-jre-headless)")]
+    #[error("cannot run java; install a Java runtime (Debian: default-jre-headless)")]
     NoJava(#[source] io::Error),
-    #[error("its directory cannot be set up")]
+    #[error("cannot prepare its port and configuration")]
     Io(#[from] io::Error),
 }
 
-/// A server that is set up, and not started.
+/// A configured server. Starting it is up to the caller.
 #[derive(Debug)]
 pub(crate) struct Server {
     address: SocketAddr,
@@ -46,19 +48,23 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Sets one up in `home`, on a port that is free now.
-    pub(crate) fn set_up(home: &Path) -> Result<Self, NoServer> {
+    /// Writes a configuration to `home`, with a port that is free now.
+    pub(crate) fn set_up(home: &Path) -> Result<Self, ServerError> {
         if !Path::new(JARS).is_dir() {
-            return Err(NoServer::NoJars);
+            return Err(ServerError::NoJars);
         }
-        let mut trial = Command::new("java");
-        trial.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
-        trial.status().map_err(NoServer::NoJava)?;
+        let mut probe = Command::new("java");
+        probe.arg("-version").stdout(Stdio::null()).stderr(Stdio::null());
+        probe.status().map_err(ServerError::NoJava)?;
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let config = home.join("zoo.cfg");
         let (data, port) = (home.join("data"), address.port());
         let text = format!(
-            "tickTime={TICK}\ndataDir={}\nclientPort={port}\nclientPortAddress=127.0.0.1\nadmin.enableServer=false\n\
+            "tickTime={TICK_MS}\n\
+             dataDir={}\n\
+             clientPort={port}\n\
+             clientPortAddress=127.0.0.1\n\
+             admin.enableServer=false\n\
              4lw.commands.whitelist=srvr\n",
             data.display()
         );
@@ -66,7 +72,7 @@ impl Server {
         Ok(Self { address, config })
     }
 
-    /// What is given to Java: it starts fast, stays small, and says what went wrong.
+    /// The arguments for Java: fast start, little memory, errors on standard error.
     pub(crate) fn arguments(&self) -> Vec<OsString> {
         let small = [
             "-Xms16m",
@@ -75,7 +81,7 @@ impl Server {
             "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
         ];
-        // Its connections complain of nothing but that they could not be closed.
+        // Connections log only errors about closing, which are harmless.
         let quiet = [
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
             "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.ServerCnxn=off",
@@ -87,38 +93,39 @@ impl Server {
         arguments.chain([self.config.clone().into()]).collect()
     }
 
-    /// What a candidate is told of it.
+    /// The flags that point a candidate to this server.
     pub(crate) fn flags(&self) -> [String; 3] {
         [
             "--backend=zookeeper".to_owned(),
             format!("--zookeeper-servers={}", self.address),
-            format!("--zookeeper-tick-time={TICK}ms"),
+            format!("--zookeeper-tick-time={TICK_MS}ms"),
         ]
     }
 
-    /// Waits until it serves, and returns whether it does.
-    pub(crate) async fn serves(
+    /// Waits until the server responds. Returns `false` if it exits or takes too long.
+    pub(crate) async fn wait_until_serving(
         &self,
         process: &mut Process,
         now: impl Fn() -> Instant,
     ) -> io::Result<bool> {
-        let until = now() + START;
-        while now() < until && process.reap(now())?.is_none() {
-            if let Ok(Ok(answer)) = timeout(ANSWER, self.ask()).await
-                && answer.contains("Mode:")
+        let deadline = now() + START_TIMEOUT;
+        while now() < deadline && process.reap(now())?.is_none() {
+            if let Ok(Ok(response)) = timeout(RESPONSE_TIMEOUT, self.srvr()).await
+                && response.contains("Mode:")
             {
                 return Ok(true);
             }
-            tokio::time::sleep(BETWEEN_LOOKS).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
         Ok(false)
     }
 
-    async fn ask(&self) -> io::Result<String> {
+    /// Sends the four-letter command `srvr` and returns the response.
+    async fn srvr(&self) -> io::Result<String> {
         let mut stream = TcpStream::connect(self.address).await?;
         stream.write_all(b"srvr").await?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).await?;
-        Ok(answer)
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await?;
+        Ok(response)
     }
 }

@@ -1,29 +1,30 @@
-//! The rule of a resource that checks fencing tokens, and its books: term after term, who wrote.
+//! The rule of a resource that checks fencing tokens, and a journal of who wrote in each term.
 //!
-//! Pure: writes come in, with the time at which they came, and verdicts go out. No clock, no file and
-//! no socket. The rule is one comparison, which is all that a real resource needs too: a token older
-//! than one already seen is refused. That a token has one writer is not the resource's business in
-//! real life; here a second one means that two candidates led in one term, which must never happen. Nor does
-//! the rule keep a writer from writing a line twice: that is taken, and counted.
+//! Pure: no clock, file, or socket. Start reading at [`Journal::admit`].
+//!
+//! The rule is one comparison, and a real resource needs no more: refuse a token that is older than
+//! one already seen. For Baton's tests, the journal also detects two writers with the same token,
+//! which means that two candidates led in one term. A writer may write a line twice; the journal
+//! accepts and counts that.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-/// A fencing token: larger in each later term. A decimal string in JSON, for a reader that keeps
-/// numbers as floats would round it.
+/// A fencing token, which is larger in each later term. In JSON it is a decimal string, because
+/// many readers parse numbers as floats and would round it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Token(u128);
 
-/// A line that the ledger took: one line of the journal file.
+/// An accepted line, and one line of the journal file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Entry {
     pub(crate) line: u64,
     pub(crate) token: Token,
     pub(crate) writer: String,
-    /// The writer's own number of it: larger for each further line, and the same when it writes that line again.
+    /// The writer's own number: larger for each new line, and the same for a repeated one.
     pub(crate) number: u64,
     pub(crate) text: String,
     pub(crate) at: String,
@@ -32,15 +33,14 @@ pub(crate) struct Entry {
 /// Why a write was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refusal {
-    /// The rule: a later term has begun.
     #[error("token {token} is older than {newest}: a later term has begun")]
     Stale { token: Token, newest: Token },
-    /// What exclusion forbids: two led in one term.
-    #[error("token {token} belongs to {owner}, and {writer} came with it too")]
+    /// Two candidates led in one term, which mutual exclusion forbids.
+    #[error("token {token} belongs to {owner}, but {writer} used it too")]
     Conflict { token: Token, owner: String, writer: String },
 }
 
-/// Everything that was taken and refused.
+/// All accepted and refused writes.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     lines: u64,
@@ -50,38 +50,40 @@ pub(crate) struct Journal {
     terms: BTreeMap<Token, Term>,
 }
 
-/// What came with one token.
+/// All writes with one token.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Term {
     token: Token,
     writer: String,
     lines: u64,
     refused: u64,
-    /// The greatest number of its lines.
+    /// The largest [`Entry::number`] of its lines.
     #[serde(skip)]
     last_number: Option<u64>,
-    /// When its first line was taken and when its last; null for a term that was refused throughout.
+    /// When its first and last line were accepted; null if all were refused.
     first_at: Option<String>,
     last_at: Option<String>,
 }
 
-/// The journal as `GET /journal` shows it.
+/// The response to `GET /journal`.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report<'a> {
     lines: u64,
-    /// Writes with a token older than one already seen: what a resource without the rule would have taken.
+    /// Writes with an old token, which a resource without the rule would have accepted.
     refused: u64,
-    /// Writes by a second writer with the token of another: violations of exclusion.
+    /// Writes with the token of another writer: violations of mutual exclusion.
     conflicts: u64,
-    /// Lines that their writer had written before, under the same token; they count as lines too.
+    /// Lines that repeat an earlier one with the same token. They count as lines too.
     doubled: u64,
     newest_token: Option<Token>,
     terms: Vec<&'a Term>,
 }
 
 impl Journal {
-    /// Judges a write: the number of its line, or why it is refused, which is counted. A line that is
-    /// admitted is not in the books before [`record`](Self::record), so that a file can come first.
+    /// Checks a write and returns the number of its line. Counts a refused write.
+    ///
+    /// The journal does not contain an admitted line until [`record`](Self::record), so that the
+    /// caller can write it to a file first.
     pub(crate) fn admit(&mut self, token: Token, writer: &str) -> Result<u64, Refusal> {
         if let Some(term) = self.terms.get(&token).filter(|term| term.writer != writer) {
             let owner = term.writer.clone();
@@ -96,7 +98,7 @@ impl Journal {
         Ok(self.lines + 1)
     }
 
-    /// Enters a line that was admitted.
+    /// Adds an admitted line.
     pub(crate) fn record(&mut self, entry: &Entry) {
         self.lines = entry.line;
         let term = self.term(entry.token, &entry.writer);
@@ -108,7 +110,7 @@ impl Journal {
         self.doubled += u64::from(is_doubled);
     }
 
-    /// The greatest token seen. Only an admitted write can bring a greater one.
+    /// The largest token seen. Only an admitted write can raise it.
     pub(crate) fn newest(&self) -> Option<Token> {
         self.terms.last_key_value().map(|(token, _)| *token)
     }
@@ -137,25 +139,25 @@ impl Journal {
     }
 }
 
-/// What is no token.
+/// The text is not a fencing token.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no fencing token: it is a decimal number below 2^128")]
-pub(crate) struct NotAToken(String);
+#[error("invalid fencing token {0:?}: expected a decimal number below 2^128")]
+pub(crate) struct InvalidToken(String);
 
 impl FromStr for Token {
-    type Err = NotAToken;
+    type Err = InvalidToken;
 
-    fn from_str(text: &str) -> Result<Self, NotAToken> {
-        let digits_only = text.bytes().all(|byte| byte.is_ascii_digit()); // u128 would take a sign
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
+        let digits_only = text.bytes().all(|byte| byte.is_ascii_digit()); // u128 accepts a sign
         let number = text.parse().ok().filter(|_| digits_only);
-        number.map(Self).ok_or_else(|| NotAToken(text.to_owned()))
+        number.map(Self).ok_or_else(|| InvalidToken(text.to_owned()))
     }
 }
 
 impl TryFrom<String> for Token {
-    type Error = NotAToken;
+    type Error = InvalidToken;
 
-    fn try_from(text: String) -> Result<Self, NotAToken> {
+    fn try_from(text: String) -> Result<Self, InvalidToken> {
         text.parse()
     }
 }
@@ -177,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_older_token_is_refused_and_the_same_one_is_not() {
+    fn only_an_older_token_is_refused() {
         let mut journal = Journal::default();
         assert_eq!(write(&mut journal, 5, "a"), Ok(1));
         assert_eq!(write(&mut journal, 5, "a"), Ok(2));
@@ -190,33 +192,33 @@ mod tests {
     }
 
     #[test]
-    fn a_second_writer_in_one_term_is_a_conflict_even_when_the_term_is_over() {
+    fn second_writer_with_a_token_is_a_conflict() {
         let mut journal = Journal::default();
         assert_eq!(write(&mut journal, 5, "a"), Ok(1));
-        for later in [5, 6] {
+        for later_token in [5, 6] {
             let conflict =
                 Refusal::Conflict { token: Token(5), owner: "a".into(), writer: "b".into() };
             assert_eq!(write(&mut journal, 5, "b"), Err(conflict));
-            write(&mut journal, later, "a").unwrap();
+            write(&mut journal, later_token, "a").unwrap();
         }
         assert_eq!(journal.report().conflicts, 2);
         assert_eq!(journal.report().refused, 0);
     }
 
     #[test]
-    fn a_line_that_comes_again_in_its_term_is_taken_and_counted() {
+    fn repeated_line_is_accepted_and_counted() {
         let mut journal = Journal::default();
         for (token, number, doubled) in
             [(5, 1, 0), (5, 2, 0), (5, 2, 1), (5, 1, 2), (5, 3, 2), (7, 1, 2)]
         {
-            enter(&mut journal, token, "a", number).unwrap();
+            write_numbered(&mut journal, token, "a", number).unwrap();
             assert_eq!(journal.report().doubled, doubled, "line {number} under {token}");
         }
         assert_eq!(journal.report().lines, 6);
     }
 
     #[test]
-    fn the_report_shows_term_after_term_with_those_that_never_wrote() {
+    fn report_lists_terms_in_token_order_with_refused_ones() {
         let mut journal = Journal::default();
         write(&mut journal, 9, "b").unwrap();
         write(&mut journal, 3, "a").unwrap_err();
@@ -228,28 +230,28 @@ mod tests {
         assert_eq!(
             terms.iter().map(|term| term["token"].as_str().unwrap()).collect::<Vec<_>>(),
             ["3", "9", "10"],
-            "in order of token, not of text"
+            "ordered as numbers"
         );
         assert_eq!(terms[0]["first_at"], serde_json::Value::Null);
         assert_eq!(terms[1]["first_at"], "line 1");
     }
 
     #[test]
-    fn what_is_no_decimal_number_below_2_to_the_128_is_no_token() {
+    fn token_is_a_decimal_number_below_2_to_the_128() {
         for text in ["", "+5", "-1", "1.0", "0x1", " 1", "340282366920938463463374607431768211456"]
         {
-            assert_eq!(text.parse::<Token>(), Err(NotAToken(text.into())));
+            assert_eq!(text.parse::<Token>(), Err(InvalidToken(text.into())));
         }
-        let greatest = u128::MAX.to_string();
-        assert_eq!(greatest.parse::<Token>().unwrap().to_string(), greatest);
+        let largest = u128::MAX.to_string();
+        assert_eq!(largest.parse::<Token>().unwrap().to_string(), largest);
     }
 
     fn write(journal: &mut Journal, token: u128, writer: &str) -> Result<u64, Refusal> {
         let number = journal.lines;
-        enter(journal, token, writer, number)
+        write_numbered(journal, token, writer, number)
     }
 
-    fn enter(
+    fn write_numbered(
         journal: &mut Journal,
         token: u128,
         writer: &str,

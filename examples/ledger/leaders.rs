@@ -1,10 +1,10 @@
-//! Who leads, by each copy's own word: asks every address behind some names, and counts.
+//! Counts leaders: asks the sidecar at every address of some names whether it leads.
 //!
-//! It looks on: what a sidecar says in its metrics promises nothing, and nobody counts as having asked. Two
-//! copies are asked at slightly different times, so a handoff between two questions can look like none or
-//! two; that is why a count is repeated before it is believed.
+//! It reads metrics, which promise nothing, so it never delays a resignation. The sidecars are
+//! asked one after the other, so a handoff in between can look like no leader or two. For that
+//! reason [`await_one`] repeats the count.
 
-use crate::client::{NoAnswer, Origin};
+use crate::client::{Origin, RequestError};
 use axum::http::{Request, StatusCode};
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -14,25 +14,25 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use tokio::net::lookup_host;
 
-/// How long a copy may take to answer.
-const ASKING: Duration = Duration::from_secs(1);
+/// How long a sidecar may take to answer.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The time between two counts.
-const PAUSE: Duration = Duration::from_millis(250);
+const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// One count.
+/// The result of one count.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Count {
     leading: BTreeSet<SocketAddr>,
     following: BTreeSet<SocketAddr>,
-    /// Names without an address, and addresses without an answer.
+    /// Names that did not resolve, and addresses that did not answer.
     silent: BTreeSet<String>,
 }
 
 impl Count {
-    /// Whether all of so many copies have answered, and exactly one that it leads.
-    pub(crate) fn is_one_leader(&self, of: usize) -> bool {
-        self.leading.len() == 1 && self.following.len() + 1 == of && self.silent.is_empty()
+    /// Whether all `expected` candidates answered and exactly one of them leads.
+    pub(crate) fn is_one_leader(&self, expected: usize) -> bool {
+        self.leading.len() == 1 && self.following.len() + 1 == expected && self.silent.is_empty()
     }
 }
 
@@ -43,24 +43,25 @@ impl fmt::Display for Count {
     }
 }
 
-/// Counts until exactly one of so many copies leads, at the longest for `patience`: the last count.
-pub(crate) async fn await_one(copies: &[String], of: usize, patience: Duration) -> Count {
+/// Counts until exactly one of `expected` candidates leads, at most for `timeout`. Returns the last
+/// count.
+pub(crate) async fn await_one(names: &[String], expected: usize, timeout: Duration) -> Count {
     let mut last = Count::default();
-    let one = async {
-        while !last.is_one_leader(of) {
-            last = count(copies).await;
-            tokio::time::sleep(PAUSE).await;
+    let one_leader = async {
+        while !last.is_one_leader(expected) {
+            last = count(names).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    drop(tokio::time::timeout(patience, one).await);
+    drop(tokio::time::timeout(timeout, one_leader).await);
     last
 }
 
-/// Asks each copy once.
-async fn count(copies: &[String]) -> Count {
+/// Asks each sidecar once.
+async fn count(names: &[String]) -> Count {
     let mut count = Count::default();
-    for name in copies {
-        let Ok(addresses) = addresses(name).await else {
+    for name in names {
+        let Ok(addresses) = resolve(name).await else {
             count.silent.insert(name.clone());
             continue;
         };
@@ -68,29 +69,30 @@ async fn count(copies: &[String]) -> Count {
             match is_leader(address).await {
                 Ok(true) => count.leading.insert(address),
                 Ok(false) => count.following.insert(address),
-                Err(_no_answer) => count.silent.insert(address.to_string()),
+                Err(_) => count.silent.insert(address.to_string()),
             };
         }
     }
     count
 }
 
-/// Each address once, though a resolver may name one for each kind of socket.
-async fn addresses(name: &str) -> io::Result<BTreeSet<SocketAddr>> {
+/// The addresses of a name. The set removes duplicates: a resolver may return an address once for
+/// each socket type.
+async fn resolve(name: &str) -> io::Result<BTreeSet<SocketAddr>> {
     Ok(lookup_host(name).await?.collect())
 }
 
-async fn is_leader(address: SocketAddr) -> Result<bool, NoAnswer> {
-    let copy: Origin = format!("http://{address}").parse()?;
-    let answer = copy.send(Request::get("/metrics"), String::new(), ASKING).await?;
-    if answer.status() != StatusCode::OK {
-        return Err(format!("it answered {}", answer.status()).into());
+async fn is_leader(address: SocketAddr) -> Result<bool, RequestError> {
+    let sidecar: Origin = format!("http://{address}").parse()?;
+    let response = sidecar.send(Request::get("/metrics"), String::new(), REQUEST_TIMEOUT).await?;
+    if response.status() != StatusCode::OK {
+        return Err(format!("the sidecar answered {}", response.status()).into());
     }
-    gauge(answer.body()).ok_or_else(|| "its metrics do not say whether it leads".into())
+    is_leader_metric(response.body()).ok_or_else(|| "the metrics lack baton_is_leader".into())
 }
 
-/// What the one line of `baton_is_leader` says.
-fn gauge(metrics: &str) -> Option<bool> {
+/// The value of the one `baton_is_leader` sample.
+fn is_leader_metric(metrics: &str) -> Option<bool> {
     let line = metrics.lines().find(|line| line.starts_with("baton_is_leader{"))?;
     match line.rsplit(' ').next()? {
         "1" => Some(true),
@@ -107,42 +109,46 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn one_leader_is_one_only_when_all_have_answered() {
-        let (leader, follower) = (copy("1").await, copy("0").await);
+    async fn one_leader_counts_only_when_all_candidates_answered() {
+        let (leader, follower) = (sidecar("1").await, sidecar("0").await);
         let both = count(&[leader.clone(), follower.clone()]).await;
         assert!(both.is_one_leader(2));
-        assert!(!both.is_one_leader(3), "the third has no address yet");
-        assert!(!both.is_one_leader(1), "one is there that should have gone");
+        assert!(!both.is_one_leader(3), "one candidate has no address yet");
+        assert!(!both.is_one_leader(1), "there is one candidate too many");
         assert!(!count(std::slice::from_ref(&follower)).await.is_one_leader(1), "none leads");
-        assert!(!count(&[leader.clone(), copy("1").await]).await.is_one_leader(2), "two lead");
-        for strange in [copy("NaN").await, gone().await, "a name without a port".to_owned()] {
-            let count = count(&[leader.clone(), strange.clone()]).await;
+        let two_leaders = count(&[leader.clone(), sidecar("1").await]).await;
+        assert!(!two_leaders.is_one_leader(2), "two lead");
+        for silent in [sidecar("NaN").await, closed().await, "a name without a port".to_owned()] {
+            let count = count(&[leader.clone(), silent.clone()]).await;
             assert!(!count.is_one_leader(1) && !count.is_one_leader(2));
-            assert_eq!(count.silent, BTreeSet::from([strange]));
+            assert_eq!(count.silent, BTreeSet::from([silent]));
         }
     }
 
     #[tokio::test]
-    async fn patience_ends_with_the_last_count() {
-        let follower = copy("0").await;
-        let count = await_one(std::slice::from_ref(&follower), 1, Duration::from_millis(600)).await;
+    async fn timeout_returns_the_last_count() {
+        let follower = sidecar("0").await;
+        let timeout = Duration::from_millis(600);
+        let count = await_one(std::slice::from_ref(&follower), 1, timeout).await;
         assert_eq!(count.following, BTreeSet::from([follower.parse().unwrap()]));
     }
 
-    /// A sidecar, as far as it is asked here.
-    async fn copy(is_leader: &str) -> String {
+    /// The address of a sidecar that serves only metrics.
+    async fn sidecar(is_leader: &str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let metrics = format!(
-            "# TYPE baton_is_leader gauge\nbaton_is_leader{{election=\"orders\"}} {is_leader}\nbaton_x 1\n"
+            "# TYPE baton_is_leader gauge\n\
+             baton_is_leader{{election=\"orders\"}} {is_leader}\n\
+             baton_x 1\n"
         );
         let router = Router::new().route("/metrics", get(async || metrics));
         tokio::spawn(axum::serve(listener, router).into_future());
         address
     }
 
-    /// An address at which nobody listens any more.
-    async fn gone() -> String {
+    /// An address that nothing listens on.
+    async fn closed() -> String {
         TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().to_string()
     }
 }

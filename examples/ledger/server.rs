@@ -1,7 +1,8 @@
 //! The ledger over HTTP: `POST /append` and `GET /journal`.
 //!
-//! Takes a bound listener and a future that says when to stop. Stamps the time on what it takes; nothing
-//! compares these stamps, they are for people who read the journal.
+//! It takes a bound listener and a future that completes when the server should stop. Each line
+//! gets a timestamp for people who read the journal; no code compares timestamps. Start at
+//! [`serve`].
 
 use crate::file::JournalFile;
 use crate::journal::{Entry, Journal, Token};
@@ -17,12 +18,12 @@ use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-/// The longest line, in bytes.
-pub(crate) const LONGEST_LINE: usize = 4096;
+/// The length limit of a line.
+pub(crate) const MAX_LINE_BYTES: usize = 4096;
 
-const ALL_THERE_IS: &str = "POST /append and GET /journal are all there is";
+const UNKNOWN_REQUEST: &str = "the ledger serves only POST /append and GET /journal";
 
-/// The books, and the file that they are kept in, if there is one.
+/// The journal and the file that keeps it, if any.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) journal: Journal,
@@ -31,7 +32,7 @@ pub(crate) struct Ledger {
 
 type Shared = Arc<Mutex<Ledger>>;
 
-/// Answers until `stop` is ready. An answer on its way then may be lost, as any answer may.
+/// Serves until `stop` completes. A response in flight at that time may be lost.
 pub(crate) async fn serve(
     listener: tokio::net::TcpListener,
     ledger: Ledger,
@@ -47,9 +48,11 @@ fn router(ledger: Ledger) -> Router {
     Router::new()
         .route("/append", post(append))
         .route("/journal", get(journal))
-        .method_not_allowed_fallback(async || problem(StatusCode::METHOD_NOT_ALLOWED, ALL_THERE_IS))
-        .fallback(async || problem(StatusCode::NOT_FOUND, ALL_THERE_IS))
-        .layer(DefaultBodyLimit::max(LONGEST_LINE))
+        .method_not_allowed_fallback(async || {
+            error_response(StatusCode::METHOD_NOT_ALLOWED, UNKNOWN_REQUEST)
+        })
+        .fallback(async || error_response(StatusCode::NOT_FOUND, UNKNOWN_REQUEST))
+        .layer(DefaultBodyLimit::max(MAX_LINE_BYTES))
         .with_state(Arc::new(Mutex::new(ledger)))
 }
 
@@ -57,7 +60,7 @@ async fn append(
     State(ledger): State<Shared>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
-) -> Result<Response, Problem> {
+) -> Result<Response, ErrorResponse> {
     let token = header(&headers, "Fencing-Token")?
         .parse()
         .map_err(|error| bad_request(format!("header Fencing-Token: {error}")))?;
@@ -65,14 +68,15 @@ async fn append(
     let number = header(&headers, "Number")?
         .parse()
         .map_err(|error| bad_request(format!("header Number: {error}")))?;
-    let body = body.map_err(|rejection| problem(rejection.status(), rejection.body_text()))?;
-    let text = String::from_utf8(body.into()).map_err(|_| bad_request("the body is no UTF-8"))?;
+    let body =
+        body.map_err(|rejection| error_response(rejection.status(), rejection.body_text()))?;
+    let text = String::from_utf8(body.into()).map_err(|_| bad_request("the body is not UTF-8"))?;
     Ok(ledger.lock().unwrap_or_else(PoisonError::into_inner).append(token, writer, number, text))
 }
 
 async fn journal(State(ledger): State<Shared>) -> Response {
     let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
-    answer(StatusCode::OK, &ledger.journal.report())
+    json_response(StatusCode::OK, &ledger.journal.report())
 }
 
 impl Ledger {
@@ -81,50 +85,50 @@ impl Ledger {
             Ok(line) => line,
             Err(refusal) => {
                 let newest = self.journal.newest();
-                let refusal = json!({"error": refusal.to_string(), "newest": newest});
-                return answer(StatusCode::CONFLICT, &refusal);
+                let body = json!({"error": refusal.to_string(), "newest": newest});
+                return json_response(StatusCode::CONFLICT, &body);
             }
         };
         let at = humantime::format_rfc3339_millis(SystemTime::now()).to_string();
         let entry = Entry { line, token, writer, number, text, at };
-        // The file first: nothing may be answered for that would not be read back after a restart.
+        // Write the file first: an acknowledged line must survive a restart.
         if let Some(Err(error)) = self.file.as_mut().map(|file| file.append(&entry)) {
-            let error = format!("the journal file cannot be written: {error}");
-            return problem(StatusCode::INTERNAL_SERVER_ERROR, error).into_response();
+            let error = format!("cannot write the journal file: {error}");
+            return error_response(StatusCode::INTERNAL_SERVER_ERROR, error).into_response();
         }
         self.journal.record(&entry);
-        answer(StatusCode::OK, &json!({"line": line}))
+        json_response(StatusCode::OK, &json!({"line": line}))
     }
 }
 
-/// A request that the ledger can do nothing with.
+/// An error response with a JSON body.
 #[derive(Debug)]
-struct Problem {
+struct ErrorResponse {
     status: StatusCode,
     error: String,
 }
 
-impl IntoResponse for Problem {
+impl IntoResponse for ErrorResponse {
     fn into_response(self) -> Response {
-        answer(self.status, &json!({"error": self.error}))
+        json_response(self.status, &json!({"error": self.error}))
     }
 }
 
-fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, Problem> {
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> Result<&'a str, ErrorResponse> {
     let text = headers.get(name).and_then(|value| value.to_str().ok());
     text.filter(|text| !text.is_empty())
-        .ok_or_else(|| bad_request(format!("the header {name} is missing: each write needs it")))
+        .ok_or_else(|| bad_request(format!("header {name}: missing; every write needs it")))
 }
 
-fn bad_request(error: impl Into<String>) -> Problem {
-    problem(StatusCode::BAD_REQUEST, error)
+fn bad_request(error: impl Into<String>) -> ErrorResponse {
+    error_response(StatusCode::BAD_REQUEST, error)
 }
 
-fn problem(status: StatusCode, error: impl Into<String>) -> Problem {
-    Problem { status, error: error.into() }
+fn error_response(status: StatusCode, error: impl Into<String>) -> ErrorResponse {
+    ErrorResponse { status, error: error.into() }
 }
 
-fn answer(status: StatusCode, body: &impl Serialize) -> Response {
-    let body = serde_json::to_string(body).expect("every map here has strings for keys");
+fn json_response(status: StatusCode, body: &impl Serialize) -> Response {
+    let body = serde_json::to_string(body).expect("all map keys are strings");
     (status, [(CONTENT_TYPE, "application/json")], body + "\n").into_response()
 }

@@ -1,9 +1,10 @@
-//! The model application: it appends a line every now and then, but only while its sidecar says that it
-//! leads. What it does in [`Worker::ask`] and [`Worker::append`] is all that using Baton takes.
+//! The example application: it appends lines to the ledger, but only while its sidecar promises
+//! that it leads. [`Worker::ask`] and [`Worker::append`] show all that using Baton takes.
 //!
-//! It talks to its sidecar and to the ledger, reads one clock, and prints one line for each change.
+//! It sends requests to its sidecar and to the ledger, reads one clock, and prints one line of JSON
+//! for each change of its state. Start reading at [`Worker::run`].
 
-use crate::client::{NoAnswer, Origin};
+use crate::client::{Origin, RequestError};
 use axum::http::{Request, Response, StatusCode};
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
@@ -11,44 +12,47 @@ use std::io::{self, Write as _};
 use std::time::Duration;
 use tokio::time::MissedTickBehavior;
 
-/// How long the sidecar may take to answer. It sits next to us: a slow one is in trouble.
-const ASKING: Duration = Duration::from_millis(500);
+/// How long the sidecar may take to answer. It runs beside this process, so it usually answers
+/// within a millisecond.
+const SIDECAR_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What an append needs. It is begun only while so much of the leave is left.
-const APPENDING: Duration = Duration::from_millis(50);
+/// The least time that a promise must be good for when an append begins.
+const MIN_APPEND_TIME: Duration = Duration::from_millis(50);
 
-/// What the application is told at its start.
+/// The settings of one application.
 #[derive(Debug)]
 pub(crate) struct Worker {
     pub(crate) sidecar: Origin,
     pub(crate) ledger: Origin,
     pub(crate) name: String,
     pub(crate) text: String,
+    /// The time between two lines.
     pub(crate) every: Duration,
-    /// How many lines are all that there is to do; without a number there is always more.
+    /// How many lines to write; `None` means no limit.
     pub(crate) lines: Option<u64>,
-    /// Whether leave, once given, is relied on until the ledger refuses it.
+    /// Whether to ask only until the first promise and then keep using its token.
     pub(crate) ask_once: bool,
 }
 
-/// Leave to act under this token, until our clock shows that time.
+/// The sidecar's promise that this application leads.
 #[derive(Debug)]
-struct Leave {
+struct Promise {
     token: String,
-    until: Duration,
+    /// When the promise expires, on the clock of [`now`].
+    expires: Duration,
 }
 
-/// What the sidecar's `/leader` says with a 200, as far as we need it.
+/// The fields of a 200 response to `GET /leader` that the application uses.
 #[derive(Deserialize)]
-struct Leading {
+struct LeaderResponse {
     token: String,
     valid_for_ms: u64,
 }
 
-/// What the application is doing: a line of its output.
+/// The state of the application, as it prints it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "state", rename_all = "lowercase")]
-enum Duty {
+enum ApplicationState {
     Idle {
         reason: String,
     },
@@ -56,111 +60,124 @@ enum Duty {
         token: String,
         trouble: Option<String>,
     },
-    /// The ledger has seen a later term: nothing can be done under this token any more.
+    /// The ledger has seen a later term, so this token is useless from now on.
     Refused {
         token: String,
     },
 }
 
 impl Worker {
-    /// Works until there is nothing left to do, or standard output fails.
+    /// Appends lines until all are written or standard output fails.
     pub(crate) async fn run(self) -> io::Result<()> {
         let mut ticks = tokio::time::interval(self.every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let (mut written, mut relied_on, mut refused, mut said) = (0, None, None, None);
-        let first = first_number();
+        let first_number = first_number();
+        let mut written = 0;
+        let (mut kept_token, mut refused_token, mut printed) = (None, None, None);
         while self.lines.is_none_or(|lines| written < lines) {
             ticks.tick().await;
-            let duty = self.turn(first + written, relied_on.as_deref(), refused.as_deref()).await;
-            match &duty {
-                Duty::Idle { .. } => {}
-                Duty::Working { token, trouble } => {
+            let number = first_number + written;
+            let state = self.step(number, kept_token.as_deref(), refused_token.as_deref()).await;
+            match &state {
+                ApplicationState::Idle { .. } => {}
+                ApplicationState::Working { token, trouble } => {
                     written += u64::from(trouble.is_none());
-                    relied_on = self.ask_once.then(|| token.clone());
+                    kept_token = self.ask_once.then(|| token.clone());
                 }
-                Duty::Refused { token } => refused = Some(token.clone()),
+                ApplicationState::Refused { token } => refused_token = Some(token.clone()),
             }
-            if said.as_ref() != Some(&duty) {
-                say(&duty)?;
-                said = Some(duty);
+            if printed.as_ref() != Some(&state) {
+                print(&state)?;
+                printed = Some(state);
             }
         }
         Ok(())
     }
 
-    /// Asks, where nothing is relied on, and writes the line of this number once if it may.
-    async fn turn(&self, number: u64, relied_on: Option<&str>, refused: Option<&str>) -> Duty {
-        let leave = match relied_on {
-            Some(token) => Ok(Leave { token: token.to_owned(), until: now() + ASKING }),
+    /// Asks whether this application leads, unless it has a kept token, and if so appends a line.
+    async fn step(
+        &self,
+        number: u64,
+        kept_token: Option<&str>,
+        refused_token: Option<&str>,
+    ) -> ApplicationState {
+        let promise = match kept_token {
+            Some(token) => {
+                Ok(Promise { token: token.to_owned(), expires: now() + SIDECAR_TIMEOUT })
+            }
             None => self.ask().await,
         };
-        let Leave { token, until } = match leave {
-            Ok(leave) => leave,
+        let Promise { token, expires } = match promise {
+            Ok(promise) => promise,
             Err(reason) => {
-                return Duty::Idle { reason: reason.to_string() };
+                return ApplicationState::Idle { reason: reason.to_string() };
             }
         };
-        if refused == Some(&token) {
-            return Duty::Refused { token };
+        if refused_token == Some(&token) {
+            return ApplicationState::Refused { token };
         }
-        let left = until.saturating_sub(now());
-        if left < APPENDING {
-            return Duty::Idle { reason: "too little of the leave is left".to_owned() };
+        let remaining = expires.saturating_sub(now());
+        if remaining < MIN_APPEND_TIME {
+            return ApplicationState::Idle { reason: "the promise is about to expire".to_owned() };
         }
-        let trouble = match self.append(&token, number, left).await {
-            Ok(answer) if answer.status() == StatusCode::OK => None,
-            Ok(answer) if answer.status() == StatusCode::CONFLICT => {
-                return Duty::Refused { token };
+        let trouble = match self.append(&token, number, remaining).await {
+            Ok(response) if response.status() == StatusCode::OK => None,
+            Ok(response) if response.status() == StatusCode::CONFLICT => {
+                return ApplicationState::Refused { token };
             }
-            Ok(answer) => Some(format!("the ledger answered {}", answer.status())),
+            Ok(response) => Some(format!("the ledger answered {}", response.status())),
             Err(error) => Some(format!("the ledger did not answer: {error}")),
         };
-        Duty::Working { token, trouble }
+        ApplicationState::Working { token, trouble }
     }
 
-    /// Leave to act, or why there is none. A refused connection, a time-out and anything but 200 mean that
-    /// we do not lead.
-    async fn ask(&self) -> Result<Leave, NoAnswer> {
-        // Before the question: the answer holds from the instant at which it was given, which is later.
+    /// Asks the sidecar for a promise. A refused connection, a timeout and any status but 200 mean
+    /// that this application does not lead.
+    async fn ask(&self) -> Result<Promise, RequestError> {
+        // The promise counts from when the sidecar answered. Counting from before the request is
+        // safe: it can only end the promise too early.
         let asked = now();
-        let answer = self.sidecar.send(Request::get("/leader"), String::new(), ASKING).await?;
-        if answer.status() != StatusCode::OK {
-            return Err(format!("the sidecar answered {}", answer.status()).into());
+        let response =
+            self.sidecar.send(Request::get("/leader"), String::new(), SIDECAR_TIMEOUT).await?;
+        if response.status() != StatusCode::OK {
+            return Err(format!("the sidecar answered {}", response.status()).into());
         }
-        let Leading { token, valid_for_ms } = serde_json::from_str(answer.body())?;
-        Ok(Leave { token, until: asked + Duration::from_millis(valid_for_ms) })
+        let LeaderResponse { token, valid_for_ms } = serde_json::from_str(response.body())?;
+        Ok(Promise { token, expires: asked + Duration::from_millis(valid_for_ms) })
     }
 
-    /// Writes one line, and stops waiting when the leave ends. What has been sent by then may still arrive
-    /// later: it is the token that makes it harmless.
+    /// Appends one line and stops waiting when the promise expires. A request that is in flight at
+    /// that time may still arrive later; its fencing token makes that harmless.
     async fn append(
         &self,
         token: &str,
         number: u64,
-        left: Duration,
-    ) -> Result<Response<String>, NoAnswer> {
-        let request =
-            Request::post("/append").header("Fencing-Token", token).header("Writer", &self.name);
-        let request = request.header("Number", number);
-        self.ledger.send(request, self.text.clone(), left).await
+        remaining: Duration,
+    ) -> Result<Response<String>, RequestError> {
+        let request = Request::post("/append")
+            .header("Fencing-Token", token)
+            .header("Writer", &self.name)
+            .header("Number", number);
+        self.ledger.send(request, self.text.clone(), remaining).await
     }
 }
 
-fn say(duty: &Duty) -> io::Result<()> {
+fn print(state: &ApplicationState) -> io::Result<()> {
     let mut stdout = io::stdout().lock();
-    serde_json::to_writer(&mut stdout, duty)?;
+    serde_json::to_writer(&mut stdout, state)?;
     stdout.write_all(b"\n")?;
     stdout.flush()
 }
 
-/// The number of the first line. A later run of the same writer begins beyond all those of this one: nobody writes a
-/// line in less than a nanosecond.
+/// The number of the first line. Numbers of a later run are larger, because a run writes less than
+/// one line per nanosecond.
 fn first_number() -> u64 {
-    u64::try_from(now().as_nanos()).expect("nobody runs for five centuries")
+    u64::try_from(now().as_nanos()).expect("the uptime is below five centuries")
 }
 
-/// A clock that goes on while this process is stopped and while the machine is suspended.
+/// The time since boot. This clock keeps running while the process is paused and while the machine
+/// is suspended, so a promise expires then too.
 fn now() -> Duration {
     let now = clock_gettime(ClockId::Boottime);
-    now.try_into().expect("a clock that began at zero does not show less")
+    now.try_into().expect("the time since boot is not negative")
 }

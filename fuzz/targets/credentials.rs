@@ -1,7 +1,7 @@
-//! What stands in files of credentials, and what servers say about them: tokens, certificates, kubeconfigs, ZooKeeper's
-//! file, SASL's challenges.
+//! Files with credentials, and what servers send about them: tokens, certificates, kubeconfigs,
+//! ZooKeeper's file and SASL challenges.
 //!
-//! The first byte says which of them the rest is.
+//! The first byte selects one of these formats for the rest.
 
 use baton::config::Cluster;
 use baton::store::kubernetes::LeaseStore;
@@ -21,7 +21,7 @@ thread_local! {
     static HOME: Home = Home::new();
 }
 
-/// Where the files are.
+/// A directory for the files.
 struct Home {
     runtime: Runtime,
     directory: TempDir,
@@ -30,8 +30,9 @@ struct Home {
 impl Home {
     fn new() -> Self {
         let memory = Some(Path::new("/dev/shm")).filter(|memory| memory.is_dir());
-        let directory =
-            memory.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
+        let directory = memory
+            .map_or_else(tempfile::tempdir, tempfile::tempdir_in)
+            .expect("a temporary directory");
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, directory }
@@ -39,11 +40,11 @@ impl Home {
 
     fn write(&self, name: &str, content: &[u8]) -> PathBuf {
         let path = self.directory.path().join(name);
-        fs::write(&path, content).expect("it is ours");
+        fs::write(&path, content).expect("the directory is writable");
         path
     }
 
-    /// What comes of this kubeconfig: nothing, or all that is said about it.
+    /// Connects with this kubeconfig, or returns the error with its causes.
     fn connect(&self, kubeconfig: &[u8]) -> Result<(), String> {
         let cluster =
             Cluster::Kubeconfig { path: Some(self.write("kubeconfig", kubeconfig)), context: None };
@@ -51,7 +52,7 @@ impl Home {
         let election = "orders".parse().expect("a name");
         let connected =
             self.runtime.block_on(LeaseStore::connect(&cluster, None, &election, call, retry));
-        connected.map(drop).map_err(|error| told(&error))
+        connected.map(drop).map_err(|error| error_chain(&error))
     }
 }
 
@@ -68,35 +69,37 @@ pub(super) fn read(bytes: &[u8]) {
     });
 }
 
-/// A token is one line that a header can hold, and is never told.
+/// A token is one line of visible ASCII. Error messages never contain it.
 fn token(home: &Home, content: &[u8]) {
     let path = home.write("token", content);
-    let result = home.connect(&around(&json!({}), &json!({ "tokenFile": path })));
+    let result = home.connect(&kubeconfig_with(&json!({}), &json!({ "tokenFile": path })));
     let text = std::str::from_utf8(content).map(str::trim).unwrap_or_default();
     let is_token = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
     assert_eq!(result.is_ok(), is_token, "{result:?}");
-    if let Err(said) = result {
-        assert!(text.len() < 8 || !said.contains(text), "this tells the token: {said}");
+    if let Err(error) = result {
+        assert!(text.len() < 8 || !error.contains(text), "the error contains the token: {error}");
     }
 }
 
-/// There is at least one certificate, or nobody begins.
+/// Without a certificate in the file, connecting fails.
 fn authority(home: &Home, content: &[u8]) {
     let path = home.write("ca.crt", content);
-    let result =
-        home.connect(&around(&json!({ "certificate-authority": path }), &json!({ "token": "t" })));
-    let holds_one = content.windows(10).any(|window| window == b"-----BEGIN");
-    assert!(result.is_err() || holds_one, "an authority without a certificate");
+    let result = home.connect(&kubeconfig_with(
+        &json!({ "certificate-authority": path }),
+        &json!({ "token": "t" }),
+    ));
+    let has_certificate = content.windows(10).any(|window| window == b"-----BEGIN");
+    assert!(result.is_err() || has_certificate, "accepted a file without a certificate");
 }
 
 fn certificate(home: &Home, content: &[u8]) {
     let (certificate, key) = content.split_at(content.len() / 2);
     let (certificate, key) = (home.write("own.crt", certificate), home.write("own.key", key));
     let user = json!({ "client-certificate": certificate, "client-key": key });
-    drop(home.connect(&around(&json!({}), &user)));
+    drop(home.connect(&kubeconfig_with(&json!({}), &user)));
 }
 
-/// No program is run here: whoever could write one down could run it.
+/// Skips kubeconfigs that could run a program (`exec`) or read a device.
 fn kubeconfig(home: &Home, content: &[u8]) {
     let names_a_program = [&b"exec"[..], b"\\", b"dev", b"proc"];
     if names_a_program.iter().any(|word| content.windows(word.len()).any(|window| window == *word))
@@ -106,7 +109,7 @@ fn kubeconfig(home: &Home, content: &[u8]) {
     drop(home.connect(content));
 }
 
-/// Each line is one credential, as it stands there, and none is ever shown.
+/// Each line becomes one credential unchanged, and `Debug` never shows its secret.
 fn zookeeper_file(content: &[u8]) {
     let Ok(text) = std::str::from_utf8(content) else { return };
     let Ok(all) = Credential::parse_all(text) else { return };
@@ -122,44 +125,44 @@ fn zookeeper_file(content: &[u8]) {
     }
 }
 
-/// The response says whom we are, of which realm, over which nonce, whatever characters stand in them; and no server has proved
-/// anything by repeating what it heard.
+/// The response quotes the user, realm and nonce correctly, whatever characters they contain. A
+/// server proves nothing by repeating the challenge or the response.
 fn challenge(content: &[u8]) {
     let (user, challenge) = content.split_at(content.len().min(4));
     let Ok(user) = std::str::from_utf8(user) else { return };
     let Ok(exchange) = Exchange::respond(user, "pässword", challenge, "c") else { return };
-    let said = directives(&exchange.response);
+    let directives = directives(&exchange.response);
     let value = |wanted: &str| {
-        said.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
+        directives.iter().find(|(name, _)| name == wanted).map(|(_, value)| value.as_str())
     };
     assert_eq!(value("username"), Some(user), "{}", exchange.response);
     assert_eq!(value("cnonce"), Some("c"));
     assert!(
         value("nonce").is_some() && value("response").is_some_and(|response| response.len() == 32)
     );
-    assert_eq!(said.len(), 9, "nobody adds a directive: {}", exchange.response);
+    assert_eq!(directives.len(), 9, "unexpected directive: {}", exchange.response);
     assert!(!exchange.response.contains("pässword") || user.contains("pässword"));
     for echoed in [challenge, exchange.response.as_bytes()] {
-        assert!(exchange.verify(echoed).is_err(), "this proves nothing");
+        assert!(exchange.verify(echoed).is_err(), "accepted an echo as proof");
     }
 }
 
-/// The directives of a list, read character by character.
+/// Parses a list of directives character by character.
 fn directives(list: &str) -> Vec<(String, String)> {
     let mut characters = list.chars();
     let directive = |()| {
         let name: String = characters.by_ref().take_while(|c| *c != '=').collect();
         let mut value = String::new();
-        let (mut is_quoted, mut is_begun) = (false, false);
+        let (mut is_quoted, mut has_begun) = (false, false);
         while let Some(c) = characters.next() {
             match c {
-                '"' if !is_begun => is_quoted = true,
+                '"' if !has_begun => is_quoted = true,
                 '"' if is_quoted => is_quoted = false,
                 '\\' if is_quoted => value.extend(characters.next()),
                 ',' if !is_quoted => break,
                 c => value.push(c),
             }
-            is_begun = true;
+            has_begun = true;
         }
         Some((name, value)).filter(|(name, _)| !name.is_empty())
     };
@@ -180,25 +183,26 @@ fn zookeeper_certificates(home: &Home, content: &[u8]) {
     match files.load() {
         Ok(_) => assert!(
             authorities.windows(10).any(|window| window == b"-----BEGIN"),
-            "nobody is trusted"
+            "accepted a file without a certificate"
         ),
-        Err(error) => assert!(!told(&error).is_empty()),
+        Err(error) => assert!(!error_chain(&error).is_empty()),
     }
 }
 
-/// A kubeconfig with these things in it.
-fn around(cluster: &Value, user: &Value) -> Vec<u8> {
+/// A kubeconfig with these fields of its cluster and user.
+fn kubeconfig_with(cluster: &Value, user: &Value) -> Vec<u8> {
     let mut cluster = cluster.clone();
     cluster["server"] = json!("https://127.0.0.1:1");
     let clusters = json!([{ "name": "c", "cluster": cluster }]);
     let contexts = json!([{ "name": "c", "context": { "cluster": "c", "user": "u" } }]);
     let users = json!([{ "name": "u", "user": user }]);
-    let config = json!({ "current-context": "c", "clusters": clusters, "contexts": contexts, "users": users });
-    config.to_string().into_bytes()
+    json!({ "current-context": "c", "clusters": clusters, "contexts": contexts, "users": users })
+        .to_string()
+        .into_bytes()
 }
 
-/// All that is said about an error.
-fn told(error: &dyn Error) -> String {
+/// An error and its causes.
+fn error_chain(error: &dyn Error) -> String {
     iter::successors(Some(error), |error| (*error).source())
         .map(ToString::to_string)
         .collect::<Vec<_>>()

@@ -1,6 +1,6 @@
-//! What stands in files that others may have damaged: an election's record, and the memory of the last run.
+//! Files that may be damaged: an election's record and the file about the last run.
 //!
-//! The first byte says which of the two the rest is.
+//! The first byte selects one of the two for the rest.
 
 use baton::config::ElectionName;
 use baton::process::last_run::{Forgotten, LastEnd, Lifecycle};
@@ -21,7 +21,7 @@ thread_local! {
     static DISK: Disk = Disk::new();
 }
 
-/// A directory in memory, with a record and a last run in it.
+/// A directory in memory that holds both files.
 struct Disk {
     runtime: Runtime,
     directory: TempDir,
@@ -32,11 +32,13 @@ struct Disk {
 impl Disk {
     fn new() -> Self {
         let memory = Some(Path::new("/dev/shm")).filter(|memory| memory.is_dir());
-        let directory =
-            memory.map_or_else(tempfile::tempdir, tempfile::tempdir_in).expect("a directory");
+        let directory = memory
+            .map_or_else(tempfile::tempdir, tempfile::tempdir_in)
+            .expect("a temporary directory");
         let election: ElectionName = "orders".parse().expect("a name");
         let (call, retry) = (Duration::from_mins(1), Duration::from_secs(2));
-        let store = FileStore::open(directory.path(), &election, call, retry).expect("it is ours");
+        let store = FileStore::open(directory.path(), &election, call, retry)
+            .expect("the directory is writable");
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         Self { runtime, directory, store, election }
@@ -46,7 +48,7 @@ impl Disk {
         self.directory.path().join(self.election.as_str()).join(name)
     }
 
-    fn ask(&self, request: RecordRequest) -> Option<RecordEvent> {
+    fn perform(&self, request: RecordRequest) -> Option<RecordEvent> {
         self.runtime.block_on(self.store.perform(request)).ok()
     }
 }
@@ -56,43 +58,40 @@ pub(super) fn read(bytes: &[u8]) {
     DISK.with(|disk| if kind % 2 == 0 { record(disk, content) } else { last_run(disk, content) });
 }
 
-/// What is a record is told as it stands there, and replaced by a larger one; anything else stays.
+/// A valid record is read unchanged and can be replaced by one with a larger token. Anything else
+/// stays in place.
 fn record(disk: &Disk, content: &[u8]) {
     let path = disk.file("record");
-    fs::write(&path, content).expect("it is ours");
-    let us = Identity::parse("us_1").expect("it is short");
-    let Some(event) = disk.ask(RecordRequest::Read) else {
+    fs::write(&path, content).expect("the directory is writable");
+    let us = Identity::parse("us_1").expect("a valid identity");
+    let Some(event) = disk.perform(RecordRequest::Read) else {
         let write = Write::over(None, Intent::Acquire, &us, Duration::from_secs(15));
         assert_eq!(
-            disk.ask(RecordRequest::Write(write)),
+            disk.perform(RecordRequest::Write(write)),
             None,
-            "nobody writes over what he cannot read"
+            "replaced an unreadable record"
         );
-        return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "it is left as it was");
+        return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "the file changed");
     };
     let RecordEvent::Read(Some(seen)) = event else {
-        panic!("there is a file, and read was {event:?}")
+        panic!("the file exists, but the read returned {event:?}")
     };
-    says(&seen, content);
+    check_record(&seen, content);
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_millis(15_001));
-    let Some(RecordEvent::Applied(applied)) = disk.ask(RecordRequest::Write(write)) else {
-        assert_eq!(
-            seen.version.number,
-            u128::MAX,
-            "a record that was read can be replaced by a later one"
-        );
-        return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "it is left as it was");
+    let Some(RecordEvent::Applied(applied)) = disk.perform(RecordRequest::Write(write)) else {
+        assert_eq!(seen.version.number, u128::MAX, "cannot replace a valid record");
+        return assert_eq!(fs::read(&path).ok().as_deref(), Some(content), "the file changed");
     };
-    assert!(token(&applied) > token(&seen), "{applied:?} is no later than {seen:?}");
+    assert!(token(&applied) > token(&seen), "{applied:?} is not later than {seen:?}");
     assert_eq!(applied.version.uid, seen.version.uid);
     assert_eq!(
         (applied.record.holder.as_ref(), applied.record.duration),
         (Some(&us), Some(Duration::from_millis(15_001)))
     );
     assert_eq!(
-        disk.ask(RecordRequest::Read),
+        disk.perform(RecordRequest::Read),
         Some(RecordEvent::Read(Some(applied))),
-        "it reads back the same"
+        "the record changed when read back"
     );
 }
 
@@ -100,9 +99,10 @@ fn token(snapshot: &Snapshot) -> FencingToken {
     FencingToken::new(snapshot.version.number)
 }
 
-fn says(seen: &Snapshot, content: &[u8]) {
+/// Compares a record with the JSON that it was read from.
+fn check_record(seen: &Snapshot, content: &[u8]) {
     let json = super::json(content).expect("a record is JSON");
-    // A derived reader takes an array of the fields in their order too.
+    // serde's derived parser also accepts an array of the fields in order.
     let field = |at: usize, name: &str| if json.is_array() { &json[at] } else { &json[name] };
     assert_eq!(field(0, "format"), "baton.record/1");
     let holder = seen.record.holder.as_ref().map_or("", Identity::as_str);
@@ -111,7 +111,7 @@ fn says(seen: &Snapshot, content: &[u8]) {
     assert_eq!(
         field(2, "leaseDurationMs").as_u64().map(u128::from),
         Some(milliseconds),
-        "waited for is what it says"
+        "the duration differs"
     );
     assert_eq!(field(3, "acquireTime"), &seen.record.acquired.0);
     assert_eq!(field(4, "renewTime"), &seen.record.renewed.0);
@@ -121,27 +121,29 @@ fn says(seen: &Snapshot, content: &[u8]) {
     assert_eq!(version, Some(seen.version.number));
 }
 
-/// Opens the memory. A process that another test forks holds our lock as well, until it calls exec.
+/// Opens the file about the last run. Retries, because a process that another test forks holds the
+/// lock until its exec.
 fn open(disk: &Disk) -> (Lifecycle, Result<Option<LastEnd>, Forgotten>) {
     let mut tries = 0;
     loop {
         match Lifecycle::open(Some(disk.directory.path()), &disk.election) {
             Ok(opened) => return opened,
-            Err(error) if tries == 1000 => panic!("the directory is usable: {error:?}"),
+            Err(error) if tries == 1000 => panic!("cannot open the directory: {error:?}"),
             Err(_) => thread::sleep(Duration::from_millis(1)),
         }
         tries += 1;
     }
 }
 
-/// A process may begin whatever it remembers, waits for no longer than one lease, and remembers itself.
+/// A process starts with any contents of the file. It waits for at most one lease duration and
+/// records its own run.
 fn last_run(disk: &Disk, content: &[u8]) {
-    fs::write(disk.file("last-run"), content).expect("it is ours");
+    fs::write(disk.file("last-run"), content).expect("the directory is writable");
     let (first, remembered) = open(disk);
-    let is_page = super::json(content).is_some();
+    let is_json = super::json(content).is_some();
     if let Ok(Some(end)) = &remembered {
-        assert!(is_page, "remembered is {end:?}");
-        // As it is logged, and exported.
+        assert!(is_json, "read {end:?} from an invalid file");
+        // Logs and metrics format the time; that must not panic.
         drop(humantime::format_rfc3339_seconds(end.at).to_string());
     }
     let seconds = Duration::from_secs;
@@ -151,13 +153,13 @@ fn last_run(disk: &Disk, content: &[u8]) {
         retry_period: seconds(2),
         answer_validity: seconds(2),
     };
-    let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
+    let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults are valid");
     let damping = first.damping(&timing);
-    assert!(damping <= seconds(15), "it waits for {damping:?}");
+    assert!(damping <= seconds(15), "the start is delayed by {damping:?}");
     first.begin().expect("the directory is usable");
     drop(first);
     let (second, killed) = open(disk);
-    let killed = killed.expect("what we wrote can be read").expect("and is there");
-    assert_eq!(killed.code, None, "the first one ended without a word");
-    assert!(second.damping(&timing) > Duration::ZERO, "which is a bad end");
+    let killed = killed.expect("the file is valid").expect("the file exists");
+    assert_eq!(killed.code, None, "the first run recorded no exit code");
+    assert!(second.damping(&timing) > Duration::ZERO, "a run without an exit code ended badly");
 }

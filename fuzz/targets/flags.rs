@@ -1,4 +1,4 @@
-//! What is typed: flags and their values, one a line. The environment says the same words in the same places.
+//! Command-line arguments, one per line. Environment variables use the same parsers.
 
 use baton::cli::{Cli, Command, Settings, Surroundings};
 use baton::config::{Backend, Config, ConfigError, ElectionName, Listen};
@@ -9,18 +9,18 @@ use zookeeper_client::servers::{Servers, check_path};
 pub(super) fn read(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
     names_and_addresses(text);
-    // An argument cannot hold a zero.
+    // An argument cannot contain a zero byte.
     let arguments = text.split('\n').filter(|argument| !argument.contains('\0'));
-    let Ok(typed) = Cli::try_parse_from(["baton"].into_iter().chain(arguments)) else { return };
-    let (Command::Run(settings) | Command::CheckConfig(settings)) = typed.into_command() else {
+    let Ok(cli) = Cli::try_parse_from(["baton"].into_iter().chain(arguments)) else { return };
+    let (Command::Run(settings) | Command::CheckConfig(settings)) = cli.into_command() else {
         return;
     };
     for in_kubernetes in [false, true] {
-        judge(&settings, in_kubernetes);
+        check_settings(&settings, in_kubernetes);
     }
 }
 
-/// What is written again is read as the same.
+/// Formatting a parsed value and parsing it again yields the same value.
 fn names_and_addresses(text: &str) {
     if let Ok(servers) = text.parse::<Servers>() {
         assert!(
@@ -40,12 +40,12 @@ fn names_and_addresses(text: &str) {
             (1..=253).contains(&text.len()) && text.chars().all(is_plain) && !text.contains(".."),
             "{name}"
         );
-        // A znode, a Lease and a folder can be called so.
+        // The name is valid for a znode, a Lease and a directory.
         assert!(check_path(&format!("/{name}")).is_ok() && !text.starts_with('.'), "{name}");
     }
 }
 
-fn judge(settings: &Settings, in_kubernetes: bool) {
+fn check_settings(settings: &Settings, in_kubernetes: bool) {
     let surroundings = Surroundings {
         in_kubernetes,
         pod_name: in_kubernetes.then(|| "orders-0".to_owned()),
@@ -54,48 +54,49 @@ fn judge(settings: &Settings, in_kubernetes: bool) {
         wants_plain_text: false,
     };
     match Config::new(settings, &surroundings) {
-        Ok(config) => holds(&config, settings),
+        Ok(config) => check_config(&config, settings),
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
-            let told: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
+            let texts: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
             for mistake in &mistakes {
                 follow_advice(settings, &surroundings, mistake);
             }
-            assert!(told.iter().all(|line| !line.is_empty()), "{told:?}");
+            assert!(texts.iter().all(|text| !text.is_empty()), "{texts:?}");
         }
     }
 }
 
-/// Two of such candidates cannot lead at once: renew deadline × (1 + drift) < lease duration × (1 − drift), counted in
-/// whole numbers.
-fn holds(config: &Config, settings: &Settings) {
+/// Two candidates with this configuration cannot lead at once: renew deadline × (1 + drift) < lease
+/// duration × (1 − drift).
+fn check_config(config: &Config, settings: &Settings) {
     let Durations { lease_duration, renew_deadline, retry_period, answer_validity } =
         config.timing.durations();
     let percent =
         settings.max_clock_drift.as_deref().filter(|text| !text.is_empty()).unwrap_or("10%");
-    let percent: f64 =
-        percent.trim_end_matches('%').trim().parse().expect("it was read as a percentage");
+    let percent: f64 = percent.trim_end_matches('%').trim().parse().expect("a valid percentage");
     let drift = percent / 100.0;
     let (renew, lease) = (
         renew_deadline.as_secs_f64() * (1.0 + drift),
         lease_duration.as_secs_f64() * (1.0 - drift),
     );
-    // Sixteen digits are all that this way of counting has.
-    assert!(renew < lease * (1.0 + 1e-12), "{renew} s against {lease} s");
-    let tries = (renew_deadline.saturating_sub(retry_period)) / 3;
+    // A float has only sixteen digits.
+    assert!(renew < lease * (1.0 + 1e-12), "{renew} s is not below {lease} s");
+    let attempt = (renew_deadline.saturating_sub(retry_period)) / 3;
     assert!(
-        tries * 3 + retry_period <= renew_deadline && !tries.is_zero(),
-        "no three tries in {renew_deadline:?}"
+        attempt * 3 + retry_period <= renew_deadline && !attempt.is_zero(),
+        "three attempts do not fit into {renew_deadline:?}"
     );
     assert!(answer_validity < renew_deadline && !answer_validity.is_zero(), "{answer_validity:?}");
     match &config.backend {
-        Backend::ZooKeeper(place) => assert!(check_path(&place.path).is_ok(), "{}", place.path),
+        Backend::ZooKeeper(zookeeper) => {
+            assert!(check_path(&zookeeper.path).is_ok(), "{}", zookeeper.path);
+        }
         Backend::File { directory } => assert!(!directory.as_os_str().is_empty()),
         Backend::Lease { .. } => {}
     }
 }
 
-/// A refusal of durations ends in flags that can be pasted: with them nothing is wrong with the durations any more.
+/// An error about durations ends with flags that fix it: with them, all durations are valid.
 fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &ConfigError) {
     let is_about_time = |mistake: &ConfigError| {
         matches!(mistake, ConfigError::Timing(..) | ConfigError::Session(..))
@@ -103,10 +104,10 @@ fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &Con
     if !is_about_time(mistake) {
         return;
     }
-    let told = mistake.to_string();
-    let (_, flags) = told.split_once("these would pass: ").expect("a refusal says what would pass");
-    let advice =
-        Cli::try_parse_from(["baton"].into_iter().chain(flags.split(' '))).expect("they are flags");
+    let text = mistake.to_string();
+    let (_, flags) = text.split_once("these would pass: ").expect("the error suggests flags");
+    let advice = Cli::try_parse_from(["baton"].into_iter().chain(flags.split(' ')))
+        .expect("the suggested flags parse");
     let (Command::Run(advice) | Command::CheckConfig(advice)) = advice.into_command() else {
         panic!("{flags}")
     };
@@ -118,7 +119,7 @@ fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &Con
         ..settings.clone()
     };
     let mistakes = Config::new(&settings, surroundings).err().unwrap_or_default();
-    let wrong: Vec<_> =
+    let remaining: Vec<_> =
         mistakes.iter().filter(|mistake| is_about_time(mistake)).map(ToString::to_string).collect();
-    assert!(wrong.is_empty(), "{told}\nand then:\n{}", wrong.join("\n"));
+    assert!(remaining.is_empty(), "{text}\nwith the suggested flags:\n{}", remaining.join("\n"));
 }

@@ -1,6 +1,6 @@
-//! What is asked of the endpoints, by anybody: method, path and headers, one a line, while we lead.
+//! HTTP requests to a leading sidecar: method and path, then headers, one per line.
 //!
-//! The first byte chooses the listener, and whether the client is on this machine.
+//! The first byte selects the listener and whether the client is on this machine.
 
 use axum::body::Body;
 use axum::extract::ConnectInfo;
@@ -34,10 +34,10 @@ thread_local! {
     static SIDECAR: Sidecar = Sidecar::new();
 }
 
-/// A sidecar that leads, and that nobody drives any more.
+/// A leading sidecar without a driver.
 struct Sidecar {
     runtime: Runtime,
-    desk: AppState,
+    state: AppState,
     publisher: Publisher,
 }
 
@@ -47,12 +47,12 @@ impl Sidecar {
         let (publisher, reader) = publish(Duration::from_secs(2));
         let (machine, now) = leader();
         publisher.publish(machine.standing(), now);
-        // With nobody to obey, an order is answered at once.
+        // Without a receiver, an order is answered at once.
         let (control, _) = orders();
         let metrics = Metrics::new(&election, &[Verb::Read]);
         let parts = Parts {
             election,
-            identity: Identity::parse("us_1").expect("it is short"),
+            identity: Identity::parse("us_1").expect("a valid identity"),
             backend: "file",
             reader,
             health: Health::default(),
@@ -62,11 +62,11 @@ impl Sidecar {
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { runtime, desk: AppState(Arc::new(parts)), publisher }
+        Self { runtime, state: AppState(Arc::new(parts)), publisher }
     }
 }
 
-/// A machine that leads for days to come.
+/// An election that leads for weeks.
 fn leader() -> (RecordElection, Instant) {
     let durations = Durations {
         lease_duration: 90 * DAY,
@@ -74,9 +74,9 @@ fn leader() -> (RecordElection, Instant) {
         retry_period: DAY,
         answer_validity: DAY,
     };
-    let timing = Timing::new(durations, Drift::default()).expect("they are in proportion");
+    let timing = Timing::new(durations, Drift::default()).expect("the durations are valid");
     let now = Clock.now();
-    let us = Identity::parse("us_1").expect("it is short");
+    let us = Identity::parse("us_1").expect("a valid identity");
     let mut machine = RecordElection::new(us.clone(), timing, Jitter::new(1), now);
     assert_eq!(machine.poll_request(now), Some(RecordRequest::Read));
     machine.handle_event(RecordEvent::Read(None), now);
@@ -87,8 +87,9 @@ fn leader() -> (RecordElection, Instant) {
         acquired: Stamp::default(),
         renewed: Stamp::default(),
     };
-    let created =
-        machine.poll_request(now + Duration::from_secs(1)).expect("it creates the record");
+    let created = machine
+        .poll_request(now + Duration::from_secs(1))
+        .expect("the candidate creates the record");
     assert!(matches!(created, RecordRequest::Write(_)), "{created:?}");
     let applied = Snapshot { version: Version { uid: "u".into(), number: 7 }, record };
     machine.handle_event(RecordEvent::Applied(applied), now);
@@ -103,15 +104,15 @@ pub(super) fn read(bytes: &[u8]) {
     let client = if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 7) };
     request.extensions_mut().insert(ConnectInfo(SocketAddr::from((client, 40_000))));
     request.extensions_mut().insert(Turn::without_slot());
-    SIDECAR.with(|sidecar| judge(sidecar, is_application, is_local, request));
+    SIDECAR.with(|sidecar| check_response(sidecar, is_application, is_local, request));
 }
 
-/// `METHOD PATH`, and then headers: what hyper lets through.
+/// Parses a request as hyper would, or returns `None` if hyper would reject it.
 fn request(bytes: &[u8]) -> Option<Request<Body>> {
     let mut lines = bytes.split(|byte| *byte == b'\n');
     let first = lines.next()?;
-    let blank = first.iter().position(|byte| *byte == b' ')?;
-    let (method, path) = (&first[..blank], &first[blank + 1..]);
+    let space = first.iter().position(|byte| *byte == b' ')?;
+    let (method, path) = (&first[..space], &first[space + 1..]);
     let path: Uri = path
         .try_into()
         .ok()
@@ -124,52 +125,52 @@ fn request(bytes: &[u8]) -> Option<Request<Body>> {
     request.body(Body::empty()).ok()
 }
 
-fn judge(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Request<Body>) {
+fn check_response(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Request<Body>) {
     let (method, uri, headers) =
         (request.method().to_string(), request.uri().clone(), request.headers().clone());
     let promised = sidecar.publisher.promised_until();
-    let router = if is_application { application } else { probes }(sidecar.desk.clone());
+    let router = if is_application { application } else { probes }(sidecar.state.clone());
     let (status, body) = sidecar.runtime.block_on(async {
         let Ok(response) = router.oneshot(request).await;
         let response: Response<Body> = response;
         let status = response.status();
-        (status, response.into_body().collect().await.expect("it is in memory").to_bytes())
+        (status, response.into_body().collect().await.expect("the body is in memory").to_bytes())
     });
 
-    let is_read = matches!(&*method, "GET" | "HEAD");
+    let is_get = matches!(&*method, "GET" | "HEAD");
     let (path, query) = (uri.path(), uri.query().unwrap_or_default());
     let expected = match (path, is_application) {
-        ("/leader", true) if is_read || method == "OPTIONS" => match query {
+        ("/leader", true) if is_get || method == "OPTIONS" => match query {
             "" | "promise=none" => StatusCode::OK,
             _ => StatusCode::BAD_REQUEST,
         },
         ("/stopping", true) if method == "POST" => {
-            let is_ours = headers.get("baton-request").is_some_and(|value| value == "1");
-            let is_meant = headers.get(HOST).is_some_and(is_loopback);
-            if is_ours && is_local && is_meant {
+            let has_header = headers.get("baton-request").is_some_and(|value| value == "1");
+            let is_host_loopback = headers.get(HOST).is_some_and(is_loopback);
+            if has_header && is_local && is_host_loopback {
                 StatusCode::NO_CONTENT
             } else {
                 StatusCode::FORBIDDEN
             }
         }
-        ("/", true) | ("/healthz" | "/metrics" | "/version", _) if is_read => StatusCode::OK,
-        // No store has been heard.
-        ("/readyz", _) if is_read => StatusCode::SERVICE_UNAVAILABLE,
+        ("/", true) | ("/healthz" | "/metrics" | "/version", _) if is_get => StatusCode::OK,
+        // The store has not answered yet.
+        ("/readyz", _) if is_get => StatusCode::SERVICE_UNAVAILABLE,
         ("/leader" | "/stopping" | "/", true)
         | ("/healthz" | "/readyz" | "/metrics" | "/version", _) => StatusCode::METHOD_NOT_ALLOWED,
         _ => StatusCode::NOT_FOUND,
     };
     assert_eq!(status, expected, "{method} {uri} {headers:?}");
 
-    let asks = status == StatusCode::OK && (path == "/leader" && query.is_empty() || path == "/");
+    let is_promise =
+        status == StatusCode::OK && (path == "/leader" && query.is_empty() || path == "/");
     assert_eq!(
         sidecar.publisher.promised_until() > promised,
-        asks,
-        "who is promised what by {method} {uri}"
+        is_promise,
+        "promise by {method} {uri}"
     );
     if method != "HEAD" && (status.is_client_error() || path == "/leader") {
-        let json: serde_json::Value =
-            serde_json::from_slice(&body).expect("errors and answers are JSON");
+        let json: serde_json::Value = serde_json::from_slice(&body).expect("the body is JSON");
         assert!(
             body.ends_with(b"\n") && json["error"].is_string() == status.is_client_error(),
             "{json}"
@@ -177,7 +178,7 @@ fn judge(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Reque
     }
 }
 
-/// Whether a Host names a loopback address, as its authority is read by others.
+/// Whether the Host header names a loopback address, by another parser than the server's.
 fn is_loopback(host: &HeaderValue) -> bool {
     let Some(authority) =
         host.to_str().ok().and_then(|host| host.parse::<hyper::http::uri::Authority>().ok())
@@ -185,12 +186,12 @@ fn is_loopback(host: &HeaderValue) -> bool {
         return false;
     };
     let name = authority.host();
-    // Whoever puts a user before it, or anything but a number behind it, means something else.
+    // Reject user information and ports that are not numbers.
     let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     let is_host = authority
         .as_str()
         .strip_prefix(name)
-        .is_some_and(|behind| behind.is_empty() || behind.strip_prefix(':').is_some_and(is_number));
+        .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_number));
     let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
     is_host
         && (name == "localhost"

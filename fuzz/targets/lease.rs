@@ -1,7 +1,7 @@
-//! What an API server answers, or whoever answers in its place: a status, and a body, to a read or to a write.
+//! Responses of an API server, or of a proxy in its place, to a read or a write.
 //!
-//! The first byte says which answer is the strange one, and with which status; the rest is its body, or, from 128 on, what
-//! stands in one field of a usual one.
+//! The first byte selects the fuzzed response and its status. The rest is its body, or from 128 on,
+//! the value of one field in an ordinary body.
 
 use baton::config::Cluster;
 use baton::store::Store as _;
@@ -28,17 +28,18 @@ use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
 
 const STATUSES: [u16; 12] = [200, 200, 201, 400, 401, 403, 404, 409, 410, 422, 429, 503];
-/// What a usual server answers.
-const USUAL: &str = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease","metadata":{"name":"orders","uid":"u",
-    "resourceVersion":"7"},"spec":{"holderIdentity":"them_1","leaseDurationSeconds":15}}"#;
-/// What stands in its fields.
-const USUAL_VALUES: [&str; 5] = ["15", r#""7""#, r#""them_1""#, r#""u""#, r#""orders""#];
+/// An ordinary response.
+const ORDINARY: &str = r#"{"apiVersion":"coordination.k8s.io/v1","kind":"Lease",
+    "metadata":{"name":"orders","uid":"u","resourceVersion":"7"},
+    "spec":{"holderIdentity":"them_1","leaseDurationSeconds":15}}"#;
+/// The values in [`ORDINARY`] that an input can replace.
+const ORDINARY_VALUES: [&str; 5] = ["15", r#""7""#, r#""them_1""#, r#""u""#, r#""orders""#];
 
 thread_local! {
     static CLUSTER: ApiServer = ApiServer::new();
 }
 
-/// A server that answers as it is told to, and a candidate's store of it.
+/// A server with scripted responses, and a store that talks to it.
 struct ApiServer {
     runtime: Runtime,
     script: Arc<Mutex<Script>>,
@@ -59,26 +60,27 @@ impl ApiServer {
             tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
         let script = Arc::<Mutex<Script>>::default();
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let address = listener.local_addr().expect("the listener has an address");
         drop(runtime.spawn(serve(listener, Arc::clone(&script))));
 
-        let directory = tempfile::tempdir().expect("a directory");
+        let directory = tempfile::tempdir().expect("a temporary directory");
         let path = directory.path().join("kubeconfig");
-        fs::write(&path, kubeconfig(&format!("http://{address}"))).expect("it is ours");
+        fs::write(&path, kubeconfig(&format!("http://{address}")))
+            .expect("the directory is writable");
         let cluster = Cluster::Kubeconfig { path: Some(path), context: None };
         let (call, retry) = (Duration::from_mins(1), Duration::from_secs(2));
         let election = "orders".parse().expect("a name");
         let store = LeaseStore::connect(&cluster, Some("shop"), &election, call, retry);
-        let store = runtime.block_on(store).expect("the kubeconfig is usable");
+        let store = runtime.block_on(store).expect("the kubeconfig is valid");
         Self { runtime, script, store, _kubeconfig: directory }
     }
 
-    fn ask(&self, request: RecordRequest) -> Option<RecordEvent> {
+    fn perform(&self, request: RecordRequest) -> Option<RecordEvent> {
         self.runtime.block_on(self.store.perform(request)).ok()
     }
 
     fn script(&self) -> std::sync::MutexGuard<'_, Script> {
-        self.script.lock().expect("nobody panics with it")
+        self.script.lock().expect("the lock is not poisoned")
     }
 }
 
@@ -104,60 +106,57 @@ async fn answer(
     request: Request<Incoming>,
     script: Arc<Mutex<Script>>,
 ) -> Result<Response<Full<Bytes>>, Infallible> {
-    let writes = request.method() == Method::PUT;
+    let is_write = request.method() == Method::PUT;
     let sent = request.into_body().collect().await.map(Collected::to_bytes).unwrap_or_default();
-    let mut script = script.lock().expect("nobody panics with it");
-    if writes {
+    let mut script = script.lock().expect("the lock is not poisoned");
+    if is_write {
         script.written = serde_json::from_slice(&sent).ok();
     }
-    let (status, body) = if writes { script.write.clone() } else { script.read.clone() };
-    Ok(Response::builder()
-        .status(status)
-        .body(Full::from(body))
-        .expect("a status and a body are an answer"))
+    let (status, body) = if is_write { script.write.clone() } else { script.read.clone() };
+    Ok(Response::builder().status(status).body(Full::from(body)).expect("the response is valid"))
 }
 
 pub(super) fn read(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let status = STATUSES[usize::from(first >> 1) % STATUSES.len()];
-    let body = if *first < 128 { rest } else { &usual_but_for_one(rest) };
+    let body = if *first < 128 { rest } else { &ordinary_with_one_value(rest) };
     CLUSTER.with(|cluster| {
         if first % 2 == 0 {
-            read_answered(cluster, status, body);
+            fuzz_read(cluster, status, body);
         } else {
-            write_answered(cluster, status, body);
+            fuzz_write(cluster, status, body);
         }
     });
 }
 
-/// What a usual server answers, but for the value of one field, which the first byte names: a number grows to where it
-/// matters much sooner if nothing around it can break. From 128 on the value is the number that the bytes are.
-fn usual_but_for_one(bytes: &[u8]) -> Vec<u8> {
+/// An ordinary response in which one value is replaced. The first byte selects the value; from 128
+/// on, the rest is converted to a decimal number. The fuzzer reaches extreme numbers sooner when
+/// the JSON around them stays valid.
+fn ordinary_with_one_value(bytes: &[u8]) -> Vec<u8> {
     let Some((field, value)) = bytes.split_first() else { return Vec::new() };
-    let usual = USUAL_VALUES[usize::from(*field) % USUAL_VALUES.len()];
-    let (before, after) = USUAL.split_once(usual).expect("it stands there");
+    let ordinary = ORDINARY_VALUES[usize::from(*field) % ORDINARY_VALUES.len()];
+    let (before, after) = ORDINARY.split_once(ordinary).expect("the value occurs in the response");
     let number =
         value.iter().take(16).fold(0, |number, byte| number << 8 | u128::from(*byte)).to_string();
     let value = if *field < 128 { value } else { number.as_bytes() };
     [before.as_bytes(), value, after.as_bytes()].concat()
 }
 
-fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
+fn fuzz_read(cluster: &ApiServer, status: u16, body: &[u8]) {
     *cluster.script() = Script {
         read: (status, body.to_vec()),
         write: (409, refusal("Conflict").into_bytes()),
         written: None,
     };
     let json = super::json(body);
-    match cluster.ask(RecordRequest::Read) {
+    match cluster.perform(RecordRequest::Read) {
         Some(RecordEvent::Read(Some(seen))) => {
-            assert!(status < 300, "{status} is no record");
-            waits_for(&seen);
-            // Foreign fields are not interpreted: a number there may be larger than any that we
-            // could hold.
+            assert!(status < 300, "read a record from status {status}");
+            check_waiting(&seen);
+            // `super::json` fails on numbers that the store accepts in fields it ignores.
             if let Some(json) = json {
-                says(&seen, &json);
-                keeps_what_is_anothers(cluster, &seen, &json);
+                check_record(&seen, &json);
+                check_foreign_fields(cluster, &seen, &json);
             }
         }
         Some(RecordEvent::Read(None)) => {
@@ -166,17 +165,21 @@ fn read_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
             assert_eq!(
                 (status, &json["reason"]),
                 (404, &json!("NotFound")),
-                "this does not say that nothing is there"
+                "the response does not say that the Lease is absent"
             );
-            assert_eq!(named, (&json!("leases"), &json!("orders")), "this is about something else");
+            assert_eq!(
+                named,
+                (&json!("leases"), &json!("orders")),
+                "the response is about another object"
+            );
         }
         None => {}
-        Some(other) => panic!("read was {other:?}"),
+        Some(other) => panic!("the read returned {other:?}"),
     }
 }
 
-/// A record is no stricter and no looser than what it says; what makes no sense counts as absent.
-fn says(seen: &Snapshot, json: &Value) {
+/// Compares a record with the JSON that it was read from. Invalid fields count as absent.
+fn check_record(seen: &Snapshot, json: &Value) {
     assert_eq!(json["metadata"]["uid"].as_str(), Some(&*seen.version.uid));
     let version =
         json["metadata"]["resourceVersion"].as_str().and_then(|version| version.parse().ok());
@@ -192,8 +195,8 @@ fn says(seen: &Snapshot, json: &Value) {
     assert_eq!(seen.record.renewed.0, spec["renewTime"].as_str().unwrap_or_default());
 }
 
-/// Nobody writes over another's record before the time in it is over, and somebody does afterwards.
-fn waits_for(seen: &Snapshot) {
+/// A candidate acquires another holder's record only after the duration in it.
+fn check_waiting(seen: &Snapshot) {
     let seconds = Duration::from_secs;
     let durations = Durations {
         lease_duration: seconds(15),
@@ -201,28 +204,28 @@ fn waits_for(seen: &Snapshot) {
         retry_period: seconds(2),
         answer_validity: seconds(2),
     };
-    let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
-    let us = Identity::parse("us_1").expect("it is short");
+    let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults are valid");
+    let us = Identity::parse("us_1").expect("a valid identity");
     let start = Instant::since_boot(seconds(100));
     let mut machine = RecordElection::new(us.clone(), timing, Jitter::new(1), start);
     assert_eq!(machine.poll_request(start), Some(RecordRequest::Read));
     machine.handle_event(RecordEvent::Read(Some(seen.clone())), start);
     if seen.record.holder.as_ref().is_none_or(|holder| *holder == us) {
-        let taken = machine.poll_request(start + seconds(5));
+        let request = machine.poll_request(start + seconds(5));
         return assert!(
-            matches!(taken, Some(RecordRequest::Write(_))),
-            "{seen:?} is free, and asked for is {taken:?}"
+            matches!(request, Some(RecordRequest::Write(_))),
+            "{seen:?} is free, but the request is {request:?}"
         );
     }
     let lease = seen.record.duration.unwrap_or_else(|| seconds(15));
     let early = start + lease.saturating_sub(Duration::from_nanos(1));
     if let Some(request) = machine.poll_request(early) {
-        assert_eq!(request, RecordRequest::Read, "{seen:?} is still another's");
+        assert_eq!(request, RecordRequest::Read, "{seen:?} has not expired");
         machine.handle_event(RecordEvent::Read(Some(seen.clone())), early);
     }
     let late = start + lease + seconds(5);
     if late.elapsed_since_boot() == Duration::MAX {
-        return; // Nobody waits for so long.
+        return; // the time overflowed
     }
     match machine.poll_request(late) {
         Some(RecordRequest::Read) => {
@@ -232,43 +235,43 @@ fn waits_for(seen: &Snapshot) {
             return assert!(matches!(other, Some(RecordRequest::Write(_))), "{seen:?}: {other:?}");
         }
     }
-    let taken = machine.poll_request(late + seconds(5));
+    let request = machine.poll_request(late + seconds(5));
     assert!(
-        matches!(taken, Some(RecordRequest::Write(_))),
-        "{seen:?} is over, and asked for is {taken:?}"
+        matches!(request, Some(RecordRequest::Write(_))),
+        "{seen:?} has expired, but the request is {request:?}"
     );
 }
 
-/// A write changes our five fields, and gives everything else back as it was read.
-fn keeps_what_is_anothers(cluster: &ApiServer, seen: &Snapshot, json: &Value) {
-    let us = Identity::parse("us_1").expect("it is short");
+/// A write changes five fields and sends back everything else unchanged.
+fn check_foreign_fields(cluster: &ApiServer, seen: &Snapshot, json: &Value) {
+    let us = Identity::parse("us_1").expect("a valid identity");
     let write = Write::over(Some(seen), Intent::Acquire, &us, Duration::from_secs(15));
     assert_eq!(
-        cluster.ask(RecordRequest::Write(write)),
+        cluster.perform(RecordRequest::Write(write)),
         Some(RecordEvent::Conflict),
-        "it was answered so"
+        "must report the server's conflict"
     );
     let written = cluster.script().written.take().expect("a write was sent");
     assert_eq!(written["spec"]["holderIdentity"], "us_1");
     assert_eq!(written["spec"]["leaseDurationSeconds"], 15);
     for field in ["uid", "resourceVersion", "labels", "annotations", "finalizers"] {
         let (before, after) = (&json["metadata"][field], &written["metadata"][field]);
-        // Empty or absent is all the same to an API server.
-        let is_nothing =
+        // To an API server, empty and absent are the same.
+        let is_empty =
             |value: &Value| value.is_null() || *value == json!({}) || *value == json!([]);
         assert!(
-            before == after || is_nothing(before) && is_nothing(after),
+            before == after || is_empty(before) && is_empty(after),
             "{field}: {before} became {after}"
         );
     }
-    assert_eq!(others(&written), others(json));
+    assert_eq!(foreign_fields(&written), foreign_fields(json));
 }
 
-/// What a candidate has no business with.
-fn others(object: &Value) -> Value {
+/// The object without the metadata and the five fields that a candidate writes.
+fn foreign_fields(object: &Value) -> Value {
     let mut object = object.clone();
     object["metadata"] = Value::Null;
-    // An API server says both, or is none.
+    // A real API server sends both.
     if !(object["apiVersion"].is_string() && object["kind"].is_string()) {
         (object["apiVersion"], object["kind"]) = (Value::Null, Value::Null);
     }
@@ -284,20 +287,20 @@ fn others(object: &Value) -> Value {
     object
 }
 
-fn write_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
+fn fuzz_write(cluster: &ApiServer, status: u16, body: &[u8]) {
     *cluster.script() =
-        Script { read: (200, USUAL.into()), write: (status, body.to_vec()), written: None };
-    let Some(RecordEvent::Read(Some(seen))) = cluster.ask(RecordRequest::Read) else {
-        panic!("the usual can be read")
+        Script { read: (200, ORDINARY.into()), write: (status, body.to_vec()), written: None };
+    let Some(RecordEvent::Read(Some(seen))) = cluster.perform(RecordRequest::Read) else {
+        panic!("cannot read an ordinary response")
     };
-    let us = Identity::parse("us_1").expect("it is short");
+    let us = Identity::parse("us_1").expect("a valid identity");
     let write = Write::over(Some(&seen), Intent::Acquire, &us, Duration::from_secs(15));
     let json = super::json(body);
-    match cluster.ask(RecordRequest::Write(write)) {
+    match cluster.perform(RecordRequest::Write(write)) {
         Some(RecordEvent::Applied(applied)) => {
-            assert!(status < 300, "{status} is no success");
+            assert!(status < 300, "applied with status {status}");
             if let Some(json) = json {
-                says(&applied, &json);
+                check_record(&applied, &json);
             }
         }
         Some(RecordEvent::Conflict) => {
@@ -305,11 +308,11 @@ fn write_answered(cluster: &ApiServer, status: u16, body: &[u8]) {
             let reason = json["reason"].as_str().unwrap_or_default();
             assert!(
                 status == 409 && matches!(reason, "Conflict" | "AlreadyExists"),
-                "{status} {reason} is no lost race"
+                "conflict from {status} {reason}"
             );
         }
         None => {}
-        Some(other) => panic!("written was {other:?}"),
+        Some(other) => panic!("the write returned {other:?}"),
     }
 }
 

@@ -1,8 +1,9 @@
-//! Whatever is read from outside, by where it comes from: each target takes any bytes, and asserts what has to hold.
+//! Fuzz targets for every parser of untrusted input. A target takes arbitrary bytes and asserts
+//! invariants.
 //!
-//! Start with [`ALL`]. The fuzzer (`fuzz/main.rs`) invents bytes without end; the tests (`tests/it/outside.rs`) replay those in
-//! `fuzz/corpus`, and what lies near them. A target never looks at a clock to decide, and touches nothing but files and
-//! sockets of its own.
+//! A target never decides by a clock, and touches only its own files and sockets. The fuzzer
+//! (`fuzz/main.rs`) generates inputs; the tests (`tests/it/outside.rs`) replay `fuzz/corpus` and
+//! mutations of it. Start reading at [`ALL`].
 
 mod credentials;
 mod files;
@@ -13,18 +14,18 @@ mod servers;
 mod wire;
 mod znodes;
 
-/// Something that is read from outside.
+/// One source of untrusted input.
 pub(crate) struct Target {
-    /// Its name, and that of its folder in `fuzz/corpus`.
+    /// The name of the target and of its folder in `fuzz/corpus`.
     pub(crate) name: &'static str,
-    /// Reads these bytes, and panics where something does not hold.
+    /// Parses the bytes and panics if an invariant does not hold.
     pub(crate) read: fn(&[u8]),
-    /// The most that reading may hold at a time, in bytes: so many, and so many for each byte that was read. A length
-    /// that was merely told must not count.
+    /// The memory limit in bytes: a fixed amount, and an amount for each byte of input. A length
+    /// field in the input must not cause an allocation of that length.
     pub(crate) memory: (usize, usize),
 }
 
-/// All of them.
+/// All targets.
 pub(crate) const ALL: [Target; 8] = [
     Target { name: "credentials", read: credentials::read, memory: (1 << 20, 64) },
     Target { name: "files", read: files::read, memory: (64 << 10, 64) },
@@ -33,11 +34,11 @@ pub(crate) const ALL: [Target; 8] = [
     Target { name: "lease", read: lease::read, memory: (1 << 20, 256) },
     Target { name: "servers", read: servers::read, memory: (48 << 10, 64) },
     Target { name: "wire", read: wire::read, memory: (4 << 10, 64) },
-    // An empty name is a byte that stands for all of ours.
+    // One byte, an empty name, expands to the candidate's whole name.
     Target { name: "znodes", read: znodes::read, memory: (16 << 10, 256) },
 ];
 
-/// The JSON that this is, also where what is no UTF-8 stands in a field that nobody reads.
+/// Parses JSON; replaces invalid UTF-8, which may occur in fields that Baton ignores.
 fn json(bytes: &[u8]) -> Option<serde_json::Value> {
     serde_json::from_str(&String::from_utf8_lossy(bytes)).ok()
 }

@@ -1,7 +1,7 @@
-//! What a ZooKeeper server says on a real connection: to our first words, to credentials, to requests. Judged by what the
-//! frames say one by one.
+//! Output of a ZooKeeper server over a real connection, compared with a decoding frame by frame.
 //!
-//! The first byte says how far the conversation has come when the rest is said.
+//! The first byte selects when the server sends the rest: at the connect, during authentication, or
+//! after a request.
 
 use baton::process::resolver::Resolver;
 use std::time::Duration;
@@ -17,22 +17,23 @@ use zookeeper_client::servers::Servers;
 use zookeeper_client::wire;
 use zookeeper_client::wire::{Code, Received, Request as _};
 
-/// A session that was granted: the server's first frame.
+/// A first frame that grants a session.
 const WELCOME: &[u8] =
     b"\0\0\0\x25\0\0\0\0\0\0\x3a\x98\0\0\0\0\0\0\0\x07\0\0\0\x10pppppppppppppppp\0";
-/// The session time-out that is asked for.
-const ASKED: Duration = Duration::from_secs(15);
-/// The longest frames before the session is granted, and from then on.
-const LONGEST_FIRST_FRAME: usize = 64 << 10;
-const LONGEST_FRAME: usize = 4 << 20;
-/// Longer than a server on this machine takes that says all at once.
-const WITHIN: Duration = Duration::from_mins(1);
+/// The requested session timeout.
+const SESSION_TIMEOUT: Duration = Duration::from_secs(15);
+/// The frame limit until a session is granted.
+const MAX_FIRST_FRAME_BYTES: usize = 64 << 10;
+/// The frame limit after that.
+const MAX_FRAME_BYTES: usize = 4 << 20;
+/// Far longer than a local server needs to send everything.
+const CONNECT_TIMEOUT: Duration = Duration::from_mins(1);
 
 thread_local! {
     static ENSEMBLE: Ensemble = Ensemble::new();
 }
 
-/// One server, which says what it is told to say.
+/// One server with scripted output.
 struct Ensemble {
     runtime: Runtime,
     listener: TcpListener,
@@ -46,17 +47,17 @@ impl Ensemble {
         let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
         let servers = listener
             .local_addr()
-            .expect("it is bound")
+            .expect("the listener has an address")
             .to_string()
             .parse()
-            .expect("an address is a server");
+            .expect("an address is a server list");
         Self { runtime, listener, servers }
     }
 
-    /// What `talk` comes to with a server that says `said` and no more.
-    fn meet<T>(
+    /// Runs `talk` against a server that sends `output` and then closes its side.
+    fn run<T>(
         &self,
-        said: &[u8],
+        output: &[u8],
         credentials: Vec<Credential>,
         talk: &impl AsyncFn(&Client<Resolver>) -> T,
     ) -> T {
@@ -64,16 +65,16 @@ impl Ensemble {
             Client::new(&self.servers, Dialer { tls: None, credentials }, Resolver::default());
         self.runtime.block_on(async {
             let serve = async {
-                let (mut socket, _) = self.listener.accept().await.expect("it listens");
-                // A client that hears nonsense may be gone before all is said. One that stays is waited for.
-                drop(socket.write_all(said).await);
+                let (mut socket, _) = self.listener.accept().await.expect("the listener accepts");
+                // A client that receives nonsense may disconnect early. Wait for one that does not.
+                drop(socket.write_all(output).await);
                 drop(socket.shutdown().await);
                 drop(socket.read_to_end(&mut Vec::new()).await);
             };
             let talk = async {
-                let told = talk(&client).await;
+                let result = talk(&client).await;
                 drop(client);
-                told
+                result
             };
             tokio::join!(serve, talk).1
         })
@@ -81,44 +82,45 @@ impl Ensemble {
 }
 
 pub(super) fn read(bytes: &[u8]) {
-    let Some((stage, said)) = bytes.split_first() else { return };
-    ENSEMBLE.with(|ensemble| match stage % 3 {
-        0 => introduced(ensemble, said),
-        1 => challenged(ensemble, &[WELCOME, said].concat()),
-        _ => asked(ensemble, said),
+    let Some((phase, output)) = bytes.split_first() else { return };
+    ENSEMBLE.with(|ensemble| match phase % 3 {
+        0 => fuzz_connect(ensemble, output),
+        1 => fuzz_authentication(ensemble, &[WELCOME, output].concat()),
+        _ => fuzz_reply(ensemble, output),
     });
 }
 
-/// A session is granted where the first frame grants one, and the second accepts what we show.
-fn introduced(ensemble: &Ensemble, said: &[u8]) {
-    let mut frames = frames(said, LONGEST_FIRST_FRAME);
+/// A session is granted if the first frame grants one and the second accepts the credentials.
+fn fuzz_connect(ensemble: &Ensemble, output: &[u8]) {
+    let mut frames = frames(output, MAX_FIRST_FRAME_BYTES);
     let expected = frames.next().and_then(|first| wire::welcome(first).ok()).and_then(|granted| {
         let Some(grant) = granted else { return Some(None) };
         let (second, _) = wire::received(frames.next()?).ok()?;
         matches!(second, Received::Reply(_, Ok(_))).then_some(Some(grant))
     });
-    let digest = Credential::parse_all("digest:shop:secret").expect("it is one");
-    let granted = ensemble.meet(said, digest, &async |client: &Client<Resolver>| {
-        client.connect(Session::New, ASKED, WITHIN).await
+    let digest = Credential::parse_all("digest:shop:secret").expect("a valid credential");
+    let granted = ensemble.run(output, digest, &async |client: &Client<Resolver>| {
+        client.connect(Session::New, SESSION_TIMEOUT, CONNECT_TIMEOUT).await
     });
     assert_eq!(granted.as_ref().ok(), expected.as_ref(), "{granted:?}");
 }
 
-/// Nobody proves by chance that he knows our password.
-fn challenged(ensemble: &Ensemble, said: &[u8]) {
-    let sasl = Credential::parse_all("sasl:shop:secret").expect("it is one");
-    let granted = ensemble.meet(said, sasl, &async |client: &Client<Resolver>| {
-        client.connect(Session::New, ASKED, WITHIN).await
+/// Random bytes never prove knowledge of the password.
+fn fuzz_authentication(ensemble: &Ensemble, output: &[u8]) {
+    let sasl = Credential::parse_all("sasl:shop:secret").expect("a valid credential");
+    let granted = ensemble.run(output, sasl, &async |client: &Client<Resolver>| {
+        client.connect(Session::New, SESSION_TIMEOUT, CONNECT_TIMEOUT).await
     });
     assert!(granted.is_err(), "{granted:?}");
 }
 
-/// The answer to our first request is the first frame with its number, news aside; what stands behind it is heard as news.
-fn asked(ensemble: &Ensemble, said: &[u8]) {
+/// The reply to the first request is the first frame that is not a watch event, if it has the
+/// request's number. Watch events before and after it are delivered.
+fn fuzz_reply(ensemble: &Ensemble, output: &[u8]) {
     let children = Children { path: "/o".to_owned() };
-    let mut behind = frames(said, LONGEST_FRAME);
+    let mut frames = frames(output, MAX_FRAME_BYTES);
     let mut fired = 0;
-    let expected = behind.by_ref().map(wire::received).find_map(|received| match received {
+    let expected = frames.by_ref().map(wire::received).find_map(|received| match received {
         Ok((Received::Fired, _)) => {
             fired += 1;
             None
@@ -131,42 +133,46 @@ fn asked(ensemble: &Ensemble, said: &[u8]) {
         Some(Err(Code::SessionMoved | Code::Other(_))) | None => None,
         Some(Err(code)) => Some(Err(code)),
     };
-    // Whatever else comes unasked breaks the connection.
-    fired += behind
+    // Any other unsolicited frame breaks the connection.
+    fired += frames
         .take_while(|frame| matches!(wire::received(frame), Ok((Received::Fired, _))))
         .count();
-    ensemble.meet(&[WELCOME, said].concat(), Vec::new(), &async |client: &Client<Resolver>| {
-        let granted = client.connect(Session::New, ASKED, WITHIN).await.expect("it was granted");
+    ensemble.run(&[WELCOME, output].concat(), Vec::new(), &async |client: &Client<Resolver>| {
+        let granted = client
+            .connect(Session::New, SESSION_TIMEOUT, CONNECT_TIMEOUT)
+            .await
+            .expect("the server grants a session");
         assert_eq!(granted.map(|grant| grant.session), Some(7));
         let answer = client.call(&children).await;
         match (&expected, answer) {
-            (Some(Ok(names)), Ok(told)) => assert_eq!(*names, told),
-            (Some(Err(code)), Err(CallError::Refused(told))) => assert_eq!(*code, told),
+            (Some(Ok(names)), Ok(reply)) => assert_eq!(*names, reply),
+            (Some(Err(code)), Err(CallError::Refused(refusal))) => assert_eq!(*code, refusal),
             (None, Err(CallError::Unknown(_))) => {
                 let again = client.call(&children).await;
                 return assert!(
                     matches!(again, Err(CallError::NotSent)),
-                    "what is not understood takes the connection along"
+                    "a malformed reply must break the connection"
                 );
             }
-            (_, other) => panic!("{expected:?} was said, and heard is {other:?}"),
+            (_, other) => panic!("expected {expected:?}, got {other:?}"),
         }
-        let mut heard = 0;
+        let mut delivered = 0;
         while let News::Fired = client.next_news().await {
-            heard += 1;
+            delivered += 1;
         }
-        assert!(heard <= fired, "{heard} watches fired, of {fired}");
-        assert!(fired == 0 || heard > 0, "none of {fired} watches was heard");
+        assert!(delivered <= fired, "delivered {delivered} of {fired} watch events");
+        assert!(fired == 0 || delivered > 0, "delivered none of {fired} watch events");
     });
 }
 
-/// The whole frames at the beginning of `bytes`.
-fn frames(mut bytes: &[u8], longest: usize) -> impl Iterator<Item = &[u8]> {
+/// The complete frames at the beginning of `bytes`.
+fn frames(mut bytes: &[u8], max_length: usize) -> impl Iterator<Item = &[u8]> {
     std::iter::from_fn(move || {
-        let (told, behind) = bytes.split_first_chunk()?;
-        let length =
-            usize::try_from(i32::from_be_bytes(*told)).ok().filter(|length| *length <= longest)?;
-        let (frame, rest) = behind.split_at_checked(length)?;
+        let (length, body) = bytes.split_first_chunk()?;
+        let length = usize::try_from(i32::from_be_bytes(*length))
+            .ok()
+            .filter(|length| *length <= max_length)?;
+        let (frame, rest) = body.split_at_checked(length)?;
         bytes = rest;
         Some(frame)
     })

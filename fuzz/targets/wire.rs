@@ -1,5 +1,5 @@
-//! What ZooKeeper's servers send, as bytes: frames, first words, replies. Judged by a reader of our own, which shares nothing
-//! with the one that ships.
+//! Bytes from ZooKeeper servers: frames, connect responses and replies. A second parser,
+//! [`Parser`], which shares no code with the client, says what to expect.
 
 use std::time::Duration;
 use zookeeper_client::access::ReadAccess;
@@ -9,25 +9,25 @@ use zookeeper_client::requests::{Access, Children, Create, Kind, Part, Read, Sas
 use zookeeper_client::wire;
 use zookeeper_client::wire::{Received, Request};
 
-/// The longest frame that is read.
-const LONGEST: i32 = 4 << 20;
+/// The frame limit.
+const MAX_FRAME_BYTES: i32 = 4 << 20;
 
 pub(super) fn read(bytes: &[u8]) {
-    frames_come_out_whole(bytes);
-    a_session_is_as_it_was_granted(bytes);
-    a_reply_keeps_its_number_and_its_body(bytes);
-    names_and_znodes_are_as_they_were_sent(bytes);
-    a_transaction_is_done_where_each_part_is_answered(bytes);
+    check_frames(bytes);
+    check_connect_response(bytes);
+    check_reply(bytes);
+    check_reply_bodies(bytes);
+    check_transaction(bytes);
 }
 
-/// However the bytes arrive: nothing is lost before a frame, within it or behind it.
-fn frames_come_out_whole(bytes: &[u8]) {
+/// Frames are complete, in whatever pieces the bytes arrive.
+fn check_frames(bytes: &[u8]) {
     let mut expected = Vec::new();
-    let mut rest = Cut(bytes);
-    let refused = loop {
+    let mut rest = Parser(bytes);
+    let is_refused = loop {
         match rest.int() {
-            Some(told) if !(0..=LONGEST).contains(&told) => break true,
-            Some(told) => match rest.take(told.cast_unsigned() as usize) {
+            Some(length) if !(0..=MAX_FRAME_BYTES).contains(&length) => break true,
+            Some(length) => match rest.take(length.cast_unsigned() as usize) {
                 Some(body) => expected.push(body),
                 None => break false,
             },
@@ -35,13 +35,14 @@ fn frames_come_out_whole(bytes: &[u8]) {
         }
     };
     for step in [bytes.len().max(1), 1, 5] {
-        let (frames, error) = cut(bytes, step);
+        let (frames, error) = read_frames(bytes, step);
         assert_eq!(frames, expected, "in steps of {step}");
-        assert_eq!(error.is_some(), refused, "in steps of {step}: {error:?}");
+        assert_eq!(error.is_some(), is_refused, "in steps of {step}: {error:?}");
     }
 }
 
-fn cut(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<NoFrame>) {
+/// Reads frames from `bytes` in pieces of `step` bytes.
+fn read_frames(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<NoFrame>) {
     let mut frames = Frames::default();
     let mut out = Vec::new();
     for part in bytes.chunks(step) {
@@ -57,14 +58,15 @@ fn cut(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<NoFrame>) {
     (out, None)
 }
 
-/// The next server is shown the very session and password that this one gave.
-fn a_session_is_as_it_was_granted(bytes: &[u8]) {
-    let mut told = Cut(bytes);
-    let expected = (|| Some((told.int()?, told.int()?, told.long()?, told.buffer()?.to_vec())))();
+/// The next connect request contains exactly the session and password that the server granted.
+fn check_connect_response(bytes: &[u8]) {
+    let mut input = Parser(bytes);
+    let expected =
+        (|| Some((input.int()?, input.int()?, input.long()?, input.buffer()?.to_vec())))();
     let granted = wire::welcome(bytes);
     assert_eq!(granted.is_ok(), expected.is_some());
     let Some((_, timeout, session, password)) = expected else { return };
-    let grant = granted.expect("it was just looked at");
+    let grant = granted.expect("the response was decoded above");
     assert_eq!(grant.is_some(), timeout > 0 && session != 0, "{timeout} {session}");
     let Some(grant) = grant else { return };
     assert_eq!(
@@ -72,41 +74,42 @@ fn a_session_is_as_it_was_granted(bytes: &[u8]) {
         (session, timeout.cast_unsigned().into())
     );
     let hello = wire::hello(Some(&grant), Duration::from_secs(1), 7);
-    let mut hello = Cut(&hello[16..]);
-    let shown = (hello.int(), hello.long(), hello.buffer());
-    assert_eq!(shown, (Some(1000), Some(session), Some(&*password)));
+    let mut hello = Parser(&hello[16..]);
+    let sent = (hello.int(), hello.long(), hello.buffer());
+    assert_eq!(sent, (Some(1000), Some(session), Some(&*password)));
 }
 
-fn a_reply_keeps_its_number_and_its_body(bytes: &[u8]) {
-    let mut told = Cut(bytes);
-    let header = (|| Some((told.int()?, told.long()?, told.int()?)))();
+fn check_reply(bytes: &[u8]) {
+    let mut input = Parser(bytes);
+    let header = (|| Some((input.int()?, input.long()?, input.int()?)))();
     let received = wire::received(bytes);
     let Some((xid, zxid, code)) = header else { return assert!(received.is_err()) };
-    let Ok((what, known)) = received else {
-        return assert_eq!(xid, -1, "only news have more to be malformed in");
+    let Ok((message, last_zxid)) = received else {
+        return assert_eq!(xid, -1, "only a watch event can be malformed behind its header");
     };
-    match what {
-        Received::Fired => assert_eq!((xid, known), (-1, None)),
-        Received::Reply(number, Ok(body)) => assert_eq!((number, 0, body), (xid, code, told.0)),
+    match message {
+        Received::Fired => assert_eq!((xid, last_zxid), (-1, None)),
+        Received::Reply(number, Ok(body)) => assert_eq!((number, 0, body), (xid, code, input.0)),
         Received::Reply(number, Err(_)) => assert!(number == xid && code != 0, "{number} {code}"),
     }
-    assert!(known.is_none_or(|known| known == zxid && zxid > 0), "{known:?}");
+    assert!(last_zxid.is_none_or(|last| last == zxid && zxid > 0), "{last_zxid:?}");
 }
 
-fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
+fn check_reply_bodies(bytes: &[u8]) {
     let path = || "/o".to_owned();
     let names = {
-        let mut told = Cut(bytes);
-        told.length()
-            .and_then(|count| (0..count).map(|_| told.buffer()).collect::<Option<Vec<_>>>())
+        let mut input = Parser(bytes);
+        input
+            .length()
+            .and_then(|count| (0..count).map(|_| input.buffer()).collect::<Option<Vec<_>>>())
     };
     let names = names.map(|names| names.into_iter().map(lossy).collect());
     assert_eq!(decode(&Children { path: path() }, bytes), names);
 
-    let mut told = Cut(bytes);
+    let mut input = Parser(bytes);
     let node = (|| {
-        let data = told.buffer()?;
-        let stat = told.take(68)?;
+        let data = input.buffer()?;
+        let stat = input.take(68)?;
         let number =
             |at: usize| u64::from_be_bytes(stat[at..at + 8].try_into().expect("eight bytes"));
         Some((
@@ -120,13 +123,13 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
     assert_eq!(read, node);
 
     let own = decode(&create(), bytes);
-    assert_eq!(own, Cut(bytes).buffer().map(lossy));
-    let mut told = Cut(bytes);
+    assert_eq!(own, Parser(bytes).buffer().map(lossy));
+    let mut input = Parser(bytes);
     let access = (|| {
-        let count = told.length()?;
-        let mut entry = || Some((told.int()?, lossy(told.buffer()?), lossy(told.buffer()?)));
+        let count = input.length()?;
+        let mut entry = || Some((input.int()?, lossy(input.buffer()?), lossy(input.buffer()?)));
         let entries = (0..count).map(|_| entry()).collect::<Option<Vec<_>>>()?;
-        let stat = told.take(44)?;
+        let stat = input.take(44)?;
         Some((entries, i32::from_be_bytes(stat[40..].try_into().expect("four bytes"))))
     })();
     let read = decode(&ReadAccess { path: path() }, bytes).map(|list| {
@@ -135,30 +138,30 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
         (entries.collect(), list.version)
     });
     assert_eq!(read, access);
-    assert_eq!(decode(&Sasl(Vec::new()), bytes), Cut(bytes).buffer().map(<[u8]>::to_vec));
+    assert_eq!(decode(&Sasl(Vec::new()), bytes), Parser(bytes).buffer().map(<[u8]>::to_vec));
 }
 
-/// A claim hangs on this reply: it must not be taken for done when it is not, nor the other way round.
-fn a_transaction_is_done_where_each_part_is_answered(bytes: &[u8]) {
+/// A claim depends on this reply: it counts as done if and only if every part succeeded.
+fn check_transaction(bytes: &[u8]) {
     let (check, delete) = (Part::Check("/o".to_owned()), Part::Delete("/o".to_owned()));
     for parts in [vec![check.clone()], vec![check, delete, Part::Create(create())]] {
         let codes = &[13, 2, 1][..parts.len()];
-        let mut told = Cut(bytes);
+        let mut input = Parser(bytes);
         let answers = |op: i32| {
             let is_header =
-                told.int() == Some(op) && told.byte() == Some(0) && told.int().is_some();
-            is_header && (op != 1 || told.buffer().is_some())
+                input.int() == Some(op) && input.byte() == Some(0) && input.int().is_some();
+            is_header && (op != 1 || input.buffer().is_some())
         };
         let is_done = codes.iter().copied().all(answers);
         let is_done = is_done
-            && told.int().is_some()
-            && told.byte().is_some_and(|end| end != 0)
-            && told.int().is_some();
+            && input.int().is_some()
+            && input.byte().is_some_and(|end| end != 0)
+            && input.int().is_some();
         let count = parts.len();
         match decode(&Together(parts), bytes) {
-            Some(Ok(())) => assert!(is_done, "this was not done"),
+            Some(Ok(())) => assert!(is_done, "a failed transaction counted as done"),
             Some(Err(refusal)) => assert!(!is_done && refusal.part < count, "{refusal:?}"),
-            None => assert!(!is_done, "this was done"),
+            None => assert!(!is_done, "a successful transaction counted as failed"),
         }
     }
 }
@@ -175,10 +178,10 @@ fn lossy(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// A reader of what ZooKeeper's documentation says, for the judge.
-struct Cut<'a>(&'a [u8]);
+/// A parser written from ZooKeeper's documentation.
+struct Parser<'a>(&'a [u8]);
 
-impl<'a> Cut<'a> {
+impl<'a> Parser<'a> {
     fn take(&mut self, length: usize) -> Option<&'a [u8]> {
         let taken = self.0.get(..length)?;
         self.0 = &self.0[length..];

@@ -1,7 +1,8 @@
-//! What stands in the election's path: the children's names, and what a leader wrote down for the others. Judged by a line
-//! of our own.
+//! Names of znodes in the election's path and the leader's acknowledgement, compared with a second
+//! implementation of the queue.
 //!
-//! The first line is the acknowledgement, and each other one a name; an empty name is ours.
+//! The first line of the input is the acknowledgement. Each other line is a name, and an empty one
+//! stands for the candidate's own name.
 
 use baton_election::claim::Standing;
 use baton_election::identity::Identity;
@@ -13,22 +14,23 @@ use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use std::time::Duration;
 
-/// Our session, and another's.
+/// The candidate's session.
 const OURS: SessionId = SessionId(1);
+/// The session of all other znodes.
 const THEIRS: SessionId = SessionId(2);
-/// Ten digits that make the middle of a line.
+/// The candidate's sequence number. Other names can sort before and after it.
 const NUMBER: &str = "0000000005";
-/// More requests than a machine asks in the time that we give it.
-const PATIENCE: usize = 50;
+/// More requests than the candidate sends within the simulated time.
+const MAX_REQUESTS: usize = 50;
 
 pub(super) fn read(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let (acknowledgement, names) = text.split_once('\n').unwrap_or((&text, ""));
     let mut machine = candidate();
     let mut own = String::new();
-    let mut asked_behind = None;
+    let mut watched = None;
     let mut now = at(100);
-    for _ in 0..PATIENCE {
+    for _ in 0..MAX_REQUESTS {
         check_leader(&machine.standing(), acknowledgement);
         let Some(request) = machine.poll_request(now) else {
             now = now + Duration::from_millis(100);
@@ -38,7 +40,7 @@ pub(super) fn read(bytes: &[u8]) {
             .lines()
             .map(|name| if name.is_empty() { &own } else { name }.to_owned())
             .collect();
-        let expected = first_of(&listed, &own);
+        let expected = position(&listed, &own);
         let event = match request {
             QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout } => {
                 QueueEvent::Connected { session: OURS, timeout }
@@ -52,16 +54,16 @@ pub(super) fn read(bytes: &[u8]) {
             QueueRequest::List => QueueEvent::Listed(listed),
             QueueRequest::Look { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
             QueueRequest::Look { name } => {
-                assert_eq!(
-                    Place::Behind(name.clone()),
-                    expected,
-                    "who stands directly before us is watched"
-                );
-                asked_behind = Some(name);
+                assert_eq!(Position::Behind(name.clone()), expected, "must watch its predecessor");
+                watched = Some(name);
                 QueueEvent::Found { owner: Some(THEIRS) }
             }
             QueueRequest::Check { .. } => {
-                assert_eq!(expected, Place::First, "only who is first asks for a claim");
+                assert_eq!(
+                    expected,
+                    Position::First,
+                    "only the first candidate checks for a claim"
+                );
                 QueueEvent::Checked
             }
             QueueRequest::ReadLeader => QueueEvent::Leader(Some(Acknowledgement {
@@ -69,7 +71,7 @@ pub(super) fn read(bytes: &[u8]) {
                 owner: Some(THEIRS),
             })),
             QueueRequest::Acknowledge { .. } => {
-                assert_eq!(expected, Place::First, "only who is first acknowledges that it leads");
+                assert_eq!(expected, Position::First, "only the first candidate acknowledges");
                 QueueEvent::Acknowledged
             }
         };
@@ -77,46 +79,47 @@ pub(super) fn read(bytes: &[u8]) {
         while machine.poll_transition().is_some() {}
         now = now + Duration::from_millis(100);
     }
-    let leads = matches!(machine.standing(), Standing::Leading(_));
+    let is_leader = matches!(machine.standing(), Standing::Leading(_));
     let listed: Vec<_> =
         names.lines().map(|name| if name.is_empty() { &own } else { name }.to_owned()).collect();
-    match first_of(&listed, &own) {
-        Place::First => assert!(leads, "nobody is before us"),
-        Place::Behind(name) => assert!(!leads && asked_behind == Some(name), "{asked_behind:?}"),
-        Place::Absent => assert!(!leads, "we do not stand in the line"),
+    match position(&listed, &own) {
+        Position::First => assert!(is_leader, "the first candidate must lead"),
+        Position::Behind(name) => assert!(!is_leader && watched == Some(name), "{watched:?}"),
+        Position::Absent => assert!(!is_leader, "the candidate is not in the queue"),
     }
 }
 
 /// The machine names a leader only as the acknowledgement does.
 fn check_leader(standing: &Standing, acknowledgement: &str) {
     if let Standing::Following { leader: Some(leader) } = standing {
-        let told = acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
-        assert_eq!(told.as_ref(), Some(&Some(leader.clone())), "{acknowledgement:?}");
+        let expected =
+            acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
+        assert_eq!(expected.as_ref(), Some(&Some(leader.clone())), "{acknowledgement:?}");
     }
 }
 
-/// Where we stand, by another way of counting: names without a number before all others, then by number, then by name.
+/// The candidate's place in the queue: names without a number first, then by number, then by name.
 #[derive(Debug, PartialEq)]
-enum Place {
+enum Position {
     Absent,
     First,
     Behind(String),
 }
 
-fn first_of(names: &[String], own: &str) -> Place {
+fn position(names: &[String], own: &str) -> Position {
     let key = |name: &str| {
         let characters: Vec<char> = name.chars().collect();
         let digits = &characters[characters.len().saturating_sub(10)..];
         let is_number = digits.len() == 10 && digits.iter().all(char::is_ascii_digit);
         (is_number.then(|| digits.iter().collect::<String>()), name.to_owned())
     };
-    let mut line: Vec<_> = names.iter().map(|name| key(name)).collect();
-    line.sort();
-    line.dedup();
-    match line.iter().position(|(_, name)| name == own) {
-        None => Place::Absent,
-        Some(0) => Place::First,
-        Some(at) => Place::Behind(line[at - 1].1.clone()),
+    let mut queue: Vec<_> = names.iter().map(|name| key(name)).collect();
+    queue.sort();
+    queue.dedup();
+    match queue.iter().position(|(_, name)| name == own) {
+        None => Position::Absent,
+        Some(0) => Position::First,
+        Some(at) => Position::Behind(queue[at - 1].1.clone()),
     }
 }
 
@@ -128,9 +131,15 @@ fn candidate() -> QueueElection {
         retry_period: seconds(2),
         answer_validity: seconds(2),
     };
-    let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
-    let timing = SessionTiming::new(timing, seconds(2)).expect("the defaults suit the usual tick");
-    QueueElection::new(Identity::parse("us_1").expect("it is short"), timing, Jitter::new(1), at(0))
+    let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults are valid");
+    let timing =
+        SessionTiming::new(timing, seconds(2)).expect("the defaults are valid for a tick of 2 s");
+    QueueElection::new(
+        Identity::parse("us_1").expect("a valid identity"),
+        timing,
+        Jitter::new(1),
+        at(0),
+    )
 }
 
 const fn at(seconds: u64) -> Instant {

@@ -115,7 +115,7 @@ fn assert_shows_a_succession(backend: &str) {
     let killed = loop {
         demo.press("k");
         // The state that the demo knows of a candidate is up to a quarter of a second old.
-        let (name, event) = demo.read_until(&["killed", "nobody leads"]);
+        let (name, event) = demo.read_until(&["killed", "no candidate leads"]);
         if event == "killed" {
             break name;
         }

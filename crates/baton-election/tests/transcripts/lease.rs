@@ -1,6 +1,7 @@
-//! What is told to the Lease machine, and how its requests read.
+//! Inputs and requests of [`RecordElection`] in transcripts. See [`record`] for how records are
+//! written.
 
-use super::{Spoken, timing};
+use super::{TranscriptElection, timing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::record::RecordElection;
@@ -11,8 +12,8 @@ use baton_election::timing::Jitter;
 use baton_election::transcript;
 use std::time::Duration;
 
-impl Spoken for RecordElection {
-    type Memory = ();
+impl TranscriptElection for RecordElection {
+    type Context = ();
 
     fn candidate() -> Self {
         Self::new(
@@ -25,47 +26,49 @@ impl Spoken for RecordElection {
 
     fn event(
         (): &mut (),
-        asked: Option<&RecordRequest>,
+        request: Option<&RecordRequest>,
         verb: &str,
-        rest: &str,
+        arguments: &str,
     ) -> Result<RecordEvent, String> {
         Ok(match verb {
-            "read" => RecordEvent::Read(record(rest)?),
-            "noticed" => RecordEvent::Noticed(record(rest)?),
-            "applied" => RecordEvent::Applied(written(asked, rest)?),
+            "read" => RecordEvent::Read(record(arguments)?),
+            "noticed" => RecordEvent::Noticed(record(arguments)?),
+            "applied" => RecordEvent::Applied(written(request, arguments)?),
             "applied and changed" => {
-                RecordEvent::Applied(record(rest)?.ok_or("a write leaves a record")?)
+                RecordEvent::Applied(record(arguments)?.ok_or("a write always leaves a record")?)
             }
             "conflict" => RecordEvent::Conflict,
             "unknown" => RecordEvent::Unknown,
-            other => return Err(format!("{other:?} is not known")),
+            other => return Err(format!("unknown event {other:?}")),
         })
     }
 
-    fn spell((): &(), request: &RecordRequest) -> String {
+    fn format((): &(), request: &RecordRequest) -> String {
         transcript::record_request(request)
     }
 }
 
-/// The record that the write `asked` leaves behind, under the version in `text`.
-fn written(asked: Option<&RecordRequest>, text: &str) -> Result<Snapshot, String> {
-    let Some(RecordRequest::Write(write)) = asked else {
-        return Err("nothing was written".to_owned());
+/// The record after the write in `request`, with the given version.
+fn written(request: Option<&RecordRequest>, version: &str) -> Result<Snapshot, String> {
+    let Some(RecordRequest::Write(write)) = request else {
+        return Err("the last request is not a write".to_owned());
     };
-    let number = number(text)?;
+    let number = number(version)?;
     let uid = write.over.as_ref().map_or_else(|| "uid-a".into(), |over| over.uid.clone());
     let record = Record {
         holder: write.holder.clone(),
         duration: Some(write.duration),
         transitions: write.transitions,
         acquired: Stamp::default(),
-        renewed: Stamp(text.to_owned()),
+        renewed: Stamp(version.to_owned()),
     };
     Ok(Snapshot { version: Version { uid, number }, record })
 }
 
-/// A record such as `b v7 15s`: holder (`nobody`), version, duration (`-` where it says none), then, where they matter,
-/// `renewed=v6` for a record that only a stranger edited since v6, and `uid=other` for another record.
+/// Parses `none`, or `HOLDER VERSION DURATION` such as `b v7 15s`.
+///
+/// The holder may be `nobody`, and the duration `-` if the record has none. Two attributes may
+/// follow: `renewed=v6` if the lease has not changed since v6, and `uid=other` for another record.
 fn record(text: &str) -> Result<Option<Snapshot>, String> {
     if text == "none" {
         return Ok(None);
@@ -73,7 +76,7 @@ fn record(text: &str) -> Result<Option<Snapshot>, String> {
     let mut words = text.split(' ');
     let (Some(holder), Some(version), Some(duration)) = (words.next(), words.next(), words.next())
     else {
-        return Err("a record is HOLDER VERSION DURATION, or none".to_owned());
+        return Err("a record is `none` or `HOLDER VERSION DURATION`".to_owned());
     };
     let mut renewed = version;
     let mut uid = "uid-a";
@@ -81,7 +84,7 @@ fn record(text: &str) -> Result<Option<Snapshot>, String> {
         match word.split_once('=') {
             Some(("renewed", value)) => renewed = value,
             Some(("uid", value)) => uid = value,
-            _ => return Err(format!("{word:?} is not known")),
+            _ => return Err(format!("unknown attribute {word:?}")),
         }
     }
     let holder = Some(holder).filter(|holder| *holder != "nobody");
@@ -102,6 +105,6 @@ fn record(text: &str) -> Result<Option<Snapshot>, String> {
 }
 
 fn number(version: &str) -> Result<u128, String> {
-    let digits = version.strip_prefix('v').ok_or("a version is v and a number")?;
-    digits.parse().map_err(|_| "a version is v and a number".to_owned())
+    let digits = version.strip_prefix('v').ok_or("a version is `v` and a number")?;
+    digits.parse().map_err(|_| "a version is `v` and a number".to_owned())
 }

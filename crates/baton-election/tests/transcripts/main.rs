@@ -1,11 +1,16 @@
-//! Runs the stories in the folders beside this file against the machines that ship.
+//! Replays the transcripts beside this file against the election state machines.
 //!
-//! A story is a conversation with one candidate, `a`, in blocks: what is told to it, a line `----`, and all that it
-//! says. Every timing is 15 s / 10 s / 2 s. `BATON_REWRITE=1 cargo test --test transcripts` writes down what
-//! the machine says now: commit that only if you understand each difference. The form is that of etcd-io/raft's testdata.
-//! What is told to each machine, and how its requests read, stands in `lease.rs` and `zookeeper.rs`.
-//! It needs the pure half alone, so that a change of a machine is judged within seconds: also the many that cargo-mutants makes.
-#![expect(clippy::unwrap_used, reason = "in a test a panic is the failure that it has to show")]
+//! A transcript drives one candidate, `a`. Each block is a list of inputs, a line `----`, and the
+//! candidate's output; comments start with `#`. All transcripts use the timing 15 s / 10 s / 2 s.
+//! The format follows etcd-io/raft's testdata. Inputs and requests are described in `lease.rs` and
+//! `zookeeper.rs`; start reading at [`replay`].
+//!
+//! `BATON_REWRITE=1 cargo test --test transcripts` rewrites the output of every transcript. Commit
+//! the result only if you understand each difference.
+//!
+//! The tests link only the state machines, so they run within seconds, also for each of
+//! cargo-mutants' many builds.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::disallowed_methods, reason = "the tests read transcripts; the crate does not")]
 
 mod lease;
@@ -21,169 +26,173 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// A machine that stories can be told to.
-trait Spoken: Election {
-    /// What a story's later lines need to know of its earlier ones.
-    type Memory: Default;
+/// An election that transcripts can drive.
+trait TranscriptElection: Election {
+    /// State that later lines of a transcript need from earlier ones.
+    type Context: Default;
 
-    /// The candidate `a`, who has heard nothing yet.
+    /// The candidate `a` at time zero, before any event.
     fn candidate() -> Self;
 
-    /// What it hears when a line says `verb: rest`, and `asked` was its last request.
+    /// Parses the input `verb: arguments` into an event; `request` is the candidate's last request.
     fn event(
-        memory: &mut Self::Memory,
-        asked: Option<&Self::Request>,
+        context: &mut Self::Context,
+        request: Option<&Self::Request>,
         verb: &str,
-        rest: &str,
+        arguments: &str,
     ) -> Result<Self::Event, String>;
 
-    /// How `request` reads.
-    fn spell(memory: &Self::Memory, request: &Self::Request) -> String;
+    /// Formats `request` as one line of output.
+    fn format(context: &Self::Context, request: &Self::Request) -> String;
 }
 
 #[test]
-fn the_lease_machine_says_what_its_stories_say() {
-    retell_all::<baton_election::record::RecordElection>("lease", 20);
+fn lease_election_matches_its_transcripts() {
+    replay_all::<baton_election::record::RecordElection>("lease", 20);
 }
 
 #[test]
-fn the_zookeeper_machine_says_what_its_stories_say() {
-    retell_all::<baton_election::queue::QueueElection>("zookeeper", 40);
+fn zookeeper_election_matches_its_transcripts() {
+    replay_all::<baton_election::queue::QueueElection>("zookeeper", 40);
 }
 
-fn retell_all<E: Spoken>(folder: &str, least: usize) {
+/// Replays all transcripts in `folder`, which must hold at least `min_count` of them.
+fn replay_all<E: TranscriptElection>(folder: &str, min_count: usize) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/transcripts").join(folder);
     let rewrite = std::env::var_os("BATON_REWRITE").is_some();
-    let mut stories: Vec<_> =
+    let mut paths: Vec<_> =
         fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
-    stories.sort();
-    assert!(stories.len() >= least, "only {} stories in {}", stories.len(), folder.display());
-    let mut differing = Vec::new();
-    for path in stories {
-        let text = fs::read_to_string(&path).unwrap();
-        let told = retell::<E>(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        if told == text {
+    paths.sort();
+    assert!(paths.len() >= min_count, "only {} files in {}", paths.len(), folder.display());
+    let mut differences = Vec::new();
+    for path in paths {
+        let expected = fs::read_to_string(&path).unwrap();
+        let actual =
+            replay::<E>(&expected).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        if actual == expected {
             continue;
         }
         if rewrite {
-            fs::write(&path, told).unwrap();
+            fs::write(&path, actual).unwrap();
         } else {
-            differing.push(format!("{}:\n{}", path.display(), first_difference(&text, &told)));
+            let difference = first_difference(&expected, &actual);
+            differences.push(format!("{}:\n{difference}", path.display()));
         }
     }
-    assert!(differing.is_empty(), "stories differ:\n{}", differing.join("\n"));
+    assert!(differences.is_empty(), "transcripts differ:\n{}", differences.join("\n"));
 }
 
-fn first_difference(expected: &str, told: &str) -> String {
-    let mut lines = expected.lines().zip(told.lines()).enumerate();
-    match lines.find(|(_, (expected, told))| expected != told) {
-        Some((at, (expected, told))) => format!("  line {}\n  - {expected}\n  + {told}", at + 1),
-        None => format!("  {} lines and {} lines", expected.lines().count(), told.lines().count()),
+fn first_difference(expected: &str, actual: &str) -> String {
+    let mut lines = expected.lines().zip(actual.lines()).enumerate();
+    let difference = lines.find(|(_, (expected, actual))| expected != actual);
+    if let Some((index, (expected, actual))) = difference {
+        return format!("  line {}\n  - {expected}\n  + {actual}", index + 1);
     }
+    let (expected, actual) = (expected.lines().count(), actual.lines().count());
+    format!("  expected {expected} lines, got {actual}")
 }
 
-/// The story with all that the machine says now.
-fn retell<E: Spoken>(text: &str) -> Result<String, String> {
-    let mut stage = Stage::<E>::new();
-    let mut told = String::new();
-    let mut is_answer = false;
+/// Runs the inputs of a transcript and returns it with the actual output.
+fn replay<E: TranscriptElection>(text: &str) -> Result<String, String> {
+    let mut runner = Runner::<E>::new();
+    let mut actual = String::new();
+    let mut is_output = false;
     for line in text.lines() {
-        if is_answer {
-            is_answer = !line.is_empty();
-            if is_answer {
+        if is_output {
+            is_output = !line.is_empty();
+            if is_output {
                 continue;
             }
         }
-        told.push_str(line);
-        told.push('\n');
+        actual.push_str(line);
+        actual.push('\n');
         if line == "----" {
-            told.push_str(&stage.take_said());
-            is_answer = true;
+            actual.push_str(&runner.take_output());
+            is_output = true;
         } else if !line.is_empty() && !line.starts_with('#') {
-            stage.tell(line).map_err(|error| format!("{line:?}: {error}"))?;
+            runner.run(line).map_err(|error| format!("{line:?}: {error}"))?;
         }
     }
-    Ok(told)
+    Ok(actual)
 }
 
-/// One candidate, and what was last asked of its store.
-struct Stage<E: Spoken> {
+/// One candidate with the state of its transcript.
+struct Runner<E: TranscriptElection> {
     machine: E,
-    memory: E::Memory,
+    context: E::Context,
     now: Instant,
-    asked: Option<E::Request>,
-    said: String,
+    last_request: Option<E::Request>,
+    output: String,
     standing: String,
 }
 
-impl<E: Spoken> Stage<E> {
+impl<E: TranscriptElection> Runner<E> {
     fn new() -> Self {
-        let now = Instant::since_boot(Duration::ZERO);
-        let (said, standing) = (String::new(), "unknown".to_owned());
         Self {
             machine: E::candidate(),
-            memory: E::Memory::default(),
-            now,
-            asked: None,
-            said,
-            standing,
+            context: E::Context::default(),
+            now: Instant::since_boot(Duration::ZERO),
+            last_request: None,
+            output: String::new(),
+            standing: "unknown".to_owned(),
         }
     }
 
-    /// Takes one line, such as `at 2s read: b v7 15s`, and notes what the machine makes of it.
-    fn tell(&mut self, line: &str) -> Result<(), String> {
-        let line = line.strip_prefix("at ").ok_or("a line begins with `at TIME`")?;
-        let (time, what) = line.split_once(' ').ok_or("after the time comes what happens")?;
+    /// Runs one input, such as `at 2s read: b v7 15s`, and records the candidate's output.
+    fn run(&mut self, input: &str) -> Result<(), String> {
+        let input = input.strip_prefix("at ").ok_or("an input begins with `at TIME`")?;
+        let (time, event) = input.split_once(' ').ok_or("an event must follow the time")?;
         let now = instant(time)?;
         if now < self.now {
-            return Err("time does not go back".to_owned());
+            return Err("time must not decrease".to_owned());
         }
         self.now = now;
-        let (verb, rest) = what.split_once(": ").unwrap_or((what, ""));
+        let (verb, arguments) = event.split_once(": ").unwrap_or((event, ""));
         match verb {
             "nothing happens" => self.machine.handle_timeout(now),
-            "campaign" if rest.is_empty() => self.machine.campaign(now),
-            "campaign from" => self.machine.campaign(instant(rest)?),
+            "campaign" if arguments.is_empty() => self.machine.campaign(now),
+            "campaign from" => self.machine.campaign(instant(arguments)?),
             "withdraw" => self.machine.withdraw(Withdrawal::Renewing),
             "withdraw for a release" => self.machine.withdraw(Withdrawal::Releasing),
             "release" => self.machine.release(Reason::Shutdown, now),
             verb => {
-                let event = E::event(&mut self.memory, self.asked.as_ref(), verb, rest)?;
+                let request = self.last_request.as_ref();
+                let event = E::event(&mut self.context, request, verb, arguments)?;
                 self.machine.handle_event(event, now);
             }
         }
-        self.listen();
+        self.record_output();
         Ok(())
     }
 
-    /// Writes down all that the machine says, as the driver would hear it.
-    fn listen(&mut self) {
+    /// Polls the candidate in the driver's order.
+    fn record_output(&mut self) {
         let request = self.machine.poll_request(self.now);
         while let Some(transition) = self.machine.poll_transition() {
-            writeln!(self.said, "{}", transcript::transition(&transition)).unwrap();
+            writeln!(self.output, "{}", transcript::transition(&transition)).unwrap();
         }
-        let standing = spell_standing(&self.machine.standing());
+        let standing = format_standing(&self.machine.standing());
         if standing != self.standing {
-            writeln!(self.said, "is {standing}").unwrap();
+            writeln!(self.output, "is {standing}").unwrap();
             self.standing = standing;
         }
         if let Some(request) = request {
-            writeln!(self.said, "> {}", E::spell(&self.memory, &request)).unwrap();
-            self.asked = Some(request);
+            writeln!(self.output, "> {}", E::format(&self.context, &request)).unwrap();
+            self.last_request = Some(request);
         }
     }
 
-    /// What was said since the last time, and when the machine wants to be woken.
-    fn take_said(&mut self) -> String {
-        let mut said = std::mem::take(&mut self.said);
+    /// Takes the output since the last call and appends the candidate's next timeout.
+    fn take_output(&mut self) -> String {
+        let mut output = std::mem::take(&mut self.output);
         if let Some((due, timer)) = self.machine.poll_timeout() {
-            writeln!(said, "wakes at {} ({timer:?})", transcript::instant(due)).unwrap();
+            writeln!(output, "wakes at {} ({timer:?})", transcript::instant(due)).unwrap();
         }
-        said
+        output
     }
 }
 
-/// The durations of every story.
+/// The timing of all transcripts.
 fn timing() -> Timing {
     let durations = Durations {
         lease_duration: Duration::from_secs(15),
@@ -191,14 +200,14 @@ fn timing() -> Timing {
         retry_period: Duration::from_secs(2),
         answer_validity: Duration::from_secs(2),
     };
-    Timing::new(durations, Drift::default()).expect("client-go's defaults pass")
+    Timing::new(durations, Drift::default()).expect("client-go's defaults are valid")
 }
 
 fn instant(text: &str) -> Result<Instant, String> {
     humantime::parse_duration(text).map(Instant::since_boot).map_err(|error| error.to_string())
 }
 
-fn spell_standing(standing: &Standing) -> String {
+fn format_standing(standing: &Standing) -> String {
     match standing {
         Standing::Unknown => "unknown".to_owned(),
         Standing::Following { leader: Some(leader) } => format!("following {leader}"),

@@ -1,9 +1,9 @@
-//! What is told to the ZooKeeper machine, and how its requests read.
+//! Inputs and requests of [`QueueElection`] in transcripts.
 //!
-//! A candidate is called by its number, or as it is called where that is not the usual name; sessions are `s1`, `s2`;
-//! transactions `z100`. The servers tick every two seconds.
+//! A znode is written as its sequence number, `own`, or its full name; a session as `s1`; a
+//! transaction as `z100`. The servers tick every two seconds.
 
-use super::{Spoken, timing};
+use super::{TranscriptElection, timing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::queue::QueueElection;
@@ -13,16 +13,16 @@ use baton_election::timing::Jitter;
 use baton_election::transcript;
 use std::time::Duration;
 
-/// The name of our newest znode.
+/// The name of the candidate's newest znode.
 #[derive(Default)]
-pub(super) struct Own(String);
+pub(super) struct OwnZnode(String);
 
-impl Spoken for QueueElection {
-    type Memory = Own;
+impl TranscriptElection for QueueElection {
+    type Context = OwnZnode;
 
     fn candidate() -> Self {
         let timing = SessionTiming::new(timing(), Duration::from_secs(2))
-            .expect("the defaults suit the usual tick");
+            .expect("the defaults are valid for a tick of 2 s");
         Self::new(
             Identity::parse("a").unwrap(),
             timing,
@@ -32,15 +32,15 @@ impl Spoken for QueueElection {
     }
 
     fn event(
-        own: &mut Own,
-        asked: Option<&QueueRequest>,
+        own: &mut OwnZnode,
+        request: Option<&QueueRequest>,
         verb: &str,
-        rest: &str,
+        arguments: &str,
     ) -> Result<QueueEvent, String> {
         Ok(match verb {
             "connected" => {
                 let (session, timeout) =
-                    rest.split_once(' ').ok_or("connected: SESSION TIMEOUT")?;
+                    arguments.split_once(' ').ok_or("connected: SESSION TIMEOUT")?;
                 let timeout =
                     humantime::parse_duration(timeout).map_err(|error| error.to_string())?;
                 QueueEvent::Connected { session: self::session(session)?, timeout }
@@ -49,25 +49,27 @@ impl Spoken for QueueElection {
             "closed" => QueueEvent::Closed,
             "made" => QueueEvent::Made,
             "joined" => {
-                let Some(QueueRequest::Join { prefix, .. }) = asked else {
-                    return Err("nobody joins".to_owned());
+                let Some(QueueRequest::Join { prefix, .. }) = request else {
+                    return Err("the last request is not a join".to_owned());
                 };
-                let (number, czxid) = rest.split_once(" z").ok_or("joined: NUMBER TRANSACTION")?;
+                let (number, czxid) =
+                    arguments.split_once(" z").ok_or("joined: NUMBER TRANSACTION")?;
                 own.0 = format!("{prefix}{number:0>10}");
                 QueueEvent::Joined { name: own.0.clone(), czxid: parse(czxid)? }
             }
-            "listed" => {
-                QueueEvent::Listed(rest.split_whitespace().map(|name| own.name(name)).collect())
-            }
-            "found" => QueueEvent::Found { owner: owner(rest)? },
+            "listed" => QueueEvent::Listed(
+                arguments.split_whitespace().map(|name| own.name(name)).collect(),
+            ),
+            "found" => QueueEvent::Found { owner: owner(arguments)? },
             "checked" => QueueEvent::Checked,
-            "leader" if rest == "none" => QueueEvent::Leader(None),
+            "leader" if arguments == "none" => QueueEvent::Leader(None),
             "leader" => {
-                let (text, whose) =
-                    rest.rsplit_once(" of ").ok_or("leader: TOKEN NAME of SESSION, or none")?;
+                let (text, owner) = arguments
+                    .rsplit_once(" of ")
+                    .ok_or("leader: TOKEN NAME of SESSION, or none")?;
                 QueueEvent::Leader(Some(Acknowledgement {
                     text: text.to_owned(),
-                    owner: owner(whose)?,
+                    owner: self::owner(owner)?,
                 }))
             }
             "acknowledged" => QueueEvent::Acknowledged,
@@ -78,17 +80,17 @@ impl Spoken for QueueElection {
             "unknown" => QueueEvent::Unknown,
             "disconnected" => QueueEvent::Disconnected,
             "fired" => QueueEvent::Fired,
-            other => return Err(format!("{other:?} is not known")),
+            other => return Err(format!("unknown event {other:?}")),
         })
     }
 
-    fn spell(own: &Own, request: &QueueRequest) -> String {
+    fn format(own: &OwnZnode, request: &QueueRequest) -> String {
         transcript::queue_request(&own.0, request)
     }
 }
 
-impl Own {
-    /// Who is called `word` in a story.
+impl OwnZnode {
+    /// The name of the znode that a transcript calls `word`.
     fn name(&self, word: &str) -> String {
         match word {
             "own" => self.0.clone(),
@@ -103,7 +105,7 @@ fn owner(text: &str) -> Result<Option<SessionId>, String> {
 }
 
 fn session(text: &str) -> Result<SessionId, String> {
-    parse(text.strip_prefix('s').ok_or("a session is s and a number")?).map(SessionId)
+    parse(text.strip_prefix('s').ok_or("a session is `s` and a number")?).map(SessionId)
 }
 
 fn parse(number: &str) -> Result<u64, String> {
