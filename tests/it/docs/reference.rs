@@ -119,6 +119,7 @@ fn metrics_page_is_what_a_sidecar_exports() {
     let rig = Rig::new(Timing::of_ms(6000, 4500, 1000, 2000));
     let candidate = rig.candidate("a").start();
     rig.leader();
+    rig.wait_for_answers();
     let scraped = candidate.metrics();
     let help = Regex::new(r"(?m)^# HELP (\S+) (.*)\n# TYPE \S+ (\S+)$").unwrap();
     let label = Regex::new(r#"([a-z_]+)=""#).unwrap();
