@@ -3,7 +3,7 @@
 //! The first byte says which of the two the rest is.
 
 use baton::config::ElectionName;
-use baton::process::last_run::{Forgotten, LastEnd, Lifecycle};
+use baton::process::last_run::{LastEnd, LastEndError, RunHistory};
 use baton::store::Store as _;
 use baton::store::file::FileStore;
 use baton_election::claim::FencingToken;
@@ -122,10 +122,10 @@ fn says(seen: &Snapshot, content: &[u8]) {
 }
 
 /// Opens the memory. A process that another test forks holds our lock as well, until it calls exec.
-fn open(disk: &Disk) -> (Lifecycle, Result<Option<LastEnd>, Forgotten>) {
+fn open(disk: &Disk) -> (RunHistory, Result<Option<LastEnd>, LastEndError>) {
     let mut tries = 0;
     loop {
-        match Lifecycle::open(Some(disk.directory.path()), &disk.election) {
+        match RunHistory::open(Some(disk.directory.path()), &disk.election) {
             Ok(opened) => return opened,
             Err(error) if tries == 1000 => panic!("the directory is usable: {error:?}"),
             Err(_) => thread::sleep(Duration::from_millis(1)),
@@ -152,12 +152,12 @@ fn last_run(disk: &Disk, content: &[u8]) {
         answer_validity: seconds(2),
     };
     let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults pass");
-    let damping = first.damping(&timing);
-    assert!(damping <= seconds(15), "it waits for {damping:?}");
+    let delay = first.campaign_delay(&timing);
+    assert!(delay <= seconds(15), "it waits for {delay:?}");
     first.begin().expect("the directory is usable");
     drop(first);
     let (second, killed) = open(disk);
     let killed = killed.expect("what we wrote can be read").expect("and is there");
     assert_eq!(killed.code, None, "the first one ended without a word");
-    assert!(second.damping(&timing) > Duration::ZERO, "which is a bad end");
+    assert!(second.campaign_delay(&timing) > Duration::ZERO, "which is a bad end");
 }

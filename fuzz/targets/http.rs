@@ -7,8 +7,8 @@ use axum::extract::ConnectInfo;
 use baton::driver::leadership::{Publisher, publish};
 use baton::driver::orders;
 use baton::health::Health;
-use baton::http::server::Turn;
-use baton::http::{AppState, Parts, application, probes};
+use baton::http::server::Activity;
+use baton::http::{AppState, application, probes};
 use baton::process::clock::Clock;
 use baton::telemetry::metrics::Metrics;
 use baton_election::identity::Identity;
@@ -37,7 +37,7 @@ thread_local! {
 /// A sidecar that leads, and that nobody drives any more.
 struct Sidecar {
     runtime: Runtime,
-    desk: AppState,
+    state: Arc<AppState>,
     publisher: Publisher,
 }
 
@@ -50,19 +50,19 @@ impl Sidecar {
         // With nobody to obey, an order is answered at once.
         let (control, _) = orders();
         let metrics = Metrics::new(&election, &[Verb::Read]);
-        let parts = Parts {
+        let state = AppState {
             election,
             identity: Identity::parse("us_1").expect("it is short"),
-            backend: "file",
+            store: "file",
             reader,
             health: Health::default(),
             metrics,
             control,
-            asked: Arc::default(),
+            polled: Arc::default(),
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { runtime, desk: AppState(Arc::new(parts)), publisher }
+        Self { runtime, state: Arc::new(state), publisher }
     }
 }
 
@@ -102,7 +102,7 @@ pub(super) fn read(bytes: &[u8]) {
     let Some(mut request) = request(bytes) else { return };
     let client = if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 7) };
     request.extensions_mut().insert(ConnectInfo(SocketAddr::from((client, 40_000))));
-    request.extensions_mut().insert(Turn::without_slot());
+    request.extensions_mut().insert(Activity::without_slot());
     SIDECAR.with(|sidecar| judge(sidecar, is_application, is_local, request));
 }
 
@@ -128,7 +128,7 @@ fn judge(sidecar: &Sidecar, is_application: bool, is_local: bool, request: Reque
     let (method, uri, headers) =
         (request.method().to_string(), request.uri().clone(), request.headers().clone());
     let promised = sidecar.publisher.promised_until();
-    let router = if is_application { application } else { probes }(sidecar.desk.clone());
+    let router = if is_application { application } else { probes }(Arc::clone(&sidecar.state));
     let (status, body) = sidecar.runtime.block_on(async {
         let Ok(response) = router.oneshot(request).await;
         let response: Response<Body> = response;

@@ -113,7 +113,7 @@ fn what_zookeeper_leaves_of_the_durations_is_drawn() {
     let (_, usual, _) = run(&mut baton(&election));
     assert!(usual.contains("gone within 272.7ms of the claim's end"), "{usual}");
     let (_, short, _) = run(baton(&election).args(["--lease-duration=10s", "--renew-deadline=8s"]));
-    assert!(short.contains("6.181s") && short.contains("0s are left"), "{short}");
+    assert!(short.contains("6.181s") && short.contains("at least 0s separate"), "{short}");
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn polling_that_no_application_could_keep_up_with_is_refused() {
     ]));
     assert_eq!(code, 2);
     assert!(
-        errors.contains("at least the answer validity and the retry period together, 4s"),
+        errors.contains("at least the sum of answer validity and retry period, 4s"),
         "{errors}"
     );
 }

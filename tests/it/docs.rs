@@ -39,7 +39,7 @@ fn what_is_left_for_an_application_that_never_asks_is_what_the_program_draws() {
         assert_eq!(figure(&row[1]), rounded_as(figure(&row[1]), seconds), "{row:?}");
         assert_eq!(
             row[2].starts_with("no"),
-            drawing.contains("which is more: let it ask"),
+            drawing.contains("which is too long: let it ask"),
             "{row:?}: {drawing}"
         );
     }

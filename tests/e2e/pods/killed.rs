@@ -54,7 +54,7 @@ fn a_sidecar_whose_image_is_patched_has_its_application_restarted() {
         &old.pod,
         "baton",
         1,
-        "its application is still here: exiting once to have it moved",
+        "its application is still running: exiting once to restart it",
     );
     case.settle(SHOP, 3);
     assert_eq!(case.ledger("ledger").conflicts, 0);

@@ -35,7 +35,7 @@ fn a_summary_says_how_many_templates_were_injected() {
     let (code, again, told) = inject(&["--strict"], &injected);
     assert_eq!(
         (code, told.as_str()),
-        (0, "baton: 0 of 3 templates injected, 2 had a sidecar before\n")
+        (0, "baton: 0 of 3 templates injected, 2 already had a sidecar\n")
     );
     assert_eq!(again, injected);
 }
@@ -47,7 +47,7 @@ fn near_misses_are_named_and_refused_if_strict() {
     let (code, injected, told) = inject(&[], &yaml);
     assert_eq!((code, injected.as_str()), (0, yaml.as_str()));
     let words = [
-        "warning: Deployment a: the label baton/inject is on the object and not on its Pod template",
+        "warning: Deployment a: the label baton/inject is on the object but must be on its Pod template",
         "warning: Deployment b: the label baton/inject is \"true\"",
         "0 of 2 templates injected",
     ];

@@ -100,7 +100,7 @@ fn a_leader_that_may_not_release_ends_when_its_last_promise_has_run_out() {
     let took = leader.ended().expect("it has").seen.since(stopped);
     assert!(took <= TIMING.answer_validity + Leases::NOISE, "it took {took:?}");
     let told = leader.output();
-    assert!(told.contains("the store refuses the release"), "{told}");
+    assert!(told.contains("the store refused the release"), "{told}");
     // Its watch may end at any time, and says so.
     let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot be watched");
     assert_eq!(

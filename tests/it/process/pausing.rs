@@ -41,7 +41,7 @@ fn a_leader_that_is_paused_over_its_deadline_is_silent_and_ends_with_75<S: Store
         lost["message"]
             .as_str()
             .unwrap()
-            .contains("exiting with 75, after the process stood still"),
+            .contains("exiting with 75 (the process was paused for at least"),
         "{lost}"
     );
 }

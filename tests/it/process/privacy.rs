@@ -55,7 +55,7 @@ fn another_user_cannot_hold_the_lock() {
         assert_eq!(told, "", "a stranger holds {}", lock.display());
         attack.wait().expect("it is our child");
         assert_eq!((mode(&directory.join(ELECTION)), mode(&lock)), (0o700, 0o600));
-        let was_told = leader.output().contains("had mode 0755");
+        let was_told = leader.output().contains("from 0755 to 0700");
         assert_eq!(was_told, directory.ends_with("readable"), "{}", leader.output());
     }
 }
@@ -137,7 +137,7 @@ fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
             rig.stands(&leader, "leading")
         });
         assert_eq!(mode(&folder), 0o700);
-        assert!(leader.output().contains("had mode 2770"), "{}", leader.output());
+        assert!(leader.output().contains("from 2770 to 0700"), "{}", leader.output());
     }
     leader.terminate();
     assert_eq!(leader.exit_code(), 0, "{}", leader.output());
@@ -149,7 +149,7 @@ fn a_folder_that_its_group_can_change_is_closed_during_a_term() {
         assert_eq!(code, 75, "it forgot how it ended, or could not begin: {output}");
         let warnings = output
             .lines()
-            .filter(|line| line.contains("\"WARN\"") && line.contains("it has 0700 now"));
+            .filter(|line| line.contains("\"WARN\"") && line.contains("to 0700"));
         assert_eq!(warnings.count(), 2, "one for each directory: {output}");
         assert_eq!(mode(&state.join(ELECTION)), 0o700);
         let next = rig.candidate("c").state_directory(&state).start();

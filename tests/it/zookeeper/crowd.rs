@@ -3,7 +3,7 @@
 
 use super::PATIENCE;
 use crate::rig::{ELECTION, Ensemble, Settings};
-use baton::config::{ElectionName, OnLost, ZooKeeperPlace};
+use baton::config::{ElectionName, OnLost, ZooKeeperConfig};
 use baton::driver::leadership::{Reader, publish};
 use baton::driver::{Control, DriverContext, drive, orders};
 use baton::health::Health;
@@ -43,7 +43,7 @@ struct Member {
 }
 
 impl Member {
-    fn begin(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
+    fn begin(place: &ZooKeeperConfig, metrics: &Metrics) -> Self {
         let timing = *place.timing.asked();
         let place = place.clone();
         let (publisher, reader) = publish(timing.answer_validity());
@@ -130,7 +130,7 @@ fn one_end_among_a_thousand_candidates_wakes_one() {
     let timing = SessionTiming::new(timing, counted.server.tick()).unwrap();
     let (servers, path) =
         (counted.server.connect_string().parse().unwrap(), "/baton/orders".to_owned());
-    let place = ZooKeeperPlace { servers, path, timing, auth_file: None, tls: None };
+    let place = ZooKeeperConfig { servers, path, timing, auth_file: None, tls: None };
     let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
