@@ -86,7 +86,7 @@ pub enum Command {
     /// The sidecar then holds the election until it receives SIGTERM, and no candidate leads.
     #[command(after_help = examples::STOPPING)]
     Stopping(Sidecar),
-    /// Print the Role and RoleBinding for an election on Kubernetes
+    /// Print the Role and its binding for an election on Kubernetes
     #[command(after_help = examples::RBAC)]
     Rbac(Rbac),
     /// Add the sidecar to every labeled Pod template read from stdin

@@ -13,7 +13,7 @@ use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
 use crate::http::AppState;
-use crate::http::listen::bind;
+use crate::http::listen::{Listeners, bind};
 use crate::http::server;
 use crate::http::server::ServerError;
 use crate::process::clock::Clock;
@@ -229,20 +229,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             control: control.clone(),
             polled: Arc::clone(&polled),
         });
-        let mut servers = JoinSet::new();
-        let application = http::application(state.clone());
-        servers.spawn(server::serve(
-            listeners.listeners,
-            http::APPLICATION_CONNECTIONS,
-            application,
-        ));
-        if let Some(listeners) = probe_listeners {
-            servers.spawn(server::serve(
-                listeners.listeners,
-                http::PROBE_CONNECTIONS,
-                http::probes(state),
-            ));
-        }
+        let servers = start_servers(state, listeners, probe_listeners);
         let election = new_election(identity.clone(), Jitter::new(seed), Clock.now() + delay);
         let context = DriverContext {
             publisher,
@@ -295,6 +282,22 @@ impl<'a, M: Election> Candidate<'a, M> {
         save_outcome(history, outcome).await;
         outcome.exit
     }
+}
+
+/// Starts to serve the application and, if they have a listener, the probes.
+fn start_servers(
+    state: Arc<AppState>,
+    application: Listeners,
+    probes: Option<Listeners>,
+) -> Servers {
+    let mut servers = JoinSet::new();
+    let router = http::application(Arc::clone(&state));
+    servers.spawn(server::serve(application.listeners, http::APPLICATION_CONNECTIONS, router));
+    if let Some(probes) = probes {
+        let router = http::probes(state);
+        servers.spawn(server::serve(probes.listeners, http::PROBE_CONNECTIONS, router));
+    }
+    servers
 }
 
 /// Saves how this run ended, within [`SAVE_TIMEOUT`].

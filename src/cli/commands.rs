@@ -107,7 +107,7 @@ pub fn stopping(sidecar: &Sidecar) -> Exit {
     query_sidecar(sidecar, query, reply::interpret_stopping, print_refusal)
 }
 
-/// Prints the Role and RoleBinding of an election.
+/// Prints the Role and its binding for an election.
 pub fn rbac(rbac: &Rbac) -> Exit {
     let namespace = rbac.namespace.clone().filter(|namespace| !namespace.is_empty());
     let checked = [
@@ -131,7 +131,9 @@ pub fn rbac(rbac: &Rbac) -> Exit {
 pub fn inject(options: &Inject) -> Exit {
     let mut text = String::new();
     if io::stdin().is_terminal() {
-        print_error(&"waiting for YAML on standard input: end it with Ctrl-D, or pipe manifests in");
+        print_error(
+            &"waiting for YAML on standard input: end it with Ctrl-D, or pipe manifests in",
+        );
     }
     if let Err(error) = io::stdin().read_to_string(&mut text) {
         print_error(&format_args!("cannot read standard input: {error}"));

@@ -158,18 +158,11 @@ impl Series {
                 "baton_store_last_contact_timestamp_seconds",
                 "Unix time of the last answer of the store; 0 before the first",
             ),
-            acquisitions: count(
-                "baton_acquisitions_total",
-                "Times that this process became the leader",
-            ),
-            losses: counts(
-                "baton_losses_total",
-                "Times that this process stopped leading",
-                &["reason"],
-            ),
+            acquisitions: count("baton_acquisitions_total", "Times this process became leader"),
+            losses: counts("baton_losses_total", "Times this process stopped leading", &["reason"]),
             leader_changes: count(
                 "baton_leader_changes_seen_total",
-                "Changes of the leader seen by this process",
+                "Changes of leader seen by this process",
             ),
             renewals: counts("baton_renewals_total", "Renewals by outcome", &["outcome"]),
             requests: counts(
