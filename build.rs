@@ -6,8 +6,8 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=BATON_REVISION");
-    // Git names the paths, because in a worktree they are elsewhere, and cargo would rebuild each time if
-    // one did not exist.
+    // Git names the paths, because in a worktree they are elsewhere, and cargo would rebuild each
+    // time if one did not exist.
     for name in ["HEAD", "refs/heads"] {
         if let Some(path) = first_line("git", &["rev-parse", "--git-path", name]) {
             println!("cargo::rerun-if-changed={path}");

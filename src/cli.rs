@@ -1,7 +1,7 @@
 //! The command line: subcommands, flags, and their environment variables.
 //!
-//! Touches the arguments and the environment, as the only module that does. [`crate::config`] checks the
-//! values, so that one run reports every error. Start with [`Cli`].
+//! Touches the arguments and the environment, as the only module that does. [`crate::config`]
+//! checks the values, so that one run reports every error. Start with [`Cli`].
 
 pub mod commands;
 mod examples;
@@ -76,6 +76,7 @@ pub enum Command {
     #[command(after_help = examples::PROBE)]
     Probe {
         /// Probe to query
+        #[arg(value_name = "PROBE")]
         what: Probe,
         /// The sidecar to query.
         #[command(flatten)]
@@ -129,14 +130,22 @@ pub struct Rbac {
     pub namespace: Option<String>,
 }
 
+/// The image that `make image` builds.
+const DEFAULT_IMAGE: &str = concat!("localhost/baton:", env!("CARGO_PKG_VERSION"));
+
 /// The flags of `baton inject`.
 #[derive(Debug, Clone, Args)]
 pub struct Inject {
     /// Image of the sidecar
-    #[arg(long, value_name = "IMAGE", default_value = concat!("localhost/baton:", env!("CARGO_PKG_VERSION")))]
+    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
     pub image: String,
-    /// What Kubernetes 1.36 or later restarts when the Pod loses leadership
-    #[arg(long, value_enum, default_value_t = RestartApplication::Always)]
+    /// Whether Kubernetes (1.36 or later) restarts all containers of a Pod that lost leadership
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t = RestartApplication::Always
+    )]
     pub restart_application: RestartApplication,
     /// Prefix of the label and annotations: PREFIX/inject, PREFIX/election, PREFIX/config.FLAG
     #[arg(long, default_value = "baton")]
@@ -146,7 +155,7 @@ pub struct Inject {
     pub strict: bool,
 }
 
-/// What restarts when the sidecar loses leadership.
+/// Whether the application restarts when the sidecar loses leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RestartApplication {
     /// Restart all containers of the Pod
@@ -182,7 +191,7 @@ pub struct Settings {
     /// Prefix of the candidate's identity [default: the Pod's name, else the host's]
     #[arg(long, env = "BATON_IDENTITY_PREFIX", value_name = "PREFIX", help_heading = "Election")]
     pub identity_prefix: Option<String>,
-    /// On lost leadership, exit with 75 or stay as a follower: exit, stay [default: exit]
+    /// Action on lost leadership: exit (with 75), stay (as a follower) [default: exit]
     #[arg(long, env = "BATON_ON_LOST", value_name = "ACTION", help_heading = "Election")]
     pub on_lost: Option<String>,
     /// Resign if the application has not asked for this long [default: never]
@@ -192,7 +201,7 @@ pub struct Settings {
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
 
-    /// Servers, as in ZooKeeper's own tools: host:port,host:port/chroot
+    /// Servers, in ZooKeeper's format: host:port,host:port/chroot
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_SERVERS",
@@ -203,7 +212,7 @@ pub struct Settings {
     /// Path of the election [default: /baton/NAMESPACE/ELECTION, outside a Pod /baton/ELECTION]
     #[arg(long, env = "BATON_ZOOKEEPER_PATH", value_name = "PATH", help_heading = "ZooKeeper")]
     pub zookeeper_path: Option<String>,
-    /// The servers' tickTime, or longer [default: 2s]
+    /// Largest tickTime of the servers [default: 2s]
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_TICK_TIME",
@@ -211,7 +220,7 @@ pub struct Settings {
         help_heading = "ZooKeeper"
     )]
     pub zookeeper_tick_time: Option<String>,
-    /// Credentials, one scheme:credentials per line; sasl:user:password for SASL DIGEST-MD5
+    /// Credentials, one scheme:credentials per line (sasl:user:password for SASL DIGEST-MD5)
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_AUTH_FILE",
@@ -219,7 +228,7 @@ pub struct Settings {
         help_heading = "ZooKeeper"
     )]
     pub zookeeper_auth_file: Option<String>,
-    /// CA certificates for the servers, in PEM; turns on TLS
+    /// CA certificates of the servers, in PEM; turns on TLS
     #[arg(long, env = "BATON_ZOOKEEPER_CA_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_ca_file: Option<String>,
     /// Client certificate, in PEM
@@ -234,7 +243,8 @@ pub struct Settings {
     #[arg(long, env = "BATON_ZOOKEEPER_KEY_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_key_file: Option<String>,
 
-    /// How long candidates wait after the record last changed before they acquire it [default: 15s]
+    /// How long the record must stay unchanged before others acquire it; the session timeout in
+    /// ZooKeeper [default: 15s]
     #[arg(long, env = "BATON_LEASE_DURATION", value_name = "DURATION", help_heading = "Timing")]
     pub lease_duration: Option<String>,
     /// How long a leader leads without an acknowledged renewal [default: 10s]

@@ -1,6 +1,7 @@
 //! The checked configuration of `run`.
 //!
-//! Pure: it reads no file and no environment. Start with [`Config::new`], which collects every error.
+//! Pure: it reads no file and no environment. Start with [`Config::new`], which collects every
+//! error.
 
 mod error;
 mod listen;

@@ -1,7 +1,7 @@
 //! The driver's health, for the probes.
 //!
-//! Touches a mutex and the wall clock. Start with [`Health`]. An unreachable store does not make the
-//! driver unhealthy; a stalled election loop does.
+//! Touches a mutex and the wall clock. Start with [`Health`]. An unreachable store does not make
+//! the driver unhealthy; a stalled election loop does.
 
 use crate::process::clock::Clock;
 use baton_election::instant::Instant;
@@ -38,12 +38,12 @@ impl Default for Health {
 }
 
 impl Health {
-    /// How late the election loop may be before it counts as stalled: longer than an overloaded machine
-    /// delays a timer.
+    /// How late the election loop may be before it counts as stalled: longer than an overloaded
+    /// machine delays a timer.
     const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Records that the driver sleeps until `wake`, or until a call in flight ends at `call_ends`. Without
-    /// either, nothing is due: a candidate that has released waits for a command.
+    /// Records that the driver sleeps until `wake`, or until a call in flight ends at `call_ends`.
+    /// Without either, nothing is due: a candidate that has released waits for a command.
     pub(super) fn expect_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
         self.state().turn_due = wake.max(call_ends);
     }
@@ -79,8 +79,8 @@ impl Health {
         self.state().last_contact
     }
 
-    /// Whether the store accepts this candidate: it has answered, and has applied a write since any that
-    /// it refused.
+    /// Whether the store accepts this candidate: it has answered, and has applied a write since any
+    /// that it refused.
     pub fn is_admitted(&self) -> bool {
         self.state().is_admitted
     }

@@ -1,8 +1,8 @@
 //! The HTTP endpoints for the application, kubelet, and Prometheus.
 //!
-//! Touches axum, and the election only through [`Reader`] (answers) and [`Control`] (withdraw). Start with
-//! [`application`], which has every endpoint and belongs on loopback, and [`probes`], which is read-only
-//! and shows no identity.
+//! Touches axum, and the election only through [`Reader`] (answers) and [`Control`] (withdraw).
+//! Start with [`application`], which has every endpoint and belongs on loopback, and [`probes`],
+//! which is read-only and shows no identity.
 
 pub mod listen;
 pub mod server;
@@ -203,8 +203,9 @@ async fn legacy(State(state): State<Arc<AppState>>) -> Response {
     response
 }
 
-/// The leader's name as a follower shows it. A leader with the follower's own name (on the same host,
-/// or before a restart) appears with its whole identity, because a client acts on its own name.
+/// The leader's name as a follower shows it. A leader with the follower's own name (on the same
+/// host, or before a restart) appears with its whole identity, because a client acts on its own
+/// name.
 fn name_for_follower<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
     if leader.name() == own.name() { leader.as_str() } else { leader.name() }
 }
@@ -229,7 +230,8 @@ async fn stopping(
     {
         return error(
             StatusCode::FORBIDDEN,
-            "no web page may send this request: send the header Baton-Request: 1 and a loopback Host",
+            "no web page may send this request: send the header Baton-Request: 1 and a loopback \
+             Host",
         );
     }
     // Frees memory, since the answer may take long.
@@ -282,8 +284,8 @@ async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     }
 }
 
-/// Answers one scrape at a time, each in a turn of the runtime of its own: a scrape costs as much as
-/// many other answers, and must not delay them.
+/// Answers one scrape at a time, each in a turn of the runtime of its own: a scrape costs as much
+/// as many other answers, and must not delay them.
 async fn scrape(State(state): State<Arc<AppState>>, scrapes: Arc<Semaphore>) -> Response {
     let _scrape = scrapes.acquire().await.expect("the semaphore is never closed");
     yield_now().await;

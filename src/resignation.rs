@@ -1,8 +1,8 @@
 //! Makes a healthy leader resign, for reasons outside of the election.
 //!
-//! Touches the driver only through [`Control`]. Start with [`require_polling`]. For every reason, the
-//! leader withdraws, waits until its last promise expires, releases, and campaigns again when the reason
-//! is gone.
+//! Touches the driver only through [`Control`]. Start with [`require_polling`]. For every reason,
+//! the leader withdraws, waits until its last promise expires, releases, and campaigns again when
+//! the reason is gone.
 
 use crate::driver::leadership::Reader;
 use crate::driver::{Control, Over};

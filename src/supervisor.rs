@@ -1,7 +1,7 @@
 //! Owns every task, and decides when and how the process ends.
 //!
-//! Touches every other module; none of them touches it. Start with [`run`]. For a clean stop, [`stop`]
-//! withdraws, waits until the last promise expires, and releases.
+//! Touches every other module; none of them touches it. Start with [`run`]. For a clean stop,
+//! [`stop`] withdraws, waits until the last promise expires, and releases.
 
 mod startup_log;
 
@@ -116,9 +116,9 @@ pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
     })
 }
 
-/// Opens the store with `opening` and takes part with the state machine that `new_election` creates for an
-/// identity, a jitter, and the start of the campaign. A signal while the store opens ends the process at
-/// once.
+/// Opens the store with `opening` and takes part with the state machine that `new_election` creates
+/// for an identity, a jitter, and the start of the campaign. A signal while the store opens ends
+/// the process at once.
 async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
     opening: impl Future<Output = Result<S, E>>,
@@ -312,8 +312,9 @@ async fn save_outcome(history: RunHistory, outcome: RunOutcome) {
     }
 }
 
-/// Stops cleanly: withdraws, waits until the last promise expires, and releases within `release_timeout`.
-/// A second signal ends the process at once, without another request to the store.
+/// Stops cleanly: withdraws, waits until the last promise expires, and releases within
+/// `release_timeout`. A second signal ends the process at once, without another request to the
+/// store.
 async fn stop(
     mut driving: Pin<&mut impl Future<Output = Ended>>,
     control: &Control,
@@ -349,7 +350,8 @@ async fn stop(
             RunOutcome { exit: ended.exit(true), ..clean }
         }
         () = signals.next() => {
-            tracing::warn!("received a second signal: stopping at once, and the claim expires by itself");
+            tracing::warn!("received a second signal: stopping at once, and the claim expires by \
+                            itself");
             if reader.published_claim().is_some() {
                 RunOutcome { exit: Exit::Lost, ..clean }
             } else {

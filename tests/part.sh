@@ -7,17 +7,24 @@ cd "$(dirname "$0")/.."
 make=$1 target=$2
 
 case $target in
-  quick) what="format, unit tests, transcripts, 5,000 simulated scenarios: needs only Rust (usually 1 minute, 3 without caches)" ;;
-  test-file) what="processes with the file store, endpoints, command line: needs no server (usually 3 minutes, 6 without caches)" ;;
-  check) what="lints, docs, dependencies, prose: builds cargo-deny and vale once (usually 1 minute, 6 without caches)" ;;
-  prove) what="100,000 simulated scenarios and the model's short scenarios (usually 2 minutes)" ;;
-  test-zookeeper) what="real ZooKeeper servers, Curator, kazoo: downloads them once (usually 4 minutes)" ;;
-  test-lease) what="a real API server and client-go: builds kube-apiserver and etcd once (usually 4 minutes, 12 without caches)" ;;
-  test-charts) what="Helm, kustomize, Prometheus on a real API server: builds them once (usually 2 minutes, 10 without caches)" ;;
+  quick) what="format, unit tests, transcripts, 5,000 simulated scenarios: needs only Rust"
+         usual="1 minute, 3 without caches" ;;
+  test-file) what="processes with the file store, endpoints, command line: needs no server"
+             usual="3 minutes, 6 without caches" ;;
+  check) what="lints, docs, dependencies, prose: builds cargo-deny and vale once"
+         usual="1 minute, 6 without caches" ;;
+  prove) what="100,000 simulated scenarios and the model's short scenarios"
+         usual="2 minutes" ;;
+  test-zookeeper) what="real ZooKeeper servers, Curator, kazoo: downloads their jars once"
+                  usual="4 minutes" ;;
+  test-lease) what="a real API server and client-go: builds kube-apiserver and etcd once"
+              usual="4 minutes, 12 without caches" ;;
+  test-charts) what="Helm, kustomize, Prometheus with a real API server: builds them once"
+               usual="2 minutes, 10 without caches" ;;
   *) echo "part.sh: unknown part '$target'" >&2; exit 2 ;;
 esac
 
-echo "== $target: $what"
+echo "== $target: $what (usually $usual)"
 start=$SECONDS
 "$make" --no-print-directory "$target"
 took=$((SECONDS - start))

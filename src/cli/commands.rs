@@ -168,8 +168,8 @@ pub fn version() -> Exit {
 /// A function of [`reply`].
 type Interpret = fn(StatusCode, &str) -> Verdict;
 
-/// Sends `query`, and passes the exit code and body of Baton's answer to `finish`, which returns the
-/// exit code of the command.
+/// Sends `query`, and passes the exit code and body of Baton's answer to `finish`, which returns
+/// the exit code of the command.
 fn query_sidecar(
     sidecar: &Sidecar,
     query: Query,

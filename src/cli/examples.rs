@@ -26,7 +26,7 @@ pub(super) const PROBE: &str = "Examples:
 
 Exit codes: 0 yes, 1 no, 69 no answer or not Baton.";
 
-pub(super) const STOPPING: &str = "Example, in the Pod:
+pub(super) const STOPPING: &str = "Example, as a preStop hook:
   lifecycle: {preStop: {exec: {command: [/baton, stopping]}}}
 
 Exit codes: 0 every promise expired, 1 refused, 69 no answer or not Baton.";

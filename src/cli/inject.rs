@@ -1,8 +1,8 @@
 //! Adds the sidecar to every labeled Pod template in a stream of YAML, for `baton inject`.
 //!
-//! Pure. Start with [`inject`]. It does to manifests what the chart's admission policy does to Pods. A
-//! document without a new sidecar stays byte for byte; a document with one is written anew, without its
-//! comments.
+//! Pure. Start with [`inject`]. It does to manifests what the chart's admission policy does to
+//! Pods. A document without a new sidecar stays byte for byte; a document with one is written anew,
+//! without its comments.
 
 mod outcome;
 
@@ -39,7 +39,8 @@ pub enum InjectError {
     },
     /// An annotation that sets no flag.
     #[error(
-        "{owner}: the annotation {annotation} sets no flag: use one of {}, with a string as its value",
+        "{owner}: the annotation {annotation} sets no flag: use one of {}, with a string as its \
+         value",
         FLAGS.join(", ")
     )]
     NoFlag {
@@ -273,8 +274,8 @@ fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>>
     Config::new(&settings, &environment).map(drop)
 }
 
-/// Splits a stream into documents, each with the marker before it. YAML takes a line that starts with
-/// three dashes as a marker even within a string.
+/// Splits a stream into documents, each with the marker before it. YAML takes a line that starts
+/// with three dashes as a marker even within a string.
 fn documents(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let (mut begin, mut end) = (0, 0);

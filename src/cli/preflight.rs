@@ -13,7 +13,8 @@ use std::path::PathBuf;
 pub enum UnusableFile {
     /// The directory of the file backend.
     #[error(
-        "--directory {0:?} cannot be used: create it on a local file system that all candidates share"
+        "--directory {0:?} cannot be used: create it on a local file system that all candidates \
+         share"
     )]
     Directory(PathBuf, #[source] io::Error),
     /// A file of credentials or certificates.

@@ -1,7 +1,7 @@
 //! The HTTP client of `baton status`, `baton probe`, and `baton stopping`.
 //!
-//! Touches the network, to the sidecar's address only. Start with [`send`]. No query of ours obtains a
-//! promise.
+//! Touches the network, to the sidecar's address only. Start with [`send`]. No query of ours
+//! obtains a promise.
 
 use crate::config::ListenAddress;
 use http_body_util::{BodyExt as _, Empty, Limited};

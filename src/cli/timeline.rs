@@ -38,7 +38,8 @@ impl Display for Timeline<'_> {
         writeln!(f, "an answer \"leading\" is good for {validity}: ask at least that often")?;
         writeln!(
             f,
-            "if clocks differ by {} in rate, at least {shown_margin} separate the claims of two leaders",
+            "if clocks differ by {} in rate, at least {shown_margin} separate the claims of two \
+             leaders",
             timing.drift()
         )?;
         let restarts_containers = match store {

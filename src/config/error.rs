@@ -18,15 +18,15 @@ pub enum ConfigError {
     NoElection,
     /// The election's name is not a DNS-1123 subdomain.
     #[error(
-        "election {0:?} is not a DNS-1123 subdomain: use at most 253 lower-case letters, digits, '-', \
-         and '.', start and end each part with a letter or digit, for example orders-billing"
+        "election {0:?} is not a DNS-1123 subdomain: use at most 253 lower-case letters, digits, \
+         '-', and '.', start and end each part with a letter or digit, for example orders-billing"
     )]
     Election(String),
     /// There is no store, and no default outside a Pod.
     #[error(
         "--backend is missing, and only a Pod has a default: pass --backend lease, or --backend \
-         zookeeper --zookeeper-servers HOST:PORT, or --backend file --directory DIR (for candidates \
-         on one machine)"
+         zookeeper --zookeeper-servers HOST:PORT, or --backend file --directory DIR (for \
+         candidates on one machine)"
     )]
     NoStore,
     /// There is no such store.
@@ -64,8 +64,8 @@ pub enum ConfigError {
     NoCertificateAuthority,
     /// No server can have such a short tick.
     #[error(
-        "--zookeeper-tick-time is less than 1ms: pass the tickTime of the servers' configuration, for \
-         example 2s; a smaller value can let two candidates lead"
+        "--zookeeper-tick-time is less than 1ms: pass the tickTime of the servers' configuration, \
+         for example 2s; a smaller value can let two candidates lead"
     )]
     TickTooShort,
     /// The durations do not fit ZooKeeper's sessions.
@@ -104,8 +104,8 @@ pub enum ConfigError {
     },
     /// The service account's name is not a DNS-1123 subdomain.
     #[error(
-        "--service-account {0:?} is not a DNS-1123 subdomain: pass the serviceAccountName of the Pods, \
-         for example orders"
+        "--service-account {0:?} is not a DNS-1123 subdomain: pass the serviceAccountName of the \
+         Pods, for example orders"
     )]
     ServiceAccount(String),
     /// The namespace's name is not a DNS-1123 label.
@@ -134,8 +134,8 @@ pub enum ConfigError {
     },
     /// A leader would resign between two requests of its application.
     #[error(
-        "--require-polling {} is too short for an application that asks as often as it must: pass at \
-         least the sum of answer validity and retry period, {}",
+        "--require-polling {} is less than answer validity plus retry period, so a leader would \
+         resign between two requests: pass --require-polling={}",
         Rounded::down(*.limit),
         Rounded::up(*.least)
     )]

@@ -70,8 +70,8 @@ pub(super) fn suggestion(settings: &Settings, lease_duration: Duration, drift: D
     SessionTiming::suggestion(lease_duration, drift, tick.unwrap_or(DEFAULT_TICK))
 }
 
-/// The path of the election; `None` if `election` is invalid. It contains the namespace, so elections
-/// of the same name in two namespaces are separate.
+/// The path of the election; `None` if `election` is invalid. It contains the namespace, so
+/// elections of the same name in two namespaces are separate.
 fn path(
     settings: &Settings,
     environment: &Environment,

@@ -31,11 +31,12 @@ use tower::ServiceExt as _;
 
 /// The longest request line and headers: the least that hyper allows.
 const MAX_HEAD_BYTES: usize = 8 << 10;
-/// How long a connection may stay open without a whole request: longer than clients sleep between two
-/// requests.
+/// How long a connection may stay open without a whole request: longer than clients sleep between
+/// two requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many connections to accept before the runtime serves the accepted ones. A client's first request
-/// is read within two such turns, so this must be well below half of the slots for newcomers.
+/// How many connections to accept before the runtime serves the accepted ones. A client's first
+/// request is read within two such turns, so this must be well below half of the slots for
+/// newcomers.
 const ACCEPTS_PER_TURN: usize = 8;
 /// How long to wait after the system refused another connection, as without free file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
@@ -48,12 +49,12 @@ pub enum ServerError {
     Handler(#[from] JoinError),
 }
 
-/// Serves `router` until a handler panics. The supervisor then ends the process, because its state may
-/// be inconsistent.
+/// Serves `router` until a handler panics. The supervisor then ends the process, because its state
+/// may be inconsistent.
 ///
-/// The listeners share the slots, of which `max_known` are for connections that have sent a request.
-/// Requests carry the extensions `ConnectInfo<SocketAddr>` and [`Activity`], and no body: no endpoint
-/// reads one.
+/// The listeners share the slots, of which `max_known` are for connections that have sent a
+/// request. Requests carry the extensions `ConnectInfo<SocketAddr>` and [`Activity`], and no body:
+/// no endpoint reads one.
 pub async fn serve(
     mut listeners: Vec<TcpListener>,
     max_known: usize,
@@ -115,15 +116,15 @@ async fn serve_connection(
     stream.set_nodelay(true).ok();
     let service = service_fn(|request: Request<Incoming>| {
         let busy = activity.begin_request();
-        // If nothing reads the body, hyper closes the connection after the answer, and does not wait
-        // for the rest of the body.
+        // If nothing reads the body, hyper closes the connection after the answer, and does not
+        // wait for the rest of the body.
         let (mut head, _body) = request.into_parts();
         head.extensions.insert(ConnectInfo(client));
         head.extensions.insert(activity.clone());
         let router = router.clone();
         async move {
-            // One request per turn of the runtime, so a client that pipelines many does not delay the
-            // others.
+            // One request per turn of the runtime, so a client that pipelines many does not delay
+            // the others.
             yield_now().await;
             let answer = router.oneshot(Request::from_parts(head, Body::empty())).await;
             drop(busy);

@@ -1,7 +1,7 @@
 //! Runs blocking work on the runtime's blocking threads.
 //!
-//! Touches those threads. Start with [`run_blocking`]. A panic of the work continues in the task that
-//! awaits it, so the supervisor ends the process.
+//! Touches those threads. Start with [`run_blocking`]. A panic of the work continues in the task
+//! that awaits it, so the supervisor ends the process.
 
 use std::any::Any;
 use std::future::Future;
@@ -25,7 +25,8 @@ pub(crate) fn run_blocking<T: Send + 'static>(
     Blocking { name, handle: spawn_blocking(work) }
 }
 
-/// Logs that `name` panicked, and unwinds. The process then exits with 75 if it leads, else with 70.
+/// Logs that `name` panicked, and unwinds. The process then exits with 75 if it leads, else with
+/// 70.
 pub(crate) fn fault(name: &str, panic: Box<dyn Any + Send>) -> ! {
     tracing::error!(event = "fault", "{name} panicked");
     resume_unwind(panic)

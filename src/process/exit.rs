@@ -1,7 +1,8 @@
 //! The exit codes and their meanings.
 //!
-//! Pure. Start with [`Exit`]. A container's `restartPolicyRules` may restart the whole Pod on some codes,
-//! so a code says whether the application must restart: it must on every code but 0, 2, 70, and 77.
+//! Pure. Start with [`Exit`]. A container's `restartPolicyRules` may restart the whole Pod on some
+//! codes, so a code says whether the application must restart: it must on every code but 0, 2, 70,
+//! and 77.
 
 use std::process::ExitCode;
 
@@ -12,7 +13,8 @@ pub enum Exit {
     Clean,
     /// The sidecar answered no: a follower to `baton status`, or a failed probe to `baton probe`.
     No,
-    /// The flags, the configuration, or the environment prevents a start, such as an address in use.
+    /// The flags, the configuration, or the environment prevents a start, such as an address in
+    /// use.
     Usage,
     /// No sidecar answered: there was no answer, or another program gave it.
     NoAnswer,

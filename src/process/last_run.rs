@@ -1,13 +1,15 @@
 //! Remembers how the last run ended, and delays or ends this run accordingly.
 //!
-//! Touches one small file in the state directory, which outlives the process but not its Pod (an emptyDir).
-//! Start with [`RunHistory::open`]. The file says that the run is in progress until its end is written, so
-//! a killed process counts too.
+//! Touches one small file in the state directory, which outlives the process but not its Pod (an
+//! emptyDir). Start with [`RunHistory::open`]. The file says that the run is in progress until its
+//! end is written, so a killed process counts too.
 //!
-//! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease duration.
-//!   kubelet itself has no back-off for `RestartAllContainers`: 151 restarts in 213 s were measured.
-//! * If the previous run led and exited with 0, only its container was replaced, and the application is
-//!   still there. A run that may rely on restarts then exits with 75 once, even if it cannot start.
+//! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease
+//!   duration. kubelet itself has no back-off for `RestartAllContainers`: 151 restarts in 213 s
+//!   were measured.
+//! * If the previous run led and exited with 0, only its container was replaced, and the
+//!   application is still there. A run that may rely on restarts then exits with 75 once, even if
+//!   it cannot start.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;
@@ -37,8 +39,9 @@ const MAX_BAD_ENDS: usize = 16;
 const MAX_UNIX_TIME: Duration = Duration::from_secs(253_402_300_799);
 
 /// The log message of a run that exits with 75 before it starts.
-pub const APPLICATION_LEFT_RUNNING: &str = "the previous run led and stopped cleanly, but its application is still running: exiting once \
-     to restart it";
+pub const APPLICATION_LEFT_RUNNING: &str = "the previous run led and stopped cleanly, but its \
+                                            application is still running: exiting once to restart \
+                                            it";
 
 /// The history of this sidecar's runs.
 #[derive(Debug)]
@@ -116,8 +119,8 @@ struct SavedEnd {
 }
 
 impl RunHistory {
-    /// Opens the history in `directory`, if one is given, and reads the end of the previous run. Writes
-    /// nothing: the previous end stays until [`Self::begin`] or an end replaces it.
+    /// Opens the history in `directory`, if one is given, and reads the end of the previous run.
+    /// Writes nothing: the previous end stays until [`Self::begin`] or an end replaces it.
     pub fn open(
         directory: Option<&Path>,
         election: &ElectionName,
@@ -146,8 +149,8 @@ impl RunHistory {
         timing.retry_period().saturating_mul(factor).min(timing.lease_duration())
     }
 
-    /// Saves the end of a run that cannot start, and returns its exit code: 75 if the application of the
-    /// previous run must restart, else 2.
+    /// Saves the end of a run that cannot start, and returns its exit code: 75 if the application
+    /// of the previous run must restart, else 2.
     pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
         // Without a usable history, no application is known.
         let Ok((this, last)) = Self::open(directory, election) else { return Exit::Usage };
@@ -173,8 +176,8 @@ impl RunHistory {
         self.write(Some(SavedEnd { reason: reason.as_str().to_owned(), code: exit.code(), led }))
     }
 
-    /// Saves that this run ends at once to restart the application, which is no bad end and must happen
-    /// only once. If the disk is full, removes the file instead.
+    /// Saves that this run ends at once to restart the application, which is no bad end and must
+    /// happen only once. If the disk is full, removes the file instead.
     pub fn end_for_restart(self) -> Result<(), RunHistoryError> {
         let end = SavedEnd {
             reason: Reason::Shutdown.as_str().to_owned(),

@@ -1,9 +1,9 @@
 //! A folder that only one user can enter, and the small files in it.
 //!
-//! Touches the file system, and blocks. Start with [`PrivateFolder::make`]. Other users may share the
-//! parent directory (`/tmp`, a volume), so nothing here follows a symbolic link, truncates a file, waits
-//! for a pipe, or reads without a limit. Every call uses the folder's descriptor, so a folder that
-//! replaces it is never touched.
+//! Touches the file system, and blocks. Start with [`PrivateFolder::make`]. Other users may share
+//! the parent directory (`/tmp`, a volume), so nothing here follows a symbolic link, truncates a
+//! file, waits for a pipe, or reads without a limit. Every call uses the folder's descriptor, so a
+//! folder that replaces it is never touched.
 
 mod directory;
 mod error;
@@ -51,8 +51,8 @@ pub(crate) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// Opens the folder `name` in `directory`, and creates it if it is missing. `directory` must exist.
-    /// `check` may refuse the folder's file system.
+    /// Opens the folder `name` in `directory`, and creates it if it is missing. `directory` must
+    /// exist. `check` may refuse the folder's file system.
     pub(crate) fn make(directory: &Path, name: &str, check: Check) -> Result<Self, FolderError> {
         let (parent, path) = (open_directory(directory)?, directory.join(name));
         match mkdirat(&parent, name, Mode::RWXU) {
@@ -89,7 +89,8 @@ impl PrivateFolder {
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let Some(file) = self.open(name, OFlags::RDONLY)? else { return Ok(None) };
         let mut text = Vec::new();
-        // The size does not limit the read: a file may grow meanwhile, and files of /proc have none.
+        // The size does not limit the read: a file may grow meanwhile, and files of /proc have
+        // none.
         let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text);
         read.map_err(FolderError::io("read", &self.path.join(name)))?;
         if text.len() as u64 > MAX_FILE_BYTES {
@@ -107,9 +108,9 @@ impl PrivateFolder {
 
     /// Opens a lock file, and creates it if it is missing. Its content stays.
     ///
-    /// `flock` needs no write access, so any user who can read a lock file could hold it forever, and a
-    /// shared OFD lock excludes an exclusive one in the same way. Therefore the mode is 0600, also for a
-    /// file that an earlier version created.
+    /// `flock` needs no write access, so any user who can read a lock file could hold it forever,
+    /// and a shared OFD lock excludes an exclusive one in the same way. Therefore the mode is 0600,
+    /// also for a file that an earlier version created.
     pub(crate) fn lock_file(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::RDONLY;
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());
@@ -189,9 +190,9 @@ impl PrivateFolder {
     }
 
     /// Refuses a folder that another user owns or every user can write to. Removes lesser access of
-    /// others: earlier versions created readable folders, and kubelet makes a volume with an `fsGroup`
-    /// writable for the group at each start of a Pod. [`Self::open`] refuses files that the group may
-    /// have put there.
+    /// others: earlier versions created readable folders, and kubelet makes a volume with an
+    /// `fsGroup` writable for the group at each start of a Pod. [`Self::open`] refuses files that
+    /// the group may have put there.
     fn restrict_access(&self) -> Result<(), FolderError> {
         let io = |error: Errno| FolderError::io("restrict", &self.path)(error.into());
         let stat = fstat(&self.file).map_err(io)?;
@@ -220,8 +221,9 @@ impl PrivateFolder {
         Ok(())
     }
 
-    /// Opens a regular file that no other user can change. Its mode may let the group write, as kubelet
-    /// sets it: the group cannot reach it, because the folder is closed and the file has one link.
+    /// Opens a regular file that no other user can change. Its mode may let the group write, as
+    /// kubelet sets it: the group cannot reach it, because the folder is closed and the file has
+    /// one link.
     fn open(&self, name: &str, flags: OFlags) -> Result<Option<File>, FolderError> {
         let path = self.path.join(name);
         // With NONBLOCK, a pipe without a writer opens at once, and is refused below.

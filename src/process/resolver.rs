@@ -1,8 +1,9 @@
 //! Resolves host names, and caches the addresses.
 //!
-//! Touches the system's resolver, on the runtime's blocking threads. Start with [`Resolver::look_up`]. A
-//! lookup cannot be canceled, and with a dead name server it takes five seconds, longer than an attempt to
-//! connect. So a lookup outlives the attempt that started it, and later attempts share it and its result.
+//! Touches the system's resolver, on the runtime's blocking threads. Start with
+//! [`Resolver::look_up`]. A lookup cannot be canceled, and with a dead name server it takes five
+//! seconds, longer than an attempt to connect. So a lookup outlives the attempt that started it,
+//! and later attempts share it and its result.
 
 use crate::process::blocking::fault;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -22,11 +23,12 @@ use tokio::time::timeout;
 use tower::Service;
 use zookeeper_client::resolve::Resolve;
 
-/// The most threads for lookups: half of the runtime's blocking threads. The other half is for files.
+/// The most threads for lookups: half of the runtime's blocking threads. The other half is for
+/// files.
 const MAX_THREADS: usize = 2;
 
-/// How long to wait for fresh addresses if older ones are known. A healthy name server answers within a
-/// few milliseconds.
+/// How long to wait for fresh addresses if older ones are known. A healthy name server answers
+/// within a few milliseconds.
 const REFRESH_WAIT: Duration = Duration::from_millis(100);
 
 /// How long hyper waits for the first address. The timeout of its request is shorter.

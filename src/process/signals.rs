@@ -1,7 +1,7 @@
 //! Catches the signals that stop the process, and logs how a clean stop ended.
 //!
-//! Touches tokio's signals, the clock, and `/proc/self/status`. Start with [`Signals::catch`]. The first
-//! signal requests a clean stop, the second an immediate end.
+//! Touches tokio's signals, the clock, and `/proc/self/status`. Start with [`Signals::catch`]. The
+//! first signal requests a clean stop, the second an immediate end.
 
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
@@ -10,7 +10,8 @@ use std::time::Duration;
 use std::{fs, io};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals within this time count as one: coreutils' `timeout` signals the process, and then its group.
+/// Signals within this time count as one: coreutils' `timeout` signals the process, and then its
+/// group.
 const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(1);
 
 /// The stream of SIGTERM (kubelet, systemd), SIGINT (Ctrl-C), and SIGHUP (a closed terminal).
@@ -57,7 +58,8 @@ async fn next_of(signal: &mut Option<Signal>) {
     }
 }
 
-/// Whether SIGHUP was ignored when the process started. SIGHUP is the lowest bit of the mask: proc(5).
+/// Whether SIGHUP was ignored when the process started. SIGHUP is the lowest bit of the mask:
+/// proc(5).
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -111,13 +113,15 @@ impl ReleaseOutcome {
                 event = "stopped",
                 release,
                 code,
-                "stopped, but the store refused the release: other candidates wait for the lease to expire"
+                "stopped, but the store refused the release: other candidates wait for the lease \
+                 to expire"
             ),
             Self::Unconfirmed => tracing::warn!(
                 event = "stopped",
                 release,
                 code,
-                "stopped, but the store did not confirm the release: other candidates may wait for the lease to expire"
+                "stopped, but the store did not confirm the release: other candidates may wait for \
+                 the lease to expire"
             ),
         }
     }

@@ -1,9 +1,9 @@
 //! Ends the process when a claim expires and the driver does not notice.
 //!
 //! Touches a thread, the clock, and the process, which no other module exits abruptly. Start with
-//! [`start`]. A blocked runtime answers no request and so promises nothing, but its application would
-//! continue; only the end of the process restarts it. A livenessProbe is no substitute: after a kill by
-//! kubelet, the application restarted in 32 of 76 cases.
+//! [`start`]. A blocked runtime answers no request and so promises nothing, but its application
+//! would continue; only the end of the process restarts it. A livenessProbe is no substitute: after
+//! a kill by kubelet, the application restarted in 32 of 76 cases.
 
 use crate::driver::leadership::Reader;
 use crate::process::clock::Clock;

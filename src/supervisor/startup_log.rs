@@ -57,9 +57,9 @@ pub(super) fn log_start(
     if !listeners.address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             event = "exposed_listener",
-            "--listen {} is not loopback: every client that reaches {listen} can obtain promises, which \
-             delays a handover; pass --listen localhost:{}, and use --probe-listen for kubelet and \
-             Prometheus",
+            "--listen {} is not loopback: every client that reaches {listen} can obtain promises, \
+             which delays a handover; pass --listen localhost:{}, and use --probe-listen for \
+             kubelet and Prometheus",
             config.listen,
             listeners.address.port(),
         );

@@ -1,7 +1,7 @@
 //! Sets up logging to standard error: text for people, flat JSON for machines.
 //!
-//! Touches `tracing-subscriber`. Start with [`start`]; [`text`] formats the lines of text. Events of other
-//! crates, which log every refused connection as an error, appear at `trace` only.
+//! Touches `tracing-subscriber`. Start with [`start`]; [`text`] formats the lines of text. Events
+//! of other crates, which log every refused connection as an error, appear at `trace` only.
 
 mod text;
 
@@ -14,7 +14,8 @@ use tracing_subscriber::fmt;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Starts logging. With `plain`, the log on a terminal has no colors. Call before anything is logged.
+/// Starts logging. With `plain`, the log on a terminal has no colors. Call before anything is
+/// logged.
 pub fn start(format: Option<LogFormat>, level: Level, plain: bool) {
     let terminal = io::stderr().is_terminal();
     let json = match format {

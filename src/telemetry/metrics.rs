@@ -23,8 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The content type of [`Metrics::scrape`].
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// The upper bounds of the renewals' histogram, in seconds: a local file takes 1 ms, an overloaded API
-/// server 10 s.
+/// The upper bounds of the renewals' histogram, in seconds: a local file takes 1 ms, an overloaded
+/// API server 10 s.
 const RENEW_BUCKETS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 

@@ -1,7 +1,7 @@
 //! Reports the driver's events to the log and the metrics.
 //!
-//! Touches `tracing` and the metrics. Start with [`Reporter`]. Both come from the same [`Transition`], so
-//! they cannot disagree.
+//! Touches `tracing` and the metrics. Start with [`Reporter`]. Both come from the same
+//! [`Transition`], so they cannot disagree.
 
 use crate::config::{ElectionName, TimingFlags};
 use crate::error_chain::ErrorChain;
@@ -95,8 +95,8 @@ impl Reporter {
                     identity,
                     token,
                     version,
-                    "the store was restored to an earlier state: new fencing tokens may be smaller than \
-                     used ones; reset the tokens that your resources have seen"
+                    "the store was restored to an earlier state: new fencing tokens may be smaller \
+                     than used ones; reset the tokens that your resources have seen"
                 );
             }
             Transition::Diagnosed(found) => self.diagnosed(found),

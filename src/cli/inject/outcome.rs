@@ -29,7 +29,8 @@ impl fmt::Display for Summary {
 pub enum NearMiss {
     /// The label has another value.
     #[error(
-        "{owner}: the label {label} is {value}, which adds no sidecar: set it to enabled or disabled"
+        "{owner}: the label {label} is {value}, which adds no sidecar: set it to enabled or \
+         disabled"
     )]
     Value {
         /// The object that the template is in.
@@ -52,8 +53,8 @@ pub enum NearMiss {
     },
     /// An election without the label.
     #[error(
-        "{owner} has the annotation {annotation}, but the label {label}: enabled is missing: add it to \
-         the same metadata"
+        "{owner} has the annotation {annotation}, but the label {label}: enabled is missing: add \
+         it to the same metadata"
     )]
     Unlabelled {
         /// The object that the template is in.

@@ -30,7 +30,8 @@ fn value(text: &str) -> Value {
 
 #[test]
 fn unlabeled_documents_stay_byte_for_byte() {
-    let strange = "# A note\r\n---\nkind:   Pod # spaced\nspec: {containers: []}\n--- {a: 1}\n---\n\n# the end";
+    let strange = "# A note\r\n---\nkind:   Pod # spaced\nspec: {containers: []}\n--- {a: \
+                   1}\n---\n\n# the end";
     assert_eq!(injected(strange).as_deref(), Ok(strange));
     assert_eq!(injected("").as_deref(), Ok(""));
     let labeled_workload =
@@ -106,7 +107,8 @@ fn every_error_is_reported_at_once() {
     let errors = injected(&pods.join("\n---\n")).unwrap_err();
     let expected = [
         "Pod shop has the label baton/inject: enabled but names no election",
-        "the sidecar of Pod shop would refuse its configuration: election \"Orders\" is not a DNS-1123 subdomain",
+        "the sidecar of Pod shop would refuse its configuration: election \"Orders\" is not a \
+         DNS-1123 subdomain",
         "the annotation baton/config.leaseDuration: \"30s\" sets no flag",
         "these would pass: --lease-duration",
         "document 5 is not YAML: ",
@@ -140,7 +142,8 @@ fn near_misses_are_reported_unless_opted_out() {
         Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
     let near_misses = |metadata: &str| {
         let text = format!(
-            "kind: Pod\nmetadata: {{name: shop, {metadata}}}\nspec: {{containers: [{{name: shop}}]}}\n"
+            "kind: Pod\nmetadata: {{name: shop, {metadata}}}\nspec: {{containers: [{{name: \
+             shop}}]}}\n"
         );
         let injected = inject(&text, &options).unwrap();
         assert_eq!((injected.text, injected.summary.templates), (text, 1));

@@ -1,10 +1,11 @@
-//! Decides which connection to evict when a listener is full, so that a new client is never refused.
+//! Decides which connection to evict when a listener is full, so that a new client is never
+//! refused.
 //!
 //! Pure. Start with [`Slots::admit`]. Connections hold slots in two groups, like the entries of a
 //! segmented LRU cache:
 //!
-//! * **Newcomers** have not sent a whole request. The oldest is evicted first, so a newcomer keeps its
-//!   slot until [`MAX_NEWCOMERS`] more arrive.
+//! * **Newcomers** have not sent a whole request. The oldest is evicted first, so a newcomer keeps
+//!   its slot until [`MAX_NEWCOMERS`] more arrive.
 //! * **Known** connections have. Idle ones are evicted before busy ones, whose request is being
 //!   answered, and among equals the one with the oldest request. Newcomers cannot evict them, and a
 //!   pinned request is never evicted.

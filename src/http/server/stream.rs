@@ -1,7 +1,7 @@
 //! A TCP stream with a write timeout.
 //!
-//! Touches one socket. Start with [`Stream`]. hyper limits how long reading a request may take, but not
-//! how long writing an answer may take.
+//! Touches one socket. Start with [`Stream`]. hyper limits how long reading a request may take, but
+//! not how long writing an answer may take.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long writing an answer may block. Any answer fits into the kernel's buffers, so a client that
-/// reads its answers never blocks a write.
+/// How long writing an answer may block. Any answer fits into the kernel's buffers, so a client
+/// that reads its answers never blocks a write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A TCP stream whose writes fail with `TimedOut` if the client does not read.
@@ -92,8 +92,8 @@ impl AsyncWrite for Stream {
 }
 
 impl Drop for Stream {
-    /// Resets a connection that was not shut down, because the kernel would otherwise keep its unread
-    /// data.
+    /// Resets a connection that was not shut down, because the kernel would otherwise keep its
+    /// unread data.
     fn drop(&mut self) {
         if !self.is_shut_down {
             self.tcp.set_zero_linger().ok();

@@ -1,7 +1,8 @@
 //! Finds out whether other users can rename the folders in a directory.
 //!
-//! Touches the file system. Start with [`Exposure::of`]. A user who can rename our folder can replace it.
-//! The operator may trust that user, so an exposed directory is worth a warning and no error.
+//! Touches the file system. Start with [`Exposure::of`]. A user who can rename our folder can
+//! replace it. The operator may trust that user, so an exposed directory is worth a warning and no
+//! error.
 
 use crate::process::private_folder::{
     FolderError, Quoted, STICKY, TRUSTED_UID, WRITE_BY_GROUP_OR_OTHERS,
@@ -51,15 +52,15 @@ impl fmt::Display for Exposure {
                 let (path, quoted) = (path.display(), Quoted(path));
                 write!(
                     f,
-                    "{path} belongs to uid {owner}, which can rename the folders in it: unless you trust \
-                     that user, run: chown {user} {quoted}"
+                    "{path} belongs to uid {owner}, which can rename the folders in it: unless you \
+                     trust that user, run: chown {user} {quoted}"
                 )
             }
             Self::Unmapped { path, owner } => write!(
                 f,
-                "{} belongs to uid {owner}, which can rename the folders in it and stands for every user \
-                 outside of this user namespace: check from outside that root or a user you trust \
-                 owns it",
+                "{} belongs to uid {owner}, which can rename the folders in it and stands for \
+                 every user outside of this user namespace: check from outside that root or a user \
+                 you trust owns it",
                 path.display()
             ),
             Self::Writable { path } => write!(

@@ -22,8 +22,8 @@ pub enum FolderError {
     },
     /// The folder is not on a local file system.
     #[error(
-        "{} is on {kind}: pass a --directory on a local file system, where all candidates share one \
-         lock",
+        "{} is on {kind}: pass a --directory on a local file system, where all candidates share \
+         one lock",
         path.display()
     )]
     Remote {
@@ -34,8 +34,8 @@ pub enum FolderError {
     },
     /// Another user owns the folder or file.
     #[error(
-        "{} belongs to uid {owner}, which can change it, and not to uid {user}: run all processes that \
-         use it as one user, or stop them and run: rm -r {}",
+        "{} belongs to uid {owner}, which can change it, and not to uid {user}: run all processes \
+         that use it as one user, or stop them and run: rm -r {}",
         path.display(),
         Quoted(path)
     )]
@@ -49,8 +49,8 @@ pub enum FolderError {
     },
     /// The folder's mode lets every user change its files.
     #[error(
-        "{} has mode {mode:04o}, so every user can change its files: check that they are yours, then \
-         run: chmod 700 {}",
+        "{} has mode {mode:04o}, so every user can change its files: check that they are yours, \
+         then run: chmod 700 {}",
         path.display(),
         Quoted(path)
     )]
@@ -62,8 +62,8 @@ pub enum FolderError {
     },
     /// A file's mode lets every user change it.
     #[error(
-        "{} has mode {mode:04o}, so every user can change it: check that its content is yours, then \
-         run: chmod 600 {}",
+        "{} has mode {mode:04o}, so every user can change it: check that its content is yours, \
+         then run: chmod 600 {}",
         path.display(),
         Quoted(path)
     )]
@@ -75,8 +75,8 @@ pub enum FolderError {
     },
     /// A file has a second link, perhaps in a directory of another user.
     #[error(
-        "{} has more than one link, so other users may reach it by another name: find out who linked \
-         it, then run: rm {}",
+        "{} has more than one link, so other users may reach it by another name: find out who \
+         linked it, then run: rm {}",
         path.display(),
         Quoted(path)
     )]
@@ -111,7 +111,8 @@ pub enum FolderError {
     },
     /// A file is too large to be ours.
     #[error(
-        "{} is larger than 64 KiB, so it is not a file of Baton: find out who wrote it, then run: rm {}",
+        "{} is larger than 64 KiB, so it is not a file of Baton: find out who wrote it, then run: \
+         rm {}",
         path.display(),
         Quoted(path)
     )]

@@ -1,8 +1,8 @@
 //! Formats events as text: time, level, message, and the fields that the message does not repeat.
 //!
-//! Touches `tracing-subscriber`, whose clock stamps each event. Start with [`TextFormat`]. Lines on a
-//! terminal have less than 250 columns. Control characters are replaced and continuation lines indented,
-//! so no text from outside can look like an event.
+//! Touches `tracing-subscriber`, whose clock stamps each event. Start with [`TextFormat`]. Lines on
+//! a terminal have less than 250 columns. Control characters are replaced and continuation lines
+//! indented, so no text from outside can look like an event.
 
 use baton_election::identity::Identity;
 use baton_election::text::one_line;
