@@ -50,7 +50,7 @@ pub struct Config {
     pub plain_logs: bool,
 }
 
-/// The part of the settings that finds out how the last run ended, even if the rest is invalid.
+/// The settings for looking up how the last run ended, even if the other settings are invalid.
 #[derive(Debug, Clone)]
 pub struct LastRunSettings {
     /// The state directory.
@@ -78,7 +78,7 @@ pub enum StoreConfig {
     Lease {
         /// The cluster.
         cluster: Cluster,
-        /// The Lease's namespace; `None` for the Pod's mounted one, or the context's.
+        /// The Lease's namespace; `None` for the one mounted into the Pod, or the context's.
         namespace: Option<String>,
     },
     /// ZooKeeper.
@@ -127,7 +127,7 @@ pub enum OnLost {
 /// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Text for people.
+    /// Human-readable text.
     Text,
     /// Flat JSON objects, one per line.
     Json,
@@ -143,6 +143,7 @@ impl ErrorCollector {
         result.map_err(|error| self.0.push(error)).ok()
     }
 
+    /// Parses a duration, if there is a value.
     fn duration(&mut self, flag: &'static str, value: Option<&str>) -> Option<Duration> {
         let text = value?;
         let parsed = humantime::parse_duration(text);

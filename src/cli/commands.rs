@@ -38,7 +38,7 @@ pub fn print_usage(error: &clap::Error) -> Exit {
 /// Prints every error of a configuration.
 pub fn print_config_errors(errors: &[ConfigError]) -> Exit {
     for error in errors {
-        print_error(error);
+        print_stderr(error);
     }
     Exit::Usage
 }
@@ -53,9 +53,11 @@ pub fn check_config(
     for UnknownVariable { name, nearest } in unknown {
         match nearest {
             Some(nearest) => {
-                print_error(&format_args!("warning: {name} sets no flag: did you mean {nearest}?"));
+                print_stderr(&format_args!(
+                    "warning: {name} sets no flag: did you mean {nearest}?"
+                ));
             }
-            None => print_error(&format_args!("warning: {name} sets no flag")),
+            None => print_stderr(&format_args!("warning: {name} sets no flag")),
         }
     }
     let config = Config::new(settings, environment);
@@ -67,14 +69,14 @@ pub fn check_config(
     let unusable = store.map(|store| preflight::unusable_files(settings, store));
     let unusable = unusable.unwrap_or_default();
     for error in &unused {
-        print_error(error);
+        print_stderr(error);
     }
     for error in &unusable {
-        print_error(&ErrorChain(error));
+        print_stderr(&ErrorChain(error));
     }
     match config {
         Ok(config) if unused.is_empty() && unusable.is_empty() => {
-            print(&Timeline { config: &config, in_kubernetes: environment.in_kubernetes })
+            print_stdout(&Timeline { config: &config, in_kubernetes: environment.in_kubernetes })
         }
         Ok(_) | Err(_) => Exit::Usage,
     }
@@ -85,7 +87,7 @@ pub fn status(sidecar: &Sidecar) -> Exit {
     let query =
         Query { method: &Method::GET, path: "/leader?promise=none", timeout: QUERY_TIMEOUT };
     query_sidecar(sidecar, query, reply::interpret_leader, |exit, body| {
-        let printed = print(&body.trim_end());
+        let printed = print_stdout(&body.trim_end());
         if printed == Exit::Clean { exit } else { printed }
     })
 }
@@ -123,7 +125,7 @@ pub fn rbac(rbac: &Rbac) -> Exit {
         name: rbac.service_account.clone(),
         namespace: namespace.clone(),
     };
-    print(&Role { election: rbac.election.clone(), namespace, subject })
+    print_stdout(&Role { election: rbac.election.clone(), namespace, subject })
 }
 
 /// Prints the manifests from standard input with a sidecar in every labeled Pod template. Prints
@@ -131,20 +133,20 @@ pub fn rbac(rbac: &Rbac) -> Exit {
 pub fn inject(options: &Inject) -> Exit {
     let mut text = String::new();
     if io::stdin().is_terminal() {
-        print_error(
+        print_stderr(
             &"waiting for YAML on standard input: end it with Ctrl-D, or pipe manifests in",
         );
     }
     if let Err(error) = io::stdin().read_to_string(&mut text) {
-        print_error(&format_args!("cannot read standard input: {error}"));
+        print_stderr(&format_args!("cannot read standard input: {error}"));
         return Exit::Usage;
     }
     match inject::inject(&text, options) {
         Ok(injected) => {
             for near_miss in &injected.near_misses {
-                print_error(&format_args!("warning: {near_miss}"));
+                print_stderr(&format_args!("warning: {near_miss}"));
             }
-            print_error(&injected.summary);
+            print_stderr(&injected.summary);
             if io::stdout().write_all(injected.text.as_bytes()).is_ok() {
                 Exit::Clean
             } else {
@@ -153,7 +155,7 @@ pub fn inject(options: &Inject) -> Exit {
         }
         Err(errors) => {
             for error in &errors {
-                print_error(&ErrorChain(error));
+                print_stderr(&ErrorChain(error));
             }
             Exit::Usage
         }
@@ -162,7 +164,7 @@ pub fn inject(options: &Inject) -> Exit {
 
 /// Prints the version, revision, and compiler.
 pub fn version() -> Exit {
-    print(&serde_json::to_string(&Version::default()).expect("three strings serialize"))
+    print_stdout(&serde_json::to_string(&Version::default()).expect("three strings serialize"))
 }
 
 /// A function of [`reply`].
@@ -185,16 +187,16 @@ fn query_sidecar(
             Verdict::Yes => finish(Exit::Clean, &body),
             Verdict::No => finish(Exit::No, &body),
             Verdict::NotBaton => {
-                print_error(&NotBaton { listen, path: query.path, status, body });
+                print_stderr(&NotBaton { listen, path: query.path, status, body });
                 Exit::NoAnswer
             }
         },
-        Ok(Err(unanswered)) => {
-            print_error(&ErrorChain(&unanswered));
+        Ok(Err(error)) => {
+            print_stderr(&ErrorChain(&error));
             Exit::NoAnswer
         }
         Err(error) => {
-            print_error(&ErrorChain(&error as &dyn Error));
+            print_stderr(&ErrorChain(&error as &dyn Error));
             Exit::Fault
         }
     }
@@ -211,7 +213,7 @@ fn send(
 /// Prints the body of the answer if the answer is no.
 fn print_refusal(exit: Exit, body: &str) -> Exit {
     if exit != Exit::Clean {
-        print_error(&body.trim_end());
+        print_stderr(&body.trim_end());
     }
     exit
 }
@@ -237,11 +239,11 @@ impl Display for NotBaton {
 }
 
 /// Prints to standard output. A closed pipe ends the command without a panic.
-fn print(text: &impl Display) -> Exit {
+fn print_stdout(text: &impl Display) -> Exit {
     if writeln!(io::stdout(), "{text}").is_ok() { Exit::Clean } else { Exit::Fault }
 }
 
-/// Prints to standard error, and ignores that this can fail.
-fn print_error(text: &impl Display) {
+/// Prints to standard error. If that fails, there is nowhere to report it.
+fn print_stderr(text: &impl Display) {
     drop(writeln!(io::stderr(), "baton: {text}"));
 }

@@ -164,7 +164,7 @@ impl Injector<'_> {
         changed
     }
 
-    /// Reports the label of a workload none of whose templates is labeled.
+    /// Reports the label on a workload whose templates all lack it.
     fn check_workload(&mut self, fields: &Map<String, Value>, owner: String) {
         if self.label(fields).is_some_and(|value| !is_opt_out(value)) {
             self.near_misses.push(NearMiss::OnWorkload { owner, label: self.key("inject") });

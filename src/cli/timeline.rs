@@ -1,4 +1,4 @@
-//! The timing of a configuration, drawn as a line of time for `check-config`.
+//! Draws the timing of a configuration for `check-config`.
 //!
 //! Pure. Start with [`Timeline`].
 
@@ -7,7 +7,7 @@ use baton_election::duration::Rounded;
 use std::fmt::{self, Display};
 use std::time::Duration;
 
-/// How long `RestartAllContainers` of Kubernetes 1.36 takes to end a container, at most.
+/// The longest time that `RestartAllContainers` of Kubernetes 1.36 takes to end a container.
 const RESTART_ALL_CONTAINERS: Duration = Duration::from_secs(4);
 
 /// Displays the timing, and how long after a loss the application has to stop.
@@ -51,7 +51,7 @@ impl Display for Timeline<'_> {
             OnLost::Exit if restarts_containers => write!(
                 f,
                 "an application that never asks must be gone within {shown_margin} of the claim's \
-                 end: Kubernetes 1.36 needs up to 4 s to end it by RestartAllContainers{}",
+                 end: Kubernetes 1.36 takes up to 4 s to end it by RestartAllContainers{}",
                 if margin < RESTART_ALL_CONTAINERS {
                     ", which is too long: let it ask"
                 } else {

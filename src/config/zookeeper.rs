@@ -29,6 +29,7 @@ pub struct ZooKeeperConfig {
 /// The tickTime of ZooKeeper's sample configuration.
 const DEFAULT_TICK: Duration = Duration::from_secs(2);
 
+/// Checks the settings for ZooKeeper. Returns `None` and collects errors if one is invalid.
 pub(super) fn config(
     settings: &Settings,
     environment: &Environment,

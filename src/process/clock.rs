@@ -21,7 +21,7 @@ impl Clock {
         Instant::since_boot(Duration::new(seconds, nanos))
     }
 
-    /// The wall clock. It is for people to read, and decides nothing.
+    /// The wall-clock time, for people to read. No decision depends on it.
     #[expect(clippy::disallowed_methods, reason = "only this module reads clocks")]
     pub fn wall(self) -> SystemTime {
         SystemTime::now()

@@ -7,9 +7,9 @@
 //! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease
 //!   duration. kubelet itself has no back-off for `RestartAllContainers`: 151 restarts in 213 s
 //!   were measured.
-//! * If the previous run led and exited with 0, only its container was replaced, and the
-//!   application is still there. A run that may rely on restarts then exits with 75 once, even if
-//!   it cannot start.
+//! * If the previous run led and exited with 0, only its container was replaced, and its application
+//!   is still running. With `--on-lost=exit`, this run then exits with 75 once to restart it, even
+//!   if it cannot start itself.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;

@@ -56,7 +56,7 @@ pub enum NearMiss {
         "{owner} has the annotation {annotation}, but the label {label}: enabled is missing: add \
          it to the same metadata"
     )]
-    Unlabelled {
+    Unlabeled {
         /// The object that the template is in.
         owner: String,
         /// The annotation.
@@ -92,7 +92,7 @@ pub(super) fn near_miss(
         None if metadata("annotations", &label).is_some_and(|value| !is_opt_out(&value)) => {
             Some(NearMiss::Annotation { owner, label })
         }
-        None => metadata("annotations", &annotation).map(|_| NearMiss::Unlabelled {
+        None => metadata("annotations", &annotation).map(|_| NearMiss::Unlabeled {
             owner,
             annotation,
             label,
