@@ -30,7 +30,7 @@ pub struct Query {
 
 /// No HTTP answer came in time.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer from a sidecar at {listen}")]
+#[error("no answer from a sidecar at {listen} (see --listen)")]
 pub struct QueryError {
     listen: ListenAddress,
     source: Box<dyn Error + Send + Sync>,

@@ -19,7 +19,8 @@ pub enum ConfigError {
     /// The election's name is not a DNS-1123 subdomain.
     #[error(
         "election {0:?} is not a DNS-1123 subdomain: use at most 253 lower-case letters, digits, \
-         '-', and '.', start and end each part with a letter or digit, for example orders-billing"
+         '-', and '.', with a letter or digit at both ends of each part, for example \
+         orders-billing"
     )]
     Election(String),
     /// There is no store, and no default outside a Pod.
