@@ -1,29 +1,33 @@
-# The sidecar in an empty image: one static binary, the public certificate authorities, no shell, nobody's user by number.
+# Builds the sidecar's image: one static binary, the public certificate authorities, no shell, and
+# a numeric user.
 #
-#   make image                              this image and the demo's, with docker or podman
-#   docker build .                          the sidecar
-#   docker build --target demo .            the demo's application and ledger
-#   docker build --platform linux/arm64 .   for the other architecture: amd64 and arm64 are known
+#   make image                              build this image and the demo's with docker or podman
+#   docker build .                          build the sidecar
+#   docker build --target demo .            build the demo's application and ledger
+#   docker build --platform linux/arm64 .   build for another architecture: amd64 or arm64
 #
-# Where no registry can be reached, BUILDER names a local image with Rust, gcc and ca-certificates.
+# Without a registry, set BUILDER to a local image with Rust, gcc, and ca-certificates.
 ARG BUILDER=rust:1.95.0-slim-bookworm
 
-# Of the machine that builds, always: for another architecture it compiles across, which emulation would take an hour for.
+# The build stage runs on the build machine's own architecture and cross-compiles, because a build
+# under emulation takes an hour.
 FROM --platform=${BUILDPLATFORM} ${BUILDER} AS build
 ARG TARGETARCH
 RUN case "${TARGETARCH}" in \
       amd64) cpu=x86_64 ;; \
       arm64) cpu=aarch64 ;; \
-      *) echo "there is no image for '${TARGETARCH}': name linux/amd64 or linux/arm64 by --platform" >&2; exit 2 ;; \
+      *) echo "no image for '${TARGETARCH}': pass --platform linux/amd64 or linux/arm64" >&2; exit 2 ;; \
     esac; \
     echo "${cpu}-unknown-linux-gnu" > /target; \
-    test -d "$(rustc --print sysroot)/lib/rustlib/$(cat /target)/lib" || rustup target add "$(cat /target)" || exit; \
+    test -d "$(rustc --print sysroot)/lib/rustlib/$(cat /target)/lib" \
+    || rustup target add "$(cat /target)" || exit; \
     command -v "${cpu}-linux-gnu-gcc" \
     || { apt-get update && apt-get install -y --no-install-recommends \
            "gcc-$(echo "${cpu}" | tr _ -)-linux-gnu" "libc6-dev-${TARGETARCH}-cross"; }
 
-# A binary that needs no library of the image it runs in. The target is named even where it is the builder's own, so that
-# build scripts, which have to be dynamic, are not linked that way too. Relocations take 340 KB unless they are packed.
+# Link statically, because the image has no libraries. Cargo gets an explicit --target even for the
+# builder's own architecture, so that these flags do not apply to build scripts, which must be
+# dynamic. Packed relocations save 340 KB.
 ENV RUSTFLAGS="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs" \
     CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_LINKER=x86_64-linux-gnu-gcc \
     CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc

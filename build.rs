@@ -1,4 +1,4 @@
-//! Tells the program what it was built from: the commit and the compiler.
+//! Sets the commit and the compiler for `src/telemetry/build.rs`.
 #![expect(clippy::disallowed_methods, reason = "a build script is configured by its environment")]
 
 use std::env;
@@ -6,14 +6,14 @@ use std::process::Command;
 
 fn main() {
     println!("cargo::rerun-if-env-changed=BATON_REVISION");
-    // Only what is there: a file that is not (in a copy of the sources, or in a worktree, which has them elsewhere) would
-    // count as changed, and all be built again each time.
+    // Git names the paths, because in a worktree they are elsewhere, and cargo would rebuild each
+    // time if one did not exist.
     for name in ["HEAD", "refs/heads"] {
         if let Some(path) = first_line("git", &["rev-parse", "--git-path", name]) {
             println!("cargo::rerun-if-changed={path}");
         }
     }
-    // An image is built without the repository, and is told.
+    // The build of an image has no repository, and sets BATON_REVISION.
     let revision = env::var("BATON_REVISION")
         .ok()
         .or_else(|| first_line("git", &["rev-parse", "--short=12", "HEAD"]));

@@ -1,22 +1,29 @@
-//! What was typed: flags, their environment variables, and what the surroundings say.
+//! The command line: subcommands, flags, and their environment variables.
 //!
-//! Touches arguments and environment, and nothing else does. It does not judge: `config.rs` says what the words
-//! mean, so that every mistake is named at once and not only the first.
+//! Touches the arguments and the environment, as the only module that does. [`crate::config`]
+//! checks the values, so that one run reports every error. Start with [`Cli`].
 
 pub mod commands;
+mod examples;
 pub mod inject;
 pub mod preflight;
 pub mod query;
 pub mod reply;
 mod spelling;
+mod timeline;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
 
-/// Leader election beside your program: one of several copies acts, and the handoff stays clean.
+/// Leader election as a sidecar: at most one replica of your program acts at a time.
 #[derive(Debug, Parser)]
-#[command(name = "baton", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "baton",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = examples::RUN
+)]
 pub struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
@@ -25,12 +32,12 @@ pub struct Cli {
 }
 
 impl Cli {
-    /// What is to be done; `baton` alone is `baton run`.
+    /// The subcommand; `baton` without one is `baton run`.
     pub fn into_command(self) -> Command {
         self.command.unwrap_or(Command::Run(self.run))
     }
 
-    /// Parses the arguments into a command, or says what is wrong with them.
+    /// Parses the arguments of this process.
     pub fn read() -> Result<Command, clap::Error> {
         Self::try_parse().map(Self::into_command).map_err(without_far_suggestions)
     }
@@ -43,150 +50,158 @@ fn without_far_suggestions(mut error: clap::Error) -> clap::Error {
         return error;
     };
     let commands = Cli::command();
-    let near = spelling::nearest(typed, commands.get_subcommands().map(clap::Command::get_name));
-    match near.map(str::to_owned) {
-        Some(near) => {
-            drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(near)));
+    let nearest = spelling::nearest(typed, commands.get_subcommands().map(clap::Command::get_name));
+    match nearest.map(str::to_owned) {
+        Some(nearest) => {
+            drop(error.insert(ContextKind::SuggestedSubcommand, ContextValue::String(nearest)));
         }
         None => drop(error.remove(ContextKind::SuggestedSubcommand)),
     }
     error
 }
 
-const INJECT_EXAMPLES: &str = "Examples:
-  kustomize build . | baton inject --strict | kubectl apply --filename -
-  baton inject --restart-application never < deployment.yaml
-
-A Pod template gets the sidecar if it has the label baton/inject: enabled and the annotation
-baton/election: NAME. A summary goes to standard error.";
-
-/// What is to be done.
+/// A subcommand with its flags.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Take part in the election, and tell the application whether it leads (the default)
+    /// Take part in the election and tell the application whether it leads (the default)
+    #[command(after_help = examples::RUN)]
     Run(Settings),
-    /// Name every error of the configuration, or draw its timing
+    /// Check the configuration: list every error, or draw the timing
+    #[command(after_help = examples::CHECK_CONFIG)]
     CheckConfig(Settings),
-    /// Ask the sidecar whether it leads: 0 leading, 1 not, 69 no answer or not Baton
+    /// Ask the sidecar whether it leads
+    #[command(after_help = examples::STATUS)]
     Status(Sidecar),
-    /// Ask the sidecar one of its probes, for images without a shell: 0 yes, 1 no, 69 no answer or
-    /// not Baton
+    /// Query a probe of the sidecar, for images without a shell
+    #[command(after_help = examples::PROBE)]
     Probe {
-        /// What to ask
+        /// Probe to query
+        #[arg(value_name = "PROBE")]
         what: Probe,
-        /// Whom to ask
+        /// The sidecar to query.
         #[command(flatten)]
         sidecar: Sidecar,
     },
     /// Stop promising leadership and wait until the last promise expires (for preStop)
     ///
     /// The sidecar then holds the election until it receives SIGTERM, and no candidate leads.
+    #[command(after_help = examples::STOPPING)]
     Stopping(Sidecar),
     /// Print the Role and its binding for an election on Kubernetes
+    #[command(after_help = examples::RBAC)]
     Rbac(Rbac),
-    /// Add the sidecar to every labelled Pod template read from standard input
-    #[command(after_help = INJECT_EXAMPLES)]
+    /// Add the sidecar to every labeled Pod template read from stdin
+    #[command(after_help = examples::INJECT)]
     Inject(Inject),
-    /// Print version, revision and compiler as JSON
+    /// Print the version, revision, and compiler as JSON
     Version,
 }
 
-/// What `baton probe` asks.
+/// A probe of the sidecar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Probe {
-    /// Is the process well?
+    /// The sidecar is healthy
     Healthz,
-    /// Has it heard from the store?
+    /// The store has accepted the candidate
     Readyz,
-    /// Does it lead?
+    /// The candidate leads
     Leader,
 }
 
-/// Where the sidecar listens.
+/// How to reach the sidecar.
 #[derive(Debug, Args)]
 pub struct Sidecar {
-    /// The address at which the sidecar listens for its application [default: localhost:4040]
+    /// Address of the sidecar [default: localhost:4040]
     #[arg(long, env = "BATON_LISTEN", value_name = "ADDR")]
     pub listen: Option<String>,
 }
 
-/// What `baton rbac` prints for.
+/// The flags of `baton rbac`.
 #[derive(Debug, Clone, Args)]
 pub struct Rbac {
-    /// The election's name
+    /// Name of the election
     #[arg(long, env = "BATON_ELECTION", value_name = "NAME")]
     pub election: String,
-    /// The service account that the Pods run under
+    /// Service account of the Pods
     #[arg(long, value_name = "NAME")]
     pub service_account: String,
-    /// The namespace of Lease, Role and service account [default: none written]
+    /// Namespace of the Lease, Role, and service account [default: left out]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
 }
 
-/// What `baton inject` gives to Pods.
+/// The image that `make image` builds.
+const DEFAULT_IMAGE: &str = concat!("localhost/baton:", env!("CARGO_PKG_VERSION"));
+
+/// The flags of `baton inject`.
 #[derive(Debug, Clone, Args)]
 pub struct Inject {
-    /// The sidecar's image
-    #[arg(long, value_name = "IMAGE", default_value = concat!("localhost/baton:", env!("CARGO_PKG_VERSION")))]
+    /// Image of the sidecar
+    #[arg(long, value_name = "IMAGE", default_value = DEFAULT_IMAGE)]
     pub image: String,
-    /// Whether to restart all containers of a Pod that lost leadership, from Kubernetes 1.36 on
-    #[arg(long, value_enum, default_value_t = RestartApplication::Always)]
+    /// Whether Kubernetes (1.36 or later) restarts all containers of a Pod that lost leadership
+    #[arg(
+        long,
+        value_enum,
+        value_name = "WHEN",
+        default_value_t = RestartApplication::Always
+    )]
     pub restart_application: RestartApplication,
     /// Prefix of the label and annotations: PREFIX/inject, PREFIX/election, PREFIX/config.FLAG
     #[arg(long, default_value = "baton")]
     pub prefix: String,
-    /// Print nothing and exit with 2 if a template looks as if it was meant to get a sidecar and
-    /// gets none
+    /// Print nothing and exit with 2 if a template seems meant for a sidecar but gets none
     #[arg(long)]
     pub strict: bool,
 }
 
-/// What moves an application that lost leadership.
+/// Whether the application restarts when the sidecar loses leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum RestartApplication {
     /// Restart all containers of the Pod
     Always,
-    /// Restart nothing: the application stops because it asks
+    /// Restart nothing: the application polls the sidecar and stops by itself
     Never,
 }
 
-/// Every flag of `run`, as typed.
+/// The flags of `run` and `check-config`, as typed.
 #[derive(Debug, Default, Clone, Args)]
 pub struct Settings {
-    /// The election's name, a DNS-1123 subdomain
+    /// Name of the election, a DNS-1123 subdomain (required)
     #[arg(long, env = "BATON_ELECTION", value_name = "NAME", help_heading = "Election")]
     pub election: Option<String>,
-    /// Where the election is held: lease, zookeeper, file [default: lease in a Pod, else it must be said]
+    /// Store that holds the election: lease, zookeeper, file [default: lease in a Pod, else
+    /// required]
     #[arg(long, env = "BATON_BACKEND", value_name = "BACKEND", help_heading = "Election")]
     pub backend: Option<String>,
-    /// The directory of the file backend, on a local file system
+    /// Directory of the file backend, on a local file system
     #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
-    /// The namespace of the Lease, or in the path in ZooKeeper [default: the Pod's own, else the
+    /// Namespace of the Lease, and part of the path in ZooKeeper [default: the Pod's, else the
     /// context's]
-    #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME", help_heading = "Election")]
+    #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME", help_heading = "Kubernetes")]
     pub namespace: Option<String>,
-    /// How to reach the API server [default: in a Pod its service account, else as kubectl]
-    #[arg(long, env = "BATON_KUBECONFIG", value_name = "FILE", help_heading = "Election")]
+    /// Kubeconfig for the API server [default: the Pod's service account, else the file that
+    /// kubectl uses]
+    #[arg(long, env = "BATON_KUBECONFIG", value_name = "FILE", help_heading = "Kubernetes")]
     pub kubeconfig: Option<String>,
-    /// The context of the kubeconfig [default: its current one]
-    #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", help_heading = "Election")]
+    /// Context of the kubeconfig [default: its current context]
+    #[arg(long, env = "BATON_CONTEXT", value_name = "NAME", help_heading = "Kubernetes")]
     pub context: Option<String>,
-    /// Prefix of the identity [default: the Pod's name, else the host's]
+    /// Prefix of the candidate's identity [default: the Pod's name, else the host's]
     #[arg(long, env = "BATON_IDENTITY_PREFIX", value_name = "PREFIX", help_heading = "Election")]
     pub identity_prefix: Option<String>,
-    /// Exit with 75 when leadership is lost, or stay and follow: exit, stay [default: exit]
-    #[arg(long, env = "BATON_ON_LOST", value_name = "WHAT", help_heading = "Election")]
+    /// Action on lost leadership: exit (with 75), stay (as a follower) [default: exit]
+    #[arg(long, env = "BATON_ON_LOST", value_name = "ACTION", help_heading = "Election")]
     pub on_lost: Option<String>,
-    /// Give leadership up when the application has not asked for so long [default: never]
+    /// Resign if the application has not asked for this long [default: never]
     #[arg(long, env = "BATON_REQUIRE_POLLING", value_name = "DURATION", help_heading = "Election")]
     pub require_polling: Option<String>,
-    /// Where to keep how the last run ended [default: nowhere]
+    /// Directory that keeps how the last run ended [default: none]
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
 
-    /// The servers, as ZooKeeper writes them: host:port,host:port/chroot
+    /// Servers, in ZooKeeper's format: host:port,host:port/chroot
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_SERVERS",
@@ -194,10 +209,10 @@ pub struct Settings {
         help_heading = "ZooKeeper"
     )]
     pub zookeeper_servers: Option<String>,
-    /// The path of the election [default: /baton/NAMESPACE/ELECTION, outside a Pod /baton/ELECTION]
+    /// Path of the election [default: /baton/NAMESPACE/ELECTION, outside a Pod /baton/ELECTION]
     #[arg(long, env = "BATON_ZOOKEEPER_PATH", value_name = "PATH", help_heading = "ZooKeeper")]
     pub zookeeper_path: Option<String>,
-    /// The servers' tickTime, no smaller than theirs [default: 2s]
+    /// Largest tickTime of the servers [default: 2s]
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_TICK_TIME",
@@ -205,7 +220,7 @@ pub struct Settings {
         help_heading = "ZooKeeper"
     )]
     pub zookeeper_tick_time: Option<String>,
-    /// Credentials, one scheme:credentials a line; sasl:user:password for SASL DIGEST-MD5
+    /// Credentials, one scheme:credentials per line (sasl:user:password for SASL DIGEST-MD5)
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_AUTH_FILE",
@@ -213,10 +228,10 @@ pub struct Settings {
         help_heading = "ZooKeeper"
     )]
     pub zookeeper_auth_file: Option<String>,
-    /// The authorities of the servers' certificates, in PEM: turns TLS on
+    /// CA certificates of the servers, in PEM; turns on TLS
     #[arg(long, env = "BATON_ZOOKEEPER_CA_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_ca_file: Option<String>,
-    /// Our own certificate, in PEM
+    /// Client certificate, in PEM
     #[arg(
         long,
         env = "BATON_ZOOKEEPER_CERT_FILE",
@@ -224,68 +239,68 @@ pub struct Settings {
         help_heading = "ZooKeeper"
     )]
     pub zookeeper_cert_file: Option<String>,
-    /// The key of our certificate, in PEM
+    /// Key of the client certificate, in PEM
     #[arg(long, env = "BATON_ZOOKEEPER_KEY_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_key_file: Option<String>,
 
-    /// How long the others wait after they last saw our record change [default: 15s]
+    /// How long the record must stay unchanged before others acquire it; the session timeout in
+    /// ZooKeeper [default: 15s]
     #[arg(long, env = "BATON_LEASE_DURATION", value_name = "DURATION", help_heading = "Timing")]
     pub lease_duration: Option<String>,
-    /// How long we lead without an acknowledged renewal [default: 10s]
+    /// How long a leader leads without an acknowledged renewal [default: 10s]
     #[arg(long, env = "BATON_RENEW_DEADLINE", value_name = "DURATION", help_heading = "Timing")]
     pub renew_deadline: Option<String>,
-    /// The time between two renewals [default: 2s]
+    /// Time between two renewals [default: 2s]
     #[arg(long, env = "BATON_RETRY_PERIOD", value_name = "DURATION", help_heading = "Timing")]
     pub retry_period: Option<String>,
-    /// By how much the rates of two nodes' clocks may differ [default: 10%]
+    /// How much the rates of two nodes' clocks may differ [default: 10%]
     #[arg(long, env = "BATON_MAX_CLOCK_DRIFT", value_name = "PERCENT", help_heading = "Timing")]
     pub max_clock_drift: Option<String>,
-    /// For how long an answer "leading" is good [default: the retry period]
+    /// How long an answer "leading" is good [default: the retry period]
     #[arg(long, env = "BATON_ANSWER_VALIDITY", value_name = "DURATION", help_heading = "Timing")]
     pub answer_validity: Option<String>,
 
-    /// Where the application asks [default: localhost:4040]
+    /// Address for the application [default: localhost:4040]
     #[arg(long, env = "BATON_LISTEN", value_name = "ADDR", help_heading = "HTTP")]
     pub listen: Option<String>,
-    /// Where kubelet and Prometheus ask, or none [default: :4041]
+    /// Address for kubelet and Prometheus, or none [default: :4041]
     #[arg(long, env = "BATON_PROBE_LISTEN", value_name = "ADDR", help_heading = "HTTP")]
     pub probe_listen: Option<String>,
 
-    /// How to log to standard error: text, json [default: text on a terminal, else json]
+    /// Format of the log on standard error: text, json [default: text on a terminal, else json]
     #[arg(long, env = "BATON_LOG_FORMAT", value_name = "FORMAT", help_heading = "Logging")]
     pub log_format: Option<String>,
-    /// What to log: error, warn, info, debug, trace [default: info]
+    /// Log level: error, warn, info, debug, trace [default: info]
     #[arg(long, env = "BATON_LOG_LEVEL", value_name = "LEVEL", help_heading = "Logging")]
     pub log_level: Option<String>,
 }
 
-/// What the process finds around it without being told.
+/// The facts about this process that no flag sets.
 #[derive(Debug, Default, Clone)]
-pub struct Surroundings {
-    /// Whether this is a Pod: `KUBERNETES_SERVICE_HOST` is set.
+pub struct Environment {
+    /// Whether the process runs in a Pod: `KUBERNETES_SERVICE_HOST` is set.
     pub in_kubernetes: bool,
-    /// The Pod's name, where the manifest hands it in.
+    /// The Pod's name, from `POD_NAME`.
     pub pod_name: Option<String>,
-    /// The Pod's namespace, where the manifest hands it in.
+    /// The Pod's namespace, from `POD_NAMESPACE`.
     pub pod_namespace: Option<String>,
-    /// The machine's name.
+    /// The host name.
     pub host_name: String,
-    /// Whether colors are unwanted: `NO_COLOR` is set (no-color.org), or the terminal is a dumb
-    /// one.
+    /// Whether the log has no colors: `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
     pub wants_plain_text: bool,
 }
 
-/// A variable `BATON_…` that sets no flag.
+/// A `BATON_…` variable that sets no flag.
 #[derive(Debug, PartialEq, Eq)]
 pub struct UnknownVariable {
     /// Its name.
     pub name: String,
-    /// The variable that may have been meant.
+    /// The most similar variable that sets a flag, if one is similar.
     pub nearest: Option<String>,
 }
 
-impl Surroundings {
-    /// Reads them.
+impl Environment {
+    /// Reads the environment of this process.
     #[expect(clippy::disallowed_methods, reason = "configuration enters here")]
     pub fn read() -> Self {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
@@ -303,35 +318,37 @@ impl Surroundings {
 /// The prefix of the variables that set flags.
 const PREFIX: &str = "BATON_";
 
-/// The variables `BATON_…` of this process that set no flag of any subcommand.
+/// The `BATON_…` variables of this process that set no flag of any subcommand.
 pub fn unknown_variables() -> Vec<UnknownVariable> {
     let variables =
         std::env::vars_os().filter_map(|(name, value)| Some((name.into_string().ok()?, value)));
     let ours = variables.filter(|(name, _)| name.starts_with(PREFIX));
-    unknown_among(ours.map(|(name, value)| (name, value.to_string_lossy().into_owned())))
+    without_flag(ours.map(|(name, value)| (name, value.to_string_lossy().into_owned())))
 }
 
-fn unknown_among(variables: impl Iterator<Item = (String, String)>) -> Vec<UnknownVariable> {
+fn without_flag(variables: impl Iterator<Item = (String, String)>) -> Vec<UnknownVariable> {
     let mut root = Cli::command();
     root.build();
     let all = std::iter::once(&root).chain(root.get_subcommands());
-    let variables_of_flags =
-        all.flat_map(clap::Command::get_arguments).filter_map(|flag| flag.get_env()?.to_str());
-    let known: BTreeSet<&str> = variables_of_flags.collect();
-    let unknown = variables
-        .filter(|(name, value)| !known.contains(name.as_str()) && !is_of_a_service(name, value));
-    let named = unknown.map(|(name, _)| {
+    let known: BTreeSet<&str> = all
+        .flat_map(clap::Command::get_arguments)
+        .filter_map(|flag| flag.get_env()?.to_str())
+        .collect();
+    let unknown = variables.filter(|(name, value)| {
+        !known.contains(name.as_str()) && !is_service_variable(name, value)
+    });
+    let with_nearest = unknown.map(|(name, _)| {
         let words = known.iter().filter_map(|known| known.strip_prefix(PREFIX));
         let nearest = spelling::nearest(name.strip_prefix(PREFIX).unwrap_or_default(), words);
         UnknownVariable { nearest: nearest.map(|word| format!("{PREFIX}{word}")), name }
     });
-    let mut named: Vec<_> = named.collect();
-    named.sort_by(|one, other| one.name.cmp(&other.name));
-    named
+    let mut sorted: Vec<_> = with_nearest.collect();
+    sorted.sort_by(|one, other| one.name.cmp(&other.name));
+    sorted
 }
 
-/// Whether kubelet set this variable, because a Service is named `baton` or `baton-…`.
-fn is_of_a_service(name: &str, value: &str) -> bool {
+/// Whether kubelet set this variable for a Service named `baton` or `baton-…`.
+fn is_service_variable(name: &str, value: &str) -> bool {
     let is_port = name
         .split_once("_PORT_")
         .is_some_and(|(_, rest)| rest.starts_with(|c: char| c.is_ascii_digit()));
@@ -346,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_variables_are_named_with_the_nearest_flag() {
+    fn unknown_variables_come_with_the_nearest_known_one() {
         let variables = [
             ("BATON_ELECTON", "orders"),
             ("BATON_ELECTION", "orders"),
@@ -356,11 +373,11 @@ mod tests {
             ("BATON_PORT_80_TCP_ADDR", "10.0.0.1"),
             ("BATON_COLOR", "red"),
         ];
-        let unknown = unknown_among(
+        let unknown = without_flag(
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
-        let told: Vec<_> =
+        let found: Vec<_> =
             unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
-        assert_eq!(told, [("BATON_COLOR", None), ("BATON_ELECTON", Some("BATON_ELECTION"))]);
+        assert_eq!(found, [("BATON_COLOR", None), ("BATON_ELECTON", Some("BATON_ELECTION"))]);
     }
 }

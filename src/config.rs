@@ -1,222 +1,227 @@
-//! What the flags mean: a [`Config`] is valid by construction.
+//! The checked configuration of `run`.
 //!
-//! Pure but for nothing: it reads no file and no environment. Every mistake is collected, and each one says
-//! what to write instead.
+//! Pure: it reads no file and no environment. Start with [`Config::new`], which collects every
+//! error.
 
 mod error;
-mod foreign;
 mod listen;
 mod names;
+mod unused_flags;
 mod zookeeper;
 
-pub use error::{ConfigError, Flags};
-pub use foreign::{Foreign, foreign_flags};
-pub use listen::{Listen, NoAddress};
+pub use error::{ConfigError, TimingFlags};
+pub use listen::{ListenAddress, ParseListenError};
 pub use names::{ElectionName, check_namespace, check_service_account};
-pub use zookeeper::ZooKeeperPlace;
+pub use unused_flags::{UnusedFlag, unused_flags};
+pub use zookeeper::ZooKeeperConfig;
 
-use crate::cli::{Settings, Surroundings};
+use crate::cli::{Environment, Settings};
 use baton_election::identity::Identity;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Everything that `run` needs to know.
+/// The configuration of `run`, valid by construction.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The election's name.
     pub election: ElectionName,
-    /// Where it is held.
-    pub backend: Backend,
-    /// What our identity begins with.
+    /// The store that holds the election.
+    pub store: StoreConfig,
+    /// The prefix of the candidate's identity.
     pub identity_prefix: String,
     /// The durations.
     pub timing: Timing,
-    /// What to do when leadership is lost.
+    /// The reaction to lost leadership.
     pub on_lost: OnLost,
-    /// How long a leader may go unasked.
+    /// A leader whose application has not asked for this long resigns.
     pub require_polling: Option<Duration>,
-    /// Where to keep how the last run ended.
+    /// The directory that keeps how the last run ended.
     pub state_directory: Option<PathBuf>,
-    /// Where the application asks.
-    pub listen: Listen,
-    /// Where kubelet and Prometheus ask.
-    pub probe_listen: Option<Listen>,
-    /// How to log; `None` for text on a terminal, else JSON.
+    /// The address for the application.
+    pub listen: ListenAddress,
+    /// The address for kubelet and Prometheus.
+    pub probe_listen: Option<ListenAddress>,
+    /// The format of the log; `None` for text on a terminal, else JSON.
     pub log_format: Option<LogFormat>,
-    /// What to log.
+    /// The log level.
     pub log_level: tracing::Level,
-    /// Whether lines on a terminal stay without colors.
+    /// Whether the log on a terminal has no colors.
     pub plain_logs: bool,
 }
 
-/// Where a run keeps how it ended, as far as its settings say: they need not be fit to run with.
+/// The settings for looking up how the last run ended, even if the other settings are invalid.
 #[derive(Debug, Clone)]
-pub struct Memory {
-    /// The directory.
+pub struct LastRunSettings {
+    /// The state directory.
     pub directory: PathBuf,
     /// The election's name.
     pub election: ElectionName,
-    /// What to do when leadership is lost.
+    /// The reaction to lost leadership.
     pub on_lost: OnLost,
 }
 
-impl Memory {
-    /// `None` where the settings name none.
-    pub fn named_by(settings: &Settings) -> Option<Self> {
-        let directory = typed(settings.state_directory.as_ref())?.into();
-        let election = typed(settings.election.as_ref())?.parse().ok()?;
-        let stays = typed(settings.on_lost.as_ref()) == Some("stay");
+impl LastRunSettings {
+    /// Returns `None` if the settings name no state directory or no valid election.
+    pub fn new(settings: &Settings) -> Option<Self> {
+        let directory = non_empty(settings.state_directory.as_ref())?.into();
+        let election = non_empty(settings.election.as_ref())?.parse().ok()?;
+        let stays = non_empty(settings.on_lost.as_ref()) == Some("stay");
         Some(Self { directory, election, on_lost: if stays { OnLost::Stay } else { OnLost::Exit } })
     }
 }
 
-/// Where an election is held.
+/// A store, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Backend {
-    /// In a Kubernetes Lease.
+pub enum StoreConfig {
+    /// A Kubernetes Lease.
     Lease {
         /// The cluster.
         cluster: Cluster,
-        /// The Lease's namespace; `None` for the Pod's mounted one, or the context's.
+        /// The Lease's namespace; `None` for the one mounted into the Pod, or the context's.
         namespace: Option<String>,
     },
-    /// In ZooKeeper.
-    ZooKeeper(Box<ZooKeeperPlace>),
-    /// In files of this directory.
+    /// ZooKeeper.
+    ZooKeeper(Box<ZooKeeperConfig>),
+    /// Files in a directory.
     File {
         /// The directory.
         directory: PathBuf,
     },
 }
 
-impl Backend {
-    /// The backend as flags and JSON spell it.
+impl StoreConfig {
+    /// The store's name in flags and JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
-            Self::Lease { .. } => Kind::Lease.as_str(),
-            Self::ZooKeeper(_) => Kind::ZooKeeper.as_str(),
-            Self::File { .. } => Kind::File.as_str(),
+            Self::Lease { .. } => StoreKind::Lease.as_str(),
+            Self::ZooKeeper(_) => StoreKind::ZooKeeper.as_str(),
+            Self::File { .. } => StoreKind::File.as_str(),
         }
     }
 }
 
-/// How an API server is reached.
+/// How to reach the API server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cluster {
-    /// From a Pod, by its environment and its service account.
+    /// Through the Pod's environment and service account.
     Pod,
-    /// By a kubeconfig.
+    /// Through a kubeconfig.
     Kubeconfig {
-        /// The file; `None` for where kubectl looks.
+        /// The file; `None` for the one that kubectl uses.
         path: Option<PathBuf>,
         /// The context; `None` for the current one.
         context: Option<String>,
     },
 }
 
-/// What to do when leadership is lost.
+/// The reaction to lost leadership.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnLost {
-    /// End the process with 75.
+    /// Exit with 75.
     Exit,
-    /// Become a follower again.
+    /// Stay as a follower.
     Stay,
 }
 
-/// How to log.
+/// The format of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// Lines for people.
+    /// Human-readable text.
     Text,
-    /// Lines for machines.
+    /// Flat JSON objects, one per line.
     Json,
 }
 
-/// Collects mistakes, so that all of them are named at once.
+/// Collects errors, so that one run reports all of them.
 #[derive(Default)]
-struct Mistakes(Vec<ConfigError>);
+struct ErrorCollector(Vec<ConfigError>);
 
-impl Mistakes {
-    fn keep<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
+impl ErrorCollector {
+    /// Returns the value of `result`, or collects its error.
+    fn check<T>(&mut self, result: Result<T, ConfigError>) -> Option<T> {
         result.map_err(|error| self.0.push(error)).ok()
     }
 
-    fn duration(&mut self, flag: &'static str, typed: Option<&str>) -> Option<Duration> {
-        let text = typed?;
+    /// Parses a duration, if there is a value.
+    fn duration(&mut self, flag: &'static str, value: Option<&str>) -> Option<Duration> {
+        let text = value?;
         let parsed = humantime::parse_duration(text);
-        self.keep(parsed.map_err(|_| ConfigError::Duration { flag, text: text.to_owned() }))
+        self.check(parsed.map_err(|_| ConfigError::Duration { flag, text: text.to_owned() }))
     }
 
+    /// Parses one of `words`, the first of which is the default. `known` lists them for the error.
     fn word<T: Copy>(
         &mut self,
         flag: &'static str,
-        typed: Option<&str>,
+        value: Option<&str>,
         words: &[(&str, T)],
         known: &'static str,
     ) -> T {
-        let (_, default) = words.first().copied().expect("a flag knows at least one word");
-        let Some(text) = typed else { return default };
+        let (_, default) = words.first().copied().expect("a flag has at least one word");
+        let Some(text) = value else { return default };
         let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
-        self.keep(found.ok_or_else(|| ConfigError::Word { flag, text: text.to_owned(), known }))
+        self.check(found.ok_or_else(|| ConfigError::Word { flag, text: text.to_owned(), known }))
             .unwrap_or(default)
     }
 }
 
 impl Config {
-    /// What `settings` mean in these `surroundings`, or everything that is wrong with them.
-    pub fn new(settings: &Settings, surroundings: &Surroundings) -> Result<Self, Vec<ConfigError>> {
-        let mut mistakes = Mistakes::default();
-        let election =
-            typed(settings.election.as_ref()).ok_or(ConfigError::NoElection).and_then(str::parse);
-        let election = mistakes.keep(election);
-        let timing = timing(settings, &mut mistakes);
-        let backend =
-            backend(settings, surroundings, election.as_ref(), timing.as_ref(), &mut mistakes);
-        let prefix = typed(settings.identity_prefix.as_ref()).or(surroundings.pod_name.as_deref());
-        let prefix = prefix.unwrap_or(&surroundings.host_name).to_owned();
-        // As long as the longest that will be written, so that what passes here passes later.
+    /// Checks `settings`, and returns every error that they have in this `environment`.
+    pub fn new(settings: &Settings, environment: &Environment) -> Result<Self, Vec<ConfigError>> {
+        let mut errors = ErrorCollector::default();
+        let election = non_empty(settings.election.as_ref())
+            .ok_or(ConfigError::NoElection)
+            .and_then(str::parse);
+        let election = errors.check(election);
+        let timing = timing(settings, &mut errors);
+        let store = store(settings, environment, election.as_ref(), timing.as_ref(), &mut errors);
+        let prefix =
+            non_empty(settings.identity_prefix.as_ref()).or(environment.pod_name.as_deref());
+        let prefix = prefix.unwrap_or(&environment.host_name).to_owned();
+        // Every UUID has this length, so a prefix that passes here passes at run time.
         let identity = Identity::unique(&prefix, "00000000-0000-0000-0000-000000000000");
-        mistakes.keep(
+        errors.check(
             identity.map_err(|source| ConfigError::Identity { prefix: prefix.clone(), source }),
         );
         let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
         let on_lost =
-            mistakes.word("on-lost", typed(settings.on_lost.as_ref()), &on_lost, "exit, stay");
+            errors.word("on-lost", non_empty(settings.on_lost.as_ref()), &on_lost, "exit, stay");
         let require_polling =
-            mistakes.duration("require-polling", typed(settings.require_polling.as_ref()));
-        if let (Some(asked), Some(timing)) = (require_polling, &timing) {
+            errors.duration("require-polling", non_empty(settings.require_polling.as_ref()));
+        if let (Some(limit), Some(timing)) = (require_polling, &timing) {
             let least = timing.answer_validity() + timing.retry_period();
-            mistakes.keep(if asked < least {
-                Err(ConfigError::Polling { asked, least })
+            errors.check(if limit < least {
+                Err(ConfigError::Polling { limit, least })
             } else {
                 Ok(())
             });
         }
-        let listen = mistakes.keep(listen(settings.listen.as_ref()));
-        let probe_listen = match typed(settings.probe_listen.as_ref()).unwrap_or(":4041") {
+        let listen = errors.check(listen(settings.listen.as_ref()));
+        let probe_listen = match non_empty(settings.probe_listen.as_ref()).unwrap_or(":4041") {
             "none" => Some(None),
-            address => mistakes.keep(Listen::typed("probe-listen", address)).map(Some),
+            address => errors.check(ListenAddress::parse_flag("probe-listen", address)).map(Some),
         };
         let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
-        let log_format = typed(settings.log_format.as_ref());
+        let log_format = non_empty(settings.log_format.as_ref());
         let log_format = log_format
-            .map(|typed| mistakes.word("log-format", Some(typed), &formats, "text, json"));
-        let log_level = mistakes.word(
+            .map(|format| errors.word("log-format", Some(format), &formats, "text, json"));
+        let log_level = errors.word(
             "log-level",
-            typed(settings.log_level.as_ref()),
+            non_empty(settings.log_level.as_ref()),
             &LEVELS,
             "error, warn, info, debug, trace",
         );
-        match (election, backend, timing, listen, probe_listen) {
-            (Some(election), Some(backend), Some(timing), Some(listen), Some(probe_listen))
-                if mistakes.0.is_empty() =>
+        match (election, store, timing, listen, probe_listen) {
+            (Some(election), Some(store), Some(timing), Some(listen), Some(probe_listen))
+                if errors.0.is_empty() =>
             {
-                let state_directory = typed(settings.state_directory.as_ref()).map(PathBuf::from);
+                let state_directory =
+                    non_empty(settings.state_directory.as_ref()).map(PathBuf::from);
                 let identity_prefix = prefix;
                 Ok(Self {
                     election,
-                    backend,
+                    store,
                     identity_prefix,
                     timing,
                     on_lost,
@@ -226,16 +231,16 @@ impl Config {
                     probe_listen,
                     log_format,
                     log_level,
-                    plain_logs: surroundings.wants_plain_text,
+                    plain_logs: environment.wants_plain_text,
                 })
             }
-            _ => Err(mistakes.0),
+            _ => Err(errors.0),
         }
     }
 }
 
-/// What `leaseDurationSeconds` of a Lease can hold, an int32 (`k8s.io/api/coordination/v1`).
-const LONGEST_LEASE: Duration = Duration::from_secs(0x7fff_ffff);
+/// The longest `leaseDurationSeconds` of a Lease, an int32 (`k8s.io/api/coordination/v1`).
+const MAX_LEASE_DURATION: Duration = Duration::from_secs(0x7fff_ffff);
 
 const LEVELS: [(&str, tracing::Level); 5] = [
     ("info", tracing::Level::INFO),
@@ -245,19 +250,20 @@ const LEVELS: [(&str, tracing::Level); 5] = [
     ("trace", tracing::Level::TRACE),
 ];
 
-/// Where the application asks: what `run` listens at, and the other subcommands ask.
-pub fn listen(flag: Option<&String>) -> Result<Listen, ConfigError> {
-    Listen::typed("listen", typed(flag).unwrap_or("localhost:4040"))
+/// The value of `--listen`: the address that `run` listens on and the other subcommands query.
+pub fn listen(flag: Option<&String>) -> Result<ListenAddress, ConfigError> {
+    ListenAddress::parse_flag("listen", non_empty(flag).unwrap_or("localhost:4040"))
 }
 
-/// A flag's text; an empty variable is what a template leaves when it has nothing to say.
-fn typed(flag: Option<&String>) -> Option<&str> {
+/// A flag's value. An empty one counts as unset, because templates render unset values as empty
+/// environment variables.
+fn non_empty(flag: Option<&String>) -> Option<&str> {
     flag.map(String::as_str).filter(|text| !text.is_empty())
 }
 
-/// The store that `settings` name, or the default inside a Pod.
+/// The kind of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum StoreKind {
     /// A Kubernetes Lease.
     Lease,
     /// ZooKeeper.
@@ -266,20 +272,20 @@ pub enum Kind {
     File,
 }
 
-impl Kind {
-    /// The store that is chosen in these `surroundings`, or why there is none.
-    pub fn chosen(settings: &Settings, surroundings: &Surroundings) -> Result<Self, ConfigError> {
-        match typed(settings.backend.as_ref()) {
+impl StoreKind {
+    /// The store that `settings` name; in a Pod, the Lease by default.
+    pub fn chosen(settings: &Settings, environment: &Environment) -> Result<Self, ConfigError> {
+        match non_empty(settings.backend.as_ref()) {
             Some("file") => Ok(Self::File),
             Some("lease") => Ok(Self::Lease),
             Some("zookeeper") => Ok(Self::ZooKeeper),
-            Some(other) => Err(ConfigError::Backend(other.to_owned())),
-            None if surroundings.in_kubernetes => Ok(Self::Lease),
-            None => Err(ConfigError::NoBackend),
+            Some(other) => Err(ConfigError::UnknownStore(other.to_owned())),
+            None if environment.in_kubernetes => Ok(Self::Lease),
+            None => Err(ConfigError::NoStore),
         }
     }
 
-    /// The store as flags and JSON spell it.
+    /// The store's name in flags and JSON.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Lease => "lease",
@@ -289,68 +295,69 @@ impl Kind {
     }
 }
 
-fn backend(
+fn store(
     settings: &Settings,
-    surroundings: &Surroundings,
+    environment: &Environment,
     election: Option<&ElectionName>,
     timing: Option<&Timing>,
-    mistakes: &mut Mistakes,
-) -> Option<Backend> {
-    let backend = match mistakes.keep(Kind::chosen(settings, surroundings))? {
-        Kind::File => {
-            let directory = typed(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory);
-            directory.map(|directory| Backend::File { directory: PathBuf::from(directory) })
+    errors: &mut ErrorCollector,
+) -> Option<StoreConfig> {
+    let store = match errors.check(StoreKind::chosen(settings, environment))? {
+        StoreKind::File => {
+            let directory = non_empty(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory);
+            directory.map(|directory| StoreConfig::File { directory: PathBuf::from(directory) })
         }
-        Kind::Lease => Ok(lease(settings, surroundings)),
-        Kind::ZooKeeper => {
-            let place = zookeeper::place(settings, surroundings, election, timing, mistakes)?;
-            Ok(Backend::ZooKeeper(Box::new(place)))
+        StoreKind::Lease => Ok(lease(settings, environment)),
+        StoreKind::ZooKeeper => {
+            let config = zookeeper::config(settings, environment, election, timing, errors)?;
+            Ok(StoreConfig::ZooKeeper(Box::new(config)))
         }
     };
-    mistakes.keep(backend)
+    errors.check(store)
 }
 
-/// A Pod uses its service account, unless a kubeconfig is named.
-fn lease(settings: &Settings, surroundings: &Surroundings) -> Backend {
-    let path = typed(settings.kubeconfig.as_ref()).map(PathBuf::from);
-    let context = typed(settings.context.as_ref()).map(str::to_owned);
-    let cluster = if surroundings.in_kubernetes && path.is_none() && context.is_none() {
+/// Uses the service account in a Pod, unless the settings name a kubeconfig or context.
+fn lease(settings: &Settings, environment: &Environment) -> StoreConfig {
+    let path = non_empty(settings.kubeconfig.as_ref()).map(PathBuf::from);
+    let context = non_empty(settings.context.as_ref()).map(str::to_owned);
+    let cluster = if environment.in_kubernetes && path.is_none() && context.is_none() {
         Cluster::Pod
     } else {
         Cluster::Kubeconfig { path, context }
     };
-    let namespace = typed(settings.namespace.as_ref()).or(surroundings.pod_namespace.as_deref());
-    Backend::Lease { cluster, namespace: namespace.map(str::to_owned) }
+    let namespace = non_empty(settings.namespace.as_ref()).or(environment.pod_namespace.as_deref());
+    StoreConfig::Lease { cluster, namespace: namespace.map(str::to_owned) }
 }
 
-fn timing(settings: &Settings, mistakes: &mut Mistakes) -> Option<Timing> {
-    let before = mistakes.0.len();
-    let mut duration = |flag, typed, default| mistakes.duration(flag, typed).unwrap_or(default);
+fn timing(settings: &Settings, errors: &mut ErrorCollector) -> Option<Timing> {
+    let before = errors.0.len();
+    let mut duration = |flag, value, default| errors.duration(flag, value).unwrap_or(default);
     let seconds = Duration::from_secs;
     let lease_duration =
-        duration("lease-duration", typed(settings.lease_duration.as_ref()), seconds(15));
+        duration("lease-duration", non_empty(settings.lease_duration.as_ref()), seconds(15));
     let renew_deadline =
-        duration("renew-deadline", typed(settings.renew_deadline.as_ref()), seconds(10));
-    let retry_period = duration("retry-period", typed(settings.retry_period.as_ref()), seconds(2));
+        duration("renew-deadline", non_empty(settings.renew_deadline.as_ref()), seconds(10));
+    let retry_period =
+        duration("retry-period", non_empty(settings.retry_period.as_ref()), seconds(2));
     let answer_validity =
-        duration("answer-validity", typed(settings.answer_validity.as_ref()), retry_period);
+        duration("answer-validity", non_empty(settings.answer_validity.as_ref()), retry_period);
     let drift =
-        typed(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
-    let drift = mistakes.keep(drift)?;
-    if lease_duration > LONGEST_LEASE {
-        mistakes.0.push(ConfigError::LeaseTooLong(lease_duration));
+        non_empty(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
+    let drift = errors.check(drift)?;
+    if lease_duration > MAX_LEASE_DURATION {
+        errors.0.push(ConfigError::LeaseTooLong(lease_duration));
     }
-    if mistakes.0.len() > before {
+    if errors.0.len() > before {
         return None;
     }
     let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
-    let suggestion = match typed(settings.backend.as_ref()) {
+    let suggestion = match non_empty(settings.backend.as_ref()) {
         Some("zookeeper") => zookeeper::suggestion(settings, lease_duration, drift),
         Some(_) | None => Timing::suggestion(lease_duration, drift),
     };
-    let wrong = |error| ConfigError::Timing(error, Flags::new(suggestion));
+    let to_config_error = |error| ConfigError::Timing(error, TimingFlags::new(suggestion));
     Timing::new(durations, drift)
-        .map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong)))
+        .map_err(|found| errors.0.extend(found.into_iter().map(to_config_error)))
         .ok()
 }
 

@@ -136,7 +136,7 @@ pub async fn drive<E: Election, S: Store<E>>(
         }
         let wake = driver.election.poll_timeout().map(|(due, _)| due);
         let call_ends = reply.as_ref().map(|_| now + call_timeout);
-        driver.context.health.will_turn_by(wake, call_ends);
+        driver.context.health.expect_turn_by(wake, call_ends);
         due = wake.map(|wake| wake.max(now)).into_iter().chain(call_ends).min();
         tokio::select! {
             called = wait_for(&mut reply) => {
@@ -220,7 +220,7 @@ impl<E: Election> Driver<E> {
             OnLost::Exit => Some(Ended::Lost(reason).exit(self.is_stopping)),
             OnLost::Stay => self.is_stopping.then_some(Exit::Clean),
         };
-        Loss { exit, stood_still: Some(self.stood_still).filter(|late| *late >= NOTEWORTHY_PAUSE) }
+        Loss { exit, pause: Some(self.stood_still).filter(|late| *late >= NOTEWORTHY_PAUSE) }
     }
 
     /// Takes in that it is `now`, tells what happened and publishes where the machine stands.
@@ -228,7 +228,7 @@ impl<E: Election> Driver<E> {
         self.election.handle_timeout(now);
         self.context.publisher.publish(self.election.standing(), now);
         while let Some(transition) = self.election.poll_transition() {
-            self.context.health.changed();
+            self.context.health.record_change();
             let loss = if let Transition::Lost { reason, .. } = &transition {
                 self.loss(*reason)
             } else {
@@ -253,7 +253,7 @@ impl<E: Election> Driver<E> {
             // Who ordered the release may have stopped waiting for it.
             waiter.send(Released::Confirmed).ok();
         }
-        self.context.health.admit(self.admission.is_admitted(now));
+        self.context.health.set_admitted(self.admission.is_admitted(now));
         self.admission.is_refused(now).then_some(Ended::Refused)
     }
 
@@ -263,7 +263,7 @@ impl<E: Election> Driver<E> {
         self.context.reporter.request(called.request, outcome, called.took);
         let event = match called.result {
             Ok(event) => {
-                self.context.health.heard();
+                self.context.health.record_contact();
                 if event.shows_admission() {
                     self.admit(called.request.verb.writes() && outcome == Outcome::Applied, now);
                 }
@@ -277,7 +277,7 @@ impl<E: Election> Driver<E> {
                 let is_final = self.is_ending && matches!(error, StoreError::Refused(_));
                 match self.release.take_if(|_| is_final) {
                     Some(waiter) => drop(waiter.send(Released::Refused)),
-                    None => self.context.reporter.trouble(&error),
+                    None => self.context.reporter.store_failed(&error),
                 }
                 match error {
                     StoreError::Refused(_) => {
@@ -298,7 +298,7 @@ impl<E: Election> Driver<E> {
     fn noticed(&mut self, event: E::Event) {
         let now = Clock.now();
         if event.shows_admission() {
-            self.context.health.heard();
+            self.context.health.record_contact();
             self.admit(false, now);
         }
         self.election.handle_event(event, now);
@@ -313,7 +313,7 @@ impl<E: Election> Driver<E> {
             self.admission.answered(now);
         }
         if self.admission.is_admitted(now) {
-            self.context.reporter.store_answers();
+            self.context.reporter.store_recovered();
         }
     }
 

@@ -1,7 +1,7 @@
-//! How the driver itself is: what probes ask about, as opposed to how the election stands.
+//! The driver's health, for the probes.
 //!
-//! Touches a mutex, a notice of changes, and the wall clock's readings. A store that is away is no ill health; a driver that does not come
-//! round is.
+//! Touches a mutex and the wall clock. Start with [`Health`]. An unreachable store does not make
+//! the driver unhealthy; a stalled election loop does.
 
 use crate::process::clock::Clock;
 use baton_election::instant::Instant;
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 use tokio::sync::Notify;
 
-/// A shared record of the driver's life.
+/// The driver's health. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Health {
-    signs: Arc<Mutex<Signs>>,
+    state: Arc<Mutex<HealthState>>,
     change: Arc<Notify>,
 }
 
 #[derive(Debug)]
-struct Signs {
-    /// When the driver turns at the latest, if anything is due.
+struct HealthState {
+    /// When the election loop must have turned, if anything is due.
     turn_due: Option<Instant>,
     last_contact: Option<SystemTime>,
     is_admitted: bool,
@@ -27,71 +27,71 @@ struct Signs {
 
 impl Default for Health {
     fn default() -> Self {
-        let signs = Signs {
+        let state = HealthState {
             turn_due: None,
             last_contact: None,
             is_admitted: false,
             last_change: Clock.wall(),
         };
-        Self { signs: Arc::new(Mutex::new(signs)), change: Arc::new(Notify::new()) }
+        Self { state: Arc::new(Mutex::new(state)), change: Arc::new(Notify::new()) }
     }
 }
 
 impl Health {
-    /// How long a driver may be late before it counts as stuck: longer than a starved machine delays a timer.
-    const GRACE: Duration = Duration::from_secs(10);
+    /// How late the election loop may be before it counts as stalled: longer than an overloaded
+    /// machine delays a timer.
+    const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// The driver sleeps until `wake`, or until a call in flight is over at `call_ends`. Without
-    /// either nothing is due: a candidate that released waits for an order, however long that
-    /// takes.
-    pub(super) fn will_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
-        self.signs().turn_due = wake.max(call_ends);
+    /// Records that the driver sleeps until `wake`, or until a call in flight ends at `call_ends`.
+    /// Without either, nothing is due: a candidate that has released waits for a command.
+    pub(super) fn expect_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
+        self.state().turn_due = wake.max(call_ends);
     }
 
-    /// The store answered.
-    pub(super) fn heard(&self) {
-        self.signs().last_contact = Some(Clock.wall());
+    /// Records that the store answered.
+    pub(super) fn record_contact(&self) {
+        self.state().last_contact = Some(Clock.wall());
     }
 
-    /// Whether the store lets us take part, as far as it has shown.
-    pub(super) fn admit(&self, is_admitted: bool) {
-        self.signs().is_admitted = is_admitted;
+    /// Records whether the store accepts this candidate.
+    pub(super) fn set_admitted(&self, is_admitted: bool) {
+        self.state().is_admitted = is_admitted;
     }
 
-    /// The standing changed.
-    pub(super) fn changed(&self) {
-        self.signs().last_change = Clock.wall();
+    /// Records that the standing changed.
+    pub(super) fn record_change(&self) {
+        self.state().last_change = Clock.wall();
         self.change.notify_one();
     }
 
-    /// Waits for a change of standing, or finds that there was one since the last call. For one waiter.
+    /// Waits until the standing changes, or has changed since the last call. Supports one waiter.
     pub async fn next_change(&self) {
         self.change.notified().await;
     }
 
-    /// Whether the driver comes round in time.
-    pub fn is_turning(&self, now: Instant) -> bool {
-        self.signs().turn_due.is_none_or(|due| now.since(due) < Self::GRACE)
+    /// Whether the election loop turns in time.
+    pub fn is_progressing(&self, now: Instant) -> bool {
+        self.state().turn_due.is_none_or(|due| now.since(due) < Self::STALL_TIMEOUT)
     }
 
-    /// When the store last answered, by the wall clock.
+    /// The wall-clock time of the store's last answer.
     pub fn last_contact(&self) -> Option<SystemTime> {
-        self.signs().last_contact
+        self.state().last_contact
     }
 
-    /// Whether the store has let us take part, and has refused us no write since then that it never
-    /// took.
+    /// Whether the store accepts this candidate: it has answered, and has applied a write since any
+    /// that it refused.
     pub fn is_admitted(&self) -> bool {
-        self.signs().is_admitted
+        self.state().is_admitted
     }
 
-    /// When the standing last changed, by the wall clock.
+    /// The wall-clock time of the last change of standing.
     pub fn last_change(&self) -> SystemTime {
-        self.signs().last_change
+        self.state().last_change
     }
 
-    fn signs(&self) -> MutexGuard<'_, Signs> {
-        self.signs.lock().unwrap_or_else(PoisonError::into_inner)
+    fn state(&self) -> MutexGuard<'_, HealthState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -104,20 +104,26 @@ mod tests {
     }
 
     #[test]
-    fn driver_without_a_timer_is_never_late() {
+    fn driver_without_a_timer_never_stalls() {
         let health = Health::default();
-        health.will_turn_by(Some(at(1)), None);
-        assert!(health.is_turning(at(10)) && !health.is_turning(at(11)), "a timer was due at 1 s");
-        health.will_turn_by(None, None);
-        assert!(health.is_turning(at(1_000_000)));
+        health.expect_turn_by(Some(at(1)), None);
+        assert!(
+            health.is_progressing(at(10)) && !health.is_progressing(at(11)),
+            "a timer was due at 1 s"
+        );
+        health.expect_turn_by(None, None);
+        assert!(health.is_progressing(at(1_000_000)));
     }
 
     #[test]
-    fn driver_with_a_call_in_flight_is_late_after_its_timeout() {
+    fn driver_stalls_when_a_call_outlasts_its_timeout() {
         let health = Health::default();
         for wake in [None, Some(at(1))] {
-            health.will_turn_by(wake, Some(at(3)));
-            assert!(health.is_turning(at(12)) && !health.is_turning(at(13)), "woken at {wake:?}");
+            health.expect_turn_by(wake, Some(at(3)));
+            assert!(
+                health.is_progressing(at(12)) && !health.is_progressing(at(13)),
+                "woken at {wake:?}"
+            );
         }
     }
 }

@@ -1,8 +1,8 @@
-//! The endpoints: what the application, kubelet and Prometheus ask.
+//! The HTTP endpoints for the application, kubelet, and Prometheus.
 //!
-//! Touches axum, and the elections only through `claim` (answers) and `backend::Control` (one order: withdraw).
-//! Two routers over one state: [`application`] is everything and belongs on loopback, [`probes`] is read-only and names
-//! nobody. Who serves them is `supervisor.rs`.
+//! Touches axum, and the election only through [`Reader`] (answers) and [`Control`] (withdraw).
+//! Start with [`application`], which has every endpoint and belongs on loopback, and [`probes`],
+//! which is read-only and shows no identity.
 
 pub mod listen;
 pub mod server;
@@ -11,7 +11,7 @@ use crate::config::ElectionName;
 use crate::driver::Control;
 use crate::driver::leadership::Reader;
 use crate::health::Health;
-use crate::http::server::Turn;
+use crate::http::server::Activity;
 use crate::process::clock::Clock;
 use crate::telemetry::build;
 use crate::telemetry::metrics;
@@ -36,40 +36,36 @@ use tokio::task::yield_now;
 const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 const BATON_REQUEST: HeaderName = HeaderName::from_static("baton-request");
 
-/// What the endpoints read.
-#[derive(Debug, Clone)]
-pub struct AppState(pub Arc<Parts>);
-
-/// The parts of a [`AppState`].
+/// The state that all handlers share.
 #[derive(Debug)]
-pub struct Parts {
+pub struct AppState {
     /// The election's name.
     pub election: ElectionName,
-    /// Who we are.
+    /// This candidate's identity.
     pub identity: Identity,
-    /// Where the election is held.
-    pub backend: &'static str,
-    /// Where we stand.
+    /// The store's name.
+    pub store: &'static str,
+    /// The candidate's published standing and promises.
     pub reader: Reader,
-    /// How the driver is.
+    /// The driver's health.
     pub health: Health,
-    /// What is counted.
+    /// The metrics.
     pub metrics: Metrics,
-    /// How to withdraw.
+    /// Withdraws the candidate.
     pub control: Control,
-    /// Status at each request of the application.
-    pub asked: Arc<Notify>,
+    /// Notified at each request of the application that obtains a promise.
+    pub polled: Arc<Notify>,
 }
 
-/// How many connections of the application may stay open after their first request: a hundred workers
-/// may keep one each.
-pub const APPLICATION_ASKERS: usize = 104;
-/// The same for the probes: more than a kubelet and a few scrapers need.
-pub const PROBE_ASKERS: usize = 16;
+/// How many connections of the application may stay open after their first request: enough for a
+/// hundred workers with one connection each.
+pub const APPLICATION_CONNECTIONS: usize = 104;
+/// The same limit for the probe listener: more than kubelet and a few scrapers need.
+pub const PROBE_CONNECTIONS: usize = 16;
 
-/// Everything, for the application beside us.
-pub fn application(state: AppState) -> Router {
-    finish(
+/// The router with every endpoint, for the application.
+pub fn application(state: Arc<AppState>) -> Router {
+    with_state(
         shared()
             .route("/leader", get(leader).options(leader))
             .route("/", get(legacy))
@@ -78,12 +74,12 @@ pub fn application(state: AppState) -> Router {
     )
 }
 
-/// What kubelet and Prometheus need: nothing that changes anything.
-pub fn probes(state: AppState) -> Router {
-    finish(shared(), state)
+/// The router for kubelet and Prometheus, without endpoints that change anything.
+pub fn probes(state: Arc<AppState>) -> Router {
+    with_state(shared(), state)
 }
 
-fn shared() -> Router<AppState> {
+fn shared() -> Router<Arc<AppState>> {
     let scrapes = Arc::new(Semaphore::new(1));
     Router::new()
         .route("/healthz", get(healthz))
@@ -92,11 +88,11 @@ fn shared() -> Router<AppState> {
         .route("/version", version())
 }
 
-fn finish(router: Router<AppState>, state: AppState) -> Router {
+fn with_state(router: Router<Arc<AppState>>, state: Arc<AppState>) -> Router {
     router
-        .fallback(|| async { error(StatusCode::NOT_FOUND, "there is nothing at this path") })
+        .fallback(|| async { error(StatusCode::NOT_FOUND, "there is no endpoint at this path") })
         .method_not_allowed_fallback(|| async {
-            error(StatusCode::METHOD_NOT_ALLOWED, "this path has other methods")
+            error(StatusCode::METHOD_NOT_ALLOWED, "this endpoint does not support the method")
         })
         .with_state(state)
 }
@@ -116,20 +112,20 @@ struct LeaderBody<'a> {
     backend: &'static str,
 }
 
-async fn leader(State(AppState(state)): State<AppState>, RawQuery(query): RawQuery) -> Response {
+async fn leader(State(state): State<Arc<AppState>>, RawQuery(query): RawQuery) -> Response {
     let answer = match query.as_deref().unwrap_or_default() {
         "" => {
-            // The clock is read first: whatever delays us from here on shortens what we promise.
+            // The clock is read first, so that every later delay shortens the promise.
             let now = Clock.now();
             let answer = state.reader.promise(now);
-            state.asked.notify_one();
+            state.polled.notify_one();
             answer
         }
         "promise=none" => state.reader.glance(Clock.now()),
         other => {
             return error(
                 StatusCode::BAD_REQUEST,
-                &format!("the only parameter is promise=none, not {other:?}"),
+                &format!("unknown query {other:?}: the only parameter is promise=none"),
             );
         }
     };
@@ -144,7 +140,7 @@ async fn leader(State(AppState(state)): State<AppState>, RawQuery(query): RawQue
 }
 
 impl<'a> LeaderBody<'a> {
-    fn new(state: &'a Parts, answer: &'a Answer) -> Self {
+    fn new(state: &'a AppState, answer: &'a Answer) -> Self {
         let (leader, promise) = match &answer.status {
             Status::Following { leader } => (leader.as_ref(), None),
             Status::Leading(promise) => (Some(&state.identity), Some(promise)),
@@ -160,17 +156,17 @@ impl<'a> LeaderBody<'a> {
             token: promise.map(|promise| promise.token.to_string()),
             valid_for_ms: promise.map_or(0, whole_milliseconds),
             revision: answer.revision,
-            backend: state.backend,
+            backend: state.store,
         }
     }
 }
 
-/// Rounds down: a promise is never stretched.
+/// Rounds down, which never extends the promise.
 fn whole_milliseconds(promise: &Promise) -> u64 {
     u64::try_from(promise.valid_for.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// The body of `/`, as older sidecars answered: people migrate by changing an image.
+/// The body of `/`, in the format of older sidecars, whose users can migrate by changing the image.
 #[derive(Debug, Serialize)]
 struct LegacyBody<'a> {
     name: &'a str,
@@ -181,10 +177,10 @@ struct LegacyBody<'a> {
     last_update: String,
 }
 
-async fn legacy(State(AppState(state)): State<AppState>) -> Response {
-    // Whoever reads his own name here acts on it, so it is a promise like any other.
+async fn legacy(State(state): State<Arc<AppState>>) -> Response {
+    // A client that sees its own name acts on it, so the answer is an ordinary promise.
     let answer = state.reader.promise(Clock.now());
-    state.asked.notify_one();
+    state.polled.notify_one();
     let (leader, is_leader) = match &answer.status {
         Status::Leading(_) => (Some(&state.identity), true),
         Status::Following { leader } => {
@@ -194,7 +190,7 @@ async fn legacy(State(AppState(state)): State<AppState>) -> Response {
     };
     let body = LegacyBody {
         name: leader.map_or("", |leader| {
-            if is_leader { leader.name() } else { name_of_another(leader, &state.identity) }
+            if is_leader { leader.name() } else { name_for_follower(leader, &state.identity) }
         }),
         leader: leader.map_or("", Identity::as_str),
         is_leader,
@@ -207,48 +203,52 @@ async fn legacy(State(AppState(state)): State<AppState>) -> Response {
     response
 }
 
-/// How a follower names its leader. A client of an older sidecar acts on its own name, so a leader
-/// of the same name, as on one host or before a restart, is named by its whole identity.
-fn name_of_another<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
+/// The leader's name as a follower shows it. A leader with the follower's own name (on the same
+/// host, or before a restart) appears with its whole identity, because a client acts on its own
+/// name.
+fn name_for_follower<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
     if leader.name() == own.name() { leader.as_str() } else { leader.name() }
 }
 
-/// Withdraws, and answers when the last promise has run out: what the preStop hook waits for.
+/// Withdraws, and answers when the last promise has expired. The preStop hook waits for the answer.
 async fn stopping(
-    State(AppState(state)): State<AppState>,
+    State(state): State<Arc<AppState>>,
     ConnectInfo(client): ConnectInfo<SocketAddr>,
-    Extension(turn): Extension<Turn>,
+    Extension(activity): Extension<Activity>,
     headers: HeaderMap,
 ) -> Response {
-    // A client can send any Host, so that check stops web pages only. The address stops other
-    // machines.
+    // A client can send any Host header, so checking the header stops web pages only. Checking the
+    // address stops other machines.
     if !client.ip().to_canonical().is_loopback() {
         return error(
             StatusCode::FORBIDDEN,
-            "this needs a client on this machine that connects over loopback",
+            "only a client on this machine that connects over loopback may send this request",
         );
     }
     if headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
         || !is_loopback(headers.get(HOST))
     {
-        let message = "this needs the header Baton-Request: 1 and a loopback Host, so that no web page can send it";
-        return error(StatusCode::FORBIDDEN, message);
+        return error(
+            StatusCode::FORBIDDEN,
+            "no web page may send this request: send the header Baton-Request: 1 and a loopback \
+             Host",
+        );
     }
-    // The answer may take long, and headers are large.
+    // Frees memory, since the answer may take long.
     drop(headers);
-    // The preStop hook fails if its connection ends without an answer.
-    turn.keep();
+    // The preStop hook fails if its connection closes without an answer.
+    activity.pin();
     match state.control.withdraw_for_good(Withdrawal::Renewing).await {
         Ok(promised_until) => {
             Clock.sleep_until(promised_until).await;
             StatusCode::NO_CONTENT.into_response()
         }
-        // Nobody is left who could promise anything.
+        // The driver has ended, so no promise holds.
         Err(_over) => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
-/// Whether a request was sent to a loopback address and not to a name that happens to lead here.
+/// Whether a request names a loopback address as its host, and not a domain that resolves to one.
 fn is_loopback(host: Option<&HeaderValue>) -> bool {
     let Some(host) = host.and_then(|host| host.to_str().ok()) else {
         return false;
@@ -263,41 +263,41 @@ fn is_loopback(host: Option<&HeaderValue>) -> bool {
         && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
 
-async fn healthz(State(AppState(state)): State<AppState>) -> Response {
+async fn healthz(State(state): State<Arc<AppState>>) -> Response {
     let now = Clock.now();
     let overdue =
         state.reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero());
     if overdue {
-        error(StatusCode::SERVICE_UNAVAILABLE, "leadership is held past its deadline")
-    } else if !state.health.is_turning(now) {
-        error(StatusCode::SERVICE_UNAVAILABLE, "the election's loop does not come round")
+        error(StatusCode::SERVICE_UNAVAILABLE, "leadership did not end at its deadline")
+    } else if !state.health.is_progressing(now) {
+        error(StatusCode::SERVICE_UNAVAILABLE, "the election loop is stalled")
     } else {
         (StatusCode::OK, "ok\n").into_response()
     }
 }
 
-async fn readyz(State(AppState(state)): State<AppState>) -> Response {
+async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     if state.health.is_admitted() {
         (StatusCode::OK, "ok\n").into_response()
     } else {
-        error(StatusCode::SERVICE_UNAVAILABLE, "the store has not let us take part yet")
+        error(StatusCode::SERVICE_UNAVAILABLE, "the store has not accepted this candidate yet")
     }
 }
 
-/// Answers one scrape a turn of the runtime: a scrape costs as much as many other answers, and a
-/// crowd of scrapes must not hold those up.
-async fn scrape(State(AppState(state)): State<AppState>, scrapes: Arc<Semaphore>) -> Response {
-    let _scrape = scrapes.acquire().await.expect("nobody closes it");
+/// Answers one scrape at a time, each in a turn of the runtime of its own: a scrape costs as much
+/// as many other answers, and must not delay them.
+async fn scrape(State(state): State<Arc<AppState>>, scrapes: Arc<Semaphore>) -> Response {
+    let _scrape = scrapes.acquire().await.expect("the semaphore is never closed");
     yield_now().await;
     let text = state.metrics.scrape(&state.reader, &state.health, Clock.now());
     ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response()
 }
 
-fn version() -> MethodRouter<AppState> {
+fn version() -> MethodRouter<Arc<AppState>> {
     get(|| async { json(StatusCode::OK, &Version::default()) })
 }
 
-/// What was built.
+/// The version, revision, and compiler of this program.
 #[derive(Debug, Serialize)]
 #[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
 pub struct Version {
@@ -317,7 +317,7 @@ fn error(status: StatusCode, message: &str) -> Response {
 }
 
 fn json(status: StatusCode, body: &impl Serialize) -> Response {
-    let mut text = serde_json::to_vec(body).expect("our bodies are texts and numbers");
+    let mut text = serde_json::to_vec(body).expect("bodies of strings and numbers serialize");
     text.push(b'\n');
     (status, [(CONTENT_TYPE, "application/json")], Body::from(text)).into_response()
 }
@@ -327,15 +327,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_follower_never_names_its_leader_as_itself() {
+    fn follower_never_shows_its_own_name_as_the_leader() {
         let identity = |text| Identity::parse(text).unwrap();
         let own = identity("host_1");
-        assert_eq!(name_of_another(&identity("other_2"), &own), "other");
-        assert_eq!(name_of_another(&identity("host_2"), &own), "host_2", "on one host");
+        assert_eq!(name_for_follower(&identity("other_2"), &own), "other");
+        assert_eq!(name_for_follower(&identity("host_2"), &own), "host_2", "both run on one host");
     }
 
     #[test]
-    fn only_a_loopback_host_is_one() {
+    fn loopback_hosts_are_recognized() {
         let is = |host| is_loopback(Some(&HeaderValue::from_static(host)));
         assert!(
             is("localhost:4040")

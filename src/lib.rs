@@ -1,18 +1,20 @@
-//! The sidecar: everything of Baton that touches the world.
+//! The sidecar: all of Baton that does input and output.
 //!
-//! `main` parses the command line and calls [`supervisor`], which owns every task. The [`driver`] runs one machine of
-//! [`baton_election`] over a [`store`] and publishes where it stands; [`http`] answers from that.
+//! `main` parses the command line and calls [`supervisor`], which owns every task. The [`driver`]
+//! runs one state machine of [`baton_election`] over a [`store`] and publishes its state, from
+//! which [`http`] answers.
 //!
 //! ```text
 //!  main ─► supervisor ─► driver ─► baton_election: record or queue ─► claim
 //!               │           │  performs requests
 //!               │           └──► store: kubernetes, zookeeper, file
 //!               ├─► http ──────┐
-//!               ├─► telemetry ─┼──► driver::leadership: promise(now), the only way to an answer
+//!               ├─► telemetry ─┼──► driver::leadership: promise(now)
 //!               └─► watchdog ──┘
 //! ```
 //!
-//! `ARCHITECTURE.md` says what may touch what, and where a new store, endpoint, or command goes.
+//! `ARCHITECTURE.md` says what each module may touch and where a new store, endpoint, or command
+//! goes.
 
 pub mod cli;
 pub mod config;

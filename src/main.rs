@@ -1,7 +1,7 @@
-//! The program: parses, calls, returns an exit code. No logic, and nothing may import it.
+//! The `baton` binary: parses the command line and runs the subcommand.
 
 use baton::cli::commands;
-use baton::cli::{Cli, Command, Surroundings, unknown_variables};
+use baton::cli::{Cli, Command, Environment, unknown_variables};
 use baton::config::Config;
 use baton::process::exit::Exit;
 use baton::supervisor;
@@ -10,21 +10,21 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let command = match Cli::read() {
         Ok(command) => command,
-        Err(error) => return commands::usage(&error).into(),
+        Err(error) => return commands::print_usage(&error).into(),
     };
     let exit = match command {
         Command::Run(settings) => {
-            let surroundings = Surroundings::read();
-            match Config::new(&settings, &surroundings) {
+            let environment = Environment::read();
+            match Config::new(&settings, &environment) {
                 Ok(config) => supervisor::run(&config),
-                Err(mistakes) => {
-                    commands::mistakes(&mistakes);
-                    supervisor::cannot_run(&settings, &surroundings)
+                Err(errors) => {
+                    commands::print_config_errors(&errors);
+                    supervisor::refuse_settings(&settings, &environment)
                 }
             }
         }
         Command::CheckConfig(settings) => {
-            commands::check_config(&settings, &Surroundings::read(), &unknown_variables())
+            commands::check_config(&settings, &Environment::read(), &unknown_variables())
         }
         Command::Status(sidecar) => commands::status(&sidecar),
         Command::Probe { what, sidecar } => commands::probe(what, &sidecar),

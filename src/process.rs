@@ -1,6 +1,6 @@
-//! This process and its machine: the clock, signals, exit codes, private folders, work that blocks.
+//! This process and its machine: clock, signals, exit codes, private folders, blocking work.
 //!
-//! Each module touches what its name says. Start with [`exit`] for why the process ends.
+//! Each module touches only what it is named after. Start with [`exit`].
 
 pub mod blocking;
 pub mod clock;

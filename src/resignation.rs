@@ -1,8 +1,8 @@
-//! Why a healthy leader resigns although nothing forces it to.
+//! Makes a healthy leader resign, for reasons outside of the election.
 //!
-//! Touches the driver only through its orders. Start with [`require_polling`]. Every reason follows
-//! one order: withdraw, wait until the last promise expires, release, and campaign again when the
-//! reason is gone.
+//! Touches the driver only through [`Control`]. Start with [`require_polling`]. For every reason,
+//! the leader withdraws, waits until its last promise expires, releases, and campaigns again when
+//! the reason is gone.
 
 use crate::driver::leadership::Reader;
 use crate::driver::{Control, Over};
@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 /// Resigns whenever the application has not asked for `limit`, and campaigns again after its next
-/// request. Without a limit it never returns.
+/// request. Returns when the driver has ended; without a limit, never.
 pub async fn require_polling(
     limit: Option<Duration>,
     reader: &Reader,
     control: &Control,
     health: &Health,
-    asked: &Notify,
+    polled: &Notify,
 ) -> Over {
     let Some(limit) = limit else {
         return std::future::pending().await;
@@ -32,7 +32,7 @@ pub async fn require_polling(
         while reader.claim(Clock.now()).is_some() {
             let due = reader.asked_at().map_or(led_since, |asked| asked.max(led_since)) + limit;
             if Clock.now() >= due {
-                match resign_until_asked(reader, control, asked).await {
+                match resign_until_asked(reader, control, polled).await {
                     Ok(()) => break,
                     Err(over) => return over,
                 }
@@ -48,14 +48,14 @@ pub async fn require_polling(
 async fn resign_until_asked(
     reader: &Reader,
     control: &Control,
-    asked: &Notify,
+    polled: &Notify,
 ) -> Result<(), Over> {
-    let given_up_at = Clock.now();
+    let resigned_at = Clock.now();
     let promised_until = control.withdraw().await?;
     Clock.sleep_until(promised_until).await;
     control.release(Reason::Unasked).await?;
-    while reader.asked_at() <= Some(given_up_at) {
-        asked.notified().await;
+    while reader.asked_at() <= Some(resigned_at) {
+        polled.notified().await;
     }
     control.campaign(Clock.now()).await
 }

@@ -1,25 +1,25 @@
-//! Owns every task, and decides why the process ends.
+//! Owns every task, and decides when and how the process ends.
 //!
-//! Touches all modules below it; none of them touches it. Start with [`run`]. The order of a clean stop
-//! stands in [`stop`]: withdraw, wait until the last promise has run out, release.
+//! Touches every other module; none of them touches it. Start with [`run`]. For a clean stop,
+//! [`stop`] withdraws, waits until the last promise expires, and releases.
 
 mod startup_log;
 
-use crate::cli::{Settings, Surroundings};
-use crate::config::{Backend, Config, Memory};
+use crate::cli::{Environment, Settings};
+use crate::config::{Config, LastRunSettings, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader, publish};
 use crate::driver::{Control, DriverContext, Ended, Over, Released, drive, orders};
 use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
-use crate::http::listen::bind;
+use crate::http::AppState;
+use crate::http::listen::{Listeners, bind};
 use crate::http::server;
 use crate::http::server::ServerError;
-use crate::http::{AppState, Parts};
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
-use crate::process::last_run::Lifecycle;
-use crate::process::signals::{Release, Signals};
+use crate::process::last_run::RunHistory;
+use crate::process::signals::{ReleaseOutcome, Signals};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
 use crate::store::Store;
@@ -47,15 +47,15 @@ use tokio::time::timeout;
 use tracing::Level;
 use uuid::Uuid;
 
-/// How long the end of a process may wait for its state directory.
-const TIME_TO_REMEMBER: Duration = Duration::from_millis(200);
+/// How long an ending process waits for its state directory.
+const SAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
-/// Takes part in the election until the process is to end.
+/// Takes part in the election until the process must end, and returns its exit code.
 pub fn run(config: &Config) -> Exit {
     logging::start(config.log_format, config.log_level, config.plain_logs);
-    // One thread is enough for what we do, and costs a third of the memory.
+    // One thread suffices, and takes a third of the memory of the multi-threaded runtime.
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    // A disk that hangs holds one thread for each try: these are all that it gets.
+    // Each access to a hung disk blocks a thread, so their number is limited.
     let runtime = match builder.max_blocking_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(config, &error),
@@ -63,27 +63,31 @@ pub fn run(config: &Config) -> Exit {
     let (publisher, reader) = publish(config.timing.answer_validity());
     let supervised = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            // First of all: the kernel drops a signal to PID 1 that has no handler.
+            // This comes first, because the kernel drops signals to PID 1 without a handler.
             let signals = match Signals::catch() {
                 Ok(signals) => signals,
                 Err(error) => return refuse(config, &error),
             };
             let timing = &config.timing;
             let (call, retry) = (timing.call_timeout(), timing.retry_period());
-            let lease = |who, chance, from| RecordElection::new(who, *timing, chance, from);
-            match &config.backend {
-                Backend::File { directory } => {
+            let record_election =
+                |identity, jitter, from| RecordElection::new(identity, *timing, jitter, from);
+            match &config.store {
+                StoreConfig::File { directory } => {
                     let opening =
                         async { FileStore::open(directory, &config.election, call, retry) };
-                    supervise(config, opening, lease, signals, publisher, reader.clone()).await
+                    supervise(config, opening, record_election, signals, publisher, reader.clone())
+                        .await
                 }
-                Backend::ZooKeeper(place) => {
-                    let opening = ZooKeeperStore::open(place, call);
-                    let machine =
-                        |who, chance, from| QueueElection::new(who, place.timing, chance, from);
-                    supervise(config, opening, machine, signals, publisher, reader.clone()).await
+                StoreConfig::ZooKeeper(zookeeper) => {
+                    let opening = ZooKeeperStore::open(zookeeper, call);
+                    let queue_election = |identity, jitter, from| {
+                        QueueElection::new(identity, zookeeper.timing, jitter, from)
+                    };
+                    supervise(config, opening, queue_election, signals, publisher, reader.clone())
+                        .await
                 }
-                Backend::Lease { cluster, namespace } => {
+                StoreConfig::Lease { cluster, namespace } => {
                     let opening = LeaseStore::connect(
                         cluster,
                         namespace.as_deref(),
@@ -91,32 +95,34 @@ pub fn run(config: &Config) -> Exit {
                         call,
                         retry,
                     );
-                    supervise(config, opening, lease, signals, publisher, reader.clone()).await
+                    supervise(config, opening, record_election, signals, publisher, reader.clone())
+                        .await
                 }
             }
         })
     }));
-    // A call that hangs in the kernel must not keep the process from ending.
+    // A call that hangs in the kernel must not delay the end of the process.
     runtime.shutdown_background();
     supervised.unwrap_or_else(|_panic| {
         if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault }
     })
 }
 
-/// The end of a run whose settings are mistaken.
-pub fn cannot_run(settings: &Settings, surroundings: &Surroundings) -> Exit {
-    logging::start(None, Level::INFO, surroundings.wants_plain_text);
-    Memory::named_by(settings).map_or(Exit::Usage, |memory| {
-        Lifecycle::refuse(Some(&memory.directory), &memory.election, memory.on_lost)
+/// Ends a run with invalid settings, and returns its exit code.
+pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
+    logging::start(None, Level::INFO, environment.wants_plain_text);
+    LastRunSettings::new(settings).map_or(Exit::Usage, |last_run| {
+        RunHistory::refuse(Some(&last_run.directory), &last_run.election, last_run.on_lost)
     })
 }
 
-/// Takes part over the store that `opening` opens, with the machine that `machine` makes: of this candidate, with this
-/// chance, campaigning from that moment on. A signal while the store opens ends the process at once.
+/// Opens the store with `opening` and takes part with the state machine that `new_election` creates
+/// for an identity, a jitter, and the start of the campaign. A signal while the store opens ends
+/// the process at once.
 async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
     opening: impl Future<Output = Result<S, E>>,
-    machine: impl FnOnce(Identity, Jitter, Instant) -> M,
+    new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
     mut signals: Signals,
     publisher: Publisher,
     reader: Reader,
@@ -124,7 +130,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
     let opened = tokio::select! {
         opened = opening => opened,
         () = signals.next() => {
-            Release::Needless.tell();
+            ReleaseOutcome::Needless.log();
             return Exit::Clean;
         }
     };
@@ -132,33 +138,34 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
         Ok(store) => store,
         Err(error) => return refuse(config, &error),
     };
-    match Candidate::prepare(config, &store.place(), machine, signals, publisher, reader) {
+    match Candidate::prepare(config, &store.place(), new_election, signals, publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
         Err(error) => refuse(config, &*error),
     }
 }
 
-/// Surroundings that nothing can be done in: named once, and the end.
+/// Logs why this run cannot start, and returns its exit code.
 fn refuse(config: &Config, error: &dyn Error) -> Exit {
     tracing::error!(event = "cannot_start", "{}", ErrorChain(error));
-    Lifecycle::refuse(config.state_directory.as_deref(), &config.election, config.on_lost)
+    RunHistory::refuse(config.state_directory.as_deref(), &config.election, config.on_lost)
 }
 
-/// Everything that was opened, bound and read before the election begins.
+/// Everything that is opened, bound, and read before the election starts.
 struct Candidate<'a, M> {
     config: &'a Config,
     signals: Signals,
-    lifecycle: Lifecycle,
+    history: RunHistory,
     servers: Servers,
     election: M,
     context: DriverContext,
     reader: Reader,
     control: Control,
     health: Health,
-    asked: Arc<Notify>,
+    polled: Arc<Notify>,
 }
 
+/// The result of [`Candidate::prepare`].
 enum Prepared<'a, M> {
     Candidate(Box<Candidate<'a, M>>),
     Exit(Exit),
@@ -167,9 +174,9 @@ enum Prepared<'a, M> {
 /// The listeners' tasks.
 type Servers = JoinSet<Result<(), ServerError>>;
 
-/// How a run ended.
+/// How this run ended.
 #[derive(Debug, Clone, Copy)]
-struct End {
+struct RunOutcome {
     exit: Exit,
     reason: Reason,
     led: bool,
@@ -179,7 +186,7 @@ impl<'a, M: Election> Candidate<'a, M> {
     fn prepare(
         config: &'a Config,
         place: &str,
-        machine: impl FnOnce(Identity, Jitter, Instant) -> M,
+        new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
         signals: Signals,
         publisher: Publisher,
         reader: Reader,
@@ -191,48 +198,39 @@ impl<'a, M: Election> Candidate<'a, M> {
         let probe_listeners =
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         log_start(config, &identity, place, &listeners, probe_listeners.as_ref());
-        let (lifecycle, last) =
-            Lifecycle::open(config.state_directory.as_deref(), &config.election)?;
+        let (history, last) =
+            RunHistory::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
-        let last = last.unwrap_or_else(|forgotten| {
-            tracing::warn!(event = "previous_end", "{}", ErrorChain(&forgotten));
+        let last = last.unwrap_or_else(|error| {
+            tracing::warn!(event = "previous_end", "{}", ErrorChain(&error));
             None
         });
-        let delay = lifecycle.damping(&timing);
+        let delay = history.campaign_delay(&timing);
         if let Some(last) = &last {
-            metrics.show_last_end(last);
+            metrics.set_last_end(last);
             log_previous_end(config, last, delay);
-            if last.left_application_behind(config.on_lost) {
-                lifecycle.end_to_move()?;
+            if last.left_application_running(config.on_lost) {
+                history.end_for_restart()?;
                 return Ok(Prepared::Exit(Exit::Lost));
             }
         }
-        lifecycle.begin()?;
+        history.begin()?;
         watchdog::start(reader.clone())?;
 
         let (control, orders) = orders();
-        let (health, asked) = (Health::default(), Arc::new(Notify::new()));
-        let state = AppState(Arc::new(Parts {
+        let (health, polled) = (Health::default(), Arc::new(Notify::new()));
+        let state = Arc::new(AppState {
             election: config.election.clone(),
             identity: identity.clone(),
-            backend: config.backend.as_str(),
+            store: config.store.as_str(),
             reader: reader.clone(),
             health: health.clone(),
             metrics: metrics.clone(),
             control: control.clone(),
-            asked: Arc::clone(&asked),
-        }));
-        let mut servers = JoinSet::new();
-        let application = http::application(state.clone());
-        servers.spawn(server::serve(listeners.listeners, http::APPLICATION_ASKERS, application));
-        if let Some(listeners) = probe_listeners {
-            servers.spawn(server::serve(
-                listeners.listeners,
-                http::PROBE_ASKERS,
-                http::probes(state),
-            ));
-        }
-        let election = machine(identity.clone(), Jitter::new(seed), Clock.now() + delay);
+            polled: Arc::clone(&polled),
+        });
+        let servers = start_servers(state, listeners, probe_listeners);
+        let election = new_election(identity.clone(), Jitter::new(seed), Clock.now() + delay);
         let context = DriverContext {
             publisher,
             orders,
@@ -244,121 +242,143 @@ impl<'a, M: Election> Candidate<'a, M> {
         let candidate = Self {
             config,
             signals,
-            lifecycle,
+            history,
             servers,
             election,
             context,
             reader,
             control,
             health,
-            asked,
+            polled,
         };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
-    /// Runs until there is a reason to end, and notes it.
+    /// Takes part until the process must end, and saves how it ended.
     async fn take_part(self, store: &impl Store<M>) -> Exit {
         let Self {
             config,
             mut signals,
-            lifecycle,
+            history,
             mut servers,
             election,
             context,
             reader,
             control,
             health,
-            asked,
+            polled,
         } = self;
         let mut driving = pin!(drive(election, store, context));
-        let end = tokio::select! {
-            ended = &mut driving => after(ended),
-            died = servers.join_next() => server_died(died.as_ref(), &reader),
-            Over = require_polling(config.require_polling, &reader, &control, &health, &asked) => fault(&reader),
+        let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
+        let outcome = tokio::select! {
+            ended = &mut driving => outcome_of(ended),
+            ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
+            Over = polling => fault(&reader),
             () = signals.next() => {
-                let patience = config.timing.call_timeout() * 3;
-                stop(driving, &control, &mut signals, &reader, patience).await
+                let release_timeout = config.timing.call_timeout() * 3;
+                stop(driving, &control, &mut signals, &reader, release_timeout).await
             }
         };
-        remember(lifecycle, end).await;
-        end.exit
+        save_outcome(history, outcome).await;
+        outcome.exit
     }
 }
 
-/// Notes how this run ends, unless that takes longer than the end itself may wait.
-async fn remember(lifecycle: Lifecycle, end: End) {
-    let noted = spawn_blocking(move || lifecycle.end(end.exit, end.reason, end.led));
-    match timeout(TIME_TO_REMEMBER, noted).await {
+/// Starts to serve the application and, if they have a listener, the probes.
+fn start_servers(
+    state: Arc<AppState>,
+    application: Listeners,
+    probes: Option<Listeners>,
+) -> Servers {
+    let mut servers = JoinSet::new();
+    let router = http::application(Arc::clone(&state));
+    servers.spawn(server::serve(application.listeners, http::APPLICATION_CONNECTIONS, router));
+    if let Some(probes) = probes {
+        let router = http::probes(state);
+        servers.spawn(server::serve(probes.listeners, http::PROBE_CONNECTIONS, router));
+    }
+    servers
+}
+
+/// Saves how this run ended, within [`SAVE_TIMEOUT`].
+async fn save_outcome(history: RunHistory, outcome: RunOutcome) {
+    let saved = spawn_blocking(move || history.end(outcome.exit, outcome.reason, outcome.led));
+    match timeout(SAVE_TIMEOUT, saved).await {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
         Ok(Err(_)) | Err(_) => {
-            tracing::warn!("the state directory does not answer: how this run ended is not noted");
+            tracing::warn!("the state directory did not respond: the end of this run is not saved");
         }
     }
 }
 
-/// Stops cleanly: withdraws, waits until the last promise has run out, and releases. A second signal ends it at
-/// once, without another touch of the store.
+/// Stops cleanly: withdraws, waits until the last promise expires, and releases within
+/// `release_timeout`. A second signal ends the process at once, without another request to the
+/// store.
 async fn stop(
     mut driving: Pin<&mut impl Future<Output = Ended>>,
     control: &Control,
     signals: &mut Signals,
     reader: &Reader,
-    patience: Duration,
-) -> End {
+    release_timeout: Duration,
+) -> RunOutcome {
     let led = reader.published_claim().is_some();
-    let clean = End { exit: Exit::Clean, reason: Reason::Shutdown, led };
+    let clean = RunOutcome { exit: Exit::Clean, reason: Reason::Shutdown, led };
     let release = async {
         let promised_until = control.withdraw_for_good(Withdrawal::Releasing).await?;
         Clock.sleep_until(promised_until).await;
-        match timeout(patience, control.release(Reason::Shutdown)).await {
+        match timeout(release_timeout, control.release(Reason::Shutdown)).await {
             Ok(released) => match released? {
-                Released::Confirmed => Ok(Release::Confirmed),
-                Released::Refused => Ok(Release::Refused),
+                Released::Confirmed => Ok(ReleaseOutcome::Confirmed),
+                Released::Refused => Ok(ReleaseOutcome::Refused),
             },
-            Err(_elapsed) => Ok::<_, Over>(Release::Unconfirmed),
+            Err(_elapsed) => Ok::<_, Over>(ReleaseOutcome::Unconfirmed),
         }
     };
     tokio::select! {
         released = release => {
-            released.unwrap_or(Release::Unconfirmed).tell();
+            released.unwrap_or(ReleaseOutcome::Unconfirmed).log();
             clean
         }
         ended = &mut driving => {
             match ended {
-                Ended::Lost(Reason::Deadline) => Release::Expired.tell(),
-                Ended::Lost(reason) => return End { exit: ended.exit(true), reason, led },
-                Ended::Refused => Release::Refused.tell(),
-                Ended::Unsuited => Release::Needless.tell(),
+                Ended::Lost(Reason::Deadline) => ReleaseOutcome::Expired.log(),
+                Ended::Lost(reason) => return RunOutcome { exit: ended.exit(true), reason, led },
+                Ended::Refused => ReleaseOutcome::Refused.log(),
+                Ended::Unsuited => ReleaseOutcome::Needless.log(),
             }
-            End { exit: ended.exit(true), ..clean }
+            RunOutcome { exit: ended.exit(true), ..clean }
         }
         () = signals.next() => {
-            tracing::warn!("asked to stop a second time: ending at once, and what is held runs out by itself");
+            tracing::warn!("received a second signal: stopping at once, and the claim expires by \
+                            itself");
             if reader.published_claim().is_some() {
-                End { exit: Exit::Lost, ..clean }
+                RunOutcome { exit: Exit::Lost, ..clean }
             } else {
-                Release::Unconfirmed.tell();
+                ReleaseOutcome::Unconfirmed.log();
                 clean
             }
         }
     }
 }
 
-fn after(ended: Ended) -> End {
+fn outcome_of(ended: Ended) -> RunOutcome {
     let exit = ended.exit(false);
     match ended {
-        Ended::Lost(reason) => End { exit, reason, led: true },
-        Ended::Refused | Ended::Unsuited => End { exit, reason: Reason::Fault, led: false },
+        Ended::Lost(reason) => RunOutcome { exit, reason, led: true },
+        Ended::Refused | Ended::Unsuited => RunOutcome { exit, reason: Reason::Fault, led: false },
     }
 }
 
-fn server_died(died: Option<&Result<Result<(), ServerError>, JoinError>>, reader: &Reader) -> End {
-    tracing::error!(event = "fault", "a listener ended: {died:?}");
+fn server_fault(
+    ended: Option<&Result<Result<(), ServerError>, JoinError>>,
+    reader: &Reader,
+) -> RunOutcome {
+    tracing::error!(event = "fault", "a listener ended: {ended:?}");
     fault(reader)
 }
 
-fn fault(reader: &Reader) -> End {
+fn fault(reader: &Reader) -> RunOutcome {
     let led = reader.published_claim().is_some();
-    End { exit: if led { Exit::Lost } else { Exit::Fault }, reason: Reason::Fault, led }
+    RunOutcome { exit: if led { Exit::Lost } else { Exit::Fault }, reason: Reason::Fault, led }
 }

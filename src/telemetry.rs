@@ -1,6 +1,6 @@
-//! What the process tells people and machines about itself: metrics, log lines, its build.
+//! Logs, metrics, and build information.
 //!
-//! Touches `prometheus` and `tracing`. Start with [`reporter`], where what happened becomes both.
+//! Touches `prometheus` and `tracing`. Start with [`reporter`].
 
 pub mod build;
 pub mod logging;

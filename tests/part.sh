@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one part of `make test`: says what it is before, and how long it took after.
+# Runs one part of `make test`, and prints what it covers and how long it took.
 #
 #   part.sh MAKE TARGET
 set -euo pipefail
@@ -7,18 +7,25 @@ cd "$(dirname "$0")/.."
 make=$1 target=$2
 
 case $target in
-  quick) what="format, unit tests, transcripts, 5,000 simulated worlds: needs nothing but Rust (usually 1 minute, 3 without caches)" ;;
-  test-file) what="processes over the file store, endpoints, command line: needs no server (usually 3 minutes, 6 without caches)" ;;
-  check) what="lints, docs, dependencies, prose: builds cargo-deny and vale once (usually 1 minute, 6 without caches)" ;;
-  prove) what="100,000 simulated worlds and the model's short worlds (usually 2 minutes)" ;;
-  test-zookeeper) what="real ZooKeeper servers, Curator, kazoo: fetches their jars once (usually 4 minutes)" ;;
-  test-lease) what="a real API server and client-go: builds kube-apiserver and etcd once (usually 4 minutes, 12 without caches)" ;;
-  test-charts) what="Helm, kustomize, Prometheus on a real API server: builds them once (usually 2 minutes, 10 without caches)" ;;
-  *) echo "part.sh: there is no part '$target'" >&2; exit 2 ;;
+  quick) what="format, unit tests, transcripts, 5,000 simulated scenarios: needs only Rust"
+         usual="1 minute, 3 without caches" ;;
+  test-file) what="processes with the file store, endpoints, command line: needs no server"
+             usual="3 minutes, 6 without caches" ;;
+  check) what="lints, docs, dependencies, prose: builds cargo-deny and vale once"
+         usual="1 minute, 6 without caches" ;;
+  prove) what="100,000 simulated scenarios and the model's short scenarios"
+         usual="2 minutes" ;;
+  test-zookeeper) what="real ZooKeeper servers, Curator, kazoo: downloads their jars once"
+                  usual="4 minutes" ;;
+  test-lease) what="a real API server and client-go: builds kube-apiserver and etcd once"
+              usual="4 minutes, 12 without caches" ;;
+  test-charts) what="Helm, kustomize, Prometheus with a real API server: builds them once"
+               usual="2 minutes, 10 without caches" ;;
+  *) echo "part.sh: unknown part '$target'" >&2; exit 2 ;;
 esac
 
-echo "== $target: $what"
-begun=$SECONDS
+echo "== $target: $what (usually $usual)"
+start=$SECONDS
 "$make" --no-print-directory "$target"
-took=$((SECONDS - begun))
+took=$((SECONDS - start))
 printf '== %s passed in %d min %02d s\n' "$target" $((took / 60)) $((took % 60))

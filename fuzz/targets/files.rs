@@ -3,7 +3,7 @@
 //! The first byte selects one of the two for the rest.
 
 use baton::config::ElectionName;
-use baton::process::last_run::{Forgotten, LastEnd, Lifecycle};
+use baton::process::last_run::{LastEnd, LastEndError, RunHistory};
 use baton::store::Store as _;
 use baton::store::file::FileStore;
 use baton_election::claim::FencingToken;
@@ -123,10 +123,10 @@ fn check_record(seen: &Snapshot, content: &[u8]) {
 
 /// Opens the file about the last run. Retries, because a process that another test forks holds the
 /// lock until its exec.
-fn open(disk: &Disk) -> (Lifecycle, Result<Option<LastEnd>, Forgotten>) {
+fn open(disk: &Disk) -> (RunHistory, Result<Option<LastEnd>, LastEndError>) {
     let mut tries = 0;
     loop {
-        match Lifecycle::open(Some(disk.directory.path()), &disk.election) {
+        match RunHistory::open(Some(disk.directory.path()), &disk.election) {
             Ok(opened) => return opened,
             Err(error) if tries == 1000 => panic!("cannot open the directory: {error:?}"),
             Err(_) => thread::sleep(Duration::from_millis(1)),
@@ -154,12 +154,12 @@ fn last_run(disk: &Disk, content: &[u8]) {
         answer_validity: seconds(2),
     };
     let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults are valid");
-    let damping = first.damping(&timing);
+    let damping = first.campaign_delay(&timing);
     assert!(damping <= seconds(15), "the start is delayed by {damping:?}");
     first.begin().expect("the directory is usable");
     drop(first);
     let (second, killed) = open(disk);
     let killed = killed.expect("the file is valid").expect("the file exists");
     assert_eq!(killed.code, None, "the first run recorded no exit code");
-    assert!(second.damping(&timing) > Duration::ZERO, "a run without an exit code ended badly");
+    assert!(second.campaign_delay(&timing) > Duration::ZERO, "a run without an exit code ended badly");
 }

@@ -1,7 +1,7 @@
 //! Command-line arguments, one per line. Environment variables use the same parsers.
 
-use baton::cli::{Cli, Command, Settings, Surroundings};
-use baton::config::{Backend, Config, ConfigError, ElectionName, Listen};
+use baton::cli::{Cli, Command, Environment, Settings};
+use baton::config::{Config, ConfigError, ElectionName, ListenAddress, StoreConfig};
 use baton_election::timing::Durations;
 use clap::Parser as _;
 use zookeeper_client::servers::{Servers, check_path};
@@ -30,7 +30,7 @@ fn names_and_addresses(text: &str) {
         assert_eq!(servers.to_string().parse().as_ref(), Ok(&servers));
         assert!(servers.chroot.is_empty() || check_path(&servers.chroot).is_ok());
     }
-    if let Ok(listen) = text.parse::<Listen>() {
+    if let Ok(listen) = text.parse::<ListenAddress>() {
         assert_eq!(listen.to_string().parse(), Ok(listen));
     }
     if let Ok(name) = text.parse::<ElectionName>() {
@@ -46,20 +46,20 @@ fn names_and_addresses(text: &str) {
 }
 
 fn check_settings(settings: &Settings, in_kubernetes: bool) {
-    let surroundings = Surroundings {
+    let environment = Environment {
         in_kubernetes,
         pod_name: in_kubernetes.then(|| "orders-0".to_owned()),
         pod_namespace: in_kubernetes.then(|| "shop".to_owned()),
         host_name: "host".to_owned(),
         wants_plain_text: false,
     };
-    match Config::new(settings, &surroundings) {
+    match Config::new(settings, &environment) {
         Ok(config) => check_config(&config, settings),
         Err(mistakes) => {
             assert!(!mistakes.is_empty());
             let texts: Vec<_> = mistakes.iter().map(ToString::to_string).collect();
             for mistake in &mistakes {
-                follow_advice(settings, &surroundings, mistake);
+                follow_advice(settings, &environment, mistake);
             }
             assert!(texts.iter().all(|text| !text.is_empty()), "{texts:?}");
         }
@@ -87,17 +87,17 @@ fn check_config(config: &Config, settings: &Settings) {
         "three attempts do not fit into {renew_deadline:?}"
     );
     assert!(answer_validity < renew_deadline && !answer_validity.is_zero(), "{answer_validity:?}");
-    match &config.backend {
-        Backend::ZooKeeper(zookeeper) => {
+    match &config.store {
+        StoreConfig::ZooKeeper(zookeeper) => {
             assert!(check_path(&zookeeper.path).is_ok(), "{}", zookeeper.path);
         }
-        Backend::File { directory } => assert!(!directory.as_os_str().is_empty()),
-        Backend::Lease { .. } => {}
+        StoreConfig::File { directory } => assert!(!directory.as_os_str().is_empty()),
+        StoreConfig::Lease { .. } => {}
     }
 }
 
 /// An error about durations ends with flags that fix it: with them, all durations are valid.
-fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &ConfigError) {
+fn follow_advice(settings: &Settings, environment: &Environment, mistake: &ConfigError) {
     let is_about_time = |mistake: &ConfigError| {
         matches!(mistake, ConfigError::Timing(..) | ConfigError::Session(..))
     };
@@ -118,7 +118,7 @@ fn follow_advice(settings: &Settings, surroundings: &Surroundings, mistake: &Con
         answer_validity: advice.answer_validity,
         ..settings.clone()
     };
-    let mistakes = Config::new(&settings, surroundings).err().unwrap_or_default();
+    let mistakes = Config::new(&settings, environment).err().unwrap_or_default();
     let remaining: Vec<_> =
         mistakes.iter().filter(|mistake| is_about_time(mistake)).map(ToString::to_string).collect();
     assert!(remaining.is_empty(), "{text}\nwith the suggested flags:\n{}", remaining.join("\n"));

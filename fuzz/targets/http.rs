@@ -7,8 +7,8 @@ use axum::extract::ConnectInfo;
 use baton::driver::leadership::{Publisher, publish};
 use baton::driver::orders;
 use baton::health::Health;
-use baton::http::server::Turn;
-use baton::http::{AppState, Parts, application, probes};
+use baton::http::server::Activity;
+use baton::http::{AppState, application, probes};
 use baton::process::clock::Clock;
 use baton::telemetry::metrics::Metrics;
 use baton_election::identity::Identity;
@@ -37,7 +37,7 @@ thread_local! {
 /// A leading sidecar without a driver.
 struct Sidecar {
     runtime: Runtime,
-    state: AppState,
+    state: Arc<AppState>,
     publisher: Publisher,
 }
 
@@ -50,19 +50,19 @@ impl Sidecar {
         // Without a receiver, an order is answered at once.
         let (control, _) = orders();
         let metrics = Metrics::new(&election, &[Verb::Read]);
-        let parts = Parts {
+        let state = AppState {
             election,
             identity: Identity::parse("us_1").expect("a valid identity"),
-            backend: "file",
+            store: "file",
             reader,
             health: Health::default(),
             metrics,
             control,
-            asked: Arc::default(),
+            polled: Arc::default(),
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
-        Self { runtime, state: AppState(Arc::new(parts)), publisher }
+        Self { runtime, state: Arc::new(state), publisher }
     }
 }
 
@@ -103,7 +103,7 @@ pub(super) fn read(bytes: &[u8]) {
     let Some(mut request) = request(bytes) else { return };
     let client = if is_local { Ipv4Addr::LOCALHOST } else { Ipv4Addr::new(10, 0, 0, 7) };
     request.extensions_mut().insert(ConnectInfo(SocketAddr::from((client, 40_000))));
-    request.extensions_mut().insert(Turn::without_slot());
+    request.extensions_mut().insert(Activity::without_slot());
     SIDECAR.with(|sidecar| check_response(sidecar, is_application, is_local, request));
 }
 
@@ -129,7 +129,7 @@ fn check_response(sidecar: &Sidecar, is_application: bool, is_local: bool, reque
     let (method, uri, headers) =
         (request.method().to_string(), request.uri().clone(), request.headers().clone());
     let promised = sidecar.publisher.promised_until();
-    let router = if is_application { application } else { probes }(sidecar.state.clone());
+    let router = if is_application { application } else { probes }(Arc::clone(&sidecar.state));
     let (status, body) = sidecar.runtime.block_on(async {
         let Ok(response) = router.oneshot(request).await;
         let response: Response<Body> = response;

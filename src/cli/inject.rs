@@ -1,101 +1,106 @@
-//! YAML in, YAML out: every Pod template that is labelled for it gets its sidecar. What `baton inject` does.
+//! Adds the sidecar to every labeled Pod template in a stream of YAML, for `baton inject`.
 //!
-//! Pure. It does to manifests what the chart's policy has an API server do to Pods. A document in which nothing is labelled
-//! goes out byte for byte; one that gets a sidecar is written anew, and loses the comments within it.
+//! Pure. Start with [`inject`]. It does to manifests what the chart's admission policy does to
+//! Pods. A document without a new sidecar stays byte for byte; a document with one is written anew,
+//! without its comments.
 
 mod outcome;
 
 pub use outcome::{NearMiss, Summary};
 
-use crate::cli::{Inject, Settings, Surroundings};
+use crate::cli::{Environment, Inject, Settings};
 use crate::config::{Config, ConfigError};
 use crate::kubernetes::container;
 use crate::kubernetes::container::FLAGS;
-use outcome::{is_refusal, near_miss};
+use outcome::{is_opt_out, near_miss};
 use serde_json::{Map, Value};
 
-/// Why a Pod template cannot have its sidecar.
+/// Why a Pod template cannot get a sidecar.
 #[derive(Debug, thiserror::Error)]
-pub enum Mistake {
-    /// Not a document that a template could be in.
+pub enum InjectError {
+    /// A document is not YAML.
     #[error("document {number} is not YAML")]
     NotYaml {
-        /// Which of them, the first being 1.
+        /// The position of the document, from 1.
         number: usize,
-        /// What is wrong with it.
+        /// The parser's error.
         source: Box<serde_saphyr::Error>,
     },
-    /// A label without its annotation.
+    /// A label without the annotation.
     #[error(
-        "{whose} is labelled {prefix}/inject=enabled, but no election is named: set the annotation {prefix}/election of the same Pod \
-         or Pod template"
+        "{owner} has the label {prefix}/inject: enabled but names no election: add the annotation \
+         {prefix}/election: NAME to the same Pod or Pod template"
     )]
     NoElection {
         /// The object that the template is in.
-        whose: String,
-        /// What label and annotations begin with.
+        owner: String,
+        /// The prefix of the label and annotations.
         prefix: String,
     },
-    /// An annotation that sets nothing.
-    #[error("{whose}: no flag can be set by the annotation {annotation}: there are {}", FLAGS.join(", "))]
+    /// An annotation that sets no flag.
+    #[error(
+        "{owner}: the annotation {annotation} sets no flag: use one of {}, with a string as its \
+         value",
+        FLAGS.join(", ")
+    )]
     NoFlag {
         /// The object that the template is in.
-        whose: String,
-        /// As it is written.
+        owner: String,
+        /// The annotation and its value.
         annotation: String,
     },
-    /// What the sidecar itself would refuse.
-    #[error("{whose} asks for what its sidecar would refuse")]
+    /// A value that the sidecar would refuse.
+    #[error("the sidecar of {owner} would refuse its configuration")]
     Refused {
         /// The object that the template is in.
-        whose: String,
-        /// What is wrong.
+        owner: String,
+        /// The sidecar's error.
         source: ConfigError,
     },
-    /// A near miss, which `--strict` refuses.
+    /// A near miss, with `--strict`.
     #[error(transparent)]
     NearMiss(NearMiss),
 }
 
-/// The output, and the messages about it.
+/// The output, and messages about it.
 #[derive(Debug)]
 pub struct Injected {
     /// The documents.
     pub text: String,
-    /// How many templates there were, and how many got a sidecar.
+    /// The counts of templates.
     pub summary: Summary,
-    /// Templates that look as if they should have got one.
+    /// Templates that seem meant for a sidecar but got none.
     pub near_misses: Vec<NearMiss>,
 }
 
-/// The documents of `text`, with a sidecar in each Pod template that is labelled for one and has none; or all that keeps one
-/// from it.
-pub fn inject(text: &str, options: &Inject) -> Result<Injected, Vec<Mistake>> {
+/// Adds a sidecar to each labeled Pod template in `text` that has none. Returns every error if one
+/// template cannot get its sidecar.
+pub fn inject(text: &str, options: &Inject) -> Result<Injected, Vec<InjectError>> {
     let mut injected = String::with_capacity(text.len());
-    let (summary, mistakes, near_misses) = (Summary::default(), Vec::new(), Vec::new());
-    let mut injector = Injector { options, mistakes, near_misses, summary };
+    let (summary, errors, near_misses) = (Summary::default(), Vec::new(), Vec::new());
+    let mut injector = Injector { options, errors, near_misses, summary };
     for (index, document) in documents(text).into_iter().enumerate() {
         match injector.document(document) {
             Ok(document) => injected.push_str(&document),
             Err(source) => injector
-                .mistakes
-                .push(Mistake::NotYaml { number: index + 1, source: Box::new(source) }),
+                .errors
+                .push(InjectError::NotYaml { number: index + 1, source: Box::new(source) }),
         }
     }
-    let Injector { mut mistakes, mut near_misses, summary, .. } = injector;
+    let Injector { mut errors, mut near_misses, summary, .. } = injector;
     if options.strict {
-        mistakes.extend(near_misses.drain(..).map(Mistake::NearMiss));
+        errors.extend(near_misses.drain(..).map(InjectError::NearMiss));
     }
-    if mistakes.is_empty() {
+    if errors.is_empty() {
         Ok(Injected { text: injected, summary, near_misses })
     } else {
-        Err(mistakes)
+        Err(errors)
     }
 }
 
 struct Injector<'a> {
     options: &'a Inject,
-    mistakes: Vec<Mistake>,
+    errors: Vec<InjectError>,
     near_misses: Vec<NearMiss>,
     summary: Summary,
 }
@@ -116,87 +121,90 @@ impl Injector<'_> {
         Ok(format!("{head}{}\n", body.trim_end()))
     }
 
-    /// Looks at a value and all within it, which belongs to the object `whose`; whether anything was changed.
-    fn visit(&mut self, value: &mut Value, whose: &str) -> bool {
+    /// Injects every template within `value`, which belongs to the object `owner`. Returns whether
+    /// anything changed.
+    fn visit(&mut self, value: &mut Value, owner: &str) -> bool {
         match value {
             Value::Object(fields) => {
-                let whose = name(fields).unwrap_or_else(|| whose.to_owned());
-                let mut changed = has_containers(fields) && self.template(fields, &whose);
-                let labelled_before = self.labelled();
+                let owner = name(fields).unwrap_or_else(|| owner.to_owned());
+                let mut changed = has_containers(fields) && self.template(fields, &owner);
+                let labeled_before = self.labeled();
                 let templates_before = self.summary.templates;
                 for field in fields.values_mut() {
-                    changed |= self.visit(field, &whose);
+                    changed |= self.visit(field, &owner);
                 }
                 let has_templates = self.summary.templates > templates_before;
-                if has_templates && self.labelled() == labelled_before {
-                    self.look_at_workload(fields, whose);
+                if has_templates && self.labeled() == labeled_before {
+                    self.check_workload(fields, owner);
                 }
                 changed
             }
             Value::Array(items) => {
-                items.iter_mut().fold(false, |changed, item| self.visit(item, whose) | changed)
+                items.iter_mut().fold(false, |changed, item| self.visit(item, owner) | changed)
             }
             Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
         }
     }
 
-    /// Counts a Pod, or the Pod template of any kind of workload, and injects it if it is labeled.
-    /// Returns whether it was changed.
-    fn template(&mut self, fields: &mut Map<String, Value>, whose: &str) -> bool {
+    /// Counts a Pod or Pod template, and injects it if it is labeled. Returns whether it changed.
+    fn template(&mut self, fields: &mut Map<String, Value>, owner: &str) -> bool {
         self.summary.templates += 1;
         if self.label(fields) != Some(&"enabled".into()) {
-            self.near_misses.extend(near_miss(fields, whose, &self.options.prefix));
+            self.near_misses.extend(near_miss(fields, owner, &self.options.prefix));
             return false;
         }
         let lists = ["initContainers", "containers"]
             .map(|list| at(fields, "spec", list).and_then(Value::as_array));
         if lists.into_iter().flatten().flatten().any(|one| one["name"] == container::NAME) {
-            self.summary.had_one += 1;
+            self.summary.had_sidecar += 1;
             return false;
         }
-        let changed = self.inject(fields, whose);
+        let changed = self.inject(fields, owner);
         self.summary.injected += usize::from(changed);
         changed
     }
 
-    /// Reports a label on a workload if none of its templates has it.
-    fn look_at_workload(&mut self, fields: &Map<String, Value>, whose: String) {
-        if self.label(fields).is_some_and(|value| !is_refusal(value)) {
-            self.near_misses.push(NearMiss::OnWorkload { whose, label: self.key("inject") });
+    /// Reports the label on a workload whose templates all lack it.
+    fn check_workload(&mut self, fields: &Map<String, Value>, owner: String) {
+        if self.label(fields).is_some_and(|value| !is_opt_out(value)) {
+            self.near_misses.push(NearMiss::OnWorkload { owner, label: self.key("inject") });
         }
     }
 
-    /// How many templates had the label so far, or will be reported as lacking it.
-    fn labelled(&self) -> usize {
-        self.summary.injected + self.summary.had_one + self.mistakes.len() + self.near_misses.len()
+    /// How many templates are labeled so far, or reported as near misses.
+    fn labeled(&self) -> usize {
+        self.summary.injected
+            + self.summary.had_sidecar
+            + self.errors.len()
+            + self.near_misses.len()
     }
 
     fn label<'a>(&self, fields: &'a Map<String, Value>) -> Option<&'a Value> {
         at(fields, "metadata", "labels")?.get(self.key("inject"))
     }
 
-    /// Puts a sidecar into a Pod, first among its init containers, or says why not.
-    fn inject(&mut self, pod: &mut Map<String, Value>, whose: &str) -> bool {
-        let before = self.mistakes.len();
+    /// Adds the sidecar as the first init container, or reports why not. Returns whether it did.
+    fn inject(&mut self, pod: &mut Map<String, Value>, owner: &str) -> bool {
+        let before = self.errors.len();
         let annotations = at(pod, "metadata", "annotations")
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
         let election =
             annotations.get(&self.key("election")).and_then(Value::as_str).unwrap_or_default();
-        let flags = self.flags(&annotations, whose);
+        let flags = self.flags(&annotations, owner);
         if election.is_empty() {
-            self.mistakes.push(Mistake::NoElection {
-                whose: whose.to_owned(),
+            self.errors.push(InjectError::NoElection {
+                owner: owner.to_owned(),
                 prefix: self.options.prefix.clone(),
             });
         } else if let Err(refused) = check(election, &flags) {
             let refused = refused
                 .into_iter()
-                .map(|source| Mistake::Refused { whose: whose.to_owned(), source });
-            self.mistakes.extend(refused);
+                .map(|source| InjectError::Refused { owner: owner.to_owned(), source });
+            self.errors.extend(refused);
         }
-        if self.mistakes.len() > before {
+        if self.errors.len() > before {
             return false;
         }
         let container = container::container(
@@ -205,10 +213,10 @@ impl Injector<'_> {
             election,
             &flags,
         );
-        let spec = pod.get_mut("spec").and_then(Value::as_object_mut).expect("it has containers");
-        list(spec, "initContainers").insert(0, container);
+        let spec = pod.get_mut("spec").and_then(Value::as_object_mut).expect("a Pod has a spec");
+        list_mut(spec, "initContainers").insert(0, container);
         let volume = container::volume();
-        let volumes = list(spec, "volumes");
+        let volumes = list_mut(spec, "volumes");
         if !volumes.iter().any(|other| other["name"] == volume["name"]) {
             volumes.push(volume);
         }
@@ -218,18 +226,18 @@ impl Injector<'_> {
     fn flags<'a>(
         &mut self,
         annotations: &'a Map<String, Value>,
-        whose: &str,
+        owner: &str,
     ) -> Vec<(&'a str, &'a str)> {
-        let ours = self.key("config.");
+        let prefix = self.key("config.");
         let mut flags = Vec::new();
         for (annotation, value) in annotations {
-            let Some(flag) = annotation.strip_prefix(&ours) else { continue };
+            let Some(flag) = annotation.strip_prefix(&prefix) else { continue };
             match value.as_str() {
-                // An empty one is as good as none, as in the environment.
+                // An empty value sets nothing, as in the environment.
                 Some("") if FLAGS.contains(&flag) => {}
                 Some(value) if FLAGS.contains(&flag) => flags.push((flag, value)),
-                Some(_) | None => self.mistakes.push(Mistake::NoFlag {
-                    whose: whose.to_owned(),
+                Some(_) | None => self.errors.push(InjectError::NoFlag {
+                    owner: owner.to_owned(),
                     annotation: format!("{annotation}: {value}"),
                 }),
             }
@@ -242,7 +250,7 @@ impl Injector<'_> {
     }
 }
 
-/// What the sidecar will say to what it is told.
+/// Checks the configuration as the sidecar will.
 fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>> {
     let flag =
         |name| flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| (*value).to_owned());
@@ -258,15 +266,16 @@ fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>>
         retry_period: flag("retry-period"),
         ..Settings::default()
     };
-    let surroundings = Surroundings {
+    let environment = Environment {
         in_kubernetes: true,
         host_name: election.to_owned(),
-        ..Surroundings::default()
+        ..Environment::default()
     };
-    Config::new(&settings, &surroundings).map(drop)
+    Config::new(&settings, &environment).map(drop)
 }
 
-/// The documents of a stream, each with the marker before it. A line that begins with three dashes is one wherever it stands.
+/// Splits a stream into documents, each with the marker before it. YAML takes a line that starts
+/// with three dashes as a marker even within a string.
 fn documents(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let (mut begin, mut end) = (0, 0);
@@ -286,13 +295,13 @@ fn is_marker(line: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// How much of a document comes before its content: a marker, comments, empty lines.
+/// The length of what comes before a document's content: the marker, comments, and empty lines.
 fn length_of_head(text: &str) -> usize {
     let no_content = |line: &&str| matches!(line.trim(), "---" | "") || line.starts_with('#');
     text.split_inclusive('\n').take_while(no_content).map(str::len).sum()
 }
 
-/// What an object is called: `Deployment orders`.
+/// An object's kind and name, such as `Deployment orders`.
 fn name(fields: &Map<String, Value>) -> Option<String> {
     let name = at(fields, "metadata", "name").or_else(|| at(fields, "metadata", "generateName"))?;
     Some(format!("{} {}", fields.get("kind")?.as_str()?, name.as_str()?))
@@ -302,18 +311,18 @@ fn at<'a>(fields: &'a Map<String, Value>, outer: &str, inner: &str) -> Option<&'
     fields.get(outer)?.get(inner)
 }
 
-/// Whether this is a Pod or the template of one.
+/// Whether these are the fields of a Pod or Pod template.
 fn has_containers(fields: &Map<String, Value>) -> bool {
     at(fields, "spec", "containers").is_some_and(Value::is_array)
 }
 
-/// A list of a Pod, which is made where it is missing.
-fn list<'a>(spec: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
+/// A list in a Pod's spec, created if it is missing.
+fn list_mut<'a>(spec: &'a mut Map<String, Value>, name: &str) -> &'a mut Vec<Value> {
     let list = spec.entry(name).or_insert_with(|| Value::Array(Vec::new()));
     if !list.is_array() {
         *list = Value::Array(Vec::new());
     }
-    list.as_array_mut().expect("it is one now")
+    list.as_array_mut().expect("it is a list now")
 }
 
 #[cfg(test)]

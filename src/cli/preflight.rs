@@ -1,19 +1,20 @@
-//! Looks, for `check-config`, for the files that `run` will need.
+//! Checks for `check-config` that the files that `run` needs can be used.
 //!
-//! Touches files, and only to see whether they are there. Start with [`missing`].
+//! Touches those files, and changes none. Start with [`unusable_files`].
 
 use crate::cli::Settings;
-use crate::config::Kind;
+use crate::config::StoreKind;
 use std::fs::{self, File};
 use std::io;
 use std::path::PathBuf;
 
-/// Something that a flag names and that cannot be used.
+/// A file or directory that a flag names and that cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum Missing {
+pub enum UnusableFile {
     /// The directory of the file backend.
     #[error(
-        "--directory {0:?} cannot be used: create it on a local file system that all candidates share"
+        "--directory {0:?} cannot be used: create it on a local file system that all candidates \
+         share"
     )]
     Directory(PathBuf, #[source] io::Error),
     /// A file of credentials or certificates.
@@ -28,41 +29,41 @@ pub enum Missing {
     },
 }
 
-/// Every file and directory that `settings` name for the store `chosen` and that is missing.
-pub fn missing(settings: &Settings, chosen: Kind) -> Vec<Missing> {
-    let files: &[(&str, &Option<String>)] = match chosen {
-        Kind::Lease => &[("kubeconfig", &settings.kubeconfig)],
-        Kind::ZooKeeper => &[
+/// Checks every file and directory that `settings` name for `store`.
+pub fn unusable_files(settings: &Settings, store: StoreKind) -> Vec<UnusableFile> {
+    let files: &[(&str, &Option<String>)] = match store {
+        StoreKind::Lease => &[("kubeconfig", &settings.kubeconfig)],
+        StoreKind::ZooKeeper => &[
             ("zookeeper-auth-file", &settings.zookeeper_auth_file),
             ("zookeeper-ca-file", &settings.zookeeper_ca_file),
             ("zookeeper-cert-file", &settings.zookeeper_cert_file),
             ("zookeeper-key-file", &settings.zookeeper_key_file),
         ],
-        Kind::File => return directory(settings).into_iter().collect(),
+        StoreKind::File => return check_directory(settings).into_iter().collect(),
     };
-    files.iter().filter_map(|(flag, typed)| file(flag, typed.as_deref()?)).collect()
+    files.iter().filter_map(|(flag, path)| check_file(flag, path.as_deref()?)).collect()
 }
 
-fn directory(settings: &Settings) -> Option<Missing> {
+fn check_directory(settings: &Settings) -> Option<UnusableFile> {
     let path = settings.directory.as_deref().filter(|path| !path.is_empty())?;
     let source = match fs::metadata(path) {
         Ok(found) if found.is_dir() => return None,
         Ok(_) => io::ErrorKind::NotADirectory.into(),
         Err(error) => error,
     };
-    Some(Missing::Directory(path.into(), source))
+    Some(UnusableFile::Directory(path.into(), source))
 }
 
-fn file(flag: &'static str, path: &str) -> Option<Missing> {
+fn check_file(flag: &'static str, path: &str) -> Option<UnusableFile> {
     if path.is_empty() {
         return None;
     }
-    // A pipe would keep us waiting for its other end, so it is looked at and not opened.
+    // Opening a pipe blocks until its other end is open, so only regular files are opened.
     let source = match fs::metadata(path) {
         Ok(found) if found.is_dir() => io::ErrorKind::IsADirectory.into(),
         Ok(found) if found.is_file() => File::open(path).err()?,
         Ok(_) => return None,
         Err(error) => error,
     };
-    Some(Missing::File { flag, path: path.into(), source })
+    Some(UnusableFile::File { flag, path: path.into(), source })
 }

@@ -1,8 +1,9 @@
-//! Asks a sidecar: `baton status`, `baton probe` and `baton stopping`, for images that have no curl.
+//! The HTTP client of `baton status`, `baton probe`, and `baton stopping`.
 //!
-//! Touches the network, to loopback or the address it is given. None of the questions promises anything.
+//! Touches the network, to the sidecar's address only. Start with [`send`]. No query of ours
+//! obtains a promise.
 
-use crate::config::Listen;
+use crate::config::ListenAddress;
 use http_body_util::{BodyExt as _, Empty, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
@@ -13,43 +14,43 @@ use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// More than any answer of ours needs.
-const LARGEST_BODY: usize = 1 << 20;
+/// The longest body to read: more than any answer of the sidecar.
+const MAX_BODY_BYTES: usize = 1 << 20;
 
-/// A question to the sidecar.
+/// A request to the sidecar.
 #[derive(Debug, Clone, Copy)]
-pub struct Question {
+pub struct Query {
     /// GET or POST.
     pub method: &'static Method,
     /// Path and query.
     pub path: &'static str,
-    /// How long the answer may take.
+    /// How long to wait for the whole answer.
     pub timeout: Duration,
 }
 
-/// Nobody answered.
+/// No HTTP answer came in time.
 #[derive(Debug, thiserror::Error)]
-#[error("no answer from a sidecar at {listen}")]
-pub struct NoAnswer {
-    listen: Listen,
+#[error("no answer from a sidecar at {listen} (see --listen)")]
+pub struct QueryError {
+    listen: ListenAddress,
     source: Box<dyn Error + Send + Sync>,
 }
 
-/// Asks the sidecar that listens at `listen`.
-pub async fn ask(listen: Listen, question: Question) -> Result<(StatusCode, String), NoAnswer> {
-    let answer = tokio::time::timeout(question.timeout, exchange(listen, question)).await;
-    answer.map_err(Into::into).flatten().map_err(|source| NoAnswer { listen, source })
+/// Sends `query` to the sidecar at `listen`, and returns the status and body of its answer.
+pub async fn send(listen: ListenAddress, query: Query) -> Result<(StatusCode, String), QueryError> {
+    let answer = tokio::time::timeout(query.timeout, exchange(listen, query)).await;
+    answer.map_err(Into::into).flatten().map_err(|source| QueryError { listen, source })
 }
 
 async fn exchange(
-    listen: Listen,
-    question: Question,
+    listen: ListenAddress,
+    query: Query,
 ) -> Result<(StatusCode, String), Box<dyn Error + Send + Sync>> {
     let stream = connect(listen).await?;
     let host = stream.peer_addr()?.to_string();
     let request = Request::builder()
-        .method(question.method)
-        .uri(question.path)
+        .method(query.method)
+        .uri(query.path)
         .header("Host", host)
         .header("Baton-Request", "1")
         .body(Empty::<Bytes>::new())?;
@@ -57,7 +58,7 @@ async fn exchange(
     let answer = async {
         let response = sender.send_request(request).await?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), LARGEST_BODY).collect().await?;
+        let body = Limited::new(response.into_body(), MAX_BODY_BYTES).collect().await?;
         Ok((status, String::from_utf8_lossy(&body.to_bytes()).into_owned()))
     };
     let mut answer = std::pin::pin!(answer);
@@ -70,7 +71,7 @@ async fn exchange(
     }
 }
 
-async fn connect(listen: Listen) -> io::Result<TcpStream> {
+async fn connect(listen: ListenAddress) -> io::Result<TcpStream> {
     let mut result = Err(io::ErrorKind::AddrNotAvailable.into());
     for address in listen.reachable_at() {
         result = TcpStream::connect(address).await;

@@ -1,7 +1,7 @@
-//! Interprets the answer to a subcommand's question, and tells whether it is Baton's at all.
+//! Interprets the answers to the subcommands' queries.
 //!
-//! Pure. Anything can listen at the address that a subcommand asks: only an answer that has Baton's
-//! form is taken for a yes or a no. Start at [`Verdict`].
+//! Pure. Start with [`Verdict`]. Any program may listen at the queried address, so only an answer
+//! in Baton's format counts as yes or no.
 
 use hyper::StatusCode;
 use serde::Deserialize;
@@ -9,15 +9,15 @@ use serde::Deserialize;
 /// The meaning of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// Baton says yes.
+    /// Baton answered yes.
     Yes,
-    /// Baton says no.
+    /// Baton answered no.
     No,
-    /// The answer does not have the form of Baton's to this question.
+    /// The answer is not in the format that Baton uses for this query.
     NotBaton,
 }
 
-/// The fields of `/leader` that a yes and a no depend on.
+/// The fields of `/leader` that decide between yes and no.
 #[derive(Deserialize)]
 struct LeaderReply {
     standing: String,
@@ -27,13 +27,13 @@ struct LeaderReply {
 
 /// The body of an error.
 #[derive(Deserialize)]
-struct Refusal {
+struct ErrorBody {
     #[serde(rename = "error")]
     _error: String,
 }
 
-/// An answer of `/leader`: a yes names a token, and a no says that this process does not lead.
-pub fn about_leading(status: StatusCode, body: &str) -> Verdict {
+/// Interprets an answer of `/leader`. A yes needs a token, and a no must not have one.
+pub fn interpret_leader(status: StatusCode, body: &str) -> Verdict {
     let Ok(LeaderReply { standing, is_leader, token }) = serde_json::from_str(body) else {
         return Verdict::NotBaton;
     };
@@ -46,20 +46,20 @@ pub fn about_leading(status: StatusCode, body: &str) -> Verdict {
     }
 }
 
-/// An answer of `/healthz` or `/readyz`.
-pub fn about_health(status: StatusCode, body: &str) -> Verdict {
+/// Interprets an answer of `/healthz` or `/readyz`.
+pub fn interpret_health(status: StatusCode, body: &str) -> Verdict {
     match status {
         StatusCode::OK if body.trim_end() == "ok" => Verdict::Yes,
-        StatusCode::SERVICE_UNAVAILABLE if is_refusal(body) => Verdict::No,
+        StatusCode::SERVICE_UNAVAILABLE if is_error(body) => Verdict::No,
         _ => Verdict::NotBaton,
     }
 }
 
-/// An answer of `/stopping`.
-pub fn about_stopping(status: StatusCode, body: &str) -> Verdict {
+/// Interprets an answer of `/stopping`.
+pub fn interpret_stopping(status: StatusCode, body: &str) -> Verdict {
     match status {
         StatusCode::NO_CONTENT => Verdict::Yes,
-        StatusCode::FORBIDDEN if is_refusal(body) => Verdict::No,
+        StatusCode::FORBIDDEN if is_error(body) => Verdict::No,
         _ => Verdict::NotBaton,
     }
 }
@@ -68,8 +68,8 @@ fn is_token(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u128>().is_ok()
 }
 
-fn is_refusal(body: &str) -> bool {
-    serde_json::from_str::<Refusal>(body).is_ok()
+fn is_error(body: &str) -> bool {
+    serde_json::from_str::<ErrorBody>(body).is_ok()
 }
 
 #[cfg(test)]
@@ -82,13 +82,13 @@ mod tests {
     const FOLLOWS: &str = r#"{"standing":"following","is_leader":false,"token":null}"#;
 
     #[test]
-    fn leading_takes_a_token_and_following_takes_none() {
-        assert_eq!(about_leading(OK, LEADS), Verdict::Yes);
-        assert_eq!(about_leading(UNAVAILABLE, FOLLOWS), Verdict::No);
+    fn leader_has_a_token_and_follower_has_none() {
+        assert_eq!(interpret_leader(OK, LEADS), Verdict::Yes);
+        assert_eq!(interpret_leader(UNAVAILABLE, FOLLOWS), Verdict::No);
     }
 
     #[test]
-    fn an_answer_that_contradicts_itself_is_not_ours() {
+    fn contradictory_answer_is_not_baton() {
         for (status, body) in [
             (OK, FOLLOWS),
             (UNAVAILABLE, LEADS),
@@ -104,24 +104,27 @@ mod tests {
             (UNAVAILABLE, "{}"),
             (StatusCode::NOT_FOUND, r#"{"error":"there is nothing at this path"}"#),
         ] {
-            assert_eq!(about_leading(status, body), Verdict::NotBaton, "{status} {body}");
+            assert_eq!(interpret_leader(status, body), Verdict::NotBaton, "{status} {body}");
         }
     }
 
     #[test]
-    fn health_is_a_word_and_illness_an_error() {
-        assert_eq!(about_health(OK, "ok\n"), Verdict::Yes);
-        assert_eq!(about_health(UNAVAILABLE, r#"{"error":"not yet"}"#), Verdict::No);
-        assert_eq!(about_health(OK, "<html>welcome</html>"), Verdict::NotBaton);
-        assert_eq!(about_health(UNAVAILABLE, "no healthy upstream"), Verdict::NotBaton);
-        assert_eq!(about_health(StatusCode::NOT_FOUND, r#"{"error":"none"}"#), Verdict::NotBaton);
+    fn healthy_is_ok_and_unhealthy_is_an_error_body() {
+        assert_eq!(interpret_health(OK, "ok\n"), Verdict::Yes);
+        assert_eq!(interpret_health(UNAVAILABLE, r#"{"error":"not yet"}"#), Verdict::No);
+        assert_eq!(interpret_health(OK, "<html>welcome</html>"), Verdict::NotBaton);
+        assert_eq!(interpret_health(UNAVAILABLE, "no healthy upstream"), Verdict::NotBaton);
+        assert_eq!(
+            interpret_health(StatusCode::NOT_FOUND, r#"{"error":"none"}"#),
+            Verdict::NotBaton
+        );
     }
 
     #[test]
-    fn stopping_is_done_refused_or_not_ours() {
-        assert_eq!(about_stopping(StatusCode::NO_CONTENT, ""), Verdict::Yes);
-        assert_eq!(about_stopping(StatusCode::FORBIDDEN, r#"{"error":"no"}"#), Verdict::No);
-        assert_eq!(about_stopping(OK, "stopping\n"), Verdict::NotBaton);
-        assert_eq!(about_stopping(StatusCode::FORBIDDEN, "forbidden"), Verdict::NotBaton);
+    fn stopping_succeeds_is_refused_or_is_not_baton() {
+        assert_eq!(interpret_stopping(StatusCode::NO_CONTENT, ""), Verdict::Yes);
+        assert_eq!(interpret_stopping(StatusCode::FORBIDDEN, r#"{"error":"no"}"#), Verdict::No);
+        assert_eq!(interpret_stopping(OK, "stopping\n"), Verdict::NotBaton);
+        assert_eq!(interpret_stopping(StatusCode::FORBIDDEN, "forbidden"), Verdict::NotBaton);
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! Pure.
 
-/// The known word nearest to `typed`, unless it takes so many changes that a reader would see
-/// another word.
+/// The known word nearest to `typed`, unless they differ in more than a third of the letters (at
+/// least one, at most three).
 pub(super) fn nearest<'a>(
     typed: &str,
     known: impl IntoIterator<Item = &'a str>,
 ) -> Option<&'a str> {
-    let most = (typed.chars().count() / 3).clamp(1, 3);
-    let measured = known.into_iter().map(|word| (changes(typed, word), word));
-    measured.filter(|(changes, _)| *changes <= most).min().map(|(_, word)| word)
+    let limit = (typed.chars().count() / 3).clamp(1, 3);
+    let measured = known.into_iter().map(|word| (distance(typed, word), word));
+    measured.filter(|(distance, _)| *distance <= limit).min().map(|(_, word)| word)
 }
 
-/// How many letters have to be added, removed or replaced (Levenshtein 1966).
-fn changes(from: &str, to: &str) -> usize {
+/// The Levenshtein distance: how many letters to add, remove, or replace.
+fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut above: Vec<usize> = (0..=to.len()).collect();
     for (row, letter) in from.chars().enumerate() {
@@ -36,19 +36,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn changes_are_counted() {
+    fn distance_counts_changes_in_both_directions() {
         for (from, to, count) in
             [("", "", 0), ("a", "", 1), ("", "ab", 2), ("kitten", "sitting", 3), ("abc", "abc", 0)]
         {
-            assert_eq!((changes(from, to), changes(to, from)), (count, count), "{from} {to}");
+            assert_eq!((distance(from, to), distance(to, from)), (count, count), "{from} {to}");
         }
     }
 
     #[test]
-    fn only_a_word_that_looks_alike_is_suggested() {
+    fn only_a_similar_word_is_suggested() {
         let commands = ["run", "status", "stopping", "version"];
         assert_eq!(nearest("statu", commands), Some("status"));
-        assert_eq!(nearest("verison", commands), Some("version"), "two letters of seven");
+        assert_eq!(nearest("verison", commands), Some("version"), "two of seven letters differ");
         assert_eq!(nearest("resign", commands), None);
         assert_eq!(nearest("ELECTON", ["LISTEN", "ELECTION"]), Some("ELECTION"));
     }

@@ -1,6 +1,6 @@
-//! What can be wrong with a configuration: each error names the thing, the cause, and what to write instead.
+//! Errors of a configuration.
 //!
-//! Pure. A refusal ends in something that can be pasted.
+//! Pure. Every message names the flag and ends with something to paste.
 
 use baton_election::duration::Rounded;
 use baton_election::identity::IdentityError;
@@ -10,156 +10,160 @@ use std::fmt;
 use std::time::Duration;
 use zookeeper_client::servers::{PathError, ServersError};
 
-/// One thing that is wrong, and what would be right.
+/// An error of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// No election was named.
-    #[error("no election is named: pass --election NAME or set BATON_ELECTION")]
+    /// There is no election.
+    #[error("--election is missing: pass --election NAME or set BATON_ELECTION=NAME")]
     NoElection,
-    /// The name cannot be a Lease's.
+    /// The election's name is not a DNS-1123 subdomain.
     #[error(
-        "election {0:?} is not a DNS-1123 subdomain: use lower-case letters, digits, '-' and '.', at most 253 of them, \
-         beginning and ending each part with a letter or digit, for example orders-billing"
+        "election {0:?} is not a DNS-1123 subdomain: use at most 253 lower-case letters, digits, \
+         '-', and '.', with a letter or digit at both ends of each part, for example \
+         orders-billing"
     )]
     Election(String),
-    /// No backend was named.
+    /// There is no store, and no default outside a Pod.
     #[error(
-        "no backend is named, and this is no Pod: pass --backend lease, or --backend zookeeper --zookeeper-servers HOST:PORT, or \
-         --backend file --directory DIR; file is never chosen silently, since every machine's copy would lead"
+        "--backend is missing, and only a Pod has a default: pass --backend lease, or --backend \
+         zookeeper --zookeeper-servers HOST:PORT, or --backend file --directory DIR (for \
+         candidates on one machine)"
     )]
-    NoBackend,
-    /// No such backend.
-    #[error("backend {0:?} is not known: it is one of lease, zookeeper, file")]
-    Backend(String),
-    /// The file backend without its directory.
-    #[error("the file backend needs a directory: pass --directory DIR or set BATON_DIRECTORY")]
+    NoStore,
+    /// There is no such store.
+    #[error("--backend {0:?} is unknown: use lease, zookeeper, or file")]
+    UnknownStore(String),
+    /// The file store has no directory.
+    #[error("--backend file needs a directory: pass --directory DIR or set BATON_DIRECTORY=DIR")]
     NoDirectory,
-    /// The ZooKeeper backend without its servers.
+    /// The ZooKeeper store has no servers.
     #[error(
-        "the ZooKeeper backend needs its servers: pass --zookeeper-servers zk-0:2181,zk-1:2181,zk-2:2181 or set \
-         BATON_ZOOKEEPER_SERVERS"
+        "--backend zookeeper needs servers: pass, for example, --zookeeper-servers \
+         zk-0:2181,zk-1:2181,zk-2:2181 or set BATON_ZOOKEEPER_SERVERS"
     )]
     NoZooKeeperServers,
-    /// Servers that cannot be understood.
+    /// The list of servers is invalid.
     #[error("--zookeeper-servers cannot be used: {0}")]
     ZooKeeperServers(ServersError),
-    /// A path that ZooKeeper would not take.
+    /// ZooKeeper would refuse the path.
     #[error("--zookeeper-path cannot be used: {0}")]
     ZooKeeperPath(PathError),
-    /// A Pod that does not know its namespace.
+    /// The Pod's namespace is unknown.
     #[error(
-        "the path of the election needs the Pod's namespace: hand it in as POD_NAMESPACE (fieldRef metadata.namespace), or \
-         pass --zookeeper-path"
+        "the election's path needs the Pod's namespace: set POD_NAMESPACE (fieldRef \
+         metadata.namespace) or pass --zookeeper-path PATH"
     )]
     NoZooKeeperPath,
-    /// A certificate without its key, or the reverse.
+    /// There is a certificate without its key, or a key without its certificate.
     #[error(
-        "a certificate goes with its key: pass both --zookeeper-cert-file and --zookeeper-key-file, or neither"
+        "a client certificate needs its key: pass both --zookeeper-cert-file FILE and \
+         --zookeeper-key-file FILE, or neither"
     )]
-    HalfACertificate,
-    /// A certificate of ours, and nothing to judge the servers' by.
+    CertificateWithoutKey,
+    /// There is a client certificate, and no authority to check the servers' certificates.
+    #[error("TLS needs the certificate authority of the servers: pass --zookeeper-ca-file FILE")]
+    NoCertificateAuthority,
+    /// No server can have such a short tick.
     #[error(
-        "TLS needs an authority that the servers' certificates come from: pass --zookeeper-ca-file FILE"
+        "--zookeeper-tick-time is less than 1ms: pass the tickTime of the servers' configuration, \
+         for example 2s; a smaller value can let two candidates lead"
     )]
-    NoAuthority,
-    /// A tick that no server can have.
-    #[error(
-        "--zookeeper-tick-time is shorter than a server's can be, 1ms: say the tickTime that stands in the servers' \
-         configuration, for example 2s, because exclusion rests on it"
-    )]
-    NoTick,
-    /// The durations do not go together with ZooKeeper's sessions.
+    TickTooShort,
+    /// The durations do not fit ZooKeeper's sessions.
     #[error("{0}; these would pass: {1}")]
-    Session(Box<SessionTooShort>, Flags),
-    /// Not a duration.
-    #[error("--{flag} {text:?} is not a duration: write it like 15s, 500ms or 1m30s")]
+    Session(Box<SessionTooShort>, TimingFlags),
+    /// The value is not a duration.
+    #[error("--{flag} {text:?} is not a duration: write 15s, 500ms, or 1m30s, for example")]
     Duration {
         /// The flag.
         flag: &'static str,
         /// The value.
         text: String,
     },
-    /// More seconds than a record can hold.
+    /// A Lease object cannot hold the duration.
     #[error(
         "--lease-duration {} is too long: a Lease object holds at most {}",
         Rounded::up(*.0),
-        Rounded::down(crate::config::LONGEST_LEASE)
+        Rounded::down(crate::config::MAX_LEASE_DURATION)
     )]
     LeaseTooLong(Duration),
-    /// Not a percentage.
-    #[error("--max-clock-drift {0:?} is not a percentage below 100: write it like 10% or 0.5%")]
-    Drift(String),
-    /// Not an address to listen at.
+    /// The value is not a percentage.
     #[error(
-        "--{flag} {text:?} is not an address to listen at: write it like localhost:4040, :4041, 127.0.0.1:4040 or \
-         [::1]:4040"
+        "--max-clock-drift {0:?} is not a percentage below 100: write 10% or 0.5%, for example"
+    )]
+    Drift(String),
+    /// The value is not an address.
+    #[error(
+        "--{flag} {text:?} is not an address to listen on: write localhost:4040, :4041, \
+         127.0.0.1:4040, or [::1]:4040, for example"
     )]
     Address {
         /// The flag.
         flag: &'static str,
-        /// What was typed.
+        /// The value.
         text: String,
     },
-    /// A text that no service account can have as its name.
+    /// The service account's name is not a DNS-1123 subdomain.
     #[error(
-        "--service-account {0:?} is not a DNS-1123 subdomain: pass the name as the Pods' serviceAccountName has it, \
-         for example orders"
+        "--service-account {0:?} is not a DNS-1123 subdomain: pass the serviceAccountName of the \
+         Pods, for example orders"
     )]
     ServiceAccount(String),
-    /// A text that no namespace can have as its name.
+    /// The namespace's name is not a DNS-1123 label.
     #[error(
-        "--namespace {0:?} is not a DNS-1123 label: use at most 63 lower-case letters, digits and '-', for example sales"
+        "--namespace {0:?} is not a DNS-1123 label: use at most 63 lower-case letters, digits, and \
+         '-', for example sales"
     )]
     Namespace(String),
-    /// Not one of the words that a flag knows.
-    #[error("--{flag} {text:?} is not known: it is one of {known}")]
+    /// The value is not one of the flag's words.
+    #[error("--{flag} {text:?} is unknown: use one of {known}")]
     Word {
         /// The flag.
         flag: &'static str,
-        /// What was typed.
+        /// The value.
         text: String,
-        /// What could have been.
+        /// The words of the flag.
         known: &'static str,
     },
-    /// The identity's prefix would spoil the record.
-    #[error("identity prefix {prefix:?} cannot be used: choose another by --identity-prefix")]
+    /// The record cannot hold an identity with this prefix.
+    #[error("identity prefix {prefix:?} cannot be used: pass another --identity-prefix")]
     Identity {
         /// The prefix.
         prefix: String,
-        /// What is wrong with it.
+        /// The reason.
         source: IdentityError,
     },
-    /// An application could not ask often enough.
+    /// A leader would resign between two requests of its application.
     #[error(
-        "--require-polling {} is too short: it must be at least the answer validity and the retry period together, {}, \
-         or a leader gives up between two questions",
-        Rounded::down(*.asked),
+        "--require-polling {} is less than answer validity plus retry period, so a leader would \
+         resign between two requests: pass --require-polling={}",
+        Rounded::down(*.limit),
         Rounded::up(*.least)
     )]
     Polling {
-        /// What was asked for.
-        asked: Duration,
-        /// What would pass.
+        /// The value.
+        limit: Duration,
+        /// The least value that passes.
         least: Duration,
     },
-    /// The durations do not go together.
+    /// The durations contradict each other.
     #[error("{0}; these would pass: {1}")]
-    Timing(TimingError, Flags),
+    Timing(TimingError, TimingFlags),
 }
 
-/// Durations that pass, written as flags to be pasted.
+/// Displays durations as flags to paste.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Flags(Box<Durations>);
+pub struct TimingFlags(Box<Durations>);
 
-impl Flags {
-    /// These durations, to be pasted.
+impl TimingFlags {
+    /// The flags for `durations`.
     pub fn new(durations: Durations) -> Self {
         Self(Box::new(durations))
     }
 }
 
-/// More of a lease duration is always safer; the others are suggested in whole milliseconds.
-impl fmt::Display for Flags {
+/// Rounds the lease duration up, which is always safe, and the others to whole milliseconds.
+impl fmt::Display for TimingFlags {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,

@@ -1,17 +1,17 @@
-//! Where to listen, and where to reach a sidecar that listens there.
+//! Addresses that the sidecar listens on.
 //!
-//! Pure: nothing is bound here.
+//! Pure: nothing is bound here. Start with [`ListenAddress`].
 
 use crate::config::ConfigError;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::str::FromStr;
 
-/// Where to listen: one address or both loopbacks or every address.
+/// One address, both loopback addresses, or every address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listen {
-    /// `localhost:PORT`: 127.0.0.1 and, where there is one, `::1` (Node.js resolves localhost to it
-    /// first).
+pub enum ListenAddress {
+    /// `localhost:PORT`: 127.0.0.1 and, if the machine has IPv6, `::1`, to which Node.js resolves
+    /// `localhost` first.
     Localhost(u16),
     /// `:PORT`: every address of both families.
     Everywhere(u16),
@@ -19,17 +19,18 @@ pub enum Listen {
     At(SocketAddr),
 }
 
-/// A text that is no address to listen at.
+/// The text is not an address to listen on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct NoAddress;
+pub struct ParseListenError;
 
-impl Listen {
-    /// The value of `flag`.
-    pub(super) fn typed(flag: &'static str, text: &str) -> Result<Self, ConfigError> {
-        text.parse().map_err(|NoAddress| ConfigError::Address { flag, text: text.to_owned() })
+impl ListenAddress {
+    /// Parses the value of `flag`.
+    pub(super) fn parse_flag(flag: &'static str, text: &str) -> Result<Self, ConfigError> {
+        text.parse()
+            .map_err(|ParseListenError| ConfigError::Address { flag, text: text.to_owned() })
     }
 
-    /// The addresses that reach this listener from this machine, in the order to try.
+    /// The addresses at which this machine can reach the listener, in the order to try.
     pub fn reachable_at(self) -> Vec<SocketAddr> {
         let loopbacks = |port| {
             vec![
@@ -48,24 +49,24 @@ impl Listen {
     }
 }
 
-impl FromStr for Listen {
-    type Err = NoAddress;
+impl FromStr for ListenAddress {
+    type Err = ParseListenError;
 
-    fn from_str(text: &str) -> Result<Self, NoAddress> {
+    fn from_str(text: &str) -> Result<Self, ParseListenError> {
         if let Ok(address) = text.parse() {
             return Ok(Self::At(address));
         }
-        let (host, port) = text.rsplit_once(':').ok_or(NoAddress)?;
-        let port = port.parse().map_err(|_| NoAddress)?;
+        let (host, port) = text.rsplit_once(':').ok_or(ParseListenError)?;
+        let port = port.parse().map_err(|_| ParseListenError)?;
         match host {
             "localhost" => Ok(Self::Localhost(port)),
             "" => Ok(Self::Everywhere(port)),
-            _ => Err(NoAddress),
+            _ => Err(ParseListenError),
         }
     }
 }
 
-impl fmt::Display for Listen {
+impl fmt::Display for ListenAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Localhost(port) => write!(f, "localhost:{port}"),

@@ -1,12 +1,12 @@
-//! Names of Kubernetes objects, as its API server takes them.
+//! Names of Kubernetes objects.
 //!
-//! Pure.
+//! Pure. Start with [`ElectionName`].
 
 use crate::config::ConfigError;
 use std::fmt;
 use std::str::FromStr;
 
-/// A DNS-1123 subdomain: the form of a Lease's name.
+/// A DNS-1123 subdomain, as the name of a Lease must be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ElectionName(String);
 
@@ -35,12 +35,12 @@ impl FromStr for ElectionName {
     }
 }
 
-/// Whether a service account can be called `text`: a DNS-1123 subdomain.
+/// Checks that `text` is a DNS-1123 subdomain, as the name of a service account must be.
 pub fn check_service_account(text: &str) -> Result<(), ConfigError> {
     if is_subdomain(text) { Ok(()) } else { Err(ConfigError::ServiceAccount(text.to_owned())) }
 }
 
-/// Whether a namespace can be called `text`: a DNS-1123 label.
+/// Checks that `text` is a DNS-1123 label, as the name of a namespace must be.
 pub fn check_namespace(text: &str) -> Result<(), ConfigError> {
     if text.len() <= 63 && is_label(text) {
         Ok(())

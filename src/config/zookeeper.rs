@@ -1,9 +1,9 @@
-//! What the flags of the ZooKeeper backend mean.
+//! The checked configuration of the ZooKeeper store.
 //!
-//! Pure. Mistakes are collected with the others'.
+//! Pure. Start with [`config`].
 
-use crate::cli::{Settings, Surroundings};
-use crate::config::{ConfigError, ElectionName, Flags, Mistakes, typed};
+use crate::cli::{Environment, Settings};
+use crate::config::{ConfigError, ElectionName, ErrorCollector, TimingFlags, non_empty};
 use baton_election::queue::timing::{SessionTiming, SessionTooShort};
 use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
@@ -11,85 +11,88 @@ use std::time::Duration;
 use zookeeper_client::servers::{Servers, check_path};
 use zookeeper_client::tls::{OwnFiles, TlsFiles};
 
-/// Where an election is held in ZooKeeper, and how it is reached.
+/// An election in ZooKeeper, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ZooKeeperPlace {
+pub struct ZooKeeperConfig {
     /// The servers.
     pub servers: Servers,
     /// The election's path, below the servers' chroot.
     pub path: String,
     /// The durations, checked against the servers' tick.
     pub timing: SessionTiming,
-    /// Where our credentials are.
+    /// The file with our credentials.
     pub auth_file: Option<PathBuf>,
-    /// Where our certificates are, when TLS is to be spoken.
+    /// The files for TLS; `None` for plain TCP.
     pub tls: Option<TlsFiles>,
 }
 
-/// ZooKeeper's own default, as its sample configuration has it.
-const TICK: Duration = Duration::from_secs(2);
+/// The tickTime of ZooKeeper's sample configuration.
+const DEFAULT_TICK: Duration = Duration::from_secs(2);
 
-pub(super) fn place(
+/// Checks the settings for ZooKeeper. Returns `None` and collects errors if one is invalid.
+pub(super) fn config(
     settings: &Settings,
-    surroundings: &Surroundings,
+    environment: &Environment,
     election: Option<&ElectionName>,
     timing: Option<&Timing>,
-    mistakes: &mut Mistakes,
-) -> Option<ZooKeeperPlace> {
-    let servers = typed(settings.zookeeper_servers.as_ref()).ok_or(ConfigError::NoZooKeeperServers);
+    errors: &mut ErrorCollector,
+) -> Option<ZooKeeperConfig> {
     let servers =
-        mistakes.keep(servers.and_then(|text| text.parse().map_err(ConfigError::ZooKeeperServers)));
-    let path = path(settings, surroundings, election);
-    let path = mistakes.keep(path);
+        non_empty(settings.zookeeper_servers.as_ref()).ok_or(ConfigError::NoZooKeeperServers);
+    let servers =
+        errors.check(servers.and_then(|text| text.parse().map_err(ConfigError::ZooKeeperServers)));
+    let path = path(settings, environment, election);
+    let path = errors.check(path);
     let tick =
-        mistakes.duration("zookeeper-tick-time", typed(settings.zookeeper_tick_time.as_ref()));
-    let tick = tick.unwrap_or(TICK);
-    // Their configuration has it in whole milliseconds.
+        errors.duration("zookeeper-tick-time", non_empty(settings.zookeeper_tick_time.as_ref()));
+    let tick = tick.unwrap_or(DEFAULT_TICK);
+    // A server's tickTime is a whole number of milliseconds.
     if tick < Duration::from_millis(1) {
-        mistakes.0.push(ConfigError::NoTick);
+        errors.0.push(ConfigError::TickTooShort);
     }
     let timing = timing.and_then(|timing| {
-        let wrong = |error: SessionTooShort| {
-            ConfigError::Session(Box::new(error), Flags::new(error.remedy))
+        let to_config_error = |error: SessionTooShort| {
+            ConfigError::Session(Box::new(error), TimingFlags::new(error.remedy))
         };
         SessionTiming::new(*timing, tick)
-            .map_err(|errors| mistakes.0.extend(errors.into_iter().map(wrong)))
+            .map_err(|found| errors.0.extend(found.into_iter().map(to_config_error)))
             .ok()
     });
-    let tls = mistakes.keep(tls(settings));
-    let auth_file = typed(settings.zookeeper_auth_file.as_ref()).map(PathBuf::from);
-    Some(ZooKeeperPlace { servers: servers?, path: path??, timing: timing?, auth_file, tls: tls? })
+    let tls = errors.check(tls(settings));
+    let auth_file = non_empty(settings.zookeeper_auth_file.as_ref()).map(PathBuf::from);
+    Some(ZooKeeperConfig { servers: servers?, path: path??, timing: timing?, auth_file, tls: tls? })
 }
 
-/// Durations near `lease_duration` that pass with sessions too, so that nobody is refused a second time.
+/// Durations near `lease_duration` that pass the checks of ZooKeeper's sessions too.
 pub(super) fn suggestion(settings: &Settings, lease_duration: Duration, drift: Drift) -> Durations {
-    // A tick that cannot be read is a mistake of its own, and named with the place.
-    let tick = typed(settings.zookeeper_tick_time.as_ref())
+    // `config` reports a tick that does not parse.
+    let tick = non_empty(settings.zookeeper_tick_time.as_ref())
         .and_then(|text| humantime::parse_duration(text).ok());
-    SessionTiming::suggestion(lease_duration, drift, tick.unwrap_or(TICK))
+    SessionTiming::suggestion(lease_duration, drift, tick.unwrap_or(DEFAULT_TICK))
 }
 
-/// Candidates of one name in two namespaces are not of one election.
+/// The path of the election; `None` if `election` is invalid. It contains the namespace, so
+/// elections of the same name in two namespaces are separate.
 fn path(
     settings: &Settings,
-    surroundings: &Surroundings,
+    environment: &Environment,
     election: Option<&ElectionName>,
 ) -> Result<Option<String>, ConfigError> {
-    if let Some(path) = typed(settings.zookeeper_path.as_ref()) {
+    if let Some(path) = non_empty(settings.zookeeper_path.as_ref()) {
         check_path(path).map_err(ConfigError::ZooKeeperPath)?;
         return Ok(Some(path.to_owned()));
     }
-    let namespace = typed(settings.namespace.as_ref()).or(surroundings.pod_namespace.as_deref());
+    let namespace = non_empty(settings.namespace.as_ref()).or(environment.pod_namespace.as_deref());
     let folder = match namespace {
         Some(namespace) => format!("/baton/{namespace}"),
-        None if surroundings.in_kubernetes => return Err(ConfigError::NoZooKeeperPath),
+        None if environment.in_kubernetes => return Err(ConfigError::NoZooKeeperPath),
         None => "/baton".to_owned(),
     };
     Ok(election.map(|election| format!("{folder}/{election}")))
 }
 
 fn tls(settings: &Settings) -> Result<Option<TlsFiles>, ConfigError> {
-    let file = |typed_file: &Option<String>| typed(typed_file.as_ref()).map(PathBuf::from);
+    let file = |path: &Option<String>| non_empty(path.as_ref()).map(PathBuf::from);
     let (certificate, key) =
         (file(&settings.zookeeper_cert_file), file(&settings.zookeeper_key_file));
     match (file(&settings.zookeeper_ca_file), certificate, key) {
@@ -98,7 +101,7 @@ fn tls(settings: &Settings) -> Result<Option<TlsFiles>, ConfigError> {
         (Some(authorities), Some(certificate), Some(key)) => {
             Ok(Some(TlsFiles { authorities, own: Some(OwnFiles { certificate, key }) }))
         }
-        (Some(_), _, _) => Err(ConfigError::HalfACertificate),
-        (None, _, _) => Err(ConfigError::NoAuthority),
+        (Some(_), _, _) => Err(ConfigError::CertificateWithoutKey),
+        (None, _, _) => Err(ConfigError::NoCertificateAuthority),
     }
 }

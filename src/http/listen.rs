@@ -1,8 +1,8 @@
-//! Binds the addresses that are listened at.
+//! Binds the listeners.
 //!
-//! Touches sockets; an address that cannot be had is an error of the surroundings, found before anything else begins.
+//! Touches sockets. Start with [`bind`].
 
-use crate::config::Listen;
+use crate::config::ListenAddress;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -11,39 +11,41 @@ use tokio::net::TcpListener;
 
 /// How many connections may wait to be accepted.
 const BACKLOG: i32 = 1024;
-/// The kernel's buffer for a connection in each direction, of which it takes twice this: more than
-/// any request or answer of ours needs. It counts against the memory limit of the container.
+/// The size to request for each socket buffer of a connection; the kernel allocates twice as much.
+/// Larger than any request or answer, and counted against the container's memory limit.
 const KERNEL_BUFFER_BYTES: usize = 16 << 10;
-/// How long the kernel keeps data that a client neither reads nor acknowledges, even after we close
-/// the connection.
+/// How long the kernel keeps data that a client does not acknowledge, even after the connection is
+/// closed.
 const USER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// An address that cannot be listened at.
+/// An address cannot be bound.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot listen at {address}: free it, or choose another by --{flag}")]
+#[error("cannot listen on {address}: free it, or pass another --{flag}")]
 pub struct ListenError {
     flag: &'static str,
     address: SocketAddr,
     source: io::Error,
 }
 
-/// Bound listeners, all of one port.
+/// Bound listeners on one port.
 #[derive(Debug)]
 pub struct Listeners {
-    /// One for each address.
+    /// One listener per socket.
     pub listeners: Vec<TcpListener>,
     /// The first of the addresses.
     pub address: SocketAddr,
 }
 
-/// Binds `listen`, which `flag` asked for. Port 0 takes a free one.
-pub fn bind(listen: Listen, flag: &'static str) -> Result<Listeners, ListenError> {
+/// Binds `listen`, the value of `flag`. Port 0 binds a free port.
+pub fn bind(listen: ListenAddress, flag: &'static str) -> Result<Listeners, ListenError> {
     let error = |address| move |source| ListenError { flag, address, source };
     let (first, second) = match listen {
-        Listen::At(address) => (address, None),
-        Listen::Localhost(port) => ((Ipv4Addr::LOCALHOST, port).into(), Some(Ipv6Addr::LOCALHOST)),
-        Listen::Everywhere(port) => {
-            return everywhere(port).map_err(error((Ipv6Addr::UNSPECIFIED, port).into()));
+        ListenAddress::At(address) => (address, None),
+        ListenAddress::Localhost(port) => {
+            ((Ipv4Addr::LOCALHOST, port).into(), Some(Ipv6Addr::LOCALHOST))
+        }
+        ListenAddress::Everywhere(port) => {
+            return bind_everywhere(port).map_err(error((Ipv6Addr::UNSPECIFIED, port).into()));
         }
     };
     let listener = socket(first).map_err(error(first))?;
@@ -53,18 +55,18 @@ pub fn bind(listen: Listen, flag: &'static str) -> Result<Listeners, ListenError
         let address = SocketAddr::from((ip, address.port()));
         match socket(address) {
             Ok(listener) => listeners.push(listener),
-            // A machine without IPv6 has one loopback.
-            Err(error) if is_no_such_family(&error) => {}
+            // A machine without IPv6 has only the IPv4 loopback.
+            Err(error) if is_missing_family(&error) => {}
             Err(source) => return Err(error(address)(source)),
         }
     }
     Ok(Listeners { listeners, address })
 }
 
-/// Both families on one socket; on a machine without IPv6 the one that there is.
-fn everywhere(port: u16) -> io::Result<Listeners> {
+/// Binds both address families on one socket, or IPv4 alone on a machine without IPv6.
+fn bind_everywhere(port: u16) -> io::Result<Listeners> {
     let listener = match socket((Ipv6Addr::UNSPECIFIED, port).into()) {
-        Err(error) if is_no_such_family(&error) => socket((Ipv4Addr::UNSPECIFIED, port).into())?,
+        Err(error) if is_missing_family(&error) => socket((Ipv4Addr::UNSPECIFIED, port).into())?,
         bound => bound?,
     };
     let address = listener.local_addr()?;
@@ -76,10 +78,10 @@ fn socket(address: SocketAddr) -> io::Result<TcpListener> {
     if address.is_ipv6() {
         socket.set_only_v6(!address.ip().is_unspecified())?;
     }
-    // A restarted sidecar must not wait for the connections of the one before it to be forgotten.
+    // Connections of the previous process in TIME_WAIT must not delay a restart.
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
-    // Every connection inherits these.
+    // Accepted connections inherit these options.
     socket.set_recv_buffer_size(KERNEL_BUFFER_BYTES)?;
     socket.set_send_buffer_size(KERNEL_BUFFER_BYTES)?;
     socket.set_tcp_user_timeout(Some(USER_TIMEOUT))?;
@@ -88,7 +90,7 @@ fn socket(address: SocketAddr) -> io::Result<TcpListener> {
     TcpListener::from_std(socket.into())
 }
 
-fn is_no_such_family(error: &io::Error) -> bool {
+fn is_missing_family(error: &io::Error) -> bool {
     let os = error.raw_os_error();
     [rustix::io::Errno::AFNOSUPPORT, rustix::io::Errno::ADDRNOTAVAIL]
         .iter()

@@ -1,15 +1,14 @@
-//! Serves a router at bound listeners, with bounds on what a stranger can take.
+//! Serves a router on bound listeners, within limits on time, memory, and connections.
 //!
-//! Touches sockets and hyper. `axum::serve` has no time-outs and no limits, and a sidecar that has
-//! run out of memory or of file descriptors cannot renew its claim. Start at [`serve`].
+//! Touches sockets and hyper. Start with [`serve`]. `axum::serve` has no such limits, and a sidecar
+//! without memory or file descriptors cannot renew its claim.
 //!
-//! A connection costs two buffers of [`MAX_HEAD_BYTES`] and one answer, for as long as
-//! [`slots`] lets it stay.
+//! A connection takes two buffers of [`MAX_HEAD_BYTES`] and one answer until [`slots`] evicts it.
 
 mod slots;
 mod stream;
 
-pub use slots::Turn;
+pub use slots::Activity;
 
 use axum::Router;
 use axum::body::Body;
@@ -30,56 +29,60 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tower::ServiceExt as _;
 
-/// How long the line and the headers of a request may be: hyper's least.
+/// The longest request line and headers: the least that hyper allows.
 const MAX_HEAD_BYTES: usize = 8 << 10;
-/// How long a connection may stay open without a whole request: longer than anybody sleeps between two questions.
+/// How long a connection may stay open without a whole request: longer than clients sleep between
+/// two requests.
 const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
-/// How many connections to accept before those that are accepted have their turn. A client's first
-/// request is read two turns after its connection at the latest, so this has to be well below half
-/// of the newcomers' slots.
-const ACCEPTS_A_TURN: usize = 8;
-/// How long to wait where the system has no descriptor left for another connection.
+/// How many connections to accept before the runtime serves the accepted ones. A client's first
+/// request is read within two such turns, so this must be well below half of the slots for
+/// newcomers.
+const ACCEPTS_PER_TURN: usize = 8;
+/// How long to wait after the system refused another connection, as without free file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
-/// Why a listener ended.
+/// Why [`serve`] ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ServerError {
     /// A handler panicked.
-    #[error("a request ended in a fault of ours")]
+    #[error("the handler of a request panicked")]
     Handler(#[from] JoinError),
 }
 
-/// Serves `router` until a handler panics, which ends the process: what else is broken nobody knows.
+/// Serves `router` until a handler panics. The supervisor then ends the process, because its state
+/// may be inconsistent.
 ///
-/// The listeners share the slots, of which `askers` are for connections that have sent a request.
-/// Handlers find the client's address as `ConnectInfo<SocketAddr>`, their connection's [`Turn`] as
-/// an extension, and no body: none of our requests has one.
+/// The listeners share the slots, of which `max_known` are for connections that have sent a
+/// request. Requests carry the extensions `ConnectInfo<SocketAddr>` and [`Activity`], and no body:
+/// no endpoint reads one.
 pub async fn serve(
     mut listeners: Vec<TcpListener>,
-    askers: usize,
+    max_known: usize,
     router: Router,
 ) -> Result<(), ServerError> {
     let mut connections = JoinSet::new();
-    let mut slots = Slots::new(askers);
+    let mut slots = Slots::new(max_known);
     let mut accepted_at_once = 0;
     loop {
         tokio::select! {
             accepted = accept(&listeners) => match accepted {
                 Ok((stream, client)) => {
-                    // A crowd at one listener must not starve the others.
+                    // Many clients of one listener must not starve the others.
                     listeners.rotate_left(1);
-                    let turn = slots.turn();
-                    let connection = connections.spawn(converse(stream, client, turn.clone(), router.clone()));
-                    if let Some(evicted) = slots.admit(connection, turn) {
+                    let activity = slots.new_activity();
+                    let served =
+                        serve_connection(stream, client, activity.clone(), router.clone());
+                    let connection = connections.spawn(served);
+                    if let Some(evicted) = slots.admit(connection, activity) {
                         evicted.abort();
                     }
-                    // A connection is read before a crowd behind it can evict it.
-                    accepted_at_once = (accepted_at_once + 1) % ACCEPTS_A_TURN;
+                    // A connection is read before later ones can evict it.
+                    accepted_at_once = (accepted_at_once + 1) % ACCEPTS_PER_TURN;
                     if accepted_at_once == 0 {
                         yield_now().await;
                     }
                 }
-                Err(error) => breathe(&error).await,
+                Err(error) => back_off(&error).await,
             },
             Some(ended) = connections.join_next_with_id() => {
                 let id = match ended {
@@ -93,7 +96,7 @@ pub async fn serve(
     }
 }
 
-/// Accepts a connection from the first listener that has one.
+/// Accepts a connection from the first ready listener.
 async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)> {
     poll_fn(|context| {
         let accepted = listeners.iter().map(|listener| listener.poll_accept(context));
@@ -102,21 +105,26 @@ async fn accept(listeners: &[TcpListener]) -> io::Result<(TcpStream, SocketAddr)
     .await
 }
 
-/// Answers the requests of one connection, until it is closed from either side.
-async fn converse(stream: TcpStream, client: SocketAddr, turn: Turn, router: Router) {
-    // An answer is one small segment, which must not wait for more to send.
+/// Serves one connection until either side closes it.
+async fn serve_connection(
+    stream: TcpStream,
+    client: SocketAddr,
+    activity: Activity,
+    router: Router,
+) {
+    // An answer is one small segment, which Nagle's algorithm would delay.
     stream.set_nodelay(true).ok();
     let service = service_fn(|request: Request<Incoming>| {
-        let busy = turn.ask();
-        // Without a reader of the body, hyper closes the connection after the answer rather than
-        // wait for the rest.
+        let busy = activity.begin_request();
+        // If nothing reads the body, hyper closes the connection after the answer, and does not
+        // wait for the rest of the body.
         let (mut head, _body) = request.into_parts();
         head.extensions.insert(ConnectInfo(client));
-        head.extensions.insert(turn.clone());
+        head.extensions.insert(activity.clone());
         let router = router.clone();
         async move {
-            // One request a turn: a client that sends many at once waits for all others between
-            // them.
+            // One request per turn of the runtime, so a client that pipelines many does not delay
+            // the others.
             yield_now().await;
             let answer = router.oneshot(Request::from_parts(head, Body::empty())).await;
             drop(busy);
@@ -129,12 +137,13 @@ async fn converse(stream: TcpStream, client: SocketAddr, turn: Turn, router: Rou
         .max_buf_size(MAX_HEAD_BYTES)
         .serve_connection(TokioIo::new(Stream::new(stream)), service);
     if let Err(error) = connection.await {
-        tracing::debug!("a connection ended early: {error}");
+        tracing::debug!("a connection ended with an error: {error}");
     }
 }
 
-/// A connection that its client gave up is nothing; a system without descriptors needs a moment.
-async fn breathe(error: &io::Error) {
+/// Logs an error of `accept`, and waits if the system lacks resources. A connection that its client
+/// aborted needs neither.
+async fn back_off(error: &io::Error) {
     if error.kind() != io::ErrorKind::ConnectionAborted {
         tracing::warn!("cannot accept a connection: {error}");
         tokio::time::sleep(ACCEPT_BACKOFF).await;

@@ -1,7 +1,8 @@
-//! The one reader of clocks.
+//! Reads the clocks, as the only module that does.
 //!
-//! Touches the system's clocks. [`Clock`] reads `CLOCK_BOOTTIME`, because std's and tokio's clocks stop while a
-//! machine is suspended, and a lease does not (rust-lang/rust#87906).
+//! Touches the system's clocks. Start with [`Clock`]. It reads `CLOCK_BOOTTIME`, because the clocks
+//! of std and tokio stop while the machine is suspended, and a lease does not
+//! (rust-lang/rust#87906).
 
 use baton_election::instant::Instant;
 use rustix::time::{ClockId, clock_gettime};
@@ -12,24 +13,23 @@ use std::time::{Duration, SystemTime};
 pub struct Clock;
 
 impl Clock {
-    /// The present moment, by `CLOCK_BOOTTIME`.
+    /// The current `CLOCK_BOOTTIME`.
     pub fn now(self) -> Instant {
         let time = clock_gettime(ClockId::Boottime);
-        let seconds =
-            u64::try_from(time.tv_sec).expect("a clock that starts at boot is never negative");
-        let nanos = u32::try_from(time.tv_nsec).expect("nanoseconds stay below one second");
+        let seconds = u64::try_from(time.tv_sec).expect("time since boot is not negative");
+        let nanos = u32::try_from(time.tv_nsec).expect("nanoseconds are below one second");
         Instant::since_boot(Duration::new(seconds, nanos))
     }
 
-    /// The wall clock: to be written down for people, and never to be compared.
-    #[expect(clippy::disallowed_methods, reason = "this is the one reader of clocks")]
+    /// The wall-clock time, for people to read. No decision depends on it.
+    #[expect(clippy::disallowed_methods, reason = "only this module reads clocks")]
     pub fn wall(self) -> SystemTime {
         SystemTime::now()
     }
 
-    /// Waits until `instant` has come by this clock.
+    /// Waits until this clock has reached `instant`.
     ///
-    /// tokio's timers stop in suspend, so they only wake us here, and the clock decides.
+    /// tokio's timers stop during suspend, so the loop reads the clock after each.
     pub async fn sleep_until(self, instant: Instant) {
         loop {
             let left = instant.since(self.now());
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_clock_goes_forward_and_counts_from_boot() {
+    fn clock_counts_forward_from_boot() {
         let earlier = Clock.now();
         let uptime = std::fs::read_to_string("/proc/uptime").unwrap();
         let uptime: f64 = uptime.split_whitespace().next().unwrap().parse().unwrap();

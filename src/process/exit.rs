@@ -1,31 +1,33 @@
-//! How the process ends: the only exit codes, each with its meaning.
+//! The exit codes and their meanings.
 //!
-//! Pure. Kubernetes can be told to restart the whole Pod on some of them (`restartPolicyRules`), so a code says
-//! whether the application has to be moved: it does on anything but 0, 2, 70 and 77.
+//! Pure. Start with [`Exit`]. A container's `restartPolicyRules` may restart the whole Pod on some
+//! codes, so a code says whether the application must restart: it must on every code but 0, 2, 70,
+//! and 77.
 
 use std::process::ExitCode;
 
-/// Why the process ends.
+/// Why the process ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Exit {
-    /// Asked to stop, and stopped cleanly; or a question was answered with yes.
+    /// A clean stop on request, or a subcommand that succeeded.
     Clean,
-    /// A question was answered with no: `baton status` of a follower, `baton probe` of what is not well.
+    /// The sidecar answered no: a follower to `baton status`, or a failed probe to `baton probe`.
     No,
-    /// Flags, configuration or surroundings are wrong; an address in use and an unreadable file too.
+    /// The flags, the configuration, or the environment prevents a start, such as an address in
+    /// use.
     Usage,
-    /// No sidecar answered a question: there was no answer, or it was not Baton's.
+    /// No sidecar answered: there was no answer, or another program gave it.
     NoAnswer,
-    /// A fault of our own while not leading.
+    /// A bug in Baton, while not leading.
     Fault,
-    /// This process was leading and ended in any other way than a clean stop.
+    /// This process led, and did not stop cleanly.
     Lost,
-    /// The store refused us from the start for a whole lease duration.
+    /// The store refused this candidate from the start for a whole lease duration.
     Refused,
 }
 
 impl Exit {
-    /// All of them.
+    /// Every variant.
     pub const ALL: [Self; 7] = [
         Self::Clean,
         Self::No,
@@ -36,7 +38,7 @@ impl Exit {
         Self::Refused,
     ];
 
-    /// The number that the process leaves behind; 69 to 77 are sysexits.h's.
+    /// The exit code. Codes from 69 on are those of `sysexits.h`.
     pub const fn code(self) -> u8 {
         match self {
             Self::Clean => 0,

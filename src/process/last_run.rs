@@ -1,13 +1,15 @@
-//! How the last run ended, and what that asks of this one.
+//! Remembers how the last run ended, and delays or ends this run accordingly.
 //!
-//! Touches one small file in the state directory, which outlives a restart of the process but not its Pod (an
-//! emptyDir). Start with [`Lifecycle::open`]. The file says "running" until an end is written over it, so a process
-//! that was killed is remembered too.
+//! Touches one small file in the state directory, which outlives the process but not its Pod (an
+//! emptyDir). Start with [`RunHistory::open`]. The file says that the run is in progress until its
+//! end is written, so a killed process counts too.
 //!
-//! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease duration: kubelet
-//!   has no back-off for `RestartAllContainers` (151 restarts in 213 s were measured).
-//! * A process whose predecessor here led and ended with 0 exits with 75 once, also where it cannot begin: its container
-//!   alone was replaced, and the application beside it, which may rely on being restarted when leadership goes, was not.
+//! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease
+//!   duration. kubelet itself has no back-off for `RestartAllContainers`: 151 restarts in 213 s
+//!   were measured.
+//! * If the previous run led and exited with 0, only its container was replaced, and its application
+//!   is still running. With `--on-lost=exit`, this run then exits with 75 once to restart it, even
+//!   if it cannot start itself.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;
@@ -25,227 +27,235 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const LAST_RUN: &str = "last-run";
-const DRAFT: &str = "last-run.tmp";
+const TEMPORARY: &str = "last-run.tmp";
 const LOCK: &str = "lock";
 
-/// How long a bad end is held against the ones after it.
-const MEMORY: Duration = Duration::from_mins(10);
-/// More bad ends than this change nothing: the delay has long reached its bound.
-const MOST_REMEMBERED: usize = 16;
+/// How long a bad end counts.
+const BAD_END_WINDOW: Duration = Duration::from_mins(10);
+/// The most bad ends to keep: enough for the longest delay.
+const MAX_BAD_ENDS: usize = 16;
 
-/// The last moment that RFC 3339 can write, since 1970.
-const LAST_SECOND: Duration = Duration::from_secs(253_402_300_799);
+/// The last second of the year 9999, which RFC 3339 can represent, since 1970.
+const MAX_UNIX_TIME: Duration = Duration::from_secs(253_402_300_799);
 
-/// Why a run ends with 75 before it has begun.
-pub const LEFT_BEHIND: &str = "the run before this one led and stopped cleanly, but its application is still here: exiting once to have it moved";
+/// The log message of a run that exits with 75 before it starts.
+pub const APPLICATION_LEFT_RUNNING: &str = "the previous run led and stopped cleanly, but its \
+                                            application is still running: exiting once to restart \
+                                            it";
 
-/// The memory of this sidecar's runs.
+/// The history of this sidecar's runs.
 #[derive(Debug)]
-pub struct Lifecycle {
-    place: Option<Place>,
+pub struct RunHistory {
+    state: Option<StateFolder>,
     boot_id: String,
     bad_ends: Vec<Duration>,
 }
 
-/// A folder that no other process uses.
+/// A locked folder in the state directory.
 #[derive(Debug)]
-struct Place {
+struct StateFolder {
     folder: PrivateFolder,
-    /// Held while the process lives.
+    /// Locked while the process lives.
     _lock: File,
 }
 
-/// How the run before this one ended.
+/// How the previous run ended.
 #[derive(Debug, Clone)]
 pub struct LastEnd {
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// With which exit code; `None` if it was killed.
+    /// The exit code; `None` if the process was killed.
     pub code: Option<u8>,
-    /// When, by the wall clock; of a killed process only its start is known.
+    /// The wall-clock time of the end, or of the start if the process was killed.
     pub at: SystemTime,
-    /// Whether it was leading when it ended, or before a clean stop.
+    /// Whether it led when it ended, or before a clean stop.
     led: bool,
     same_boot: bool,
 }
 
-/// Why the state directory cannot be used.
+/// The state directory cannot be used.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot use {}: --state-directory must name a directory of this one sidecar's own, in which its user may write", path.display())]
-pub struct LifecycleError {
+#[error(
+    "cannot use {}: pass a --state-directory that this sidecar alone uses and may write to",
+    path.display()
+)]
+pub struct RunHistoryError {
     path: PathBuf,
     source: FolderError,
 }
 
-/// What a damaged file costs: the memory, and nothing else.
+/// The end of the previous run is unknown. This run starts as if it were the first.
 #[derive(Debug, thiserror::Error)]
-pub enum Forgotten {
-    /// It cannot be read.
-    #[error("the end of the last run is forgotten")]
+pub enum LastEndError {
+    /// The file cannot be read.
+    #[error("the end of the previous run is unknown")]
     Unreadable(#[source] FolderError),
-    /// It is not what we wrote.
-    #[error("{} is damaged, so how the last run ended is forgotten", path.display())]
+    /// The file is damaged.
+    #[error("{} is damaged, so the end of the previous run is unknown", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }
 
-/// The file. An instant means nothing without the boot that it counts from.
+/// The content of the file. Instants count from the boot `boot_id`.
 #[derive(Debug, Serialize, Deserialize)]
-struct Page {
+struct SavedRun {
     boot_id: String,
-    /// Bad ends since that boot.
+    /// The bad ends since that boot.
     bad_ends: Vec<Duration>,
     wall: SystemTime,
-    /// How the run ended; absent while it runs.
-    end: Option<End>,
+    /// The end of the run; absent while it runs.
+    end: Option<SavedEnd>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct End {
+struct SavedEnd {
     reason: String,
     code: u8,
     led: bool,
 }
 
-impl Lifecycle {
-    /// Opens the memory in `directory`, if there is one, and reads how the last run ended. It
-    /// writes nothing: an application that was left behind is remembered until its move is noted.
+impl RunHistory {
+    /// Opens the history in `directory`, if one is given, and reads the end of the previous run.
+    /// Writes nothing: the previous end stays until [`Self::begin`] or an end replaces it.
     pub fn open(
         directory: Option<&Path>,
         election: &ElectionName,
-    ) -> Result<(Self, Result<Option<LastEnd>, Forgotten>), LifecycleError> {
-        let place = directory.map(|directory| Place::open(directory, election)).transpose()?;
+    ) -> Result<(Self, Result<Option<LastEnd>, LastEndError>), RunHistoryError> {
+        let state =
+            directory.map(|directory| StateFolder::open(directory, election)).transpose()?;
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .unwrap_or_default()
             .trim()
             .to_owned();
-        let page = place.as_ref().map_or(Ok(None), |place| read(&place.folder));
-        let mut this = Self { place, boot_id, bad_ends: Vec::new() };
-        let last = page.map(|page| page.map(|page| this.remember(page)));
+        let saved = state.as_ref().map_or(Ok(None), |state| read(&state.folder));
+        let mut this = Self { state, boot_id, bad_ends: Vec::new() };
+        let last = saved.map(|saved| saved.map(|run| this.take_over(run)));
         Ok((this, last))
     }
 
-    /// Notes that this run has begun.
-    pub fn begin(&self) -> Result<(), LifecycleError> {
+    /// Saves that this run has started.
+    pub fn begin(&self) -> Result<(), RunHistoryError> {
         self.write(None)
     }
 
-    /// How long to wait before trying to lead.
-    pub fn damping(&self, timing: &Timing) -> Duration {
+    /// How long to wait before campaigning.
+    pub fn campaign_delay(&self, timing: &Timing) -> Duration {
         let bad = u32::try_from(self.bad_ends.len()).unwrap_or(u32::MAX);
         let factor = if bad == 0 { 0 } else { 2_u32.checked_pow(bad).unwrap_or(u32::MAX) };
         timing.retry_period().saturating_mul(factor).min(timing.lease_duration())
     }
 
-    /// The exit code of a run that cannot begin: the application that its predecessor left behind is moved all the same.
+    /// Saves the end of a run that cannot start, and returns its exit code: 75 if the application
+    /// of the previous run must restart, else 2.
     pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
-        // A memory that cannot be used remembers no application.
+        // Without a usable history, no application is known.
         let Ok((this, last)) = Self::open(directory, election) else { return Exit::Usage };
-        let left_behind =
-            last.ok().flatten().is_some_and(|last| last.left_application_behind(on_lost));
-        let (exit, noted) = if left_behind {
-            tracing::warn!(event = "previous_end", "{LEFT_BEHIND}");
-            (Exit::Lost, this.end_to_move())
+        let must_restart =
+            last.ok().flatten().is_some_and(|last| last.left_application_running(on_lost));
+        let (exit, saved) = if must_restart {
+            tracing::warn!(event = "previous_end", "{APPLICATION_LEFT_RUNNING}");
+            (Exit::Lost, this.end_for_restart())
         } else {
             (Exit::Usage, this.end(Exit::Usage, Reason::Fault, false))
         };
-        if let Err(error) = noted {
+        if let Err(error) = saved {
             tracing::warn!("{}", ErrorChain(&error));
         }
         exit
     }
 
-    /// Notes how this run ends.
-    pub fn end(mut self, exit: Exit, reason: Reason, led: bool) -> Result<(), LifecycleError> {
+    /// Saves how this run ends.
+    pub fn end(mut self, exit: Exit, reason: Reason, led: bool) -> Result<(), RunHistoryError> {
         if exit != Exit::Clean {
-            self.note_bad_end(Clock.now());
+            self.add_bad_end(Clock.now());
         }
-        self.write(Some(End { reason: reason.as_str().to_owned(), code: exit.code(), led }))
+        self.write(Some(SavedEnd { reason: reason.as_str().to_owned(), code: exit.code(), led }))
     }
 
-    /// Notes that this run ends at once, to have the application moved: no fault, and not to be
-    /// repeated. If a full disk has no room for the note, this removes the memory.
-    pub fn end_to_move(self) -> Result<(), LifecycleError> {
-        let end = End {
+    /// Saves that this run ends at once to restart the application, which is no bad end and must
+    /// happen only once. If the disk is full, removes the file instead.
+    pub fn end_for_restart(self) -> Result<(), RunHistoryError> {
+        let end = SavedEnd {
             reason: Reason::Shutdown.as_str().to_owned(),
             code: Exit::Lost.code(),
             led: false,
         };
         let Err(error) = self.write(Some(end)) else { return Ok(()) };
-        let Some(place) = &self.place else { return Err(error) };
-        place.folder.remove(LAST_RUN).map_err(|source| LifecycleError { source, ..error })
+        let Some(state) = &self.state else { return Err(error) };
+        state.folder.remove(LAST_RUN).map_err(|source| RunHistoryError { source, ..error })
     }
 
-    fn remember(&mut self, page: Page) -> LastEnd {
-        let same_boot = page.boot_id == self.boot_id;
+    fn take_over(&mut self, run: SavedRun) -> LastEnd {
+        let same_boot = run.boot_id == self.boot_id;
         if same_boot {
-            self.bad_ends = page.bad_ends;
+            self.bad_ends = run.bad_ends;
         }
-        let last = match page.end {
+        let last = match run.end {
             Some(end) => LastEnd {
                 reason: Reason::parse(&end.reason).unwrap_or(Reason::Fault),
                 code: Some(end.code),
-                at: page.wall,
+                at: run.wall,
                 led: end.led,
                 same_boot,
             },
             None => {
-                LastEnd { reason: Reason::Fault, code: None, at: page.wall, led: false, same_boot }
+                LastEnd { reason: Reason::Fault, code: None, at: run.wall, led: false, same_boot }
             }
         };
-        // A killed process wrote no end; it ended some time before now.
+        // A killed process saved no end; it ended at some time before now.
         if last.code.is_none() && same_boot {
-            self.note_bad_end(Clock.now());
+            self.add_bad_end(Clock.now());
         }
-        self.forget_old_ends(Clock.now());
+        self.drop_old_ends(Clock.now());
         last
     }
 
-    fn note_bad_end(&mut self, now: Instant) {
+    fn add_bad_end(&mut self, now: Instant) {
         self.bad_ends.push(now.elapsed_since_boot());
-        self.forget_old_ends(now);
+        self.drop_old_ends(now);
     }
 
-    fn forget_old_ends(&mut self, now: Instant) {
+    fn drop_old_ends(&mut self, now: Instant) {
         let now = now.elapsed_since_boot();
-        self.bad_ends.retain(|end| *end <= now && now.saturating_sub(*end) < MEMORY);
-        let surplus = self.bad_ends.len().saturating_sub(MOST_REMEMBERED);
+        self.bad_ends.retain(|end| *end <= now && now.saturating_sub(*end) < BAD_END_WINDOW);
+        let surplus = self.bad_ends.len().saturating_sub(MAX_BAD_ENDS);
         self.bad_ends.drain(..surplus);
     }
 
-    fn write(&self, end: Option<End>) -> Result<(), LifecycleError> {
-        let Some(place) = &self.place else {
+    fn write(&self, end: Option<SavedEnd>) -> Result<(), RunHistoryError> {
+        let Some(state) = &self.state else {
             return Ok(());
         };
-        let page = Page {
+        let run = SavedRun {
             boot_id: self.boot_id.clone(),
             bad_ends: self.bad_ends.clone(),
             wall: Clock.wall(),
             end,
         };
-        let text = serde_json::to_vec(&page).expect("a page of texts and numbers is JSON");
-        let path = || place.folder.path().join(LAST_RUN);
-        replace(&place.folder, &text).map_err(|source| LifecycleError { path: path(), source })
+        let text = serde_json::to_vec(&run).expect("strings and numbers serialize");
+        let path = || state.folder.path().join(LAST_RUN);
+        replace(&state.folder, &text).map_err(|source| RunHistoryError { path: path(), source })
     }
 }
 
-impl Place {
-    /// Makes the folder, and locks it against a second sidecar: each would take the other's ends
-    /// for its own.
-    fn open(directory: &Path, election: &ElectionName) -> Result<Self, LifecycleError> {
+impl StateFolder {
+    /// Creates the folder, and locks it against a second sidecar, which would mix up their ends.
+    fn open(directory: &Path, election: &ElectionName) -> Result<Self, RunHistoryError> {
         let path = directory.join(election.as_str());
         let opened = || {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            made.map_err(FolderError::io("make the directory", directory))?;
+            let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+            created.map_err(FolderError::io("create the directory", directory))?;
             match Exposure::of(directory)? {
                 Some(exposure @ (Exposure::Owner { .. } | Exposure::Unmapped { .. })) => {
-                    tracing::warn!("the memory of the last run can be replaced, since {exposure}");
+                    tracing::warn!(
+                        "another user can replace the saved end of the last run: {exposure}"
+                    );
                 }
-                // As an emptyDir of Kubernetes is.
+                // An emptyDir of Kubernetes is writable by all.
                 Some(Exposure::Writable { .. }) | None => {}
             }
             let folder = PrivateFolder::make(directory, election.as_str(), |_, _| Ok(()))?;
@@ -255,42 +265,42 @@ impl Place {
                 .map_err(FolderError::io("lock", &path.join(LOCK)))?;
             Ok(Self { folder, _lock: lock })
         };
-        opened().map_err(|source| LifecycleError { path: path.clone(), source })
+        opened().map_err(|source| RunHistoryError { path: path.clone(), source })
     }
 }
 
 impl LastEnd {
-    /// Whether the application beside us was left where it is though the sidecar that led it is gone.
-    pub fn left_application_behind(&self, on_lost: OnLost) -> bool {
+    /// Whether the application of the previous run is still running and must restart.
+    pub fn left_application_running(&self, on_lost: OnLost) -> bool {
         match on_lost {
             OnLost::Exit => self.same_boot && self.led && self.code == Some(Exit::Clean.code()),
-            // Its application asks, and needs no move.
+            // The application polls, and needs no restart.
             OnLost::Stay => false,
         }
     }
 }
 
-fn read(folder: &PrivateFolder) -> Result<Option<Page>, Forgotten> {
-    let Some(text) = folder.read(LAST_RUN).map_err(Forgotten::Unreadable)? else {
+fn read(folder: &PrivateFolder) -> Result<Option<SavedRun>, LastEndError> {
+    let Some(text) = folder.read(LAST_RUN).map_err(LastEndError::Unreadable)? else {
         return Ok(None);
     };
-    let damaged = |source| Forgotten::Damaged { path: folder.path().join(LAST_RUN), source };
-    let page: Page = serde_json::from_slice(&text).map_err(damaged)?;
-    if page.wall > UNIX_EPOCH + LAST_SECOND {
-        return Err(damaged(serde::de::Error::custom("its time is beyond the year 9999")));
+    let damaged = |source| LastEndError::Damaged { path: folder.path().join(LAST_RUN), source };
+    let run: SavedRun = serde_json::from_slice(&text).map_err(damaged)?;
+    if run.wall > UNIX_EPOCH + MAX_UNIX_TIME {
+        return Err(damaged(serde::de::Error::custom("its time is after the year 9999")));
     }
-    Ok(Some(page))
+    Ok(Some(run))
 }
 
-/// Replaces the file by a rename, so that a kill in between leaves the old page or the new one.
+/// Replaces the file by a rename, so that a kill leaves either the old or the new content.
 fn replace(folder: &PrivateFolder, text: &[u8]) -> Result<(), FolderError> {
-    // A killed process may have left a draft: no other process writes here.
-    folder.remove(DRAFT)?;
-    let written = folder.create_new(DRAFT)?.write_all(text);
+    // A killed process may have left a temporary file. No other process writes here.
+    folder.remove(TEMPORARY)?;
+    let written = folder.create_new(TEMPORARY)?.write_all(text);
     if let Err(error) = written {
-        // A full disk needs its room.
-        folder.remove(DRAFT).ok();
-        return Err(FolderError::io("write", &folder.path().join(DRAFT))(error));
+        // Frees the space on a full disk.
+        folder.remove(TEMPORARY).ok();
+        return Err(FolderError::io("write", &folder.path().join(TEMPORARY))(error));
     }
-    folder.rename(DRAFT, LAST_RUN)
+    folder.rename(TEMPORARY, LAST_RUN)
 }

@@ -1,9 +1,9 @@
-//! A folder that one user alone can enter, and the small files in it.
+//! A folder that only one user can enter, and the small files in it.
 //!
-//! Touches the file system, and blocks. Other users may share the directory around the folder
-//! (`/tmp`, a volume), so nothing here follows a symbolic link, truncates a file, waits for a pipe
-//! or reads without a bound. Every call goes through the folder's descriptor: a folder that takes
-//! its place later is never touched. Start with [`PrivateFolder::make`].
+//! Touches the file system, and blocks. Start with [`PrivateFolder::make`]. Other users may share
+//! the parent directory (`/tmp`, a volume), so nothing here follows a symbolic link, truncates a
+//! file, waits for a pipe, or reads without a limit. Every call uses the folder's descriptor, so a
+//! folder that replaces it is never touched.
 
 mod directory;
 mod error;
@@ -24,22 +24,23 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Our files are far smaller. A longer one is not ours, and is not read.
+/// Our files are far smaller. A larger file is not ours.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 10;
 
-/// The bits of a mode by which users besides the owner may write, or do anything at all.
+/// The mode bits that let other users write, or do anything.
 const WRITE_BY_OTHERS: u32 = 0o002;
 const WRITE_BY_GROUP_OR_OTHERS: u32 = 0o022;
 const ANY_BY_GROUP_OR_OTHERS: u32 = 0o077;
-/// A directory in which each user may rename and remove their own entries alone, as in `/tmp`.
+/// The mode bit of a directory in which users may rename and remove only their own entries, as in
+/// `/tmp`.
 const STICKY: u32 = 0o1000;
 /// The permission bits of a mode.
 const MODE_BITS: u32 = 0o7777;
 
-/// Root: it may change any file anyway.
+/// Root, which can change any file anyway.
 const TRUSTED_UID: u32 = 0;
 
-/// Refuses a file system, by what `statfs(2)` calls it.
+/// Refuses some file systems, by their type in `statfs(2)`.
 pub(crate) type Check = fn(FsWord, &Path) -> Result<(), FolderError>;
 
 /// A folder of mode 0700 that belongs to this user.
@@ -50,19 +51,19 @@ pub(crate) struct PrivateFolder {
 }
 
 impl PrivateFolder {
-    /// The folder `name` in `directory`, made if it is not there. `directory` must exist. `check`
-    /// may refuse the file system that the folder is on.
+    /// Opens the folder `name` in `directory`, and creates it if it is missing. `directory` must
+    /// exist. `check` may refuse the folder's file system.
     pub(crate) fn make(directory: &Path, name: &str, check: Check) -> Result<Self, FolderError> {
-        let (around, path) = (open_directory(directory)?, directory.join(name));
-        match mkdirat(&around, name, Mode::RWXU) {
+        let (parent, path) = (open_directory(directory)?, directory.join(name));
+        match mkdirat(&parent, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
-            Err(error) => return Err(FolderError::io("make the folder", &path)(error.into())),
+            Err(error) => return Err(FolderError::io("create the folder", &path)(error.into())),
         }
-        Self::open_in(&around, name, path.clone(), check)?
+        Self::open_in(&parent, name, path.clone(), check)?
             .ok_or_else(|| FolderError::io("open the folder", &path)(Errno::NOENT.into()))
     }
 
-    /// The folder `name` in `directory`; `None` if there is none.
+    /// Opens the folder `name` in `directory`, if it exists.
     pub(crate) fn find(
         directory: &Path,
         name: &str,
@@ -71,24 +72,25 @@ impl PrivateFolder {
         Self::open_in(&open_directory(directory)?, name, directory.join(name), check)
     }
 
-    /// Where the folder was opened, for messages.
+    /// The path that the folder was opened at, for messages.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether `directory` still has this very folder under its name.
+    /// Whether the path still leads to this folder, and not to a replacement.
     pub(crate) fn is_in_place(&self) -> bool {
         match (fstat(&self.file), rustix::fs::lstat(&self.path)) {
-            (Ok(held), Ok(there)) => is_same(&held, &there),
+            (Ok(held), Ok(stat)) => is_same(&held, &stat),
             _ => false,
         }
     }
 
-    /// A file's content; `None` if there is no such file.
+    /// Reads a file, if it exists.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let Some(file) = self.open(name, OFlags::RDONLY)? else { return Ok(None) };
         let mut text = Vec::new();
-        // A file may grow while it is read, and those of /proc have no size.
+        // The size does not limit the read: a file may grow meanwhile, and files of /proc have
+        // none.
         let read = file.take(MAX_FILE_BYTES + 1).read_to_end(&mut text);
         read.map_err(FolderError::io("read", &self.path.join(name)))?;
         if text.len() as u64 > MAX_FILE_BYTES {
@@ -97,49 +99,49 @@ impl PrivateFolder {
         Ok(Some(text))
     }
 
-    /// Makes a file that is not there yet, to be written.
+    /// Creates a file for writing. Fails if it exists.
     pub(crate) fn create_new(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
         self.open(name, flags)?
             .ok_or_else(|| FolderError::io("write", &self.path.join(name))(Errno::NOENT.into()))
     }
 
-    /// A file to hold a lock on, made if it is not there. Its content stays.
+    /// Opens a lock file, and creates it if it is missing. Its content stays.
     ///
-    /// `flock` needs no right to write, so any user who can read a lock file can hold it for ever.
-    /// OFD locks are no better: their shared kind keeps an exclusive one out. Hence the mode 0600,
-    /// which an older file gets too.
+    /// `flock` needs no write access, so any user who can read a lock file could hold it forever,
+    /// and a shared OFD lock excludes an exclusive one in the same way. Therefore the mode is 0600,
+    /// also for a file that an earlier version created.
     pub(crate) fn lock_file(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::RDONLY;
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());
         let file = self.open(name, flags)?.ok_or_else(|| io(Errno::NOENT))?;
-        let there = fstat(&file).map_err(io)?;
-        if there.st_uid == geteuid().as_raw() && there.st_mode & ANY_BY_GROUP_OR_OTHERS != 0 {
+        let stat = fstat(&file).map_err(io)?;
+        if stat.st_uid == geteuid().as_raw() && stat.st_mode & ANY_BY_GROUP_OR_OTHERS != 0 {
             fchmod(&file, Mode::RUSR | Mode::WUSR).map_err(io)?;
         }
         Ok(file)
     }
 
-    /// A file that is there, to be read. It is a regular file, and no other user can change it.
+    /// Opens a file for reading, if it exists. It is a regular file that no other user can change.
     pub(crate) fn existing(&self, name: &str) -> Result<Option<File>, FolderError> {
         self.open(name, OFlags::RDONLY)
     }
 
-    /// Whether the folder has this very file under this name.
+    /// Whether the folder has `file`, and not a replacement, under `name`.
     pub(crate) fn has(&self, name: &str, file: &File) -> bool {
         match (fstat(file), statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)) {
-            (Ok(held), Ok(there)) => is_same(&held, &there),
+            (Ok(held), Ok(stat)) => is_same(&held, &stat),
             _ => false,
         }
     }
 
-    /// Renames a file, over any file of the new name.
+    /// Renames a file, and replaces any file of the new name.
     pub(crate) fn rename(&self, from: &str, to: &str) -> Result<(), FolderError> {
         let renamed = renameat(&self.file, from, &self.file, to);
         renamed.map_err(|error| FolderError::io("replace", &self.path.join(to))(error.into()))
     }
 
-    /// Removes a file, if it is there. It removes a link itself, not the link's target.
+    /// Removes a file, if it exists. Of a link, removes the link itself.
     pub(crate) fn remove(&self, name: &str) -> Result<(), FolderError> {
         match unlinkat(&self.file, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -147,12 +149,12 @@ impl PrivateFolder {
         }
     }
 
-    /// Makes the last renames survive a loss of power.
+    /// Makes the last renames durable.
     pub(crate) fn sync(&self) -> Result<(), FolderError> {
         self.file.sync_all().map_err(FolderError::io("sync", &self.path))
     }
 
-    /// The names in the folder. A name that is not UTF-8 is none of ours.
+    /// The names in the folder that are UTF-8, as all of ours are.
     pub(crate) fn names(&self) -> Result<Vec<String>, FolderError> {
         let io = |error: Errno| FolderError::io("list", &self.path)(error.into());
         let entries =
@@ -164,37 +166,37 @@ impl PrivateFolder {
     }
 
     fn open_in(
-        around: &OwnedFd,
+        parent: &OwnedFd,
         name: &str,
         path: PathBuf,
         check: Check,
     ) -> Result<Option<Self>, FolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        match openat(around, name, flags, Mode::empty()) {
+        match openat(parent, name, flags, Mode::empty()) {
             Ok(fd) => {
                 let found = fstatfs(&fd)
-                    .map_err(|error| FolderError::io("look at", &path)(error.into()))?;
+                    .map_err(|error| FolderError::io("inspect", &path)(error.into()))?;
                 check(found.f_type, &path)?;
                 let folder = Self { file: fd.into(), path };
-                folder.keep_others_out()?;
+                folder.restrict_access()?;
                 Ok(Some(folder))
             }
             Err(Errno::NOENT) => Ok(None),
             Err(Errno::LOOP | Errno::NOTDIR) => {
-                Err(FolderError::NotAFolder { kind: kind_at(around, name), path })
+                Err(FolderError::NotAFolder { kind: kind_at(parent, name), path })
             }
             Err(error) => Err(FolderError::io("open the folder", &path)(error.into())),
         }
     }
 
-    /// Refuses a folder that another user owns, or to which every user can write. A folder that others
-    /// can only read, or its group can write to, is closed to them: earlier versions made such folders,
-    /// and for an `fsGroup` kubelet makes them so at each start of a Pod. [`Self::open`] refuses the
-    /// files that the group could plant there.
-    fn keep_others_out(&self) -> Result<(), FolderError> {
+    /// Refuses a folder that another user owns or every user can write to. Removes lesser access of
+    /// others: earlier versions created readable folders, and kubelet makes a volume with an
+    /// `fsGroup` writable for the group at each start of a Pod. [`Self::open`] refuses files that
+    /// the group may have put there.
+    fn restrict_access(&self) -> Result<(), FolderError> {
         let io = |error: Errno| FolderError::io("restrict", &self.path)(error.into());
-        let there = fstat(&self.file).map_err(io)?;
-        let (owner, user, mode) = (there.st_uid, geteuid().as_raw(), there.st_mode & MODE_BITS);
+        let stat = fstat(&self.file).map_err(io)?;
+        let (owner, user, mode) = (stat.st_uid, geteuid().as_raw(), stat.st_mode & MODE_BITS);
         let path = || self.path.clone();
         if owner != user {
             return Err(FolderError::Owner { path: path(), owner, user });
@@ -204,7 +206,7 @@ impl PrivateFolder {
         }
         if mode & ANY_BY_GROUP_OR_OTHERS != 0 {
             fchmod(&self.file, Mode::RWXU).map_err(io)?;
-            let (path, could) = (
+            let (path, access) = (
                 self.path.display(),
                 if mode & WRITE_BY_GROUP_OR_OTHERS != 0 {
                     "replace its files"
@@ -213,58 +215,58 @@ impl PrivateFolder {
                 },
             );
             tracing::warn!(
-                "{path} had mode {mode:04o}, by which other users could {could}: it has 0700 now"
+                "changed the mode of {path} from {mode:04o} to 0700: other users could {access}"
             );
         }
         Ok(())
     }
 
-    /// Opens a regular file that no other user can change. Its group may write to it by its mode, as
-    /// kubelet sets it, but cannot reach it: the folder is closed, and the file has no other name.
+    /// Opens a regular file that no other user can change. Its mode may let the group write, as
+    /// kubelet sets it: the group cannot reach it, because the folder is closed and the file has
+    /// one link.
     fn open(&self, name: &str, flags: OFlags) -> Result<Option<File>, FolderError> {
         let path = self.path.join(name);
-        // A pipe without a writer opens at once. Its kind is checked before anything is read.
+        // With NONBLOCK, a pipe without a writer opens at once, and is refused below.
         let flags = flags | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = match openat(&self.file, name, flags, Mode::RUSR | Mode::WUSR) {
             Ok(fd) => File::from(fd),
             Err(Errno::NOENT) => return Ok(None),
             Err(error) => {
                 return Err(match statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW) {
-                    Ok(there) if !is_regular(&there) => {
-                        FolderError::NotAFile { path, kind: kind_of(&there) }
+                    Ok(stat) if !is_regular(&stat) => {
+                        FolderError::NotAFile { path, kind: kind_of(&stat) }
                     }
                     _ => FolderError::io("open", &path)(error.into()),
                 });
             }
         };
-        let there =
-            fstat(&file).map_err(|error| FolderError::io("look at", &path)(error.into()))?;
+        let stat = fstat(&file).map_err(|error| FolderError::io("inspect", &path)(error.into()))?;
         let user = geteuid().as_raw();
-        if !is_regular(&there) {
-            return Err(FolderError::NotAFile { path, kind: kind_of(&there) });
+        if !is_regular(&stat) {
+            return Err(FolderError::NotAFile { path, kind: kind_of(&stat) });
         }
-        // Root may have put this one here.
-        if ![user, TRUSTED_UID].contains(&there.st_uid) {
-            return Err(FolderError::Owner { path, owner: there.st_uid, user });
+        // Root may own a file here.
+        if ![user, TRUSTED_UID].contains(&stat.st_uid) {
+            return Err(FolderError::Owner { path, owner: stat.st_uid, user });
         }
-        if there.st_nlink > 1 {
+        if stat.st_nlink > 1 {
             return Err(FolderError::Linked { path });
         }
-        if there.st_mode & WRITE_BY_OTHERS != 0 {
-            return Err(FolderError::WritableFile { path, mode: there.st_mode & MODE_BITS });
+        if stat.st_mode & WRITE_BY_OTHERS != 0 {
+            return Err(FolderError::WritableFile { path, mode: stat.st_mode & MODE_BITS });
         }
         Ok(Some(file))
     }
 }
 
-fn is_regular(there: &Stat) -> bool {
-    FileType::from_raw_mode(there.st_mode) == FileType::RegularFile
+fn is_regular(stat: &Stat) -> bool {
+    FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile
 }
 
 fn is_same(one: &Stat, other: &Stat) -> bool {
     (one.st_dev, one.st_ino) == (other.st_dev, other.st_ino)
 }
 
-fn kind_at(around: &OwnedFd, name: &str) -> &'static str {
-    statat(around, name, AtFlags::SYMLINK_NOFOLLOW).map_or("gone", |there| kind_of(&there))
+fn kind_at(parent: &OwnedFd, name: &str) -> &'static str {
+    statat(parent, name, AtFlags::SYMLINK_NOFOLLOW).map_or("gone", |stat| kind_of(&stat))
 }

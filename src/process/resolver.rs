@@ -1,9 +1,9 @@
-//! Looks up the addresses of host names, and keeps what a slow name server answers.
+//! Resolves host names, and caches the addresses.
 //!
 //! Touches the system's resolver, on the runtime's blocking threads. Start with
-//! [`Resolver::look_up`]. No lookup can be interrupted, and behind a dead name server one takes
-//! five seconds, longer than an attempt to connect. So a lookup belongs to no attempt: it goes on
-//! after an attempt has given up, later attempts join it, and they use what it has found.
+//! [`Resolver::look_up`]. A lookup cannot be canceled, and with a dead name server it takes five
+//! seconds, longer than an attempt to connect. So a lookup outlives the attempt that started it,
+//! and later attempts share it and its result.
 
 use crate::process::blocking::fault;
 use hyper_util::client::legacy::connect::dns::Name;
@@ -23,38 +23,38 @@ use tokio::time::timeout;
 use tower::Service;
 use zookeeper_client::resolve::Resolve;
 
-/// How many lookups run at once: half of the blocking threads that `supervisor.rs` allows. The
-/// other half is for files.
-const THREADS: usize = 2;
+/// The most threads for lookups: half of the runtime's blocking threads. The other half is for
+/// files.
+const MAX_THREADS: usize = 2;
 
-/// How long an attempt waits for fresh addresses if it knows older ones. A healthy name server
-/// answers within a few milliseconds.
-const GRACE: Duration = Duration::from_millis(100);
+/// How long to wait for fresh addresses if older ones are known. A healthy name server answers
+/// within a few milliseconds.
+const REFRESH_WAIT: Duration = Duration::from_millis(100);
 
-/// How long a connection of hyper's waits for its first address. Its call ends long before.
-const HYPER_PATIENCE: Duration = Duration::from_mins(1);
+/// How long hyper waits for the first address. The timeout of its request is shorter.
+const HYPER_WAIT: Duration = Duration::from_mins(1);
 
-/// How glibc and musl say that a name server has answered, and that the name has no address.
-const DENIALS: [&str; 4] = [
+/// The messages of glibc and musl for a name server's answer that the name has no address.
+const NEGATIVE_ANSWERS: [&str; 4] = [
     "Name or service not known",
     "No address associated with hostname",
     "Name does not resolve",
     "Name has no usable address",
 ];
 
-/// The system's resolver, with a memory. Clones share it.
+/// A caching resolver. Clones share the cache.
 #[derive(Debug, Clone, Default)]
 pub struct Resolver(Arc<Shared>);
 
 /// Why a name has no address.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum LookupError {
-    /// The last lookup that ended failed.
+    /// The last lookup failed.
     #[error(transparent)]
     Failed(Arc<io::Error>),
     /// No lookup of this name has ended yet.
     #[error("no name server has answered yet")]
-    Late,
+    Unanswered,
 }
 
 #[derive(Debug, Default)]
@@ -66,35 +66,35 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct Lookups {
-    names: BTreeMap<String, Known>,
-    /// Names that wait for a thread.
+    names: BTreeMap<String, CacheEntry>,
+    /// Names to look up.
     queue: VecDeque<String>,
     threads: usize,
-    /// A lookup panicked: each attempt that waits for an address unwinds.
+    /// Whether a lookup panicked. Then each attempt that waits for an address panics too.
     has_panicked: bool,
 }
 
-/// The state of one name.
+/// The cached state of one name.
 #[derive(Debug, Default)]
-struct Known {
-    is_under_way: bool,
-    /// How many lookups of it have ended.
+struct CacheEntry {
+    is_pending: bool,
+    /// How many lookups of the name have ended.
     ended: u64,
-    /// The last addresses, with port 0. Only an answer that there are none takes them away.
+    /// The last addresses, with port 0. Only a negative answer clears them.
     addresses: Vec<SocketAddr>,
     /// Why the last lookup failed, if it did.
     failure: Option<Arc<io::Error>>,
 }
 
 impl Resolver {
-    /// The addresses of `name`, with port 0.
+    /// Returns the addresses of `name`, with port 0.
     ///
-    /// Waits up to `patience` for a lookup to end, but only for a moment if older addresses are
-    /// known: then these serve until it has ended.
+    /// Waits up to `max_wait` for a lookup to end. If older addresses are known, waits for at most
+    /// [`REFRESH_WAIT`] and then returns those.
     pub async fn look_up(
         &self,
         name: &str,
-        patience: Duration,
+        max_wait: Duration,
     ) -> Result<Vec<SocketAddr>, LookupError> {
         if let Ok(address) = name.parse::<IpAddr>() {
             return Ok(vec![SocketAddr::new(address, 0)]);
@@ -102,43 +102,43 @@ impl Resolver {
         let mut ended = self.0.ended.subscribe();
         let (before, is_known) = self.begin(name);
         let fresh = async {
-            while !self.has_panicked() && self.with(name, |known| known.ended) == before {
+            while !self.has_panicked() && self.with(name, |entry| entry.ended) == before {
                 ended.changed().await.ok();
             }
         };
-        let within = if is_known { GRACE.min(patience) } else { patience };
-        // Use the best known addresses, even late ones.
-        timeout(within, fresh).await.ok();
+        let max_wait = if is_known { REFRESH_WAIT.min(max_wait) } else { max_wait };
+        // After the timeout, the cached addresses serve.
+        timeout(max_wait, fresh).await.ok();
         if self.has_panicked() {
-            fault("a lookup of a host name", Box::new("its thread has said why"));
+            fault("a lookup of a host name", Box::new("its thread has logged the panic"));
         }
-        self.with(name, |known| known.best())
+        self.with(name, |entry| entry.addresses())
     }
 
-    /// Begins a lookup unless one is under way. Returns how many have ended before it, and whether
+    /// Starts a lookup unless one is pending. Returns how many have ended before it, and whether
     /// addresses are known.
     fn begin(&self, name: &str) -> (u64, bool) {
         let mut lookups = self.lock();
-        let known = lookups.names.entry(name.to_owned()).or_default();
-        let state = (known.ended, !known.addresses.is_empty());
-        if !std::mem::replace(&mut known.is_under_way, true) {
+        let entry = lookups.names.entry(name.to_owned()).or_default();
+        let state = (entry.ended, !entry.addresses.is_empty());
+        if !std::mem::replace(&mut entry.is_pending, true) {
             lookups.queue.push_back(name.to_owned());
-            if lookups.threads < THREADS {
+            if lookups.threads < MAX_THREADS {
                 lookups.threads += 1;
                 let this = self.clone();
-                drop(spawn_blocking(move || this.work(ask_system)));
+                drop(spawn_blocking(move || this.work(resolve)));
             }
         }
         state
     }
 
-    /// Looks up queued names until there are none. Blocks.
-    fn work(&self, ask: fn(&str) -> io::Result<Vec<SocketAddr>>) {
+    /// Looks up the queued names with `resolve`. Blocks.
+    fn work(&self, resolve: fn(&str) -> io::Result<Vec<SocketAddr>>) {
         while let Some(name) = self.next() {
-            // The thread goes on: were it lost, no other would take its place.
-            match catch_unwind(|| ask(&name)) {
-                Ok(found) => self.with(&name, |known| known.take_in(found)),
-                Err(_told_by_the_panic_itself) => self.lock().has_panicked = true,
+            // The thread must survive a panic, because `begin` counts on it to empty the queue.
+            match catch_unwind(|| resolve(&name)) {
+                Ok(result) => self.with(&name, |entry| entry.update(result)),
+                Err(_panic) => self.lock().has_panicked = true,
             }
             self.0.ended.send_replace(());
         }
@@ -153,8 +153,8 @@ impl Resolver {
         next
     }
 
-    fn with<T>(&self, name: &str, use_it: impl FnOnce(&mut Known) -> T) -> T {
-        use_it(self.lock().names.entry(name.to_owned()).or_default())
+    fn with<T>(&self, name: &str, action: impl FnOnce(&mut CacheEntry) -> T) -> T {
+        action(self.lock().names.entry(name.to_owned()).or_default())
     }
 
     fn has_panicked(&self) -> bool {
@@ -166,18 +166,18 @@ impl Resolver {
     }
 }
 
-impl Known {
-    fn take_in(&mut self, found: io::Result<Vec<SocketAddr>>) {
-        self.is_under_way = false;
+impl CacheEntry {
+    fn update(&mut self, result: io::Result<Vec<SocketAddr>>) {
+        self.is_pending = false;
         self.ended += 1;
-        match found {
+        match result {
             Ok(addresses) => {
                 self.addresses = addresses;
                 self.failure = None;
             }
             Err(error) => {
-                // An address that the name has lost may belong to another server by now.
-                if is_denial(&error) {
+                // The old addresses may belong to other servers by now.
+                if is_negative_answer(&error) {
                     self.addresses.clear();
                 }
                 self.failure = Some(Arc::new(error));
@@ -185,38 +185,38 @@ impl Known {
         }
     }
 
-    fn best(&self) -> Result<Vec<SocketAddr>, LookupError> {
+    fn addresses(&self) -> Result<Vec<SocketAddr>, LookupError> {
         if self.addresses.is_empty() {
-            Err(self.failure.clone().map_or(LookupError::Late, LookupError::Failed))
+            Err(self.failure.clone().map_or(LookupError::Unanswered, LookupError::Failed))
         } else {
             Ok(self.addresses.clone())
         }
     }
 }
 
-/// Blocks.
-fn ask_system(name: &str) -> io::Result<Vec<SocketAddr>> {
+/// Asks the system's resolver. Blocks.
+fn resolve(name: &str) -> io::Result<Vec<SocketAddr>> {
     Ok((name, 0).to_socket_addrs()?.collect())
 }
 
-/// Whether a name server has answered that there is no address. The standard library tells this
-/// from "no answer" by the text only.
-fn is_denial(error: &io::Error) -> bool {
-    let told = error.to_string();
-    DENIALS.iter().any(|denial| told.ends_with(denial))
+/// Whether a name server has answered that there is no address. Only the message of std's error
+/// distinguishes this from no answer.
+fn is_negative_answer(error: &io::Error) -> bool {
+    let message = error.to_string();
+    NEGATIVE_ANSWERS.iter().any(|negative| message.ends_with(negative))
 }
 
 impl Resolve for Resolver {
     async fn look_up(
         &self,
         name: &str,
-        patience: Duration,
+        max_wait: Duration,
     ) -> Result<Vec<SocketAddr>, zookeeper_client::resolve::LookupError> {
-        Ok(Self::look_up(self, name, patience).await?)
+        Ok(Self::look_up(self, name, max_wait).await?)
     }
 }
 
-/// The interface for hyper's connector, which sets the port itself.
+/// For hyper's connector, which sets the port.
 impl Service<Name> for Resolver {
     type Response = vec::IntoIter<SocketAddr>;
     type Error = LookupError;
@@ -228,7 +228,7 @@ impl Service<Name> for Resolver {
 
     fn call(&mut self, name: Name) -> Self::Future {
         let this = self.clone();
-        Box::pin(async move { Ok(this.look_up(name.as_str(), HYPER_PATIENCE).await?.into_iter()) })
+        Box::pin(async move { Ok(this.look_up(name.as_str(), HYPER_WAIT).await?.into_iter()) })
     }
 }
 
@@ -242,44 +242,44 @@ mod tests {
     }
 
     #[test]
-    fn last_addresses_serve_until_a_server_denies_them() {
-        let mut known = Known::default();
-        assert!(matches!(known.best(), Err(LookupError::Late)));
-        known.take_in(Ok(vec![address(1)]));
-        known.take_in(Err(io::Error::other("failed to lookup address information: Try again")));
-        assert_eq!(known.best().unwrap(), [address(1)], "no answer proves nothing");
-        known.take_in(Ok(vec![address(2)]));
-        assert_eq!(known.best().unwrap(), [address(2)]);
-        for denial in DENIALS {
-            known.take_in(Ok(vec![address(3)]));
-            known.take_in(Err(io::Error::other(format!(
-                "failed to lookup address information: {denial}"
+    fn last_addresses_serve_until_a_negative_answer() {
+        let mut entry = CacheEntry::default();
+        assert!(matches!(entry.addresses(), Err(LookupError::Unanswered)));
+        entry.update(Ok(vec![address(1)]));
+        entry.update(Err(io::Error::other("failed to lookup address information: Try again")));
+        assert_eq!(entry.addresses().unwrap(), [address(1)], "no answer proves nothing");
+        entry.update(Ok(vec![address(2)]));
+        assert_eq!(entry.addresses().unwrap(), [address(2)]);
+        for negative in NEGATIVE_ANSWERS {
+            entry.update(Ok(vec![address(3)]));
+            entry.update(Err(io::Error::other(format!(
+                "failed to lookup address information: {negative}"
             ))));
-            assert!(matches!(known.best(), Err(LookupError::Failed(_))), "{denial}");
+            assert!(matches!(entry.addresses(), Err(LookupError::Failed(_))), "{negative}");
         }
     }
 
     #[tokio::test]
-    async fn system_denials_are_recognized() {
-        let error = Resolver::default().look_up(&"a".repeat(64), HYPER_PATIENCE).await.unwrap_err();
+    async fn negative_answers_of_the_system_are_recognized() {
+        let error = Resolver::default().look_up(&"a".repeat(64), HYPER_WAIT).await.unwrap_err();
         let LookupError::Failed(error) = error else { panic!("{error:?}") };
-        assert!(is_denial(&error), "no label of a name is that long: {error}");
+        assert!(is_negative_answer(&error), "no label of a name is that long: {error}");
     }
 
     #[test]
-    fn panic_of_a_lookup_unwinds_all_that_wait_for_addresses() {
+    fn panic_of_a_lookup_unwinds_every_waiting_attempt() {
         let resolver = Resolver::default();
         {
             let mut lookups = resolver.lock();
             lookups.queue.extend(["a".to_owned(), "b".to_owned()]);
             lookups.threads = 1;
         }
-        catch_unwind(AssertUnwindSafe(|| resolver.work(|_| panic!("a fault of ours")))).ok();
-        assert_eq!(resolver.lock().threads, 0, "its thread is stuck");
+        catch_unwind(AssertUnwindSafe(|| resolver.work(|_| panic!("a planned panic")))).ok();
+        assert_eq!(resolver.lock().threads, 0, "the thread did not end");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         for name in ["a", "localhost"] {
-            let look = resolver.look_up(name, Duration::from_secs(1));
-            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(look)));
+            let lookup = resolver.look_up(name, Duration::from_secs(1));
+            let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(lookup)));
             assert!(ended.is_err(), "{name}: {ended:?}");
         }
     }
@@ -289,7 +289,7 @@ mod tests {
         let found = Resolver::default().look_up("::1", Duration::ZERO).await.unwrap();
         assert_eq!(found, [SocketAddr::from((IpAddr::V6(std::net::Ipv6Addr::LOCALHOST), 0))]);
         let resolver = Resolver::default();
-        let found = resolver.look_up("localhost", HYPER_PATIENCE).await.unwrap();
+        let found = resolver.look_up("localhost", HYPER_WAIT).await.unwrap();
         assert!(found.iter().all(|address| address.ip().is_loopback()), "{found:?}");
         assert_eq!(resolver.lock().names.len(), 1);
     }

@@ -1,7 +1,7 @@
-//! Signals that ask the process to end, and what a clean stop says of its release.
+//! Catches the signals that stop the process, and logs how a clean stop ended.
 //!
-//! Touches tokio's signals, the clock, and `/proc/self/status` once. The first signal asks for a
-//! clean stop, a second one for an end at once.
+//! Touches tokio's signals, the clock, and `/proc/self/status`. Start with [`Signals::catch`]. The
+//! first signal requests a clean stop, the second an immediate end.
 
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
@@ -10,32 +10,31 @@ use std::time::Duration;
 use std::{fs, io};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Signals within this time have one cause: `timeout` of coreutils signals the process, and then
-/// its group.
-const ONE_CAUSE: Duration = Duration::from_secs(1);
+/// Signals within this time count as one: coreutils' `timeout` signals the process, and then its
+/// group.
+const DEDUPLICATION_WINDOW: Duration = Duration::from_secs(1);
 
-/// SIGTERM (kubelet, systemd), SIGINT (Ctrl-C) and SIGHUP (a terminal that is gone), caught from
-/// now on.
+/// The stream of SIGTERM (kubelet, systemd), SIGINT (Ctrl-C), and SIGHUP (a closed terminal).
 #[derive(Debug)]
 pub struct Signals {
     terminate: Signal,
     interrupt: Signal,
-    /// `None` where the process was started to survive its terminal, as by nohup.
+    /// `None` if the process was started to survive its terminal, as by nohup.
     hang_up: Option<Signal>,
-    /// When the last request to end came.
-    asked_at: Option<Instant>,
+    /// When the last signal counted.
+    last_at: Option<Instant>,
 }
 
 impl Signals {
-    /// Catches them.
+    /// Starts to catch the signals.
     pub fn catch() -> io::Result<Self> {
         let hang_up = if ignores_hang_up() { None } else { Some(signal(SignalKind::hangup())?) };
         let (terminate, interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        Ok(Self { terminate, interrupt, hang_up, asked_at: None })
+        Ok(Self { terminate, interrupt, hang_up, last_at: None })
     }
 
-    /// The next request to end.
+    /// Waits for the next signal.
     pub async fn next(&mut self) {
         loop {
             tokio::select! {
@@ -44,8 +43,8 @@ impl Signals {
                 () = next_of(&mut self.hang_up) => {}
             }
             let now = Clock.now();
-            if self.asked_at.is_none_or(|asked| now.since(asked) >= ONE_CAUSE) {
-                self.asked_at = Some(now);
+            if self.last_at.is_none_or(|last| now.since(last) >= DEDUPLICATION_WINDOW) {
+                self.last_at = Some(now);
                 return;
             }
         }
@@ -59,8 +58,8 @@ async fn next_of(signal: &mut Option<Signal>) {
     }
 }
 
-/// Whether SIGHUP was ignored when the process began. The mask has the first signal, SIGHUP, as its
-/// lowest bit: proc(5).
+/// Whether SIGHUP was ignored when the process started. SIGHUP is the lowest bit of the mask:
+/// proc(5).
 fn ignores_hang_up() -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
@@ -68,25 +67,24 @@ fn ignores_hang_up() -> bool {
         .is_some_and(|mask| mask & 1 == 1)
 }
 
-/// The outcome of the release in a clean stop. The exit code is 0 for all of them; the log says
-/// which one it was.
+/// The outcome of the release in a clean stop. Every outcome exits with 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Release {
+pub enum ReleaseOutcome {
     /// The store holds nothing of this candidate.
     Confirmed,
     /// The store refuses this candidate.
     Refused,
     /// The store did not answer in time.
     Unconfirmed,
-    /// The claim ended before the release.
+    /// The claim expired before the release.
     Expired,
-    /// This candidate never held anything.
+    /// There was nothing to release.
     Needless,
 }
 
-impl Release {
-    /// Logs how the process stopped.
-    pub fn tell(self) {
+impl ReleaseOutcome {
+    /// Logs that the process stopped, with this outcome.
+    pub fn log(self) {
         let (release, code) = (self.as_str(), Exit::Clean.code());
         match self {
             Self::Confirmed => {
@@ -94,7 +92,7 @@ impl Release {
                     event = "stopped",
                     release,
                     code,
-                    "stopped: the store holds nothing of this candidate"
+                    "stopped: the store confirmed the release"
                 );
             }
             Self::Needless => {
@@ -109,19 +107,21 @@ impl Release {
                 event = "stopped",
                 release,
                 code,
-                "stopped without a release: leadership ended by its deadline before"
+                "stopped without a release: leadership had ended by its deadline"
             ),
             Self::Refused => tracing::warn!(
                 event = "stopped",
                 release,
                 code,
-                "stopped, but the store refuses the release: others wait for the lease to expire"
+                "stopped, but the store refused the release: other candidates wait for the lease \
+                 to expire"
             ),
             Self::Unconfirmed => tracing::warn!(
                 event = "stopped",
                 release,
                 code,
-                "stopped, but the store did not confirm the release: others may wait for the lease to expire"
+                "stopped, but the store did not confirm the release: other candidates may wait for \
+                 the lease to expire"
             ),
         }
     }

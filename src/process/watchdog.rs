@@ -1,8 +1,9 @@
-//! A thread that ends the process when a claim runs out and nobody notices.
+//! Ends the process when a claim expires and the driver does not notice.
 //!
-//! Touches a thread, the clock and the process: the sole abrupt exit. A runtime that is blocked fires no timer
-//! and answers nobody, so it claims nothing either; but its application would go on, and only the end of the process
-//! moves that. No livenessProbe could do this: kubelet's kill moved the application in 32 of 76 cases.
+//! Touches a thread, the clock, and the process, which no other module exits abruptly. Start with
+//! [`start`]. A blocked runtime answers no request and so promises nothing, but its application
+//! would continue; only the end of the process restarts it. A livenessProbe is no substitute: after
+//! a kill by kubelet, the application restarted in 32 of 76 cases.
 
 use crate::driver::leadership::Reader;
 use crate::process::clock::Clock;
@@ -12,14 +13,13 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// How far apart the two looks are. A process that was stopped and goes on is past its deadline too: then the driver
-/// gets this long to notice by itself.
-const BETWEEN_LOOKS: Duration = Duration::from_millis(500);
+/// How long the driver may take to notice an expired claim itself, as after a pause of the process.
+const DRIVER_GRACE: Duration = Duration::from_millis(500);
 
-/// How long the last line may take.
-const TIME_TO_TELL: Duration = Duration::from_millis(100);
+/// How long to wait for the last log line.
+const LOG_TIMEOUT: Duration = Duration::from_millis(100);
 
-/// Watches the claims that `reader` shows, for as long as the process lives.
+/// Starts the thread that watches the published claims until the process ends.
 pub fn start(reader: Reader) -> io::Result<()> {
     thread::Builder::new().name("watchdog".to_owned()).spawn(move || watch(&reader)).map(drop)
 }
@@ -27,18 +27,18 @@ pub fn start(reader: Reader) -> io::Result<()> {
 fn watch(reader: &Reader) {
     loop {
         let deadline = reader.await_claim().deadline();
-        // A thread's sleep stops in suspend and may be cut short: the loop asks the clock again.
+        // A thread's sleep stops during suspend and may end early, so the clock is read again.
         thread::sleep(deadline.since(Clock.now()));
         if is_overdue(reader, Clock.now()) {
-            thread::sleep(BETWEEN_LOOKS);
+            thread::sleep(DRIVER_GRACE);
             if is_overdue(reader, Clock.now()) {
-                end();
+                exit_lost();
             }
         }
     }
 }
 
-/// Whether a claim is published that has run out.
+/// Whether the published claim has expired.
 fn is_overdue(reader: &Reader, now: Instant) -> bool {
     reader.published_claim().is_some_and(|claim| claim.remaining(now).is_zero())
 }
@@ -46,21 +46,21 @@ fn is_overdue(reader: &Reader, now: Instant) -> bool {
 #[expect(
     clippy::exit,
     clippy::disallowed_methods,
-    reason = "what would return through main is what is stuck"
+    reason = "the main thread, which would return from main, is stuck"
 )]
-fn end() -> ! {
-    // What is stuck may be stuck in the log, whose lock it then holds: the line gets a thread and a moment of its own.
-    let told = thread::Builder::new().spawn(|| {
+fn exit_lost() -> ! {
+    // The stuck thread may hold the log's lock, so another thread logs, within a timeout.
+    let logging = thread::Builder::new().spawn(|| {
         let code = Exit::Lost.code();
         tracing::error!(
             event = "lost",
             reason = "fault",
             code,
-            "lost leadership, and the driver did not notice: exiting with {code}"
+            "lost leadership, and the election loop is stalled: exiting with {code}"
         );
     });
-    if told.is_ok() {
-        thread::sleep(TIME_TO_TELL);
+    if logging.is_ok() {
+        thread::sleep(LOG_TIMEOUT);
     }
     std::process::exit(Exit::Lost.code().into())
 }

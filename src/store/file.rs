@@ -207,7 +207,7 @@ impl From<FileError> for StoreError {
     fn from(error: FileError) -> Self {
         match &error {
             FileError::Folder(source) if source.is_refusal() => Self::Refused(Box::new(error)),
-            FileError::Folder(source) if source.is_unfit() => Self::Unusable(Box::new(error)),
+            FileError::Folder(source) if source.is_permanent() => Self::Unusable(Box::new(error)),
             FileError::Foreign { .. } => Self::Unusable(Box::new(error)),
             FileError::Folder(_)
             | FileError::Locked { .. }

@@ -10,7 +10,7 @@ mod files;
 
 pub use files::OpenError;
 
-use crate::config::ZooKeeperPlace;
+use crate::config::ZooKeeperConfig;
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::resolver::Resolver;
@@ -85,7 +85,7 @@ struct Failed {
 
 impl ZooKeeperStore {
     /// The election at `place`, where one call may take `call_timeout`.
-    pub async fn open(place: &ZooKeeperPlace, call_timeout: Duration) -> Result<Self, OpenError> {
+    pub async fn open(place: &ZooKeeperConfig, call_timeout: Duration) -> Result<Self, OpenError> {
         let (files, dialer) = Files::open(place.auth_file.clone(), place.tls.clone()).await?;
         let Servers { hosts, chroot } = &place.servers;
         Ok(Self {

@@ -1,24 +1,24 @@
-//! The log lines of a start.
+//! Logs the start of a run.
 //!
-//! Touches the log only.
+//! Touches only the log. Start with [`log_start`].
 
 use crate::config::Config;
 use crate::http::listen::Listeners;
-use crate::process::last_run::{LEFT_BEHIND, LastEnd};
+use crate::process::last_run::{APPLICATION_LEFT_RUNNING, LastEnd};
 use baton_election::identity::Identity;
 use std::time::Duration;
 
-/// Logs how the run before this one ended.
+/// Logs how the previous run ended, and the resulting delay of the campaign.
 pub(super) fn log_previous_end(config: &Config, last: &LastEnd, delay: Duration) {
     let (election, reason) = (config.election.as_str(), last.reason.as_str());
     let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     let at = humantime::format_rfc3339_seconds(last.at).to_string();
-    let what = if last.left_application_behind(config.on_lost) {
-        LEFT_BEHIND
+    let message = if last.left_application_running(config.on_lost) {
+        APPLICATION_LEFT_RUNNING
     } else if delay.is_zero() {
-        "how the run before this one ended"
+        "the previous run ended"
     } else {
-        "the run before this one ended badly: campaigning is delayed"
+        "previous runs ended badly: campaigning is delayed"
     };
     tracing::info!(
         event = "previous_end",
@@ -27,11 +27,11 @@ pub(super) fn log_previous_end(config: &Config, last: &LastEnd, delay: Duration)
         code = last.code,
         at,
         delay_ms,
-        "{what}"
+        "{message}"
     );
 }
 
-/// Logs the first line of a run, and warns of a listener that strangers reach.
+/// Logs the first line of a run, and warns if other machines can reach the application's listener.
 pub(super) fn log_start(
     config: &Config,
     identity: &Identity,
@@ -46,7 +46,7 @@ pub(super) fn log_start(
         event = "starting",
         election = config.election.as_str(),
         identity = identity.as_str(),
-        backend = config.backend.as_str(),
+        backend = config.store.as_str(),
         place,
         listen,
         probe_listen,
@@ -57,8 +57,9 @@ pub(super) fn log_start(
     if !listeners.address.ip().to_canonical().is_loopback() {
         tracing::warn!(
             event = "exposed_listener",
-            "--listen {} is not loopback: anyone who reaches {listen} can ask as the application does and so delay a \
-             handover; write --listen localhost:{}, and let kubelet and Prometheus ask at --probe-listen",
+            "--listen {} is not loopback: every client that reaches {listen} can obtain promises, \
+             which delays a handover; pass --listen localhost:{}, and use --probe-listen for \
+             kubelet and Prometheus",
             config.listen,
             listeners.address.port(),
         );

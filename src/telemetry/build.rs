@@ -1,8 +1,8 @@
-//! What was built: set by `build.rs` at the top of the repository.
+//! Build information, which the package's `build.rs` sets.
 
-/// The version, by semver.
+/// The semantic version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// The commit, or `unknown` outside a checkout.
+/// The commit, or `unknown` outside of a checkout.
 pub const REVISION: &str = env!("BATON_BUILD_REVISION");
-/// The compiler.
+/// The compiler's version.
 pub const RUSTC: &str = env!("BATON_BUILD_RUSTC");

@@ -1,7 +1,7 @@
-//! What Prometheus sees: counters as things happen, gauges as they are at the moment of the scrape.
+//! The Prometheus metrics.
 //!
-//! Touches the `prometheus` crate, which nothing else here knows. A gauge that a task sets can outlive the truth;
-//! these are computed from the claim when asked. They promise nothing.
+//! Touches the `prometheus` crate, as the only module that does. Start with [`Metrics`]. Gauges are
+//! computed at each scrape, because a gauge that a task sets can outlive the claim that it shows.
 
 use crate::config::ElectionName;
 use crate::driver::leadership::Reader;
@@ -20,15 +20,15 @@ use prometheus::{Opts, Registry, TextEncoder};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The content type of what [`Metrics::scrape`] returns.
+/// The content type of [`Metrics::scrape`].
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// Upper bounds of the renewals' histogram, in seconds: a local file takes a millisecond, a starved API server ten
-/// seconds.
+/// The upper bounds of the renewals' histogram, in seconds: a local file takes 1 ms, an overloaded
+/// API server 10 s.
 const RENEW_BUCKETS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
-/// Every metric of this process.
+/// The metrics of this process. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Series>);
 
@@ -52,10 +52,10 @@ struct Series {
 }
 
 impl Metrics {
-    /// The metrics of `election`, all at zero, for a store that is asked by `verbs`.
+    /// The metrics of `election`, all at zero, for a store whose requests have these `verbs`.
     pub fn new(election: &ElectionName, verbs: &[Verb]) -> Self {
         let series = Series::new(election.as_str());
-        // A series that appears only when it is first counted hides its first step from `increase()`.
+        // `increase()` misses the first increment of a series that does not exist before it.
         for reason in Reason::ALL.map(Reason::as_str) {
             series.losses.with_label_values(&[reason]);
             series.last_end.with_label_values(&[reason]);
@@ -87,7 +87,7 @@ impl Metrics {
         }
     }
 
-    /// Counts a request and how it went.
+    /// Counts a request by its outcome.
     pub(crate) fn count_request(&self, call: Call, outcome: Outcome, took: Duration) {
         self.0.requests.with_label_values(&[call.verb.as_str(), outcome.as_str()]).inc();
         if call.is_renewal {
@@ -96,18 +96,18 @@ impl Metrics {
         }
     }
 
-    /// Shows how the last run ended.
-    pub(crate) fn show_last_end(&self, last: &LastEnd) {
+    /// Exports how the last run ended.
+    pub(crate) fn set_last_end(&self, last: &LastEnd) {
         self.0.last_end.with_label_values(&[last.reason.as_str()]).set(1);
         self.0.last_end_timestamp.set(unix_seconds(last.at));
     }
 
-    /// Everything, in the text format 0.0.4, as it is at `now`.
+    /// Every metric as of `now`, in the text format 0.0.4.
     pub fn scrape(&self, reader: &Reader, health: &Health, now: Instant) -> Vec<u8> {
         self.0.refresh(reader, health, now);
         let mut text = Vec::new();
         let encoded = TextEncoder::new().encode(&self.0.registry.gather(), &mut text);
-        encoded.expect("memory can be written to");
+        encoded.expect("writing to memory cannot fail");
         text
     }
 }
@@ -124,20 +124,16 @@ impl Series {
         };
         let status = Opts::new(
             "leader_election_master_status",
-            "1 while this process leads, as client-go names it",
+            "1 while this process leads (client-go's name)",
         );
-        let durations = HistogramOpts::new(
-            "baton_renew_duration_seconds",
-            "Time from a renewal to its outcome",
-        )
-        .const_label("election", election)
-        .buckets(RENEW_BUCKETS.to_vec());
-        let standings = opts("baton_standing", "1 for the standing that this process answers with");
-        let ends = opts(
-            "baton_last_end_info",
-            "1 for the reason for which the last run of this sidecar ended",
-        );
-        let info = opts("baton_build_info", "1, with what was built")
+        let durations =
+            HistogramOpts::new("baton_renew_duration_seconds", "Duration of renewals, in seconds")
+                .const_label("election", election)
+                .buckets(RENEW_BUCKETS.to_vec());
+        let standings = opts("baton_standing", "1 for the current standing of this process");
+        let ends =
+            opts("baton_last_end_info", "1 for the reason why the last run of this sidecar ended");
+        let info = opts("baton_build_info", "1, with the version and revision as labels")
             .const_label("version", build::VERSION)
             .const_label("revision", build::REVISION);
         register(&registry, IntGauge::with_opts(info)).set(1);
@@ -151,34 +147,34 @@ impl Series {
             ),
             has_leader: flag(
                 "baton_has_leader",
-                "1 while this process knows of a leader; 0 while it resigns",
+                "1 while this process leads or knows the leader; 0 while it resigns",
             ),
             standing: register(&registry, IntGaugeVec::new(standings, &["standing"])),
             claim_remaining: gauge(
                 "baton_claim_remaining_seconds",
-                "Time until our claim ends; 0 without one",
+                "Time until the claim of this process ends, in seconds; 0 without a claim",
             ),
             last_contact: gauge(
                 "baton_store_last_contact_timestamp_seconds",
-                "When the store last answered; 0 before",
+                "Unix time of the last answer of the store; 0 before the first",
             ),
-            acquisitions: count("baton_acquisitions_total", "Terms of this process that began"),
-            losses: counts("baton_losses_total", "Terms of this process that ended", &["reason"]),
+            acquisitions: count("baton_acquisitions_total", "Times this process became leader"),
+            losses: counts("baton_losses_total", "Times this process stopped leading", &["reason"]),
             leader_changes: count(
                 "baton_leader_changes_seen_total",
-                "Changes of leader that this process saw",
+                "Changes of leader seen by this process",
             ),
-            renewals: counts("baton_renewals_total", "Renewals of our claim", &["outcome"]),
+            renewals: counts("baton_renewals_total", "Renewals by outcome", &["outcome"]),
             requests: counts(
                 "baton_store_requests_total",
-                "Requests to the store",
+                "Requests to the store by verb and outcome",
                 &["verb", "outcome"],
             ),
             renew_duration: register(&registry, Histogram::with_opts(durations)),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
             last_end_timestamp: gauge(
                 "baton_last_end_timestamp_seconds",
-                "When the last run ended; 0 if unknown",
+                "Unix time of the end of the last run; 0 if unknown",
             ),
             registry,
         }
@@ -186,28 +182,30 @@ impl Series {
 
     fn refresh(&self, reader: &Reader, health: &Health, now: Instant) {
         let remaining = reader.claim(now).map(|claim| claim.remaining(now));
-        let told = reader.glance(now).status;
-        let leads = matches!(told, Status::Leading(_));
-        let knows_another = matches!(told, Status::Following { leader: Some(_) });
+        let status = reader.glance(now).status;
+        let leads = matches!(status, Status::Leading(_));
+        let knows_another = matches!(status, Status::Following { leader: Some(_) });
         self.is_leader.set(leads.into());
         self.master_status.set(leads.into());
-        // A candidate that holds the election and promises nothing knows that there is no leader.
+        // A candidate that resigns knows that there is no leader.
         self.has_leader.set((leads || knows_another).into());
         for standing in Status::STANDINGS {
-            self.standing.with_label_values(&[standing]).set((standing == told.standing()).into());
+            self.standing
+                .with_label_values(&[standing])
+                .set((standing == status.standing()).into());
         }
         self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
         self.last_contact.set(health.last_contact().map_or(0.0, unix_seconds));
     }
 }
 
-/// Both can fail only for a name that is misspelt or given twice, which the first run of any test shows.
+/// Panics on a malformed or duplicate name, which every test would find.
 fn register<C: Collector + Clone + 'static>(
     registry: &Registry,
     collector: prometheus::Result<C>,
 ) -> C {
-    let collector = collector.expect("a metric's name is well formed");
-    registry.register(Box::new(collector.clone())).expect("a metric's name is given once");
+    let collector = collector.expect("the metric's name is well formed");
+    registry.register(Box::new(collector.clone())).expect("the metric's name is unique");
     collector
 }
 

@@ -1,9 +1,9 @@
-//! The one place where what happened becomes log lines and counters.
+//! Reports the driver's events to the log and the metrics.
 //!
-//! Touches `tracing` and `metrics`. Both are made from the same [`Transition`], so that they cannot tell different
-//! stories. The same trouble again is counted, not repeated.
+//! Touches `tracing` and the metrics. Start with [`Reporter`]. Both come from the same
+//! [`Transition`], so they cannot disagree.
 
-use crate::config::{ElectionName, Flags};
+use crate::config::{ElectionName, TimingFlags};
 use crate::error_chain::ErrorChain;
 use crate::process::exit::Exit;
 use crate::store::{Call, StoreError};
@@ -15,22 +15,22 @@ use baton_election::machine::{Diagnostic, Outcome, Reason, Transition, Withdrawa
 use std::fmt;
 use std::time::Duration;
 
-/// Tells logs and metrics what the driver did.
+/// Logs and counts the driver's events.
 #[derive(Debug)]
 pub struct Reporter {
     election: ElectionName,
     identity: Identity,
     metrics: Metrics,
-    trouble: Option<Trouble>,
+    failure: Option<RepeatedFailure>,
 }
 
-/// The outcome of a loss of leadership, and its possible cause.
+/// The consequence of a loss of leadership, and its possible cause.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Loss {
-    /// How the process ends; `None` where it stays and follows.
+    /// The exit of the process; `None` if it stays and follows.
     pub exit: Option<Exit>,
-    /// How long the process stood still at least, if that was long.
-    pub stood_still: Option<Duration>,
+    /// A lower bound of how long the process was paused, if that was long.
+    pub pause: Option<Duration>,
 }
 
 impl fmt::Display for Loss {
@@ -39,27 +39,27 @@ impl fmt::Display for Loss {
             Some(exit) => write!(f, "lost leadership: exiting with {}", exit.code())?,
             None => f.write_str("lost leadership: the process stays and follows")?,
         }
-        match self.stood_still.map(Rounded::down) {
-            Some(pause) => write!(f, ", after the process stood still for at least {pause}"),
+        match self.pause.map(Rounded::down) {
+            Some(pause) => write!(f, " (the process was paused for at least {pause})"),
             None => Ok(()),
         }
     }
 }
 
-/// A trouble that has been told, and how often it has come since.
+/// The last failure of the store, and how often it occurred in a row.
 #[derive(Debug)]
-struct Trouble {
-    told: String,
+struct RepeatedFailure {
+    message: String,
     times: u64,
 }
 
 impl Reporter {
-    /// A reporter of this candidate.
+    /// A reporter for this candidate.
     pub const fn new(election: ElectionName, identity: Identity, metrics: Metrics) -> Self {
-        Self { election, identity, metrics, trouble: None }
+        Self { election, identity, metrics, failure: None }
     }
 
-    /// Reports a change of standing. `loss` matters only to the end of a term.
+    /// Reports a transition. `loss` applies only to [`Transition::Lost`].
     pub fn transition<D: Diagnostic>(&mut self, transition: &Transition<D>, loss: Loss) {
         self.metrics.count_transition(transition);
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
@@ -79,7 +79,7 @@ impl Reporter {
                     event = "following",
                     election,
                     identity,
-                    "following, and nobody leads"
+                    "following, and there is no leader"
                 );
             }
             Transition::Leading { token } => {
@@ -95,21 +95,14 @@ impl Reporter {
                     identity,
                     token,
                     version,
-                    "the store was set back: fencing tokens from now on may be smaller than ones already used; \
-                     tell the resources that check them to forget what they have seen"
+                    "the store was restored to an earlier state: new fencing tokens may be smaller \
+                     than used ones; reset the tokens that your resources have seen"
                 );
             }
             Transition::Diagnosed(found) => self.diagnosed(found),
             Transition::Resigned { token, reason } => {
                 let (token, reason) = (token.to_string(), reason.as_str());
-                tracing::info!(
-                    event = "resigned",
-                    election,
-                    identity,
-                    token,
-                    reason,
-                    "leadership is given back"
-                );
+                tracing::info!(event = "resigned", election, identity, token, reason, "resigned");
             }
         }
     }
@@ -117,7 +110,7 @@ impl Reporter {
     fn lost(&self, token: FencingToken, reason: Reason, loss: Loss) {
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
         let (token, reason) = (token.to_string(), reason.as_str());
-        let (code, paused_ms) = (loss.exit.map(Exit::code), loss.stood_still.map(milliseconds));
+        let (code, paused_ms) = (loss.exit.map(Exit::code), loss.pause.map(milliseconds));
         tracing::warn!(
             event = "lost",
             election,
@@ -135,7 +128,7 @@ impl Reporter {
         let event = found.event();
         let remedy = found
             .remedy()
-            .map(|durations| format!("; these would pass: {}", Flags::new(durations)));
+            .map(|durations| format!("; these would pass: {}", TimingFlags::new(durations)));
         let remedy = remedy.unwrap_or_default();
         if found.is_error() {
             tracing::error!(event, election, identity, "{found}{remedy}");
@@ -144,7 +137,7 @@ impl Reporter {
         }
     }
 
-    /// Reports that a leader stopped promising leadership, and how that ends.
+    /// Reports that a leader stopped promising leadership, and what follows.
     pub fn withdrawn(&self, token: FencingToken, how: Withdrawal) {
         let (election, identity, token) =
             (self.election.as_str(), self.identity.as_str(), token.to_string());
@@ -163,7 +156,7 @@ impl Reporter {
         );
     }
 
-    /// Tells of a request and how it went.
+    /// Reports a request and its outcome.
     pub fn request(&self, call: Call, outcome: Outcome, took: Duration) {
         self.metrics.count_request(call, outcome, took);
         let (verb, outcome) = (call.verb.as_str(), outcome.as_str());
@@ -172,39 +165,39 @@ impl Reporter {
             verb,
             outcome,
             took_ms = milliseconds(took),
-            "asked the store"
+            "the request to the store ended"
         );
     }
 
-    /// Tells why a request has an unknown outcome, once until another trouble comes or the store is back.
-    pub fn trouble(&mut self, error: &StoreError) {
-        let told = ErrorChain(error).to_string();
-        if let Some(trouble) = self.trouble.as_mut().filter(|trouble| trouble.told == told) {
-            trouble.times += 1;
+    /// Reports a failed request. Repetitions of one failure are counted and not logged.
+    pub fn store_failed(&mut self, error: &StoreError) {
+        let message = ErrorChain(error).to_string();
+        if let Some(failure) = self.failure.as_mut().filter(|last| last.message == message) {
+            failure.times += 1;
             return;
         }
         let (election, identity) = (self.election.as_str(), self.identity.as_str());
         match error {
             StoreError::Unreachable(_) => {
-                tracing::warn!(event = "store_unreachable", election, identity, "{told}");
+                tracing::warn!(event = "store_unreachable", election, identity, "{message}");
             }
             StoreError::Refused(_) | StoreError::Unusable(_) => {
-                tracing::error!(event = "store_refuses", election, identity, "{told}");
+                tracing::error!(event = "store_refuses", election, identity, "{message}");
             }
         }
-        self.trouble = Some(Trouble { told, times: 1 });
+        self.failure = Some(RepeatedFailure { message, times: 1 });
     }
 
-    /// Tells that the store answers, if it did not before.
-    pub fn store_answers(&mut self) {
-        if let Some(Trouble { told, times }) = self.trouble.take() {
+    /// Reports that the store answers again, if its last request failed.
+    pub fn store_recovered(&mut self) {
+        if let Some(RepeatedFailure { message, times }) = self.failure.take() {
             let (election, identity) = (self.election.as_str(), self.identity.as_str());
             tracing::info!(
                 event = "store_back",
                 election,
                 identity,
                 times,
-                "the store answers again, after: {told}"
+                "the store answers again, after: {message}"
             );
         }
     }

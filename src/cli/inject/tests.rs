@@ -1,4 +1,4 @@
-//! What `inject` makes of templates, without a process.
+//! Tests of [`inject`], without a process.
 
 use super::*;
 use crate::cli::RestartApplication;
@@ -7,10 +7,10 @@ fn injected(text: &str) -> Result<String, String> {
     let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
     let options =
         Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
-    inject(text, &options).map(|injected| injected.text).map_err(|mistakes| {
-        mistakes
+    inject(text, &options).map(|injected| injected.text).map_err(|errors| {
+        errors
             .iter()
-            .map(|mistake| crate::error_chain::ErrorChain(mistake).to_string())
+            .map(|error| crate::error_chain::ErrorChain(error).to_string())
             .collect::<Vec<_>>()
             .join("\n")
     })
@@ -29,17 +29,18 @@ fn value(text: &str) -> Value {
 }
 
 #[test]
-fn what_is_not_labelled_goes_out_byte_for_byte() {
-    let strange = "# A note\r\n---\nkind:   Pod # spaced\nspec: {containers: []}\n--- {a: 1}\n---\n\n# the end";
+fn unlabeled_documents_stay_byte_for_byte() {
+    let strange = "# A note\r\n---\nkind:   Pod # spaced\nspec: {containers: []}\n--- {a: \
+                   1}\n---\n\n# the end";
     assert_eq!(injected(strange).as_deref(), Ok(strange));
     assert_eq!(injected("").as_deref(), Ok(""));
-    let label_of_the_workload =
+    let labeled_workload =
         "kind: Deployment\nmetadata: {labels: {baton/inject: enabled}}\nspec: {replicas: 3}\n";
-    assert_eq!(injected(label_of_the_workload).as_deref(), Ok(label_of_the_workload));
+    assert_eq!(injected(labeled_workload).as_deref(), Ok(labeled_workload));
 }
 
 #[test]
-fn the_sidecar_goes_first_and_only_once() {
+fn sidecar_is_added_first_and_only_once() {
     let text = format!(
         "# Source: shop\n---\n# of the shop\n{}---\nkind: Service\n",
         pod(
@@ -63,7 +64,7 @@ fn the_sidecar_goes_first_and_only_once() {
 }
 
 #[test]
-fn templates_are_found_wherever_they_are() {
+fn templates_are_found_at_any_depth() {
     let template = pod("baton/election: orders", "").replace('\n', "\n        ");
     let job = format!(
         "kind: CronJob\nspec:\n  jobTemplate:\n    spec:\n      template:\n        {template}\n"
@@ -95,7 +96,7 @@ fn annotations_set_flags() {
 }
 
 #[test]
-fn everything_that_is_wrong_is_named_at_once_and_nothing_printed() {
+fn every_error_is_reported_at_once() {
     let pods = [
         pod("", ""),
         pod("baton/election: Orders", ""),
@@ -103,21 +104,22 @@ fn everything_that_is_wrong_is_named_at_once_and_nothing_printed() {
         pod("baton/election: orders, baton/config.lease-duration: 9s", ""),
         "a: b: c".to_owned(),
     ];
-    let told = injected(&pods.join("\n---\n")).unwrap_err();
-    let words = [
-        "Pod shop is labelled baton/inject=enabled, but no election is named: set the annotation baton/election",
-        "Pod shop asks for what its sidecar would refuse: election \"Orders\" is not a DNS-1123 subdomain",
-        "no flag can be set by the annotation baton/config.leaseDuration",
+    let errors = injected(&pods.join("\n---\n")).unwrap_err();
+    let expected = [
+        "Pod shop has the label baton/inject: enabled but names no election",
+        "the sidecar of Pod shop would refuse its configuration: election \"Orders\" is not a \
+         DNS-1123 subdomain",
+        "the annotation baton/config.leaseDuration: \"30s\" sets no flag",
         "these would pass: --lease-duration",
         "document 5 is not YAML: ",
     ];
-    for word in words {
-        assert!(told.contains(word), "{word} is not in\n{told}");
+    for text in expected {
+        assert!(errors.contains(text), "{text} is not in\n{errors}");
     }
 }
 
 #[test]
-fn values_mean_to_kubectl_what_they_meant_before() {
+fn values_keep_their_meaning_for_kubectl() {
     let text = pod(
         "baton/election: orders",
         "  a: 0644\n  b: yes\n  c: 'yes'\n  d: '0644'\n  e: \"x\\ny\"\n  f: 1.5\n",
@@ -132,37 +134,39 @@ fn values_mean_to_kubectl_what_they_meant_before() {
         assert_eq!(&spec[key], value, "{written}");
     }
 }
+
 #[test]
-fn near_misses_are_named_and_deliberate_refusals_are_not() {
+fn near_misses_are_reported_unless_opted_out() {
     let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
     let options =
         Inject { image, restart_application: RestartApplication::Always, prefix, strict: false };
-    let told = |metadata: &str| {
+    let near_misses = |metadata: &str| {
         let text = format!(
-            "kind: Pod\nmetadata: {{name: shop, {metadata}}}\nspec: {{containers: [{{name: shop}}]}}\n"
+            "kind: Pod\nmetadata: {{name: shop, {metadata}}}\nspec: {{containers: [{{name: \
+             shop}}]}}\n"
         );
         let injected = inject(&text, &options).unwrap();
         assert_eq!((injected.text, injected.summary.templates), (text, 1));
         injected.near_misses.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
     };
     assert!(
-        told("labels: {baton/inject: 'true'}")
+        near_misses("labels: {baton/inject: 'true'}")
             .contains("Pod shop: the label baton/inject is \"true\"")
     );
-    assert!(told("annotations: {baton/inject: enabled}").contains("move it to the labels"));
+    assert!(near_misses("annotations: {baton/inject: enabled}").contains("move it to the labels"));
     assert!(
-        told("annotations: {baton/election: orders}")
+        near_misses("annotations: {baton/election: orders}")
             .contains("the label baton/inject: enabled is missing")
     );
-    for silent in
+    for opt_out in
         ["labels: {baton/inject: disabled}", "labels: {baton/inject: false}", "labels: {app: shop}"]
     {
-        assert_eq!(told(silent), "", "{silent}");
+        assert_eq!(near_misses(opt_out), "", "{opt_out}");
     }
 }
 
 #[test]
-fn a_label_on_the_workload_is_named_unless_its_template_has_one() {
+fn label_on_the_workload_alone_is_reported() {
     let (image, prefix) = ("registry/baton:1".to_owned(), "baton".to_owned());
     let options =
         Inject { image, restart_application: RestartApplication::Always, prefix, strict: true };
@@ -175,12 +179,10 @@ fn a_label_on_the_workload_is_named_unless_its_template_has_one() {
             &options,
         )
     };
-    let mistakes = workload("").unwrap_err();
+    let errors = workload("").unwrap_err();
     assert!(
-        mistakes[0]
-            .to_string()
-            .contains("Deployment shop: the label baton/inject is on the object")
+        errors[0].to_string().contains("Deployment shop: the label baton/inject is on the object")
     );
-    let labelled = "labels: {baton/inject: enabled}, annotations: {baton/election: orders}";
-    assert_eq!(workload(labelled).unwrap().summary.to_string(), "1 of 1 templates injected");
+    let labeled = "labels: {baton/inject: enabled}, annotations: {baton/election: orders}";
+    assert_eq!(workload(labeled).unwrap().summary.to_string(), "1 of 1 templates injected");
 }

@@ -1,233 +1,238 @@
-//! Decides which connection of a full listener has to go, so that a newcomer is never refused.
+//! Decides which connection to evict when a listener is full, so that a new client is never
+//! refused.
 //!
-//! Pure. Start at [`Slots::admit`]. Connections hold slots in two groups, as entries of a segmented
-//! LRU cache do:
+//! Pure. Start with [`Slots::admit`]. Connections hold slots in two groups, like the entries of a
+//! segmented LRU cache:
 //!
-//! * **Newcomers** have sent no whole request yet. The oldest goes first, so a newcomer keeps its
-//!   slot until [`NEWCOMERS`] more have come.
-//! * **Askers** have sent one. Idle askers go before busy ones, whose request is being answered.
-//!   Among equals, the one that asked the longest ago goes first. Connections that never ask cannot
-//!   take an asker's slot, and a kept request outlasts everything.
+//! * **Newcomers** have not sent a whole request. The oldest is evicted first, so a newcomer keeps
+//!   its slot until [`MAX_NEWCOMERS`] more arrive.
+//! * **Known** connections have. Idle ones are evicted before busy ones, whose request is being
+//!   answered, and among equals the one with the oldest request. Newcomers cannot evict them, and a
+//!   pinned request is never evicted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// How many connections may hold a slot before their first whole request.
-pub(super) const NEWCOMERS: usize = 32;
+/// The number of slots for newcomers.
+pub(super) const MAX_NEWCOMERS: usize = 32;
 
-/// The turn of a connection that has sent no whole request.
+/// The last request of a newcomer.
 const NEVER: u64 = 0;
 
-/// When a connection last asked, counted in requests of its listener, and whether that request is
-/// being answered. Its slot, its task and the handler of its request share it.
+/// A connection's last request, as a count of its listener's requests, and whether it is being
+/// answered. The connection's slot, its task, and its request's handler share it.
 #[derive(Debug, Clone)]
-pub struct Turn {
-    state: Arc<State>,
+pub struct Activity {
+    flags: Arc<ActivityFlags>,
     requests: Arc<AtomicU64>,
 }
 
 #[derive(Debug)]
-struct State {
-    last: AtomicU64,
+struct ActivityFlags {
+    last_request: AtomicU64,
     is_busy: AtomicBool,
-    is_kept: AtomicBool,
+    is_pinned: AtomicBool,
 }
 
-/// How much an asker's connection matters now. The least goes first.
+/// The priority of a known connection. The lowest is evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Weight {
+enum Priority {
     Idle,
     Busy,
-    Kept,
+    Pinned,
 }
 
-impl Turn {
-    /// The turn of a connection that holds no slot, such as one that a fuzzer makes up.
+impl Activity {
+    /// The activity of a connection without a slot, for tests.
     pub fn without_slot() -> Self {
         Self::counted_in(Arc::default())
     }
 
     fn counted_in(requests: Arc<AtomicU64>) -> Self {
-        let state = State {
-            last: AtomicU64::new(NEVER),
+        let flags = ActivityFlags {
+            last_request: AtomicU64::new(NEVER),
             is_busy: AtomicBool::new(false),
-            is_kept: AtomicBool::new(false),
+            is_pinned: AtomicBool::new(false),
         };
-        Self { state: Arc::new(state), requests }
+        Self { flags: Arc::new(flags), requests }
     }
 
-    /// Notes that a whole request has come. The connection is busy until the result is dropped.
-    pub(super) fn ask(&self) -> Busy {
+    /// Records a whole request. The connection is busy until the result is dropped.
+    pub(super) fn begin_request(&self) -> Busy {
         let request = self.requests.fetch_add(1, Ordering::Relaxed) + 1;
-        self.state.last.store(request, Ordering::Relaxed);
-        self.state.is_busy.store(true, Ordering::Relaxed);
-        Busy(Arc::clone(&self.state))
+        self.flags.last_request.store(request, Ordering::Relaxed);
+        self.flags.is_busy.store(true, Ordering::Relaxed);
+        Busy(Arc::clone(&self.flags))
     }
 
-    /// Keeps the connection until its current request is answered, whoever else comes.
-    pub fn keep(&self) {
-        self.state.is_kept.store(true, Ordering::Relaxed);
+    /// Protects the connection from eviction until its current request is answered.
+    pub fn pin(&self) {
+        self.flags.is_pinned.store(true, Ordering::Relaxed);
     }
 
-    fn last(&self) -> u64 {
-        self.state.last.load(Ordering::Relaxed)
+    fn last_request(&self) -> u64 {
+        self.flags.last_request.load(Ordering::Relaxed)
     }
 
-    fn weight(&self) -> Weight {
-        if self.state.is_kept.load(Ordering::Relaxed) {
-            Weight::Kept
-        } else if self.state.is_busy.load(Ordering::Relaxed) {
-            Weight::Busy
+    fn priority(&self) -> Priority {
+        if self.flags.is_pinned.load(Ordering::Relaxed) {
+            Priority::Pinned
+        } else if self.flags.is_busy.load(Ordering::Relaxed) {
+            Priority::Busy
         } else {
-            Weight::Idle
+            Priority::Idle
         }
     }
 }
 
-/// A request that is being answered.
+/// A guard for a request that is being answered.
 #[derive(Debug)]
-pub(super) struct Busy(Arc<State>);
+pub(super) struct Busy(Arc<ActivityFlags>);
 
 impl Drop for Busy {
     fn drop(&mut self) {
         self.0.is_busy.store(false, Ordering::Relaxed);
-        self.0.is_kept.store(false, Ordering::Relaxed);
+        self.0.is_pinned.store(false, Ordering::Relaxed);
     }
 }
 
-/// The connections of one address or several, in the order in which they came. `T` ends one of
-/// them.
+/// The connections of one or more listeners, in the order of their arrival. `T` is a handle to one.
 #[derive(Debug)]
 pub(super) struct Slots<T> {
-    held: Vec<(T, Turn)>,
-    askers: usize,
+    held: Vec<(T, Activity)>,
+    max_known: usize,
     requests: Arc<AtomicU64>,
 }
 
 impl<T> Slots<T> {
-    /// Slots for [`NEWCOMERS`] and this many askers.
-    pub(super) fn new(askers: usize) -> Self {
-        Self { held: Vec::new(), askers, requests: Arc::default() }
+    /// Slots for [`MAX_NEWCOMERS`] newcomers and `max_known` known connections.
+    pub(super) fn new(max_known: usize) -> Self {
+        Self { held: Vec::new(), max_known, requests: Arc::default() }
     }
 
-    /// The turn of a connection that is about to be admitted.
-    pub(super) fn turn(&self) -> Turn {
-        Turn::counted_in(Arc::clone(&self.requests))
+    /// The activity of a connection to admit.
+    pub(super) fn new_activity(&self) -> Activity {
+        Activity::counted_in(Arc::clone(&self.requests))
     }
 
-    /// Gives a connection its slot, and returns the connection that has to go for it.
-    pub(super) fn admit(&mut self, connection: T, turn: Turn) -> Option<T> {
-        self.held.push((connection, turn));
-        if self.held.len() <= NEWCOMERS + self.askers {
+    /// Gives a connection a slot, and returns the connection to evict for it.
+    pub(super) fn admit(&mut self, connection: T, activity: Activity) -> Option<T> {
+        self.held.push((connection, activity));
+        if self.held.len() <= MAX_NEWCOMERS + self.max_known {
             return None;
         }
         let newcomers = self.held.iter().filter(|held| is_newcomer(held)).count();
-        let asker = if newcomers > NEWCOMERS { None } else { self.least_asker() };
-        // Where every asker is kept, a newcomer goes: the newest connection is one.
-        let place = asker.or_else(|| self.held.iter().position(is_newcomer));
-        place.map(|place| self.held.remove(place).0)
+        let known = if newcomers > MAX_NEWCOMERS { None } else { self.first_evictable() };
+        // If every known connection is pinned, a newcomer is evicted: the newest connection is one.
+        let index = known.or_else(|| self.held.iter().position(is_newcomer));
+        index.map(|index| self.held.remove(index).0)
     }
 
-    /// The place of the asker that has to go first.
-    fn least_asker(&self) -> Option<usize> {
-        let askers = self.held.iter().enumerate().filter(|(_, held)| !is_newcomer(held));
-        let weighed = askers.map(|(place, (_, turn))| (turn.weight(), turn.last(), place));
-        weighed.min().and_then(|(weight, _, place)| (weight < Weight::Kept).then_some(place))
+    /// The index of the known connection to evict first.
+    fn first_evictable(&self) -> Option<usize> {
+        let known = self.held.iter().enumerate().filter(|(_, held)| !is_newcomer(held));
+        let ranked = known
+            .map(|(index, (_, activity))| (activity.priority(), activity.last_request(), index));
+        ranked.min().and_then(|(priority, _, index)| (priority < Priority::Pinned).then_some(index))
     }
 
-    /// Frees the slot of a connection that has ended.
+    /// Frees the slots of connections that have ended.
     pub(super) fn free(&mut self, is_ended: impl Fn(&T) -> bool) {
         self.held.retain(|(connection, _)| !is_ended(connection));
     }
 }
 
-fn is_newcomer<T>(held: &(T, Turn)) -> bool {
-    held.1.last() == NEVER
+fn is_newcomer<T>(held: &(T, Activity)) -> bool {
+    held.1.last_request() == NEVER
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const ASKERS: usize = 40;
+    const MAX_KNOWN: usize = 40;
 
-    /// Admits connections by number, and keeps their turns.
+    /// Admits connections by number, and keeps their activities.
     struct Listener {
         slots: Slots<usize>,
-        turns: Vec<Turn>,
+        activities: Vec<Activity>,
     }
 
     impl Listener {
         fn new() -> Self {
-            Self { slots: Slots::new(ASKERS), turns: Vec::new() }
+            Self { slots: Slots::new(MAX_KNOWN), activities: Vec::new() }
         }
 
         fn accept(&mut self) -> Option<usize> {
-            let turn = self.slots.turn();
-            self.turns.push(turn.clone());
-            self.slots.admit(self.turns.len() - 1, turn)
+            let activity = self.slots.new_activity();
+            self.activities.push(activity.clone());
+            self.slots.admit(self.activities.len() - 1, activity)
         }
 
-        /// A request that is answered at once.
-        fn ask(&self, connection: usize) {
+        /// Sends a request that is answered at once.
+        fn request(&self, connection: usize) {
             drop(self.begin(connection));
         }
 
-        /// A request that is being answered until the result is dropped.
+        /// Sends a request that is being answered until the result is dropped.
         fn begin(&self, connection: usize) -> Busy {
-            self.turns[connection].ask()
+            self.activities[connection].begin_request()
         }
 
-        /// Admits a connection that asks once: the one that goes for it.
-        fn accept_asker(&mut self) -> Option<usize> {
+        /// Admits a connection that sends a request. Returns the evicted connection.
+        fn accept_known(&mut self) -> Option<usize> {
             let evicted = self.accept();
-            self.ask(self.turns.len() - 1);
+            self.request(self.activities.len() - 1);
             evicted
         }
     }
 
     #[test]
-    fn newcomers_that_never_ask_evict_no_asker() {
+    fn newcomers_never_evict_known_connections() {
         let mut listener = Listener::new();
-        for asker in 0..ASKERS {
+        for known in 0..MAX_KNOWN {
             assert_eq!(listener.accept(), None);
-            listener.ask(asker);
+            listener.request(known);
         }
-        for _ in 0..NEWCOMERS {
+        for _ in 0..MAX_NEWCOMERS {
             assert_eq!(listener.accept(), None);
         }
-        for come in 0..1000 {
-            assert_eq!(listener.accept(), Some(ASKERS + come), "the oldest newcomer goes");
+        for count in 0..1000 {
+            assert_eq!(
+                listener.accept(),
+                Some(MAX_KNOWN + count),
+                "the oldest newcomer is evicted"
+            );
         }
     }
 
     #[test]
-    fn a_newcomer_outlasts_as_many_newcomers_as_fit() {
+    fn newcomer_stays_until_all_slots_have_newer_newcomers() {
         let mut listener = Listener::new();
         while listener.accept().is_none() {}
-        let newcomer = listener.turns.len() - 1;
-        for _ in 1..NEWCOMERS + ASKERS {
+        let newcomer = listener.activities.len() - 1;
+        for _ in 1..MAX_NEWCOMERS + MAX_KNOWN {
             assert_ne!(listener.accept(), Some(newcomer));
         }
         assert_eq!(listener.accept(), Some(newcomer));
     }
 
     #[test]
-    fn the_asker_that_asked_the_longest_ago_goes() {
+    fn known_connection_with_oldest_request_is_evicted() {
         let mut listener = Listener::new();
-        for asker in 0..NEWCOMERS + ASKERS {
+        for known in 0..MAX_NEWCOMERS + MAX_KNOWN {
             assert_eq!(listener.accept(), None);
-            listener.ask(asker);
+            listener.request(known);
         }
-        listener.ask(0);
+        listener.request(0);
         assert_eq!(listener.accept(), Some(1));
         assert_eq!(listener.accept(), Some(2));
     }
 
     #[test]
-    fn a_connection_that_ended_frees_its_slot() {
+    fn ended_connection_frees_its_slot() {
         let mut listener = Listener::new();
-        for _ in 0..NEWCOMERS + ASKERS {
+        for _ in 0..MAX_NEWCOMERS + MAX_KNOWN {
             assert_eq!(listener.accept(), None);
         }
         listener.slots.free(|connection| *connection == 3);
@@ -236,53 +241,53 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_asker_outlasts_every_idle_one() {
+    fn idle_connections_are_evicted_before_a_busy_one() {
         let mut listener = Listener::new();
         listener.accept();
         let busy = listener.begin(0);
         for _ in 0..1000 {
-            assert_ne!(listener.accept_asker(), Some(0), "its request is being answered");
+            assert_ne!(listener.accept_known(), Some(0), "its request is being answered");
         }
         drop(busy);
-        assert_eq!(listener.accept_asker(), Some(0), "it asked the longest ago");
+        assert_eq!(listener.accept_known(), Some(0), "its request is the oldest");
     }
 
     #[test]
-    fn the_longest_busy_asker_goes_when_all_are_busy() {
+    fn longest_busy_connection_is_evicted_if_all_are_busy() {
         let mut listener = Listener::new();
         let mut busy = Vec::new();
-        for asker in 0..NEWCOMERS + ASKERS {
+        for known in 0..MAX_NEWCOMERS + MAX_KNOWN {
             assert_eq!(listener.accept(), None);
-            busy.push(listener.begin(asker));
+            busy.push(listener.begin(known));
         }
         assert_eq!(listener.accept(), Some(0));
         assert_eq!(listener.accept(), Some(1));
     }
 
     #[test]
-    fn a_kept_request_outlasts_every_busy_asker() {
+    fn pinned_request_is_never_evicted() {
         let mut listener = Listener::new();
         listener.accept();
-        let kept = listener.begin(0);
-        listener.turns[0].keep();
+        let pinned = listener.begin(0);
+        listener.activities[0].pin();
         let mut busy = Vec::new();
-        for asker in 1..1000 {
-            assert_ne!(listener.accept(), Some(0), "it is kept");
-            busy.push(listener.begin(asker));
+        for known in 1..1000 {
+            assert_ne!(listener.accept(), Some(0), "it is pinned");
+            busy.push(listener.begin(known));
         }
-        drop(kept);
-        assert_eq!(listener.accept(), Some(0), "its answer is given");
+        drop(pinned);
+        assert_eq!(listener.accept(), Some(0), "it is answered");
     }
 
     #[test]
-    fn a_newcomer_goes_where_every_asker_is_kept() {
+    fn newcomer_is_evicted_if_all_known_are_pinned() {
         let mut listener = Listener::new();
-        let mut kept = Vec::new();
-        for asker in 0..NEWCOMERS + ASKERS {
+        let mut pinned = Vec::new();
+        for known in 0..MAX_NEWCOMERS + MAX_KNOWN {
             assert_eq!(listener.accept(), None);
-            kept.push(listener.begin(asker));
-            listener.turns[asker].keep();
+            pinned.push(listener.begin(known));
+            listener.activities[known].pin();
         }
-        assert_eq!(listener.accept(), Some(NEWCOMERS + ASKERS));
+        assert_eq!(listener.accept(), Some(MAX_NEWCOMERS + MAX_KNOWN));
     }
 }

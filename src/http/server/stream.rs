@@ -1,7 +1,7 @@
-//! A connection whose client has to take its answers in time.
+//! A TCP stream with a write timeout.
 //!
-//! Touches one socket. hyper bounds how long a request may take to come, and not how long an answer
-//! may take to go.
+//! Touches one socket. Start with [`Stream`]. hyper limits how long reading a request may take, but
+//! not how long writing an answer may take.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -11,28 +11,28 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
-/// How long an answer may wait for its client to read: the kernel's buffers take any answer of ours
-/// at once.
+/// How long writing an answer may block. Any answer fits into the kernel's buffers, so a client
+/// that reads its answers never blocks a write.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A TCP connection that fails when its client does not read.
+/// A TCP stream whose writes fail with `TimedOut` if the client does not read.
 ///
-/// The time counts from the first write that has to wait until all that was written has gone, so
-/// that a client that reads a little now and then gains nothing.
+/// The timeout runs from the first write that blocks until everything has been written, so a client
+/// cannot extend it by reading slowly.
 #[derive(Debug)]
 pub(super) struct Stream {
     tcp: TcpStream,
-    stuck: Option<Pin<Box<Sleep>>>,
+    blocked: Option<Pin<Box<Sleep>>>,
     is_shut_down: bool,
 }
 
 impl Stream {
     pub(super) const fn new(tcp: TcpStream) -> Self {
-        Self { tcp, stuck: None, is_shut_down: false }
+        Self { tcp, blocked: None, is_shut_down: false }
     }
 
-    /// Fails a write that has waited for too long.
-    fn bound<T>(
+    /// Fails a write that has been blocked for too long.
+    fn limit<T>(
         &mut self,
         written: Poll<io::Result<T>>,
         context: &mut Context<'_>,
@@ -40,8 +40,8 @@ impl Stream {
         if written.is_ready() {
             return written;
         }
-        let stuck = self.stuck.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
-        stuck.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
+        let blocked = self.blocked.get_or_insert_with(|| Box::pin(sleep(WRITE_TIMEOUT)));
+        blocked.as_mut().poll(context).map(|()| Err(io::ErrorKind::TimedOut.into()))
     }
 }
 
@@ -62,7 +62,7 @@ impl AsyncWrite for Stream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.tcp).poll_write(context, bytes);
-        self.bound(written, context)
+        self.limit(written, context)
     }
 
     fn poll_write_vectored(
@@ -71,16 +71,16 @@ impl AsyncWrite for Stream {
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.tcp).poll_write_vectored(context, slices);
-        self.bound(written, context)
+        self.limit(written, context)
     }
 
     fn is_write_vectored(&self) -> bool {
         self.tcp.is_write_vectored()
     }
 
-    /// hyper flushes when everything has been written.
+    /// Ends the timeout: hyper flushes after everything has been written.
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stuck = None;
+        self.blocked = None;
         Pin::new(&mut self.tcp).poll_flush(context)
     }
 
@@ -92,8 +92,8 @@ impl AsyncWrite for Stream {
 }
 
 impl Drop for Stream {
-    /// A connection that is cut short leaves nothing behind: otherwise the kernel would keep unread
-    /// data.
+    /// Resets a connection that was not shut down, because the kernel would otherwise keep its
+    /// unread data.
     fn drop(&mut self) {
         if !self.is_shut_down {
             self.tcp.set_zero_linger().ok();

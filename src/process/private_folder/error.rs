@@ -1,16 +1,16 @@
-//! Why a private folder, or a file in it, is not used: each reason with the command that helps.
+//! Errors of private folders and their files, each with a command that helps.
 //!
-//! Pure. The flag that named the directory stands in the error around this one.
+//! Pure. Start with [`FolderError`]. The error around it names the flag.
 
 use rustix::fs::{FileType, Stat};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a folder, or a file in it, cannot be used.
+/// A folder, or a file in it, cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The file system said no.
+    /// The file system failed.
     #[error("cannot {doing} {}", path.display())]
     Io {
         /// The action that failed.
@@ -20,9 +20,9 @@ pub enum FolderError {
         /// The system's error.
         source: io::Error,
     },
-    /// It is not on a local file system.
+    /// The folder is not on a local file system.
     #[error(
-        "{} is on {kind}: the file backend needs a local file system, on which all candidates see \
+        "{} is on {kind}: pass a --directory on a local file system, where all candidates share \
          one lock",
         path.display()
     )]
@@ -32,10 +32,10 @@ pub enum FolderError {
         /// The kind of the file system.
         kind: &'static str,
     },
-    /// Another user owns it.
+    /// Another user owns the folder or file.
     #[error(
-        "{} belongs to uid {owner}, who could change it under uid {user}: run every process that \
-         uses it as one user, or, while none runs, run: rm -r {}",
+        "{} belongs to uid {owner}, which can change it, and not to uid {user}: run all processes \
+         that use it as one user, or stop them and run: rm -r {}",
         path.display(),
         Quoted(path)
     )]
@@ -47,10 +47,10 @@ pub enum FolderError {
         /// The user of this process.
         user: u32,
     },
-    /// Its mode lets every user change what is in it.
+    /// The folder's mode lets every user change its files.
     #[error(
-        "{} has mode {mode:04o}, so every user can change what is in it: see that its files are \
-         yours, then run: chmod 700 {}",
+        "{} has mode {mode:04o}, so every user can change its files: check that they are yours, \
+         then run: chmod 700 {}",
         path.display(),
         Quoted(path)
     )]
@@ -62,8 +62,8 @@ pub enum FolderError {
     },
     /// A file's mode lets every user change it.
     #[error(
-        "{} has mode {mode:04o}, so every user can change it: see that its content is yours, then \
-         run: chmod 600 {}",
+        "{} has mode {mode:04o}, so every user can change it: check that its content is yours, \
+         then run: chmod 600 {}",
         path.display(),
         Quoted(path)
     )]
@@ -73,10 +73,10 @@ pub enum FolderError {
         /// Its mode.
         mode: u32,
     },
-    /// A file that has another name, perhaps where other users reach it.
+    /// A file has a second link, perhaps in a directory of another user.
     #[error(
-        "{} has more than one link, so other users may reach it by another name: look who linked \
-         it, then run: rm {}",
+        "{} has more than one link, so other users may reach it by another name: find out who \
+         linked it, then run: rm {}",
         path.display(),
         Quoted(path)
     )]
@@ -84,9 +84,9 @@ pub enum FolderError {
         /// The file.
         path: PathBuf,
     },
-    /// Something else stands in the folder's place.
+    /// The path is not a folder.
     #[error(
-        "{} is {kind}, which is never followed: name the directory that it stands for, or \
+        "{} is {kind} and not a directory (links are not followed): find out who created it, then \
          run: rm {}",
         path.display(),
         Quoted(path)
@@ -94,24 +94,25 @@ pub enum FolderError {
     NotAFolder {
         /// The folder.
         path: PathBuf,
-        /// The kind of thing that it is.
+        /// The file's type.
         kind: &'static str,
     },
-    /// Something else stands in a file's place.
+    /// The path is not a regular file.
     #[error(
-        "{} is {kind} and no regular file: look who made it, then run: rm -r {}",
+        "{} is {kind} and not a regular file: find out who created it, then run: rm -r {}",
         path.display(),
         Quoted(path)
     )]
     NotAFile {
         /// The file.
         path: PathBuf,
-        /// The kind of thing that it is.
+        /// The file's type.
         kind: &'static str,
     },
-    /// A file that is too large to be ours.
+    /// A file is too large to be ours.
     #[error(
-        "{} is larger than 64 KiB, which no file of ours is: look who wrote it, then run: rm {}",
+        "{} is larger than 64 KiB, so it is not a file of Baton: find out who wrote it, then run: \
+         rm {}",
         path.display(),
         Quoted(path)
     )]
@@ -122,12 +123,12 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    /// The file system's error while `doing` something with `path`.
+    /// Wraps the file system's error while `doing` something with `path`.
     pub(crate) fn io(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> Self {
         move |source| Self::Io { doing, path: path.to_owned(), source }
     }
 
-    /// Whether the system denied us the right.
+    /// Whether the system denied access.
     pub(crate) fn is_refusal(&self) -> bool {
         use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
         match self {
@@ -145,8 +146,8 @@ impl FolderError {
         }
     }
 
-    /// Whether it stays until a person changes what is there.
-    pub(crate) fn is_unfit(&self) -> bool {
+    /// Whether the error stays until a person changes the folder.
+    pub(crate) fn is_permanent(&self) -> bool {
         match self {
             Self::Io { .. } => false,
             Self::Remote { .. }
@@ -161,7 +162,7 @@ impl FolderError {
     }
 }
 
-/// A path as a shell reads it back.
+/// Displays a path quoted for a shell.
 pub(super) struct Quoted<'a>(pub(super) &'a Path);
 
 impl fmt::Display for Quoted<'_> {
@@ -176,9 +177,9 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// The kind of a file, for people.
-pub(super) fn kind_of(there: &Stat) -> &'static str {
-    match FileType::from_raw_mode(there.st_mode) {
+/// The name of a file's type, for messages.
+pub(super) fn kind_of(stat: &Stat) -> &'static str {
+    match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => "a file",
         FileType::Directory => "a directory",
         FileType::Symlink => "a symbolic link",
@@ -194,7 +195,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_to_paste_names_the_path_as_a_shell_reads_it() {
+    fn paths_are_quoted_for_a_shell() {
         for (path, quoted) in
             [("/tmp/a-b_1.c", "/tmp/a-b_1.c"), ("/a b", "'/a b'"), ("/$(x)'", r"'/$(x)'\'''")]
         {

@@ -1,9 +1,8 @@
-//! A line of text for people: when, how bad, what happened, and the fields that the words do not
-//! repeat.
+//! Formats events as text: time, level, message, and the fields that the message does not repeat.
 //!
-//! Touches `tracing-subscriber`, whose clock stamps each line. A terminal gets lines below 250
-//! columns, and no control characters of others; what follows on further lines is indented, so that
-//! nothing can pass for a line of ours.
+//! Touches `tracing-subscriber`, whose clock stamps each event. Start with [`TextFormat`]. Lines on
+//! a terminal have less than 250 columns. Control characters are replaced and continuation lines
+//! indented, so no text from outside can look like an event.
 
 use baton_election::identity::Identity;
 use baton_election::text::one_line;
@@ -15,20 +14,20 @@ use tracing_subscriber::fmt::time::{FormatTime as _, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
-/// No line on a terminal is longer.
-const COLUMNS: usize = 249;
-/// The indentation of the second and further lines of an event.
+/// The longest line on a terminal.
+const MAX_COLUMNS: usize = 249;
+/// The indentation of an event's continuation lines.
 const INDENT: &str = "    ";
 
-/// Writes events as lines.
-pub(super) struct Lines {
+/// The text format of events.
+pub(super) struct TextFormat {
     /// Whether levels are colored.
     pub(super) colors: bool,
-    /// Whether long lines are folded.
+    /// Whether long lines are broken.
     pub(super) folds: bool,
 }
 
-impl<S, N> FormatEvent<S, N> for Lines
+impl<S, N> FormatEvent<S, N> for TextFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -39,19 +38,19 @@ where
         mut writer: Writer<'_>,
         event: &Event<'_>,
     ) -> fmt::Result {
-        let mut words = Words::default();
-        event.record(&mut words);
+        let mut fields = EventFields::default();
+        event.record(&mut fields);
         let mut time = String::new();
         SystemTime.format_time(&mut Writer::new(&mut time))?;
         let level = *event.metadata().level();
         let head = time.chars().count() + " LEVEL ".len();
         let (begin, end) = if self.colors { (color(level), "\x1b[0m") } else { ("", "") };
-        writeln!(writer, "{time} {begin}{level:>5}{end} {}", self.body(&words.line(), head))
+        writeln!(writer, "{time} {begin}{level:>5}{end} {}", self.body(&fields.into_text(), head))
     }
 }
 
-impl Lines {
-    /// The text of an event, whose first line has less room by the length of the `head`.
+impl TextFormat {
+    /// The body of an event, whose first line has `head` fewer columns.
     fn body(&self, text: &str, head: usize) -> String {
         let mut lines = Vec::new();
         for line in text.split('\n') {
@@ -66,11 +65,11 @@ impl Lines {
     }
 }
 
-/// Breaks `line` before the words that do not fit, the first line of all being shorter by `head`.
+/// Breaks `line` between words. The first line of `lines` has `head` fewer columns.
 fn fold(line: &str, head: usize, lines: &mut Vec<String>) {
     let mut rest = line;
     loop {
-        let room = COLUMNS - if lines.is_empty() { head } else { INDENT.len() };
+        let room = MAX_COLUMNS - if lines.is_empty() { head } else { INDENT.len() };
         let Some((end, _)) = rest.char_indices().nth(room) else { break };
         let blank = if rest[end..].starts_with(' ') { Some(end) } else { rest[..end].rfind(' ') };
         let (at, skip) = blank.filter(|at| *at > 0).map_or((end, 0), |at| (at, 1));
@@ -92,7 +91,7 @@ const fn color(level: Level) -> &'static str {
 
 /// An event's message and fields.
 #[derive(Default)]
-struct Words {
+struct EventFields {
     message: String,
     fields: Vec<(&'static str, Value)>,
 }
@@ -103,9 +102,9 @@ enum Value {
     Other(String),
 }
 
-impl Words {
+impl EventFields {
     /// The message, and the fields that it does not repeat.
-    fn line(self) -> String {
+    fn into_text(self) -> String {
         let Self { message, fields } = self;
         let mut line = message.clone();
         for (name, value) in fields {
@@ -113,7 +112,7 @@ impl Words {
                 ("identity" | "place" | "listen", Value::Text(text)) if message.contains(&text) => {
                     continue;
                 }
-                // The random part is in the first line and in JSON.
+                // The UUID is in the first event and in JSON.
                 ("identity" | "leader", Value::Text(text)) => {
                     let identity = Identity::lossy(&text);
                     format!("{:?}", identity.as_ref().map_or(&*text, Identity::name))
@@ -122,13 +121,13 @@ impl Words {
                 (_, Value::Other(other)) => other,
             };
             let gap = if line.is_empty() { "" } else { " " };
-            write!(line, "{gap}{name}={shown}").expect("a String takes everything");
+            write!(line, "{gap}{name}={shown}").expect("writing to a String cannot fail");
         }
         line
     }
 }
 
-impl Visit for Words {
+impl Visit for EventFields {
     fn record_str(&mut self, field: &Field, value: &str) {
         if field.name() == "message" {
             value.clone_into(&mut self.message);
@@ -151,20 +150,20 @@ mod tests {
     use super::*;
 
     fn folded(text: &str) -> Vec<String> {
-        let body = Lines { colors: false, folds: true }.body(text, 34);
+        let body = TextFormat { colors: false, folds: true }.body(text, 34);
         body.split('\n').map(str::to_owned).collect()
     }
 
     #[test]
-    fn every_line_stays_below_250_columns() {
+    fn every_line_has_less_than_250_columns() {
         for text in [
             "word ".repeat(200),
             "ä".repeat(1000),
             format!("{} {}", "x".repeat(215), "y".repeat(400)),
         ] {
             let lines = folded(&text);
-            assert!(34 + lines[0].chars().count() <= COLUMNS, "{lines:?}");
-            assert!(lines[1..].iter().all(|line| line.chars().count() <= COLUMNS), "{lines:?}");
+            assert!(34 + lines[0].chars().count() <= MAX_COLUMNS, "{lines:?}");
+            assert!(lines[1..].iter().all(|line| line.chars().count() <= MAX_COLUMNS), "{lines:?}");
             let letters = |text: &str| text.chars().filter(|c| *c != ' ').count();
             assert_eq!(letters(&lines.concat()), letters(&text), "nothing is lost");
         }
@@ -172,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn no_text_can_pass_for_a_line_of_ours() {
+    fn forged_event_is_sanitized_and_indented() {
         let forged = "refused\n2026-11-23T04:10:26Z  INFO leading\r\u{1b}[2K";
-        let lines = Lines { colors: false, folds: false }.body(forged, 34);
+        let lines = TextFormat { colors: false, folds: false }.body(forged, 34);
         assert_eq!(lines, "refused\n    2026-11-23T04:10:26Z  INFO leading??[2K");
     }
 
     #[test]
-    fn fields_show_names_and_nothing_that_the_message_says() {
+    fn fields_show_names_and_do_not_repeat_the_message() {
         let text = |value: &str| Value::Text(value.to_owned());
         let fields = vec![
             ("event", text("starting")),
@@ -188,9 +187,9 @@ mod tests {
             ("place", text("/tmp/orders")),
             ("code", Value::Other("75".to_owned())),
         ];
-        let words = Words { message: "held in /tmp/orders".to_owned(), fields };
+        let fields = EventFields { message: "held in /tmp/orders".to_owned(), fields };
         assert_eq!(
-            words.line(),
+            fields.into_text(),
             r#"held in /tmp/orders event="starting" identity="a" leader="b_x" code=75"#
         );
     }

@@ -54,7 +54,7 @@ fn patched_sidecar_image_restarts_the_application() {
         &old.pod,
         "baton",
         1,
-        "its application is still here: exiting once to have it moved",
+        "its application is still running: exiting once to restart it",
     );
     case.wait_for_pods(SHOP, 3);
     assert_eq!(case.ledger("ledger").conflicts, 0);

@@ -66,7 +66,7 @@ fn check_config_warns_of_unknown_variables_and_passes() {
     let warnings: Vec<_> = errors.lines().collect();
     let expected = [
         "baton: warning: BATON_COLOR sets no flag",
-        "baton: warning: BATON_ELECTON sets no flag: BATON_ELECTION does",
+        "baton: warning: BATON_ELECTON sets no flag: did you mean BATON_ELECTION?",
     ];
     assert_eq!(warnings, expected);
 }
@@ -74,10 +74,10 @@ fn check_config_warns_of_unknown_variables_and_passes() {
 #[test]
 fn durations_have_at_most_three_decimals() {
     let (_, drawing, _) = run(&mut baton(&FILE));
-    assert!(drawing.contains("three times in all, 2.667s each"), "{drawing}");
+    assert!(drawing.contains("up to three times, 2.667s each"), "{drawing}");
     let (_, drawing, _) =
         run(baton(&ZOOKEEPER).args(["--lease-duration=10s", "--renew-deadline=8s"]));
-    assert!(drawing.contains("6.181s ") && drawing.contains("0s are left"), "{drawing}");
+    assert!(drawing.contains("6.181s ") && drawing.contains("at least 0s separate"), "{drawing}");
     let (_, _, errors) = run(baton(&FILE).arg("--lease-duration=10.000123456s"));
     let suggested = errors.split("these would pass: ").nth(1).unwrap().trim();
     assert!(suggested.starts_with("--lease-duration=10.001s "), "rounded up: {suggested}");

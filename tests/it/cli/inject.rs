@@ -35,7 +35,7 @@ fn summary_counts_injected_templates() {
     let (code, again, messages) = inject(&["--strict"], &injected);
     assert_eq!(
         (code, messages.as_str()),
-        (0, "baton: 0 of 3 templates injected, 2 had a sidecar before\n")
+        (0, "baton: 0 of 3 templates injected, 2 already had a sidecar\n")
     );
     assert_eq!(again, injected);
 }
@@ -47,7 +47,7 @@ fn near_misses_are_named_and_refused_by_strict() {
     let (code, injected, messages) = inject(&[], &yaml);
     assert_eq!((code, injected.as_str()), (0, yaml.as_str()));
     let expected = [
-        "warning: Deployment a: the label baton/inject is on the object and not on its Pod \
+        "warning: Deployment a: the label baton/inject is on the object but must be on its Pod \
          template",
         "warning: Deployment b: the label baton/inject is \"true\"",
         "0 of 2 templates injected",

@@ -20,7 +20,7 @@ fn time_left_for_silent_applications_is_computed() {
         assert_eq!(figure(&row[1]), rounded_as(figure(&row[1]), seconds), "{row:?}");
         assert_eq!(
             row[2].starts_with("no"),
-            drawing.contains("which is more: let it ask"),
+            drawing.contains("which is too long: let it ask"),
             "{row:?}: {drawing}"
         );
     }

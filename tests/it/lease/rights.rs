@@ -104,7 +104,7 @@ fn leader_that_cannot_release_ends_after_its_last_promise() {
     let took = leader.ended().expect("it has ended").seen.since(stopped);
     assert!(took <= TIMING.answer_validity + Leases::NOISE, "it took {took:?}");
     let output = leader.output();
-    assert!(output.contains("the store refuses the release"), "{output}");
+    assert!(output.contains("the store refused the release"), "{output}");
     // Its watch may end at any time and log its own refusal.
     let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot be watched");
     assert_eq!(output.lines().find(asks), None, "it does not ask for a Role that is being removed");

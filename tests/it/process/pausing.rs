@@ -41,7 +41,7 @@ fn leader_paused_over_its_deadline_ends_with_75<S: Store>() {
         lost["message"]
             .as_str()
             .unwrap()
-            .contains("exiting with 75, after the process stood still"),
+            .contains("exiting with 75 (the process was paused for at least"),
         "{lost}"
     );
 }

@@ -57,7 +57,7 @@ fn another_user_cannot_hold_the_lock() {
         assert_eq!(output, "", "another user holds {}", lock.display());
         attack.wait().expect("it is our child");
         assert_eq!((mode(&directory.join(ELECTION)), mode(&lock)), (0o700, 0o600));
-        let is_warned = leader.output().contains("had mode 0755");
+        let is_warned = leader.output().contains("from 0755 to 0700");
         assert_eq!(is_warned, directory.ends_with("readable"), "{}", leader.output());
     }
 }
@@ -139,7 +139,7 @@ fn folder_that_its_group_can_change_is_closed_during_a_term() {
             rig.has_standing(&leader, "leading")
         });
         assert_eq!(mode(&folder), 0o700);
-        assert!(leader.output().contains("had mode 2770"), "{}", leader.output());
+        assert!(leader.output().contains("from 2770 to 0700"), "{}", leader.output());
     }
     leader.terminate();
     assert_eq!(leader.exit_code(), 0, "{}", leader.output());
@@ -151,7 +151,7 @@ fn folder_that_its_group_can_change_is_closed_during_a_term() {
         assert_eq!(code, 75, "it forgot how it ended, or could not start: {output}");
         let warnings = output
             .lines()
-            .filter(|line| line.contains("\"WARN\"") && line.contains("it has 0700 now"));
+            .filter(|line| line.contains("\"WARN\"") && line.contains("to 0700"));
         assert_eq!(warnings.count(), 2, "one for each directory: {output}");
         assert_eq!(mode(&state.join(ELECTION)), 0o700);
         let next = rig.candidate("c").state_directory(&state).start();

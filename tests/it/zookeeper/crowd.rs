@@ -6,7 +6,7 @@
 
 use super::PATIENCE;
 use crate::rig::{ELECTION, Ensemble, Settings};
-use baton::config::{ElectionName, OnLost, ZooKeeperPlace};
+use baton::config::{ElectionName, OnLost, ZooKeeperConfig};
 use baton::driver::leadership::{Reader, publish};
 use baton::driver::{Control, DriverContext, drive, orders};
 use baton::health::Health;
@@ -46,7 +46,7 @@ struct Member {
 }
 
 impl Member {
-    fn start(place: &ZooKeeperPlace, metrics: &Metrics) -> Self {
+    fn start(place: &ZooKeeperConfig, metrics: &Metrics) -> Self {
         let timing = *place.timing.asked();
         let place = place.clone();
         let (publisher, reader) = publish(timing.answer_validity());
@@ -134,7 +134,7 @@ fn departure_among_a_thousand_candidates_wakes_one() {
     let timing = SessionTiming::new(timing, server.ensemble.tick()).unwrap();
     let (servers, path) =
         (server.ensemble.connect_string().parse().unwrap(), "/baton/orders".to_owned());
-    let place = ZooKeeperPlace { servers, path, timing, auth_file: None, tls: None };
+    let place = ZooKeeperConfig { servers, path, timing, auth_file: None, tls: None };
     let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {

@@ -59,6 +59,6 @@ fn abandoned_lookups_leave_threads_for_files() {
     candidate.terminate();
     assert_eq!(candidate.exit_code(), 0);
     let output = candidate.output();
-    assert!(!output.contains("the state directory does not answer"), "{output}");
+    assert!(!output.contains("the state directory did not respond"), "{output}");
     rig.wait_for_answers();
 }

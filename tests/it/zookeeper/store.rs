@@ -2,7 +2,7 @@
 
 use super::retry_until_ok;
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
-use baton::config::ZooKeeperPlace;
+use baton::config::ZooKeeperConfig;
 use baton::store::zookeeper::ZooKeeperStore;
 use baton::store::{Store as _, StoreError};
 use baton_election::identity::Identity;
@@ -20,7 +20,7 @@ use zookeeper_client::tls::{OwnFiles, TlsFiles};
 const CALL: Duration = Duration::from_secs(20);
 const T: Duration = Duration::from_secs(8);
 
-fn place(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperPlace {
+fn place(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperConfig {
     let [renew_deadline, retry_period] = [5, 1].map(Duration::from_secs);
     let durations = Durations {
         lease_duration: T,
@@ -30,7 +30,7 @@ fn place(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperPlac
     };
     let timing = Timing::new(durations, Drift::default()).unwrap();
     let timing = SessionTiming::new(timing, Duration::from_millis(500)).unwrap();
-    ZooKeeperPlace {
+    ZooKeeperConfig {
         servers: servers.parse().unwrap(),
         path: path.to_owned(),
         timing,
@@ -101,7 +101,7 @@ fn replaced_certificates_apply_to_the_next_connection() {
         let own = OwnFiles { certificate: at("candidate.crt"), key: at("candidate.key") };
         let tls = Some(TlsFiles { authorities: at("ca.crt"), own: Some(own) });
         let servers = format!("localhost:{}", proxy.address().port());
-        let place = ZooKeeperPlace { tls, ..place(&servers, "/orders", None) };
+        let place = ZooKeeperConfig { tls, ..place(&servers, "/orders", None) };
         let store = ZooKeeperStore::open(&place, CALL).await.unwrap();
         let connect = async || store.perform(QueueRequest::Begin { timeout: T }).await;
         retry_until_ok(&connect).await;

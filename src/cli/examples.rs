@@ -1,0 +1,42 @@
+//! The examples at the end of each help text.
+
+pub(super) const RUN: &str = "Examples:
+  baton run --election orders
+  baton run --election orders --backend zookeeper --zookeeper-servers zk-0:2181,zk-1:2181
+  baton run --election orders --backend file --directory /tmp/baton
+  curl http://localhost:4040/leader
+
+A flag overrides its environment variable.";
+
+pub(super) const CHECK_CONFIG: &str = "Examples:
+  baton check-config --election orders --backend lease
+  baton check-config --election orders --backend lease --lease-duration 30s --renew-deadline 20s
+
+Exit codes: 0 valid, 2 errors.";
+
+pub(super) const STATUS: &str = "Examples:
+  baton status
+  baton status --listen localhost:4050
+
+Exit codes: 0 leading, 1 not leading, 69 no answer or not Baton.";
+
+pub(super) const PROBE: &str = "Examples:
+  baton probe readyz
+  baton probe leader --listen localhost:4050
+
+Exit codes: 0 yes, 1 no, 69 no answer or not Baton.";
+
+pub(super) const STOPPING: &str = "Example, as a preStop hook:
+  lifecycle: {preStop: {exec: {command: [/baton, stopping]}}}
+
+Exit codes: 0 every promise expired, 1 refused, 69 no answer or not Baton.";
+
+pub(super) const RBAC: &str = "Example:
+  baton rbac --election orders --service-account shop --namespace sales | kubectl apply -f -";
+
+pub(super) const INJECT: &str = "Examples:
+  kustomize build . | baton inject --strict | kubectl apply -f -
+  baton inject --restart-application never < deployment.yaml
+
+A Pod template gets the sidecar if it has the label baton/inject: enabled and the annotation
+baton/election: NAME. A summary goes to standard error.";
