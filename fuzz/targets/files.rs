@@ -161,5 +161,8 @@ fn last_run(disk: &Disk, content: &[u8]) {
     let (second, killed) = open(disk);
     let killed = killed.expect("the file is valid").expect("the file exists");
     assert_eq!(killed.code, None, "the first run recorded no exit code");
-    assert!(second.campaign_delay(&timing) > Duration::ZERO, "a run without an exit code ended badly");
+    assert!(
+        second.campaign_delay(&timing) > Duration::ZERO,
+        "a run without an exit code ended badly"
+    );
 }

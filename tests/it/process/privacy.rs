@@ -149,9 +149,8 @@ fn folder_that_its_group_can_change_is_closed_during_a_term() {
         open(&state.join(ELECTION));
         let (code, output) = rig.candidate("b").state_directory(&state).ends();
         assert_eq!(code, 75, "it forgot how it ended, or could not start: {output}");
-        let warnings = output
-            .lines()
-            .filter(|line| line.contains("\"WARN\"") && line.contains("to 0700"));
+        let warnings =
+            output.lines().filter(|line| line.contains("\"WARN\"") && line.contains("to 0700"));
         assert_eq!(warnings.count(), 2, "one for each directory: {output}");
         assert_eq!(mode(&state.join(ELECTION)), 0o700);
         let next = rig.candidate("c").state_directory(&state).start();
