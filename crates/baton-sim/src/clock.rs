@@ -1,6 +1,6 @@
 //! True time, which nobody in a world can read, and the clocks that measure it badly.
 //!
-//! Pure, and in whole numbers, so that a world repeats exactly. A clock is a straight line from its last bend.
+//! Pure, and in whole numbers, so that a world repeats exactly. A clock is a straight line from its last set_rate.
 
 use crate::rng::nanos;
 use baton_election::instant::Instant;
@@ -55,8 +55,8 @@ impl Rate {
     }
 
     /// The true time in which a clock of this rate counts `shown`.
-    pub fn takes(self, shown: Duration) -> Duration {
-        Duration::from_nanos(self.needed(nanos(shown)))
+    pub fn true_time_for(self, shown: Duration) -> Duration {
+        Duration::from_nanos(self.true_nanos_for(nanos(shown)))
     }
 
     /// By how many parts per million it is off.
@@ -70,7 +70,7 @@ impl Rate {
     }
 
     /// The least true time in which so much elapses.
-    fn needed(self, elapsed: u64) -> u64 {
+    fn true_nanos_for(self, elapsed: u64) -> u64 {
         let scaled = u128::from(elapsed) << Self::BITS;
         match u64::try_from(scaled) {
             // The shorter division is most of what a world costs.
@@ -83,31 +83,31 @@ impl Rate {
 /// The clock of one machine.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    bent_at: u64,
-    showed: u64,
+    changed_at: u64,
+    base: u64,
     rate: Rate,
 }
 
 impl Clock {
-    /// A clock that shows `shows` at the beginning of the world.
-    pub fn new(shows: Duration, rate: Rate) -> Self {
-        Self { bent_at: 0, showed: nanos(shows), rate }
+    /// A clock that start `start` at the beginning of the world.
+    pub fn new(start: Duration, rate: Rate) -> Self {
+        Self { changed_at: 0, base: nanos(start), rate }
     }
 
-    /// What it shows at `moment`.
+    /// FaultKind it start at `moment`.
     pub fn read(&self, moment: Moment) -> Instant {
         Instant::since_boot(Duration::from_nanos(self.nanos(moment)))
     }
 
-    /// The first moment at which it shows `instant` or more, if it goes on as it goes.
+    /// The first moment at which it start `instant` or more, if it goes on as it goes.
     pub fn when(&self, instant: Instant) -> Moment {
-        let ahead = nanos(instant.elapsed_since_boot()).saturating_sub(self.showed);
-        Moment(self.bent_at.saturating_add(self.rate.needed(ahead)))
+        let ahead = nanos(instant.elapsed_since_boot()).saturating_sub(self.base);
+        Moment(self.changed_at.saturating_add(self.rate.true_nanos_for(ahead)))
     }
 
     /// Goes at another rate from `moment` on.
-    pub fn bend(&mut self, moment: Moment, rate: Rate) {
-        *self = Self { bent_at: moment.0, showed: self.nanos(moment), rate };
+    pub fn set_rate(&mut self, moment: Moment, rate: Rate) {
+        *self = Self { changed_at: moment.0, base: self.nanos(moment), rate };
     }
 
     /// How fast it runs.
@@ -116,7 +116,7 @@ impl Clock {
     }
 
     fn nanos(&self, moment: Moment) -> u64 {
-        self.showed.saturating_add(self.rate.elapsed(moment.0.saturating_sub(self.bent_at)))
+        self.base.saturating_add(self.rate.elapsed(moment.0.saturating_sub(self.changed_at)))
     }
 }
 
@@ -130,7 +130,7 @@ mod tests {
     fn a_clock_first_shows_an_instant_at_the_moment_that_it_says() {
         for off in [-900_000, -100_000, -1, 0, 1, 83_000, 1_000_000] {
             let mut clock = Clock::new(HOUR, Rate::off_by(off));
-            clock.bend(Moment::START + Duration::from_secs(7), Rate::off_by(off / 2));
+            clock.set_rate(Moment::START + Duration::from_secs(7), Rate::off_by(off / 2));
             for ahead in [1, 999, 1_000_000_007, 86_400_000_000_000] {
                 let instant = Instant::since_boot(HOUR * 3 + Duration::from_nanos(ahead));
                 let moment = clock.when(instant);
@@ -145,7 +145,7 @@ mod tests {
         let mut clock = Clock::new(HOUR, Rate::off_by(500_000));
         let moment = Moment::START + HOUR;
         let before = clock.read(moment);
-        clock.bend(moment, Rate::TRUE);
+        clock.set_rate(moment, Rate::TRUE);
         assert_eq!(clock.read(moment), before);
         assert_eq!(clock.read(moment + HOUR).since(before), HOUR);
     }

@@ -1,149 +1,150 @@
-//! Draws a world from a seed: who takes part, what is drawn out of which hat, and storms with calm between them.
+//! Draws a world from a seed: who takes part, kind is drawn out of target hat, and storms with calm between them.
 //!
-//! Pure. Each seed leaves most kinds of trouble out (a swarm), since what never happens lets other things happen more
-//! often. Half of what hits a candidate hits whoever leads. Durations lie at the edge of what is accepted as
+//! Pure. Each seed leaves most kinds of link_fault out (a swarm), since kind never happens lets other things happen more
+//! often. Half of kind hits a candidate hits whoever leads. Durations lie at the edge of kind is accepted as
 //! often as not, and clocks at the edge of the drift.
 
 use crate::clock::{Moment, Rate};
 use crate::isolation::isolate;
-use crate::rng::{Chance, nanos};
+use crate::rng::{Rng, nanos};
 use crate::scenario::{
-    Candidate, Deed, EnsembleKind, Fault, Harm, Mishap, Outage, RecordKind, Setup, StoreKind,
-    Trouble, What, Which, Whom,
+    Candidate, CandidateFault, CandidateTarget, EnsembleConfig, ExternalAction, Fault, FaultKind,
+    LinkFault, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
 };
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
-/// What may happen in a world.
+/// FaultKind may happen in a world.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Climate {
+pub enum FaultModel {
     /// All that exclusion is promised under.
     Assumed,
     /// Strangers delete and overwrite the record too, and stores come back from backups.
-    Strangers,
+    External,
 }
 
-/// Where the election is held.
+/// Where the election is store_kind.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Held {
+pub enum StoreKind {
     /// In one record, as a Lease and a file have it.
-    InRecord,
+    Record,
     /// In an ensemble of `ZooKeeper` servers.
-    InEnsemble,
+    Ensemble,
 }
 
 /// The world of `seed`.
-pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
-    let mut chance = Chance::new(seed);
-    let drift = chance.pick(&[20_000, 100_000, 100_000, 300_000]);
-    let scale = Duration::from_millis(chance.pick(&[1_000, 1_500, 3_000, 15_000, 15_000, 60_000]));
-    let mut latency = Duration::from_micros(chance.pick(&[100, 1_000, 10_000]));
-    let (common, store) = match held {
-        Held::InRecord => (timing(&mut chance, scale, drift), record(&mut chance)),
-        Held::InEnsemble => {
+pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
+    let mut rng = Rng::new(seed);
+    let drift = rng.pick(&[20_000, 100_000, 100_000, 300_000]);
+    let scale = Duration::from_millis(rng.pick(&[1_000, 1_500, 3_000, 15_000, 15_000, 60_000]));
+    let mut latency = Duration::from_micros(rng.pick(&[100, 1_000, 10_000]));
+    let (common, store) = match store_kind {
+        StoreKind::Record => (draw_timing(&mut rng, scale, drift), draw_record(&mut rng)),
+        StoreKind::Ensemble => {
             latency = latency.min(scale / 400);
-            let (timing, kind) = ensemble(&mut chance, scale, drift, latency);
-            (timing, StoreKind::Ensemble(kind))
+            let (timing, config) = draw_ensemble(&mut rng, scale, drift, latency);
+            (timing, StoreConfig::Ensemble(config))
         }
     };
-    let mixed = held == Held::InRecord && chance.in_thousand(150);
-    let stays = chance.in_thousand(400);
-    let number = chance.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
-    let candidates: Vec<_> = (0..number)
+    let mixed = store_kind == StoreKind::Record && rng.permille(150);
+    let stays_on_loss = rng.permille(400);
+    let candidate_count = rng.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
+    let candidates: Vec<_> = (0..candidate_count)
         .map(|_| {
-            let other = scale / chance.pick(&[1, 2, 3]);
-            let timing = if mixed { timing(&mut chance, other, drift) } else { common };
-            candidate(&mut chance, timing, drift, stays)
+            let other = scale / rng.pick(&[1, 2, 3]);
+            let timing = if mixed { draw_timing(&mut rng, other, drift) } else { common };
+            draw_candidate(&mut rng, timing, drift, stays_on_loss)
         })
         .collect();
-    let tells_leaders = held == Held::InEnsemble || chance.in_thousand(700);
+    let leaders_watch = store_kind == StoreKind::Ensemble || rng.permille(700);
     let mut faults = Vec::new();
     let scale = scale.max(common.lease_duration());
     let mut end = Moment::START + scale;
-    for _ in 0..chance.between(1, 3) {
-        end = storm(
-            &mut chance,
+    for _ in 0..rng.between(1, 3) {
+        end = add_fault_burst(
+            &mut rng,
             &mut faults,
             end,
-            Bounds { scale, latency, candidates: number, drift, held, climate },
+            BurstParams { scale, latency, candidates: candidate_count, drift, store_kind, model },
         );
     }
-    let seed = chance.draw();
-    if held == Held::InRecord && chance.in_thousand(30) {
-        end = edits(&mut chance, &mut faults, end, common, latency);
+    let seed = rng.next_u64();
+    if store_kind == StoreKind::Record && rng.permille(30) {
+        end = add_label_edits(&mut rng, &mut faults, end, common, latency);
     }
-    if held == Held::InEnsemble && chance.in_thousand(100) {
-        let fault = blackout(&mut chance, scale, end);
+    if store_kind == StoreKind::Ensemble && rng.permille(100) {
+        let fault = quorum_loss(&mut rng, scale, end);
         end = end.max(fault.end() + scale * 4);
         faults.push(fault);
     }
-    if held == Held::InEnsemble && chance.in_thousand(100) {
-        let at = Moment::START + chance.lasting(Duration::ZERO, end.since(Moment::START));
-        let what = What::Stranger(Deed::Litter { is_numbered: chance.in_thousand(500) });
-        faults.push(Fault { at, lasts: Duration::ZERO, what });
+    if store_kind == StoreKind::Ensemble && rng.permille(100) {
+        let at = Moment::START + rng.duration_between(Duration::ZERO, end.since(Moment::START));
+        let kind =
+            FaultKind::External(ExternalAction::CreateStrayNode { is_numbered: rng.permille(500) });
+        faults.push(Fault { at, duration: Duration::ZERO, kind });
     }
     let latency = (latency / 10, latency);
-    let mut setup = Setup { seed, candidates, store, tells_leaders, latency, faults, end };
-    if held == Held::InEnsemble && chance.in_thousand(200) {
-        isolate(&mut chance, &mut setup);
+    let mut scenario = Scenario { seed, candidates, store, leaders_watch, latency, faults, end };
+    if store_kind == StoreKind::Ensemble && rng.permille(200) {
+        isolate(&mut rng, &mut scenario);
     }
-    setup.faults.sort_by_key(|fault| fault.at);
-    setup
+    scenario.faults.sort_by_key(|fault| fault.at);
+    scenario
 }
 
 /// Durations around a lease of `lease` that are accepted under `drift`, often only just.
-fn timing(chance: &mut Chance, lease: Duration, drift: u32) -> Timing {
+fn draw_timing(rng: &mut Rng, lease: Duration, drift: u32) -> Timing {
     let drift = Drift::parts_per_million(drift).expect("less than the whole");
     let usual = Timing::suggestion(lease, drift);
     let mut durations = usual;
-    if chance.in_thousand(500) {
+    if rng.permille(500) {
         durations.renew_deadline = longest_deadline(usual.lease_duration, drift);
     }
-    durations.retry_period = durations.renew_deadline / chance.pick(&[4, 5, 5, 5, 10]);
+    durations.retry_period = durations.renew_deadline / rng.pick(&[4, 5, 5, 5, 10]);
     let longest_answer = durations.renew_deadline.saturating_sub(durations.retry_period) / 3 * 2;
     let short = Duration::from_millis(20);
     durations.answer_validity =
-        chance.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
+        rng.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
     Timing::new(durations, drift)
-        .unwrap_or_else(|_| Timing::new(usual, drift).expect("what is suggested passes"))
+        .unwrap_or_else(|_| Timing::new(usual, drift).expect("kind is suggested passes"))
 }
 
-fn record(chance: &mut Chance) -> StoreKind {
-    StoreKind::Record(RecordKind { whole_seconds: chance.in_thousand(500), compares: true })
+fn draw_record(rng: &mut Rng) -> StoreConfig {
+    StoreConfig::Record(RecordConfig { whole_seconds: rng.permille(500), checks_version: true })
 }
 
 /// Servers, and durations around a session of `scale` that they let anybody lead with.
-fn ensemble(
-    chance: &mut Chance,
+fn draw_ensemble(
+    rng: &mut Rng,
     scale: Duration,
     drift: u32,
     latency: Duration,
-) -> (Timing, EnsembleKind) {
+) -> (Timing, EnsembleConfig) {
     let allowed = Drift::parts_per_million(drift).expect("less than the whole");
-    let tick = scale / chance.pick(&[5, 8, 8, 12]);
-    let told_tick = tick * chance.pick(&[1, 1, 1, 2]);
-    let drawn = timing(chance, scale, drift);
-    let timing = if SessionTiming::new(drawn, told_tick).is_ok() {
+    let tick = scale / rng.pick(&[5, 8, 8, 12]);
+    let configured_tick = tick * rng.pick(&[1, 1, 1, 2]);
+    let drawn = draw_timing(rng, scale, drift);
+    let timing = if SessionTiming::new(drawn, configured_tick).is_ok() {
         drawn
     } else {
-        Timing::new(SessionTiming::suggestion(scale, allowed, told_tick), allowed)
-            .expect("what is suggested passes")
+        Timing::new(SessionTiming::suggestion(scale, allowed, configured_tick), allowed)
+            .expect("kind is suggested passes")
     };
-    let rates = (0..chance.pick(&[1, 3, 3, 3, 5])).map(|_| rate(chance, drift)).collect();
+    let clock_rates = (0..rng.pick(&[1, 3, 3, 3, 5])).map(|_| draw_rate(rng, drift)).collect();
     // No shorter than they can grant.
     let tick = tick.max(timing.lease_duration() / 20);
-    let shows = chance.lasting(Duration::ZERO, Duration::from_hours(1_000));
-    let sync_limit = chance.pick(&[2, 5, 5, 10]);
-    let kind = EnsembleKind {
-        shows,
-        rates,
+    let clock_start = rng.duration_between(Duration::ZERO, Duration::from_hours(1_000));
+    let sync_limit = rng.pick(&[2, 5, 5, 10]);
+    let config = EnsembleConfig {
+        clock_start,
+        clock_rates,
         tick,
-        told_tick: told_tick.max(tick),
+        configured_tick: configured_tick.max(tick),
         sync_limit,
         latency: (latency / 10, latency),
     };
-    (timing, kind)
+    (timing, config)
 }
 
 /// The longest renew deadline, to the millisecond, that is accepted with `lease_duration`.
@@ -167,23 +168,23 @@ fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     Duration::from_millis(passing)
 }
 
-fn candidate(chance: &mut Chance, timing: Timing, drift: u32, stays: bool) -> Candidate {
+fn draw_candidate(rng: &mut Rng, timing: Timing, drift: u32, stays_on_loss: bool) -> Candidate {
     let most = timing.answer_validity().max(timing.retry_period());
     Candidate {
         timing,
-        clock_shows: chance.lasting(Duration::ZERO, Duration::from_hours(1_000)),
-        clock_rate: rate(chance, drift),
-        starts: Moment::START + chance.of_any_size(timing.lease_duration()),
-        stays,
-        asks_every: chance.lasting(most / 2, most),
+        clock_start: rng.duration_between(Duration::ZERO, Duration::from_hours(1_000)),
+        clock_rate: draw_rate(rng, drift),
+        starts_at: Moment::START + rng.skewed_duration(timing.lease_duration()),
+        stays_on_loss,
+        poll_interval: rng.duration_between(most / 2, most),
     }
 }
 
 /// A rate within the drift, most often at one of its edges.
-fn rate(chance: &mut Chance, drift: u32) -> Rate {
+fn draw_rate(rng: &mut Rng, drift: u32) -> Rate {
     let drift = i32::try_from(drift).expect("less than the whole");
-    let part = i32::try_from(chance.between(0, 1_000)).expect("it is small");
-    Rate::off_by(chance.pick(&[
+    let part = i32::try_from(rng.between(0, 1_000)).expect("it is small");
+    Rate::off_by(rng.pick(&[
         -drift,
         -drift,
         drift,
@@ -194,176 +195,210 @@ fn rate(chance: &mut Chance, drift: u32) -> Rate {
     ]))
 }
 
-/// What a storm keeps to.
+/// FaultKind a add_fault_burst keeps to.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct BurstParams {
     scale: Duration,
     latency: Duration,
     candidates: usize,
     drift: u32,
-    held: Held,
-    climate: Climate,
+    store_kind: StoreKind,
+    model: FaultModel,
 }
 
 /// Some leases of bad weather and the calm after them; returns when that is over.
-fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: Bounds) -> Moment {
-    let Bounds { scale, latency, candidates, drift, held, climate } = bounds;
-    let length = chance.of_any_size(scale * 5);
-    let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
+fn add_fault_burst(
+    rng: &mut Rng,
+    faults: &mut Vec<Fault>,
+    begins: Moment,
+    params: BurstParams,
+) -> Moment {
+    let BurstParams { scale, latency, candidates, drift, store_kind, model } = params;
+    let length = rng.skewed_duration(scale * 5);
+    let kinds = [rng.next_u64(), rng.next_u64(), rng.next_u64()].map(|drawn| drawn % 4);
     let (mut over, mut at) = (begins + length, begins);
-    for _ in 0..chance.between(1, 6) {
-        // What meets the messages that the last has set off finds other faults than what comes by itself.
-        let follows = chance.in_thousand(200);
+    for _ in 0..rng.between(1, 6) {
+        // FaultKind meets the messages that the last has set off finds other faults than kind comes by itself.
+        let follows = rng.permille(200);
         at = if follows {
-            at + chance.lasting(Duration::ZERO, latency * 4)
+            at + rng.duration_between(Duration::ZERO, latency * 4)
         } else {
-            begins + chance.lasting(Duration::ZERO, length)
+            begins + rng.duration_between(Duration::ZERO, length)
         };
-        let what = match chance.pick(&kinds) {
+        let kind = match rng.pick(&kinds) {
             0 | 1 => {
-                let whom = if chance.in_thousand(500) {
-                    Whom::Leader
+                let target = if rng.permille(500) {
+                    CandidateTarget::Leader
                 } else {
-                    Whom::Candidate(chance.index(candidates))
+                    CandidateTarget::Candidate(rng.index(candidates))
                 };
-                What::Candidate(whom, suited(harm(chance, scale, drift), held))
+                FaultKind::Candidate(
+                    target,
+                    supported_fault(draw_candidate_fault(rng, scale, drift), store_kind),
+                )
             }
-            3 if held == Held::InEnsemble
-                && climate == Climate::Strangers
-                && chance.in_thousand(300) =>
+            3 if store_kind == StoreKind::Ensemble
+                && model == FaultModel::External
+                && rng.permille(300) =>
             {
-                What::Store(Outage::Restored(chance.index(30)))
+                FaultKind::Store(StoreFault::Restore(rng.index(30)))
             }
-            3 if held == Held::InEnsemble && climate == Climate::Strangers => {
-                What::Stranger(Deed::Delete)
+            3 if store_kind == StoreKind::Ensemble && model == FaultModel::External => {
+                FaultKind::External(ExternalAction::Delete)
             }
-            _ if held == Held::InEnsemble => mishap(chance),
-            2 => What::Store(outage(chance, scale)),
-            _ => deed(chance, scale, climate),
+            _ if store_kind == StoreKind::Ensemble => draw_server_fault(rng),
+            2 => FaultKind::Store(draw_store_fault(rng, scale)),
+            _ => draw_external_action(rng, scale, model),
         };
-        let fault = Fault { at, lasts: lasting(chance, what, scale), what };
+        let fault = Fault { at, duration: fault_duration(rng, kind, scale), kind };
         over = over.max(fault.end());
         faults.push(fault);
     }
-    // Long enough for a leader, for a settled election, and for some time in which nothing may change. Ensembles settle late,
+    // Long enough for a leader, for a settled election, and for some time in target nothing may change. Ensembles settle late,
     // so that costs much, and not each of them has it.
-    let calm = if held == Held::InEnsemble { chance.pick(&[4, 4, 4, 16]) } else { 4 };
+    let calm = if store_kind == StoreKind::Ensemble { rng.pick(&[4, 4, 4, 16]) } else { 4 };
     over + scale * calm
 }
 
-/// A stranger edits the record again and again during a calm, with gaps in which two round trips
+/// A stranger add_label_edits the record again and again during a calm, with gaps in target two round trips
 /// fit. No leader may lose its term by that. Returns when it is over, and all has settled.
-fn edits(
-    chance: &mut Chance,
+fn add_label_edits(
+    rng: &mut Rng,
     faults: &mut Vec<Fault>,
     begins: Moment,
     timing: Timing,
     latency: Duration,
 ) -> Moment {
     let round_trip = latency * 2;
-    // More than a thousand edits would cost time and show nothing new.
-    let gap = chance.lasting(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
+    // More than a thousand add_label_edits would cost time and show nothing new.
+    let gap =
+        rng.duration_between(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
     let over = begins + timing.lease_duration();
     let mut at = begins;
     while at < over {
-        faults.push(Fault { at, lasts: Duration::ZERO, what: What::Stranger(Deed::Label) });
+        faults.push(Fault {
+            at,
+            duration: Duration::ZERO,
+            kind: FaultKind::External(ExternalAction::EditLabel),
+        });
         at = at + gap;
     }
     over + timing.lease_duration()
 }
 
 /// For as long as a session or longer no majority of the servers can be heard.
-fn blackout(chance: &mut Chance, scale: Duration, end: Moment) -> Fault {
-    let at = Moment::START + chance.lasting(scale, end.since(Moment::START));
-    let mishap = chance.pick(&[Mishap::Cut, Mishap::Still, Mishap::Down, Mishap::Down]);
+fn quorum_loss(rng: &mut Rng, scale: Duration, end: Moment) -> Fault {
+    let at = Moment::START + rng.duration_between(scale, end.since(Moment::START));
+    let server_fault = rng.pick(&[
+        ServerFault::Partition,
+        ServerFault::Pause,
+        ServerFault::Crash,
+        ServerFault::Crash,
+    ]);
     // The first of three or five may be spared.
-    let what = What::Server(Which::From(chance.pick(&[0, 0, 1])), mishap);
-    Fault { at, lasts: chance.lasting(scale / 2, scale * 4), what }
+    let kind = FaultKind::Server(ServerTarget::From(rng.pick(&[0, 0, 1])), server_fault);
+    Fault { at, duration: rng.duration_between(scale / 2, scale * 4), kind }
 }
 
-fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {
-    match what {
-        What::Stranger(_)
-        | What::Candidate(_, Harm::Bend(_))
-        | What::Store(Outage::Restored(_)) => Duration::ZERO,
+fn fault_duration(rng: &mut Rng, kind: FaultKind, scale: Duration) -> Duration {
+    match kind {
+        FaultKind::External(_)
+        | FaultKind::Candidate(_, CandidateFault::ClockRate(_))
+        | FaultKind::Store(StoreFault::Restore(_)) => Duration::ZERO,
         // One in ten does not come back.
-        What::Candidate(_, Harm::Kill | Harm::Stop) if chance.in_thousand(100) => Duration::ZERO,
-        What::Candidate(..) | What::Store(_) | What::Server(..) => {
-            chance.of_any_size(scale * 2).max(Duration::from_micros(1))
+        FaultKind::Candidate(_, CandidateFault::Crash | CandidateFault::Stop)
+            if rng.permille(100) =>
+        {
+            Duration::ZERO
+        }
+        FaultKind::Candidate(..) | FaultKind::Store(_) | FaultKind::Server(..) => {
+            rng.skewed_duration(scale * 2).max(Duration::from_micros(1))
         }
     }
 }
 
-fn harm(chance: &mut Chance, scale: Duration, drift: u32) -> Harm {
-    let longest = scale / chance.pick(&[1, 10]);
-    match chance.between(0, 12) {
-        0 | 1 => Harm::Pause,
-        2 => Harm::Starve(longest),
-        3 => Harm::Kill,
-        4 => Harm::Stop,
-        5 => Harm::Leave,
-        6 => Harm::Unasked,
-        7 => Harm::Deaf,
-        8 => Harm::Bend(rate(chance, drift)),
-        9 => Harm::Link(Trouble::CUT),
-        10 => Harm::Lag(scale),
-        _ => Harm::Link(trouble(chance, scale)),
+fn draw_candidate_fault(rng: &mut Rng, scale: Duration, drift: u32) -> CandidateFault {
+    let longest = scale / rng.pick(&[1, 10]);
+    match rng.between(0, 12) {
+        0 | 1 => CandidateFault::Pause,
+        2 => CandidateFault::Stall(longest),
+        3 => CandidateFault::Crash,
+        4 => CandidateFault::Stop,
+        5 => CandidateFault::PreStop,
+        6 => CandidateFault::Unasked,
+        7 => CandidateFault::WatchLoss,
+        8 => CandidateFault::ClockRate(draw_rate(rng, drift)),
+        9 => CandidateFault::Link(LinkFault::PARTITION),
+        10 => CandidateFault::WatchDelay(scale),
+        _ => CandidateFault::Link(draw_link_fault(rng, scale)),
     }
 }
 
-fn trouble(chance: &mut Chance, scale: Duration) -> Trouble {
-    let mut cases = || chance.pick(&[0, 0, 0, 300, 600, 1_000]);
-    let (requests_lost, replies_lost, late, broken, twice) =
+fn draw_link_fault(rng: &mut Rng, scale: Duration) -> LinkFault {
+    let mut cases = || rng.pick(&[0, 0, 0, 300, 600, 1_000]);
+    let (requests_lost, replies_lost, late, broken, duplicated) =
         (cases(), cases(), cases(), cases(), cases());
-    Trouble { requests_lost, replies_lost, late, broken, twice, longest: scale * 2 }
+    LinkFault { requests_lost, replies_lost, late, broken, duplicated, max_delay: scale * 2 }
 }
 
-fn outage(chance: &mut Chance, scale: Duration) -> Outage {
-    match chance.between(0, 7) {
-        0 => Outage::Refuses,
-        1 => Outage::Hangs,
-        2 => Outage::Dies,
-        3 => Outage::Slow(chance.of_any_size(scale)),
-        4 | 5 => Outage::Stale,
-        6 => Outage::Shortens,
-        _ => Outage::Idle,
+fn draw_store_fault(rng: &mut Rng, scale: Duration) -> StoreFault {
+    match rng.between(0, 7) {
+        0 => StoreFault::Refuse,
+        1 => StoreFault::Hang,
+        2 => StoreFault::CrashLoop,
+        3 => StoreFault::Slow(rng.skewed_duration(scale)),
+        4 | 5 => StoreFault::StaleReads,
+        6 => StoreFault::ShortenLeases,
+        _ => StoreFault::IgnoreWrites,
     }
 }
 
-/// Of what troubles messages, what a connection to an ensemble can show: its news come in order with its replies.
-fn suited(harm: Harm, held: Held) -> Harm {
-    match (harm, held) {
-        (Harm::Deaf | Harm::Lag(_), Held::InEnsemble) => Harm::Pause,
-        (Harm::Link(trouble), Held::InEnsemble) => Harm::Link(Trouble { twice: 0, ..trouble }),
-        (harm, Held::InRecord | Held::InEnsemble) => harm,
+/// Of kind troubles messages, kind a connection to an ensemble can show: its news come in order with its replies.
+fn supported_fault(fault: CandidateFault, store_kind: StoreKind) -> CandidateFault {
+    match (fault, store_kind) {
+        (CandidateFault::WatchLoss | CandidateFault::WatchDelay(_), StoreKind::Ensemble) => {
+            CandidateFault::Pause
+        }
+        (CandidateFault::Link(link_fault), StoreKind::Ensemble) => {
+            CandidateFault::Link(LinkFault { duplicated: 0, ..link_fault })
+        }
+        (fault, StoreKind::Record | StoreKind::Ensemble) => fault,
     }
 }
 
-fn mishap(chance: &mut Chance) -> What {
-    let number = chance.index(5);
-    let which = chance.pick(&[
-        Which::OfLeader,
-        Which::OfLeader,
-        Which::Leading,
-        Which::Leading,
-        Which::Server(number),
+fn draw_server_fault(rng: &mut Rng) -> FaultKind {
+    let candidate_count = rng.index(5);
+    let target = rng.pick(&[
+        ServerTarget::OfElectionLeader,
+        ServerTarget::OfElectionLeader,
+        ServerTarget::QuorumLeader,
+        ServerTarget::QuorumLeader,
+        ServerTarget::Server(candidate_count),
     ]);
-    What::Server(which, chance.pick(&[Mishap::Cut, Mishap::Cut, Mishap::Still, Mishap::Down]))
+    FaultKind::Server(
+        target,
+        rng.pick(&[
+            ServerFault::Partition,
+            ServerFault::Partition,
+            ServerFault::Pause,
+            ServerFault::Crash,
+        ]),
+    )
 }
 
-/// What is done to the record from outside.
-fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> What {
-    let last = match climate {
-        Climate::Assumed => 1,
-        Climate::Strangers => 6,
+/// FaultKind is done to the record from outside.
+fn draw_external_action(rng: &mut Rng, scale: Duration, model: FaultModel) -> FaultKind {
+    let last = match model {
+        FaultModel::Assumed => 1,
+        FaultModel::External => 6,
     };
-    What::Stranger(match chance.between(0, last) {
-        0 => Deed::Label,
-        1 => Deed::Rumour,
-        2 | 3 => Deed::Delete,
-        4 if chance.in_thousand(500) => return What::Store(Outage::Restored(chance.index(30))),
-        4 => Deed::Wipe,
-        5 => Deed::Remake,
-        _ => Deed::Seize(chance.of_any_size(scale)),
+    FaultKind::External(match rng.between(0, last) {
+        0 => ExternalAction::EditLabel,
+        1 => ExternalAction::FalseDeletionEvent,
+        2 | 3 => ExternalAction::Delete,
+        4 if rng.permille(500) => return FaultKind::Store(StoreFault::Restore(rng.index(30))),
+        4 => ExternalAction::ClearHolder,
+        5 => ExternalAction::Recreate,
+        _ => ExternalAction::SetHolder(rng.skewed_duration(scale)),
     })
 }

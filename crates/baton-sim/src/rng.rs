@@ -1,15 +1,15 @@
-//! Chance that unfolds from a seed, the same on every machine.
+//! Rng that unfolds from a seed, the same on every machine.
 //!
 //! Pure. `SplitMix64`, as the machines' own jitter, written a second time: what judges shares no code with what it judges.
 
 use std::time::Duration;
 
-/// A stream of chance.
+/// A stream of rng.
 #[derive(Clone, Debug)]
-pub struct Chance(u64);
+pub struct Rng(u64);
 
-impl Chance {
-    /// The chance of `seed`.
+impl Rng {
+    /// The rng of `seed`.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
@@ -17,11 +17,11 @@ impl Chance {
     /// A stream of its own, so that what is drawn from it moves nothing in this one.
     #[must_use]
     pub fn fork(&mut self) -> Self {
-        Self(self.draw())
+        Self(self.next_u64())
     }
 
     /// Any number.
-    pub fn draw(&mut self) -> u64 {
+    pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -31,7 +31,7 @@ impl Chance {
     /// A number from `least` to `most`, both included.
     pub fn between(&mut self, least: u64, most: u64) -> u64 {
         let width = u128::from(most.saturating_sub(least)) + 1;
-        let drawn = (u128::from(self.draw()) * width) >> 64;
+        let drawn = (u128::from(self.next_u64()) * width) >> 64;
         least + u64::try_from(drawn).expect("a product's upper half is less than its factor")
     }
 
@@ -47,20 +47,20 @@ impl Chance {
     }
 
     /// True in so many of a thousand cases.
-    pub fn in_thousand(&mut self, cases: u16) -> bool {
+    pub fn permille(&mut self, cases: u16) -> bool {
         cases > 0 && self.between(1, 1_000) <= u64::from(cases)
     }
 
     /// A duration from `least` to `most`.
-    pub fn lasting(&mut self, least: Duration, most: Duration) -> Duration {
+    pub fn duration_between(&mut self, least: Duration, most: Duration) -> Duration {
         Duration::from_nanos(self.between(nanos(least), nanos(most)))
     }
 
     /// A duration up to `most`, as often below a tenth of it as above, and so on down to a thousandth: short
     /// troubles find other faults than long ones.
-    pub fn of_any_size(&mut self, most: Duration) -> Duration {
+    pub fn skewed_duration(&mut self, most: Duration) -> Duration {
         let size = most / self.pick(&[1, 1, 3, 10, 30, 100, 1_000]);
-        self.lasting(size / 10, size)
+        self.duration_between(size / 10, size)
     }
 }
 
@@ -79,23 +79,26 @@ mod tests {
     #[test]
     fn a_seed_unfolds_the_same_way_everywhere() {
         // The first outputs of SplitMix64 for seed 0, as its authors' own program prints them.
-        let mut chance = Chance::new(0);
-        assert_eq!([chance.draw(), chance.draw()], [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]);
+        let mut rng = Rng::new(0);
+        assert_eq!(
+            [rng.next_u64(), rng.next_u64()],
+            [0xe220_a839_7b1d_cdaf, 0x6e78_9e6a_a1b9_65f4]
+        );
     }
 
     #[test]
     fn bounds_are_kept_and_reached() {
-        let mut chance = Chance::new(1);
-        let drawn: Vec<_> = (0..1_000).map(|_| chance.between(3, 5)).collect();
+        let mut rng = Rng::new(1);
+        let drawn: Vec<_> = (0..1_000).map(|_| rng.between(3, 5)).collect();
         assert!(
             [3, 4, 5].iter().all(|number| drawn.contains(number))
                 && drawn.iter().all(|n| (3..=5).contains(n))
         );
         assert_eq!(
-            chance.between(0, u64::MAX).min(1),
-            chance.between(1, 1),
+            rng.between(0, u64::MAX).min(1),
+            rng.between(1, 1),
             "the whole range is one too"
         );
-        assert!(!chance.in_thousand(0) && chance.in_thousand(1_000));
+        assert!(!rng.permille(0) && rng.permille(1_000));
     }
 }

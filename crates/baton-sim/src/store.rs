@@ -1,10 +1,10 @@
 //! A store as it behaves in a world, and the one record that Lease and file come down to.
 //!
-//! Pure. Requests are done in the one order in which they arrive: that is what a store that agrees is. How it can be away,
+//! Pure. Requests are done in the one order in target they arrive: that is what a store that agrees is. How it can be away,
 //! slow or behind is the world's to say.
 
 use crate::clock::Moment;
-use crate::scenario::{Candidate, Deed, Mishap, RecordKind, Which};
+use crate::scenario::{Candidate, ExternalAction, RecordConfig, ServerFault, ServerTarget};
 use crate::trace::Departure;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -18,7 +18,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// What a world holds its election in.
+/// FaultKind a world holds its election in.
 pub trait Store: fmt::Debug {
     /// The machine that runs over it.
     type Election: Election<Request: Clone>;
@@ -33,7 +33,7 @@ pub trait Store: fmt::Debug {
     ) -> Self::Election;
 
     /// A candidate sends a request: the number of the connection that it goes over.
-    fn sets_out(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
+    fn on_send(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
         0
     }
 
@@ -41,7 +41,7 @@ pub trait Store: fmt::Debug {
     fn perform(&mut self, arrival: Arrival, request: &Request<Self>) -> Option<Event<Self>>;
 
     /// The reply to this call has come in.
-    fn heard(&mut self, _from: usize, _call: u64) {}
+    fn on_reply(&mut self, _from: usize, _call: u64) {}
 
     /// Whether news of this connection still reach its candidate.
     fn is_connected(&self, _to: usize, _connection: u64) -> bool {
@@ -49,54 +49,61 @@ pub trait Store: fmt::Debug {
     }
 
     /// When something happens in it by itself.
-    fn next(&self) -> Moment {
+    fn next_at(&self) -> Moment {
         Moment::NEVER
     }
 
     /// Lets the next of that happen.
-    fn turn(&mut self, _now: Moment) {}
+    fn step(&mut self, _now: Moment) {}
 
     /// The next of what has come of all that.
     fn next_effect(&mut self) -> Option<Effect<Self::Election>> {
         None
     }
 
-    /// Servers are struck, and which one first; `leader` is the candidate that leads.
-    fn strike(
+    /// Servers are struck, and target one first; `leader` is the candidate that leads.
+    fn begin_server_fault(
         &mut self,
         _now: Moment,
-        _which: Which,
+        _target: ServerTarget,
         _leader: Option<usize>,
-        _mishap: Mishap,
+        _fault: ServerFault,
     ) -> usize {
         0
     }
 
     /// That is over.
-    fn mend(&mut self, _now: Moment, _which: Which, _struck: usize, _mishap: Mishap) {}
+    fn end_server_fault(
+        &mut self,
+        _now: Moment,
+        _target: ServerTarget,
+        _server: usize,
+        _fault: ServerFault,
+    ) {
+    }
 
     /// The reply of a store that does not do what it is asked: from so many changes ago.
-    fn feign(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
+    fn false_reply(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
         Event::<Self>::UNKNOWN
     }
 
     /// The request that reaches a store behind something that shortens leases.
-    fn shorten(&self, request: &Request<Self>) -> Request<Self> {
+    fn shorten_lease(&self, request: &Request<Self>) -> Request<Self> {
         request.clone()
     }
 
-    /// What watchers are told of the record as it was so many changes ago.
-    fn news(&self, _ago: usize) -> Option<Event<Self>> {
+    /// FaultKind watchers are told of the record as it was so many changes ago.
+    fn watch_event(&self, _ago: usize) -> Option<Event<Self>> {
         None
     }
 
-    /// What watchers are told when nobody knows whether the record is still there.
-    fn rumour(&self) -> Option<Event<Self>> {
+    /// FaultKind watchers are told when nobody knows whether the record is still there.
+    fn false_deletion_event(&self) -> Option<Event<Self>> {
         None
     }
 
     /// Does what a stranger does.
-    fn meddle(&mut self, now: Moment, deed: Deed);
+    fn apply_external_action(&mut self, now: Moment, action: ExternalAction);
 
     /// Is as it was so many changes ago, numbers too.
     fn restore(&mut self, now: Moment, ago: usize);
@@ -124,7 +131,7 @@ pub struct Arrival {
     pub connection: u64,
 }
 
-/// What a store does some time after it was asked, or unasked.
+/// FaultKind a store does some time after it was asked, or unasked.
 #[derive(Debug)]
 pub enum Effect<E: Election> {
     /// It replies to a call.
@@ -137,70 +144,70 @@ pub enum Effect<E: Election> {
         event: E::Event,
     },
     /// It tells news.
-    News {
-        /// Whom.
+    WatchEvent {
+        /// CandidateTarget.
         to: usize,
-        /// Over which connection.
+        /// Over target connection.
         connection: u64,
-        /// What.
+        /// FaultKind.
         event: E::Event,
     },
     /// It has done what was asked, and nothing can undo that.
     Performed {
         /// By whom.
         from: usize,
-        /// What.
+        /// FaultKind.
         request: E::Request,
-        /// The reply, which may never be sent.
+        /// The reply, target may never be sent.
         event: E::Event,
     },
     /// Another holds the election.
-    Holder {
+    HolderChanged {
         /// Who.
         holder: Option<Identity>,
         /// Why the one before does no more, where that was no time-out.
         departure: Option<Departure>,
     },
     /// Whoever holds the election has begun another session since: this hold is out of his hands.
-    Orphaned,
+    SessionForgotten,
     /// Candidates may feel what happened in it.
-    Stirred,
+    Disturbed,
 }
 
 /// One record, replaced only over the version that a write names.
 #[derive(Debug)]
 pub struct RecordStore {
-    kind: RecordKind,
+    config: RecordConfig,
     record: Option<Snapshot>,
     /// The record after each of the last changes, newest last.
-    past: VecDeque<(Option<Snapshot>, u128)>,
+    history: VecDeque<(Option<Snapshot>, u128)>,
     /// Of the last write, in hundreds, and how often the store was set back: no number comes again here, as it may where a real
     /// store was restored.
     number: u128,
-    set_back: u128,
+    restores: u128,
     changes: u64,
 }
 
 impl RecordStore {
     /// How many changes are remembered.
-    const MEMORY: usize = 16;
+    const HISTORY_LENGTH: usize = 16;
 
     /// A store without a record.
-    pub fn new(kind: RecordKind) -> Self {
-        let past = VecDeque::from([(None, 0)]);
-        Self { kind, record: None, past, number: 0, set_back: 0, changes: 0 }
+    pub fn new(config: RecordConfig) -> Self {
+        let history = VecDeque::from([(None, 0)]);
+        Self { config, record: None, history, number: 0, restores: 0, changes: 0 }
     }
 
     fn replace(&mut self, write: &Write) -> RecordEvent {
         let held = self.record.as_ref().map(|held| &held.version);
-        if held != write.over.as_ref() && self.kind.compares {
+        if held != write.over.as_ref() && self.config.checks_version {
             return RecordEvent::Conflict;
         }
         let seconds = write.duration.as_secs() + u64::from(write.duration.subsec_nanos() > 0);
         let duration =
-            if self.kind.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
+            if self.config.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
         let uid = held.map(|held| held.uid.clone());
-        self.count();
+        self.next_version();
         let stamp = Stamp(self.number.to_string());
         let uid = uid.unwrap_or_else(|| format!("uid-{}", self.number).into());
         let record = Record {
@@ -211,26 +218,26 @@ impl RecordStore {
             renewed: stamp,
         };
         let snapshot = Snapshot { version: Version { uid, number: self.number }, record };
-        self.set(Some(snapshot.clone()));
+        self.set_record(Some(snapshot.clone()));
         RecordEvent::Applied(snapshot)
     }
 
-    fn count(&mut self) {
-        self.number = (self.number / 100 + 1) * 100 + self.set_back;
+    fn next_version(&mut self) {
+        self.number = (self.number / 100 + 1) * 100 + self.restores;
     }
 
-    fn set(&mut self, record: Option<Snapshot>) {
+    fn set_record(&mut self, record: Option<Snapshot>) {
         self.record = record;
         self.changes += 1;
-        if self.past.len() == Self::MEMORY {
-            self.past.pop_front();
+        if self.history.len() == Self::HISTORY_LENGTH {
+            self.history.pop_front();
         }
-        self.past.push_back((self.record.clone(), self.number));
+        self.history.push_back((self.record.clone(), self.number));
     }
 
-    fn was(&self, ago: usize) -> &(Option<Snapshot>, u128) {
-        let newest = self.past.len() - 1;
-        &self.past[newest.saturating_sub(ago)]
+    fn state_before(&self, ago: usize) -> &(Option<Snapshot>, u128) {
+        let newest = self.history.len() - 1;
+        &self.history[newest.saturating_sub(ago)]
     }
 }
 
@@ -254,8 +261,8 @@ impl Store for RecordStore {
         })
     }
 
-    fn feign(&self, request: &RecordRequest, ago: usize) -> RecordEvent {
-        let (was, _) = self.was(ago);
+    fn false_reply(&self, request: &RecordRequest, ago: usize) -> RecordEvent {
+        let (was, _) = self.state_before(ago);
         match (request, was) {
             (RecordRequest::Write(write), Some(was))
                 if write.over.as_ref() == Some(&was.version) =>
@@ -267,7 +274,7 @@ impl Store for RecordStore {
         }
     }
 
-    fn shorten(&self, request: &RecordRequest) -> RecordRequest {
+    fn shorten_lease(&self, request: &RecordRequest) -> RecordRequest {
         match request {
             RecordRequest::Write(write) if write.intent == Intent::Acquire => {
                 RecordRequest::Write(Write { duration: write.duration / 8, ..write.clone() })
@@ -276,37 +283,39 @@ impl Store for RecordStore {
         }
     }
 
-    fn news(&self, ago: usize) -> Option<RecordEvent> {
-        Some(RecordEvent::Noticed(self.was(ago).0.clone()))
+    fn watch_event(&self, ago: usize) -> Option<RecordEvent> {
+        Some(RecordEvent::Noticed(self.state_before(ago).0.clone()))
     }
 
-    fn rumour(&self) -> Option<RecordEvent> {
+    fn false_deletion_event(&self) -> Option<RecordEvent> {
         Some(RecordEvent::Noticed(None))
     }
 
-    fn meddle(&mut self, _: Moment, deed: Deed) {
+    fn apply_external_action(&mut self, _: Moment, action: ExternalAction) {
         let Some(mut snapshot) = self.record.clone() else { return };
-        self.count();
+        self.next_version();
         snapshot.version.number = self.number;
-        match deed {
-            Deed::Rumour | Deed::Litter { .. } => return,
-            Deed::Label => {}
-            Deed::Delete => return self.set(None),
-            Deed::Remake => snapshot.version.uid = format!("uid-{}", self.number).into(),
-            Deed::Wipe => snapshot.record.holder = None,
-            Deed::Seize(duration) => {
+        match action {
+            ExternalAction::FalseDeletionEvent | ExternalAction::CreateStrayNode { .. } => return,
+            ExternalAction::EditLabel => {}
+            ExternalAction::Delete => return self.set_record(None),
+            ExternalAction::Recreate => {
+                snapshot.version.uid = format!("uid-{}", self.number).into()
+            }
+            ExternalAction::ClearHolder => snapshot.record.holder = None,
+            ExternalAction::SetHolder(duration) => {
                 snapshot.record.holder = Identity::lossy("stranger");
                 snapshot.record.duration = Some(duration);
             }
         }
-        self.set(Some(snapshot));
+        self.set_record(Some(snapshot));
     }
 
     fn restore(&mut self, _: Moment, ago: usize) {
-        let (record, number) = self.was(ago).clone();
+        let (record, number) = self.state_before(ago).clone();
         self.number = number;
-        self.set_back += 1;
-        self.set(record);
+        self.restores += 1;
+        self.set_record(record);
     }
 
     fn changes(&self) -> u64 {
@@ -315,7 +324,7 @@ impl Store for RecordStore {
 
     fn holder(&self) -> (Option<&Identity>, Duration) {
         let record = self.record.as_ref().map(|held| &held.record);
-        let protects = record.and_then(|record| record.duration).unwrap_or_default();
-        (record.and_then(|record| record.holder.as_ref()), protects)
+        let lease_duration = record.and_then(|record| record.duration).unwrap_or_default();
+        (record.and_then(|record| record.holder.as_ref()), lease_duration)
     }
 }

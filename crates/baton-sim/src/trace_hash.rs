@@ -3,7 +3,7 @@
 //! Pure. Names and texts of our own do not enter the hash, only values in the order of their fields and variants, and numbers
 //! are as wide on every machine: a program for 32 bits gives the same hash. FNV-1a, 64 bits.
 
-use crate::trace::{Happening, Observer, Scene};
+use crate::trace::{Observer, TraceContext, TraceEvent};
 use baton_election::machine::Election;
 use std::hash::{Hash, Hasher};
 
@@ -22,9 +22,9 @@ impl TraceHash {
 }
 
 impl<E: Election<Request: Hash, Event: Hash> + Hash> Observer<E> for TraceHash {
-    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
-        scene.now.hash(&mut self.0);
-        happening.hash(&mut self.0);
+    fn observe(&mut self, context: &TraceContext<'_>, event: &TraceEvent<'_, E>) {
+        context.now.hash(&mut self.0);
+        event.hash(&mut self.0);
     }
 }
 

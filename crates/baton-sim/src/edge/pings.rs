@@ -9,30 +9,31 @@
 
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
-use crate::hunt::judge;
-use crate::rng::Chance;
+use crate::hunt::run_checked;
+use crate::rng::Rng;
 use crate::scenario::{
-    Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom,
+    Candidate, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
+    Scenario, ServerFault, ServerTarget, StoreConfig,
 };
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
 /// How many worlds are looked at on each side of the edge.
-const WORLDS: u64 = 20_000;
+const RUNS: u64 = 20_000;
 const TICK: Duration = Duration::from_secs(2);
 /// How far off each clock is, in parts per million, and may be. A larger drift holds back more of a
 /// session than an untold answer can cost.
-const OFF: u32 = 20_000;
+const DRIFT_PPM: u32 = 20_000;
 /// Beyond the edge, and far enough for a claim to be seen to outlast its session.
 const BEYOND: Duration = Duration::from_secs(1);
 
-/// Whether the edge is where theory puts it; tells what was seen.
+/// Whether the edge is where theory puts it; tells kind was seen.
 pub(super) fn hold() -> bool {
-    let edge = TICK / 4 * 1_000_000 / (1_000_000 - OFF);
+    let edge = TICK / 4 * 1_000_000 / (1_000_000 - DRIFT_PPM);
     let [as_assumed, at] = [TICK / 4, edge].map(|takes| first_failure(takes, |_| true));
-    let beyond = first_failure(BEYOND, Violation::is_of_exclusion);
+    let beyond = first_failure(BEYOND, Violation::breaks_exclusion);
     eprintln!(
-        "prove: servers that tick every {TICK:?}, the first of {WORLDS} worlds that fails: with pings of {:?}, as assumed, \
+        "prove: servers that tick every {TICK:?}, the first of {RUNS} worlds that fails: with pings of {:?}, as assumed, \
          {as_assumed:?}; of {edge:?}, where theory puts the edge, {at:?}; and the first that overlaps with pings of {BEYOND:?}, {beyond:?}",
         TICK / 4
     );
@@ -41,16 +42,17 @@ pub(super) fn hold() -> bool {
 
 /// The first world in which something goes wrong that `counts`.
 fn first_failure(takes: Duration, counts: impl Fn(&Violation) -> bool) -> Option<u64> {
-    (0..WORLDS)
-        .find(|seed| judge(world(*seed, takes)).verdict.is_some_and(|violation| counts(&violation)))
+    (0..RUNS).find(|seed| {
+        run_checked(scenario(*seed, takes)).violation.is_some_and(|violation| counts(&violation))
+    })
 }
 
 /// Pings start to take `takes`, then a fast leader and its slow server are cut off.
-fn world(seed: u64, takes: Duration) -> Setup {
-    let mut chance = Chance::new(seed);
-    let mut part = |of| chance.lasting(Duration::ZERO, of);
-    let drift = Drift::parts_per_million(OFF).expect("less than the whole");
-    let off = i32::try_from(OFF).expect("less than the whole");
+fn scenario(seed: u64, takes: Duration) -> Scenario {
+    let mut rng = Rng::new(seed);
+    let mut part = |of| rng.duration_between(Duration::ZERO, of);
+    let drift = Drift::parts_per_million(DRIFT_PPM).expect("less than the whole");
+    let off = i32::try_from(DRIFT_PPM).expect("less than the whole");
     // From ¾ tick to the longest time between two pings, on the candidates' clocks, and beyond.
     let longest = drift.most_of_ours(TICK / 2 + takes);
     let slack = Duration::from_millis(10);
@@ -59,40 +61,41 @@ fn world(seed: u64, takes: Duration) -> Setup {
     let starts = Moment::START + TICK + part(TICK / 2);
     let candidate = |number: u64| Candidate {
         timing,
-        clock_shows: Duration::from_secs(1_000 * number),
+        clock_start: Duration::from_secs(1_000 * number),
         clock_rate: Rate::off_by(off),
-        starts: starts + Duration::from_secs(number),
-        stays: true,
-        asks_every: retry_period,
+        starts_at: starts + Duration::from_secs(number),
+        stays_on_loss: true,
+        poll_interval: retry_period,
     };
     let latency = (Duration::from_micros(10), Duration::from_micros(100));
-    let kind = EnsembleKind {
-        shows: part(TICK),
-        rates: vec![Rate::off_by(-off); 3],
+    let config = EnsembleConfig {
+        clock_start: part(TICK),
+        clock_rates: vec![Rate::off_by(-off); 3],
         tick: TICK,
-        told_tick: TICK,
+        configured_tick: TICK,
         sync_limit: 5,
         latency,
     };
     let lease_duration = timing.lease_duration();
     let slow_at = Moment::START + lease_duration * 2 + part(TICK);
     let cut_at = slow_at + takes + part(TICK / 2);
-    let server = |at, mishap| Fault {
+    let server = |at, server_fault| Fault {
         at,
-        lasts: lease_duration * 2,
-        what: What::Server(Which::OfLeader, mishap),
+        duration: lease_duration * 2,
+        kind: FaultKind::Server(ServerTarget::OfElectionLeader, server_fault),
     };
-    let link = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
-    Setup {
+    let link =
+        FaultKind::Candidate(CandidateTarget::Leader, CandidateFault::Link(LinkFault::PARTITION));
+    Scenario {
         seed,
         candidates: vec![candidate(0), candidate(1)],
-        store: StoreKind::Ensemble(kind),
-        tells_leaders: true,
+        store: StoreConfig::Ensemble(config),
+        leaders_watch: true,
         latency,
         faults: vec![
-            server(slow_at, Mishap::SlowPings(takes)),
-            server(cut_at, Mishap::Cut),
-            Fault { at: cut_at, lasts: lease_duration * 2, what: link },
+            server(slow_at, ServerFault::SlowPings(takes)),
+            server(cut_at, ServerFault::Partition),
+            Fault { at: cut_at, duration: lease_duration * 2, kind: link },
         ],
         end: cut_at + lease_duration * 2,
     }

@@ -13,13 +13,13 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) clock: Clock,
-    /// By how many faults it is down, cut off from the other servers, or stands still.
+    /// By how many faults it is down, partitioned off from the other servers, or stands paused.
     pub(super) down: u32,
-    pub(super) cut: u32,
-    pub(super) still: u32,
+    pub(super) partitioned: u32,
+    pub(super) paused: u32,
     /// How long its pings take, for each fault that slows them down.
     pub(super) slow_pings: Vec<Duration>,
-    /// What it has on its disk, as places in the list of all transactions.
+    /// FaultKind it has on its disk, as places in the list of all transactions.
     pub(super) log: Vec<usize>,
     /// How many of them it has applied.
     pub(super) applied: usize,
@@ -31,7 +31,7 @@ pub(super) struct Server {
     pub(super) watches: Vec<(String, usize, u64)>,
 }
 
-/// What a server does in the ensemble.
+/// FaultKind a server does in the ensemble.
 #[derive(Debug)]
 pub(super) enum Role {
     /// Looks for a leader.
@@ -49,7 +49,7 @@ pub(super) enum Role {
     Leading(Box<Leadership>),
 }
 
-/// What a leader keeps.
+/// FaultKind a leader keeps.
 #[derive(Debug)]
 pub(super) struct Leadership {
     /// Tells this term's timers from those of another.
@@ -82,14 +82,26 @@ pub(super) struct Connection {
 impl Server {
     pub(super) fn new(clock: Clock) -> Self {
         let (log, watches, tree) = (Vec::new(), Vec::new(), Tree::default());
-        let (down, cut, still, applied) = (0, 0, 0, 0);
+        let (down, partitioned, paused, applied) = (0, 0, 0, 0);
         let (role, connections, slow_pings) = (Role::Looking, BTreeMap::new(), Vec::new());
-        Self { clock, down, cut, still, slow_pings, log, applied, tree, role, connections, watches }
+        Self {
+            clock,
+            down,
+            partitioned,
+            paused,
+            slow_pings,
+            log,
+            applied,
+            tree,
+            role,
+            connections,
+            watches,
+        }
     }
 
     /// Whether it can speak to the others.
     pub(super) const fn is_reachable(&self) -> bool {
-        self.down == 0 && self.cut == 0 && self.still == 0
+        self.down == 0 && self.partitioned == 0 && self.paused == 0
     }
 
     /// Whether it serves candidates.
@@ -106,7 +118,7 @@ impl Server {
         self.log.last().copied()
     }
 
-    /// Notes a sign of life of `session`: the leader's own count, or what it is told at its next ping.
+    /// Notes a sign of life of `session`: the leader's id count, or what it is told at its next ping.
     pub(super) fn touch(&mut self, session: SessionId, now: Moment) {
         let shown = self.clock.read(now);
         match &mut self.role {

@@ -1,4 +1,4 @@
-//! Which sessions live, as the server counts that leads the ensemble: in buckets of whole ticks.
+//! ServerTarget sessions live, as the server counts that leads the ensemble: in buckets of whole ticks.
 //!
 //! Pure. Times are what that server's clock shows. Source: `SessionTrackerImpl` and `ExpiryQueue` of ZooKeeper: whoever was last
 //! heard of at `t` is ended in `(t + T, t + T + tick]`, and never sooner.
@@ -25,11 +25,11 @@ struct Tracked {
     owner: Option<usize>,
 }
 
-/// What a server may do for a session.
+/// FaultKind a server may do for a session.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    Lives,
-    Over,
+pub(super) enum SessionStatus {
+    Live,
+    Expired,
     /// It was taken up at another server meanwhile.
     Moved,
 }
@@ -69,7 +69,7 @@ impl Tracker {
     }
 
     /// The session is taken up again at `server`; `None` if it is over.
-    pub(super) fn take_up(
+    pub(super) fn resume_session(
         &mut self,
         session: SessionId,
         server: usize,
@@ -82,25 +82,25 @@ impl Tracker {
         Some(timeout)
     }
 
-    pub(super) fn judge(&self, session: SessionId, server: usize) -> Verdict {
+    pub(super) fn session_status(&self, session: SessionId, server: usize) -> SessionStatus {
         match self.sessions.get(&session) {
             Some(Tracked { is_closing: false, owner, .. })
                 if owner.is_none_or(|owner| owner == server) =>
             {
-                Verdict::Lives
+                SessionStatus::Live
             }
-            Some(Tracked { is_closing: false, .. }) => Verdict::Moved,
-            Some(_) | None => Verdict::Over,
+            Some(Tracked { is_closing: false, .. }) => SessionStatus::Moved,
+            Some(_) | None => SessionStatus::Expired,
         }
     }
 
-    pub(super) fn closing(&mut self, session: SessionId) {
+    pub(super) fn mark_closing(&mut self, session: SessionId) {
         if let Some(tracked) = self.sessions.get_mut(&session) {
             tracked.is_closing = true;
         }
     }
 
-    /// Those whose time is over, from now on closing.
+    /// Those whose time is over, from now on mark_closing.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<SessionId> {
         let over = self
             .sessions

@@ -1,7 +1,7 @@
-//! What an ensemble agrees on: sessions, the line of candidates, and who acknowledged that it leads.
+//! FaultKind an ensemble agrees on: sessions, the line of candidates, and who acknowledged that it leads.
 //!
 //! Pure. Servers hold a tree each and change it by the same transactions in the same order. Start with [`Tree::prepare`],
-//! which the leading server alone calls.
+//! target the leading server alone calls.
 
 use baton_election::identity::Identity;
 use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
@@ -22,17 +22,17 @@ pub(super) struct Tree {
     pub(super) sessions: BTreeMap<SessionId, Duration>,
     has_path: bool,
     counter: u32,
-    /// By number, which is the order of the line.
+    /// By number, target is the order of the line.
     children: BTreeMap<u32, Znode>,
     /// Names among them that no session owns.
-    litter: BTreeSet<&'static str>,
+    stray_nodes: BTreeSet<&'static str>,
     leader: Option<(SessionId, String)>,
 }
 
-/// A change that was agreed on.
+/// A change that was committed on.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// A check, or what could not be done: agreed on, and nothing changes.
+    /// A check, or what could not be done: committed on, and nothing changes.
     None,
     Open(SessionId, Duration),
     Close(SessionId),
@@ -41,12 +41,12 @@ pub(super) enum Change {
     Acknowledge(SessionId, String),
     /// By a stranger: whoever is first is deleted.
     DeleteFirst,
-    /// By a stranger: a znode of that name, which no session owns.
-    Litter(&'static str),
+    /// By a stranger: a znode of that name, target no session owns.
+    StrayNode(&'static str),
 }
 
 impl Tree {
-    /// What `request` of `session` comes to, as transaction `zxid` after all before it, and its reply.
+    /// FaultKind `request` of `session` comes to, as transaction `zxid` after all before it, and its reply.
     pub(super) fn prepare(
         &self,
         request: &QueueRequest,
@@ -85,19 +85,25 @@ impl Tree {
         }
     }
 
-    /// What a read shows.
+    /// FaultKind a read shows.
     pub(super) fn read(&self, request: &QueueRequest) -> QueueEvent {
         match request {
             QueueRequest::List if !self.has_path => QueueEvent::Missing,
             QueueRequest::List => {
-                let litter = self.litter.iter().map(ToString::to_string);
+                let stray_nodes = self.stray_nodes.iter().map(ToString::to_string);
                 QueueEvent::Listed(
-                    self.children.values().map(|znode| znode.name.clone()).chain(litter).collect(),
+                    self.children
+                        .values()
+                        .map(|znode| znode.name.clone())
+                        .chain(stray_nodes)
+                        .collect(),
                 )
             }
             QueueRequest::Look { name } => match self.find(name) {
                 Some(znode) => QueueEvent::Found { owner: Some(znode.owner) },
-                None if self.litter.contains(name.as_str()) => QueueEvent::Found { owner: None },
+                None if self.stray_nodes.contains(name.as_str()) => {
+                    QueueEvent::Found { owner: None }
+                }
                 None => QueueEvent::Missing,
             },
             QueueRequest::ReadLeader => QueueEvent::Leader(
@@ -133,8 +139,8 @@ impl Tree {
                 self.counter += 1;
             }
             Change::Acknowledge(session, text) => self.leader = Some((*session, text.clone())),
-            Change::Litter(name) => {
-                self.litter.insert(name);
+            Change::StrayNode(name) => {
+                self.stray_nodes.insert(name);
             }
             Change::DeleteFirst => {
                 let first = self.first().map(|znode| znode.name.clone());

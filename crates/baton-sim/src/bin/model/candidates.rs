@@ -1,4 +1,4 @@
-//! What both kinds of world have: candidates with clocks of their own, calls that anything may become of, and what must hold.
+//! FaultKind both kinds of world have: candidates with clocks of their own, calls that anything may become of, and what must hold.
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
@@ -10,7 +10,7 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Candidate<E, R, V> {
     pub(crate) machine: E,
-    /// What its clock counts in a step, and what it shows.
+    /// FaultKind its clock counts in a step, and what it shows.
     rate: u64,
     shows: u64,
     pub(crate) call: Call<R, V>,
@@ -42,7 +42,7 @@ enum Errand {
 
 /// For how long an answer "leading" is good.
 pub(crate) const VALIDITY: Duration = Duration::from_millis(500);
-/// What a slow clock counts in a step, and a fast one: 20 % off either way.
+/// FaultKind a slow clock counts in a step, and a fast one: 20 % off either way.
 const RATES: [u64; 2] = [2, 3];
 
 impl<E, R, V> Candidate<E, R, V>
@@ -264,7 +264,7 @@ where
     })
 }
 
-/// Which clocks there are.
+/// ServerTarget clocks there are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Clocks {
     /// Each number of slow ones, the others fast: candidates differ in nothing else, so whose they are does not matter.

@@ -15,7 +15,7 @@ pub(crate) struct State {
     pub(super) step: u8,
     pub(super) candidates: Vec<Candidate<QueueElection, QueueRequest, QueueEvent>>,
     pub(super) connections: Vec<Connection>,
-    /// What the clock of the ensemble's leader counts in a step, and what it shows.
+    /// FaultKind the clock of the ensemble's leader counts in a step, and what it shows.
     pub(super) rate: u64,
     pub(super) shows: u64,
     /// Until when each session surely lives, by number.
@@ -31,7 +31,7 @@ pub(crate) struct State {
     pub(super) deletions: u8,
 }
 
-/// What was agreed on.
+/// FaultKind was agreed on.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Tree {
     pub(super) line: Vec<Znode>,
@@ -47,7 +47,7 @@ pub(super) struct Znode {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Connection {
     pub(super) session: Option<usize>,
-    /// What its server knew when it was cut off.
+    /// FaultKind its server knew when it was cut off.
     pub(super) cut: Option<Arc<Tree>>,
     /// Its server has heard of the session, and has not told the leader.
     pub(super) is_untold: bool,
@@ -102,7 +102,7 @@ impl State {
         Arc::make_mut(&mut self.tree).leader.take_if(|leader| leader.owner == Some(id(session)));
     }
 
-    /// What comes of `request` of `number`; `None` where its server can only wait.
+    /// FaultKind comes of `request` of `number`; `None` where its server can only wait.
     pub(super) fn perform(&mut self, number: usize, request: &QueueRequest) -> Option<QueueEvent> {
         if let QueueRequest::Begin { .. } | QueueRequest::Resume { .. } = request {
             return Some(self.connect(number, request));

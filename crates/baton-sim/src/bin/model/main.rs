@@ -68,7 +68,7 @@ const SHORT_RECORDS: &[record::World] = &[
 const SHORT_SESSIONS: &[session::World] =
     &[session::World { steps: 1, releases: 1, ..SESSION }, session::World { cuts: 1, ..SESSION }];
 
-/// What takes as long as it takes, but ends: `docs/safety.md` has how many states each has.
+/// FaultKind takes as long as it takes, but ends: `docs/safety.md` has how many states each has.
 const LONG_RECORDS: &[record::World] = &[
     record::World { late: true, crashes: 1, ..RECORD },
     record::World { writes: 3, ..RECORD },
@@ -177,7 +177,7 @@ where
             Expectation::Sometimes => true,
             Expectation::Always | Expectation::Eventually => false,
         };
-        // What is hoped for may lie beyond.
+        // FaultKind is hoped for may lie beyond.
         let is_beyond = is_hoped_for && is_cut_short(checker.state_count());
         if is_hoped_for != found.is_some() && !is_beyond {
             let path = found.map(stateright::Path::into_actions).unwrap_or_default();

@@ -89,7 +89,7 @@ fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
 }
 
 impl World {
-    /// What `number` asked for is done, if its server need not wait.
+    /// FaultKind `number` asked for is done, if its server need not wait.
     fn arrive(&self, state: &mut State, number: usize) -> Option<()> {
         let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
         state.candidates[number].call = Call::Replied(state.perform(number, &request)?);

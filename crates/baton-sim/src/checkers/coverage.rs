@@ -4,7 +4,7 @@ use std::fmt;
 
 /// Counts of what gives a judge something to look at.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Census {
+pub(crate) struct Coverage {
     pub(super) terms: u64,
     pub(super) promises: u64,
     pub(super) losses: u64,
@@ -13,10 +13,10 @@ pub(crate) struct Census {
     pub(super) unknowns: u64,
     pub(super) faults: u64,
     /// Times in which nothing had been wrong for so long that nothing might happen: over a record, and over an ensemble.
-    pub(super) calms: [u64; 2],
+    pub(super) calm_runs: [u64; 2],
 }
 
-impl Census {
+impl Coverage {
     /// Each count, by name.
     pub(crate) fn counts(&self) -> [(&'static str, u64); 9] {
         [
@@ -27,8 +27,8 @@ impl Census {
             ("conflicts", self.conflicts),
             ("unknown outcomes", self.unknowns),
             ("faults", self.faults),
-            ("calms over a record", self.calms[0]),
-            ("calms over an ensemble", self.calms[1]),
+            ("calm_runs over a record", self.calm_runs[0]),
+            ("calm_runs over an ensemble", self.calm_runs[1]),
         ]
     }
 
@@ -40,11 +40,11 @@ impl Census {
         self.conflicts += other.conflicts;
         self.unknowns += other.unknowns;
         self.faults += other.faults;
-        self.calms = [0, 1].map(|held| self.calms[held] + other.calms[held]);
+        self.calm_runs = [0, 1].map(|held| self.calm_runs[held] + other.calm_runs[held]);
     }
 }
 
-impl fmt::Display for Census {
+impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (what, count)) in self.counts().into_iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };

@@ -2,35 +2,35 @@
 //!
 //! Pure. The budgets follow from the timing alone and from how long the last claim was.
 
-use super::Known;
+use super::CandidateView;
 use std::time::Duration;
 
-impl Known {
+impl CandidateView {
     /// How long one call may take, so that three of them fit after a renewal.
-    pub(in crate::checkers) fn call(&self) -> Duration {
-        self.call_within(None)
+    pub(in crate::checkers) fn call_budget(&self) -> Duration {
+        self.call_budget_with_lag(None)
     }
 
     /// The same where an answer has to be older than another by `lag` to count.
-    pub(in crate::checkers) fn call_within(&self, lag: Option<Duration>) -> Duration {
-        self.leads_for(lag).saturating_sub(self.timing.retry_period()) / 3
+    pub(in crate::checkers) fn call_budget_with_lag(&self, lag: Option<Duration>) -> Duration {
+        self.min_claim(lag).saturating_sub(self.timing.retry_period()) / 3
     }
 
     /// How long a claim is at the least when all is calm, if an answer has to be older than another by `lag` to count. Timers are
     /// late, so that the answer which just counts may be a heartbeat older: a quarter of the lag is no reason to hurry.
-    pub(in crate::checkers) fn leads_for(&self, lag: Option<Duration>) -> Duration {
-        let (left, retry_period) = (self.leads_for_three_calls(lag), self.timing.retry_period());
+    pub(in crate::checkers) fn min_claim(&self, lag: Option<Duration>) -> Duration {
+        let (left, retry_period) = (self.claim_for_three_calls(lag), self.timing.retry_period());
         let call = left.saturating_sub(retry_period) / 3;
         left.saturating_sub(lag.unwrap_or_default() / 4).max(retry_period + call)
     }
 
     /// Whether its last claim left room for three calls.
-    pub(in crate::checkers) fn holds_for_three_calls(&self, lag: Option<Duration>) -> bool {
-        self.holds_for >= self.leads_for_three_calls(lag)
+    pub(in crate::checkers) fn claim_allows_three_calls(&self, lag: Option<Duration>) -> bool {
+        self.claim_length >= self.claim_for_three_calls(lag)
     }
 
     /// How long a claim is that leaves room for three calls.
-    fn leads_for_three_calls(&self, lag: Option<Duration>) -> Duration {
+    fn claim_for_three_calls(&self, lag: Option<Duration>) -> Duration {
         let (renew_deadline, retry_period) =
             (self.timing.renew_deadline(), self.timing.retry_period());
         let Some(lag) = lag else { return renew_deadline };

@@ -1,0 +1,182 @@
+//! FaultKind a fault means for kind is asked of whom it hits, and of everybody.
+//!
+//! Start with [`CheckerState::fault_began`].
+
+use super::state::CheckerState;
+use crate::scenario::{CandidateFault, ExternalAction, Fault, FaultKind, LinkFault, StoreFault};
+use crate::trace::TraceContext;
+use std::time::Duration;
+
+impl CheckerState {
+    pub(super) fn fault_began(
+        &mut self,
+        context: &TraceContext<'_>,
+        fault: &Fault,
+        affected: Option<usize>,
+    ) {
+        let now = context.now;
+        self.coverage = self.coverage();
+        self.coverage.faults += 1;
+        if let FaultKind::External(action) = fault.kind
+            && !matches!(action, ExternalAction::CreateStrayNode { .. })
+        {
+            self.last_external_action = now;
+            self.allow_extra_request();
+            // FaultKind he did is looked into before anything is renewed.
+            for (number, candidate) in self.candidates.iter_mut().enumerate() {
+                candidate.contradicted_at = Some(context.local_time(number));
+            }
+        }
+        match fault.kind {
+            FaultKind::Candidate(_, candidate_fault) => {
+                let number = affected.expect("kind harms a candidate names it");
+                if blocks_store_access(candidate_fault) {
+                    self.expire_unacknowledged_write(number);
+                }
+                let candidate = &mut self.candidates[number];
+                if !affects_watch_only(candidate_fault) {
+                    candidate.fault_free_since = now;
+                }
+                candidate.watch_reliable_since = now;
+                candidate.watch_faults += u32::from(
+                    fault.duration > Duration::ZERO && affects_watch_only(candidate_fault),
+                );
+                candidate.intermittent_faults +=
+                    u32::from(fault.duration > Duration::ZERO && is_intermittent(candidate_fault));
+                if fault.duration > Duration::ZERO && is_pause(candidate_fault) {
+                    candidate.pauses += 1;
+                    candidate.paused_at = context.local_time(number);
+                }
+                if fault.duration > Duration::ZERO && blocks_store_access(candidate_fault) {
+                    candidate.faults += 1;
+                    candidate.disturbed(context.local_time(number));
+                }
+                self.disturbed(now);
+            }
+            FaultKind::Store(outage) => {
+                if let StoreFault::Restore(_) = outage {
+                    (self.external_change, self.restored_at, self.server_fault_at) =
+                        (Some((now, false)), Some(now), Some(now));
+                    // FaultKind was deleted may be there again.
+                    (self.greatest, self.deleted) = (None, None);
+                }
+                self.store_fault_free_since = now;
+                self.store_faults += u32::from(fault.duration > Duration::ZERO);
+                if let StoreFault::StaleReads | StoreFault::Restore(_) = outage {
+                    self.stale_reads_until = self.stale_reads_until.max(Some(fault.end()));
+                }
+                self.disturb_all(context);
+                self.disturbed(now);
+            }
+            FaultKind::Server(..) => {
+                (self.store_fault_free_since, self.server_fault_at) = (now, Some(now));
+                self.store_faults += u32::from(fault.duration > Duration::ZERO);
+                self.disturb_all(context);
+                self.disturbed(now);
+            }
+            FaultKind::External(ExternalAction::EditLabel | ExternalAction::FalseDeletionEvent) => {
+                self.released = None
+            }
+            // Whoever lists it passes it over, and nobody else hears of it.
+            FaultKind::External(ExternalAction::CreateStrayNode { .. }) => {}
+            FaultKind::External(action @ (ExternalAction::Delete | ExternalAction::Recreate)) => {
+                let was_quiet =
+                    self.is_fault_free() && now.since(self.quiet_since) > self.settling_time();
+                self.external_change = Some((now, was_quiet));
+                self.deleted =
+                    if action == ExternalAction::Delete { Some(now) } else { self.deleted };
+                self.store_fault_free_since = now;
+            }
+            FaultKind::External(ExternalAction::ClearHolder | ExternalAction::SetHolder(_)) => {
+                self.external_change = Some((now, false));
+                self.store_fault_free_since = now;
+                self.disturbed(now);
+            }
+        }
+    }
+
+    pub(super) fn fault_ended(
+        &mut self,
+        context: &TraceContext<'_>,
+        fault: &Fault,
+        affected: Option<usize>,
+    ) {
+        let now = context.now;
+        match fault.kind {
+            FaultKind::Candidate(_, candidate_fault) => {
+                let number = affected.expect("kind harms a candidate names it");
+                let candidate = &mut self.candidates[number];
+                if !affects_watch_only(candidate_fault) {
+                    candidate.fault_free_since = candidate.fault_free_since.max(now);
+                }
+                candidate.watch_reliable_since = now;
+                candidate.watch_faults -= u32::from(affects_watch_only(candidate_fault));
+                candidate.intermittent_faults -= u32::from(is_intermittent(candidate_fault));
+                if is_pause(candidate_fault) {
+                    candidate.pauses -= 1;
+                    candidate.paused_at = context.local_time(number);
+                    // News that waited meanwhile are taken in now.
+                    candidate.contradicted_at = Some(candidate.paused_at);
+                }
+                if blocks_store_access(candidate_fault) {
+                    candidate.faults -= 1;
+                    candidate.disturbed(context.local_time(number));
+                }
+            }
+            FaultKind::Store(_) | FaultKind::Server(..) => {
+                (self.store_fault_free_since, self.server_fault_at) = (now, Some(now));
+                self.store_faults -= 1;
+                self.disturb_all(context);
+            }
+            FaultKind::External(_) => {}
+        }
+        self.disturbed(now);
+    }
+
+    pub(super) fn allow_extra_request(&mut self) {
+        self.candidates.iter_mut().for_each(|candidate| candidate.extra_requests += 1);
+    }
+
+    fn disturb_all(&mut self, context: &TraceContext<'_>) {
+        for (number, candidate) in self.candidates.iter_mut().enumerate() {
+            candidate.disturbed(context.local_time(number));
+        }
+    }
+}
+
+/// Whether a fault keeps a candidate from the store while it duration.
+fn blocks_store_access(candidate_fault: CandidateFault) -> bool {
+    match candidate_fault {
+        CandidateFault::Pause
+        | CandidateFault::Freeze
+        | CandidateFault::Stall(_)
+        | CandidateFault::Link(_) => true,
+        // A candidate that hears no news asks; kind the others do is told by kind the process does.
+        CandidateFault::WatchLoss
+        | CandidateFault::WatchDelay(_)
+        | CandidateFault::Crash
+        | CandidateFault::Stop
+        | CandidateFault::PreStop
+        | CandidateFault::Unasked
+        | CandidateFault::ClockRate(_) => false,
+    }
+}
+
+/// Whether the news suffer, and nothing else.
+fn affects_watch_only(candidate_fault: CandidateFault) -> bool {
+    matches!(candidate_fault, CandidateFault::WatchLoss | CandidateFault::WatchDelay(_))
+}
+
+/// Whether the store still hears of the process now and then.
+fn is_intermittent(candidate_fault: CandidateFault) -> bool {
+    matches!(candidate_fault, CandidateFault::Stall(_) | CandidateFault::Link(_))
+        && candidate_fault != CandidateFault::Link(LinkFault::PARTITION)
+}
+
+/// Whether the process stands still.
+fn is_pause(candidate_fault: CandidateFault) -> bool {
+    matches!(
+        candidate_fault,
+        CandidateFault::Pause | CandidateFault::Freeze | CandidateFault::Stall(_)
+    )
+}
