@@ -17,7 +17,7 @@ use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
 use crate::hunt::run_checked;
 use crate::scenario::{
-    Candidate, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, RecordConfig,
+    CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, RecordConfig,
     Scenario, StoreConfig,
 };
 use baton_election::timing::{Drift, Durations, Timing};
@@ -66,7 +66,7 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
     let drift = Drift::parts_per_million(100_000).expect("less than the whole");
     let timing = Timing::new(durations, drift).expect("durations that pass under a tenth");
-    let candidate = |starts: u64, off| Candidate {
+    let candidate = |starts: u64, off| CandidateConfig {
         timing,
         clock_start: Duration::from_secs(1_000 * starts),
         clock_rate: Rate::off_by(off),

@@ -15,7 +15,7 @@ mod tree;
 use crate::clock::{Clock, Moment};
 use crate::event_queue::EventQueue;
 use crate::rng::Rng;
-use crate::scenario::{Candidate, EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
+use crate::scenario::{CandidateConfig, EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
 use crate::store::{Arrival, Effect, Store};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -224,7 +224,7 @@ impl Store for Ensemble {
     fn machine(
         &self,
         identity: Identity,
-        candidate: &Candidate,
+        candidate: &CandidateConfig,
         jitter: Jitter,
         from: Instant,
     ) -> QueueElection {

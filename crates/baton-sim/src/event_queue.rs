@@ -1,15 +1,16 @@
-//! FaultKind is still to happen, by when; what happens at one moment, in the order in which it was pushed.
+//! Future events, ordered by time, and by insertion among events of the same moment.
 //!
-//! Pure. Start with [`EventQueue::put`].
+//! Pure. Start with [`EventQueue::push`].
 
 use crate::clock::Moment;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Things that happen at some moment.
+/// Items that are due at some moment.
 #[derive(Debug)]
 pub(crate) struct EventQueue<T> {
-    /// When, in which order, and the slot of the item: those are too large to be moved about.
+    /// Due time, insertion order, and slot. Items stay in their slots because they are expensive to
+    /// move.
     order: BinaryHeap<Reverse<(Moment, u64, usize)>>,
     items: Vec<Option<T>>,
     free: Vec<usize>,
@@ -23,7 +24,7 @@ impl<T> Default for EventQueue<T> {
 }
 
 impl<T> EventQueue<T> {
-    /// When the next item happens.
+    /// When the next item is due.
     pub(crate) fn next_at(&self) -> Moment {
         self.order.peek().map_or(Moment::NEVER, |Reverse((at, ..))| *at)
     }

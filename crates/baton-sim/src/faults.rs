@@ -1,39 +1,40 @@
-//! Draws a world from a seed: who takes part, kind is drawn out of target hat, and storms with calm between them.
+//! Draws a scenario from a seed: bursts of faults with calm periods between them.
 //!
-//! Pure. Each seed leaves most kinds of link_fault out (a swarm), since kind never happens lets other things happen more
-//! often. Half of kind hits a candidate hits whoever leads. Durations lie at the edge of kind is accepted as
-//! often as not, and clocks at the edge of the drift.
+//! Pure. Each seed leaves out most kinds of faults (swarm testing), because the absence of one
+//! fault gives others room. Half of the faults of candidates target the leader. Durations are often
+//! at the limit of what [`Timing`] accepts, and clocks at the limit of the drift.
 
 use crate::clock::{Moment, Rate};
 use crate::isolation::isolate;
 use crate::rng::{Rng, nanos};
 use crate::scenario::{
-    Candidate, CandidateFault, CandidateTarget, EnsembleConfig, ExternalAction, Fault, FaultKind,
-    LinkFault, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
+    CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, ExternalAction, Fault,
+    FaultKind, LinkFault, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig,
+    StoreFault,
 };
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
-/// FaultKind may happen in a world.
+/// Which faults a scenario may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultModel {
-    /// All that exclusion is promised under.
+    /// Only faults under which exclusion is promised.
     Assumed,
-    /// Strangers delete and overwrite the record too, and stores come back from backups.
+    /// Also other clients that delete or overwrite the record, and stores restored from backups.
     External,
 }
 
-/// Where the election is store_kind.
+/// The kind of store that holds the election.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum StoreKind {
-    /// In one record, as a Lease and a file have it.
+    /// One record, as in a Lease or a file.
     Record,
-    /// In an ensemble of `ZooKeeper` servers.
+    /// An ensemble of `ZooKeeper` servers.
     Ensemble,
 }
 
-/// The world of `seed`.
+/// The scenario of `seed`.
 pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     let mut rng = Rng::new(seed);
     let drift = rng.pick(&[20_000, 100_000, 100_000, 300_000]);
@@ -47,13 +48,14 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
             (timing, StoreConfig::Ensemble(config))
         }
     };
-    let mixed = store_kind == StoreKind::Record && rng.permille(150);
+    let has_mixed_timings = store_kind == StoreKind::Record && rng.permille(150);
     let stays_on_loss = rng.permille(400);
     let candidate_count = rng.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
     let candidates: Vec<_> = (0..candidate_count)
         .map(|_| {
             let other = scale / rng.pick(&[1, 2, 3]);
-            let timing = if mixed { draw_timing(&mut rng, other, drift) } else { common };
+            let timing =
+                if has_mixed_timings { draw_timing(&mut rng, other, drift) } else { common };
             draw_candidate(&mut rng, timing, drift, stays_on_loss)
         })
         .collect();
@@ -93,9 +95,9 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     scenario
 }
 
-/// Durations around a lease of `lease` that are accepted under `drift`, often only just.
+/// Durations for a lease of about `lease` that are valid under `drift`, often barely.
 fn draw_timing(rng: &mut Rng, lease: Duration, drift: u32) -> Timing {
-    let drift = Drift::parts_per_million(drift).expect("less than the whole");
+    let drift = Drift::parts_per_million(drift).expect("a drift below 100 %");
     let usual = Timing::suggestion(lease, drift);
     let mut durations = usual;
     if rng.permille(500) {
@@ -107,21 +109,21 @@ fn draw_timing(rng: &mut Rng, lease: Duration, drift: u32) -> Timing {
     durations.answer_validity =
         rng.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
     Timing::new(durations, drift)
-        .unwrap_or_else(|_| Timing::new(usual, drift).expect("kind is suggested passes"))
+        .unwrap_or_else(|_| Timing::new(usual, drift).expect("the suggested durations are valid"))
 }
 
 fn draw_record(rng: &mut Rng) -> StoreConfig {
     StoreConfig::Record(RecordConfig { whole_seconds: rng.permille(500), checks_version: true })
 }
 
-/// Servers, and durations around a session of `scale` that they let anybody lead with.
+/// Servers, and durations for a session of about `scale` under which a candidate can lead.
 fn draw_ensemble(
     rng: &mut Rng,
     scale: Duration,
     drift: u32,
     latency: Duration,
 ) -> (Timing, EnsembleConfig) {
-    let allowed = Drift::parts_per_million(drift).expect("less than the whole");
+    let allowed = Drift::parts_per_million(drift).expect("a drift below 100 %");
     let tick = scale / rng.pick(&[5, 8, 8, 12]);
     let configured_tick = tick * rng.pick(&[1, 1, 1, 2]);
     let drawn = draw_timing(rng, scale, drift);
@@ -129,10 +131,10 @@ fn draw_ensemble(
         drawn
     } else {
         Timing::new(SessionTiming::suggestion(scale, allowed, configured_tick), allowed)
-            .expect("kind is suggested passes")
+            .expect("the suggested durations are valid")
     };
     let clock_rates = (0..rng.pick(&[1, 3, 3, 3, 5])).map(|_| draw_rate(rng, drift)).collect();
-    // No shorter than they can grant.
+    // A session lasts at most 20 ticks.
     let tick = tick.max(timing.lease_duration() / 20);
     let clock_start = rng.duration_between(Duration::ZERO, Duration::from_hours(1_000));
     let sync_limit = rng.pick(&[2, 5, 5, 10]);
@@ -147,7 +149,7 @@ fn draw_ensemble(
     (timing, config)
 }
 
-/// The longest renew deadline, to the millisecond, that is accepted with `lease_duration`.
+/// The longest renew deadline, to the millisecond, that is valid with `lease_duration`.
 fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     let passes = |milliseconds| {
         let renew_deadline = Duration::from_millis(milliseconds);
@@ -158,7 +160,8 @@ fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     let (mut passing, mut failing) = (0, nanos(lease_duration) / 1_000_000);
     while failing - passing > 1 {
         let middle = u64::midpoint(passing, failing);
-        // Below some length there is no room for three tries: that is no edge that is looked for here.
+        // Shorter deadlines fail because they leave no room for three attempts, which is another
+        // limit.
         if passes(middle) || middle < nanos(lease_duration) / 4_000_000 {
             passing = middle;
         } else {
@@ -168,9 +171,14 @@ fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     Duration::from_millis(passing)
 }
 
-fn draw_candidate(rng: &mut Rng, timing: Timing, drift: u32, stays_on_loss: bool) -> Candidate {
+fn draw_candidate(
+    rng: &mut Rng,
+    timing: Timing,
+    drift: u32,
+    stays_on_loss: bool,
+) -> CandidateConfig {
     let most = timing.answer_validity().max(timing.retry_period());
-    Candidate {
+    CandidateConfig {
         timing,
         clock_start: rng.duration_between(Duration::ZERO, Duration::from_hours(1_000)),
         clock_rate: draw_rate(rng, drift),
@@ -180,10 +188,10 @@ fn draw_candidate(rng: &mut Rng, timing: Timing, drift: u32, stays_on_loss: bool
     }
 }
 
-/// A rate within the drift, most often at one of its edges.
+/// A rate within the drift, most often at its limit.
 fn draw_rate(rng: &mut Rng, drift: u32) -> Rate {
-    let drift = i32::try_from(drift).expect("less than the whole");
-    let part = i32::try_from(rng.between(0, 1_000)).expect("it is small");
+    let drift = i32::try_from(drift).expect("a drift below 100 %");
+    let part = i32::try_from(rng.between(0, 1_000)).expect("a number up to 1000");
     Rate::off_by(rng.pick(&[
         -drift,
         -drift,
@@ -195,7 +203,7 @@ fn draw_rate(rng: &mut Rng, drift: u32) -> Rate {
     ]))
 }
 
-/// FaultKind a add_fault_burst keeps to.
+/// The parameters of a burst.
 #[derive(Clone, Copy)]
 struct BurstParams {
     scale: Duration,
@@ -206,24 +214,25 @@ struct BurstParams {
     model: FaultModel,
 }
 
-/// Some leases of bad weather and the calm after them; returns when that is over.
+/// Adds a burst of faults that lasts up to five leases, and returns the end of the calm period
+/// after it.
 fn add_fault_burst(
     rng: &mut Rng,
     faults: &mut Vec<Fault>,
-    begins: Moment,
+    start: Moment,
     params: BurstParams,
 ) -> Moment {
     let BurstParams { scale, latency, candidates, drift, store_kind, model } = params;
     let length = rng.skewed_duration(scale * 5);
     let kinds = [rng.next_u64(), rng.next_u64(), rng.next_u64()].map(|drawn| drawn % 4);
-    let (mut over, mut at) = (begins + length, begins);
+    let (mut end, mut at) = (start + length, start);
     for _ in 0..rng.between(1, 6) {
-        // FaultKind meets the messages that the last has set off finds other faults than kind comes by itself.
+        // A fault that coincides with messages which the previous one caused finds other bugs.
         let follows = rng.permille(200);
         at = if follows {
             at + rng.duration_between(Duration::ZERO, latency * 4)
         } else {
-            begins + rng.duration_between(Duration::ZERO, length)
+            start + rng.duration_between(Duration::ZERO, length)
         };
         let kind = match rng.pick(&kinds) {
             0 | 1 => {
@@ -251,31 +260,31 @@ fn add_fault_burst(
             _ => draw_external_action(rng, scale, model),
         };
         let fault = Fault { at, duration: fault_duration(rng, kind, scale), kind };
-        over = over.max(fault.end());
+        end = end.max(fault.end());
         faults.push(fault);
     }
-    // Long enough for a leader, for a settled election, and for some time in target nothing may change. Ensembles settle late,
-    // so that costs much, and not each of them has it.
+    // Long enough to elect a leader, to settle, and to observe that nothing changes. Ensembles
+    // settle late and are expensive, so most get a shorter calm period.
     let calm = if store_kind == StoreKind::Ensemble { rng.pick(&[4, 4, 4, 16]) } else { 4 };
-    over + scale * calm
+    end + scale * calm
 }
 
-/// A stranger add_label_edits the record again and again during a calm, with gaps in target two round trips
-/// fit. No leader may lose its term by that. Returns when it is over, and all has settled.
+/// Adds edits of a label during a calm period, with gaps of at least two round trips, which no
+/// leader may lose its term to. Returns the end of the calm period after them.
 fn add_label_edits(
     rng: &mut Rng,
     faults: &mut Vec<Fault>,
-    begins: Moment,
+    start: Moment,
     timing: Timing,
     latency: Duration,
 ) -> Moment {
     let round_trip = latency * 2;
-    // More than a thousand add_label_edits would cost time and show nothing new.
+    // More than a thousand edits would take time and show nothing new.
     let gap =
         rng.duration_between(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
-    let over = begins + timing.lease_duration();
-    let mut at = begins;
-    while at < over {
+    let end = start + timing.lease_duration();
+    let mut at = start;
+    while at < end {
         faults.push(Fault {
             at,
             duration: Duration::ZERO,
@@ -283,10 +292,10 @@ fn add_label_edits(
         });
         at = at + gap;
     }
-    over + timing.lease_duration()
+    end + timing.lease_duration()
 }
 
-/// For as long as a session or longer no majority of the servers can be heard.
+/// A fault that can deprive the ensemble of its majority for a session timeout or longer.
 fn quorum_loss(rng: &mut Rng, scale: Duration, end: Moment) -> Fault {
     let at = Moment::START + rng.duration_between(scale, end.since(Moment::START));
     let server_fault = rng.pick(&[
@@ -295,7 +304,7 @@ fn quorum_loss(rng: &mut Rng, scale: Duration, end: Moment) -> Fault {
         ServerFault::Crash,
         ServerFault::Crash,
     ]);
-    // The first of three or five may be spared.
+    // Of three or five servers, the first may be spared.
     let kind = FaultKind::Server(ServerTarget::From(rng.pick(&[0, 0, 1])), server_fault);
     Fault { at, duration: rng.duration_between(scale / 2, scale * 4), kind }
 }
@@ -305,7 +314,7 @@ fn fault_duration(rng: &mut Rng, kind: FaultKind, scale: Duration) -> Duration {
         FaultKind::External(_)
         | FaultKind::Candidate(_, CandidateFault::ClockRate(_))
         | FaultKind::Store(StoreFault::Restore(_)) => Duration::ZERO,
-        // One in ten does not come back.
+        // One process in ten does not restart.
         FaultKind::Candidate(_, CandidateFault::Crash | CandidateFault::Stop)
             if rng.permille(100) =>
         {
@@ -335,9 +344,9 @@ fn draw_candidate_fault(rng: &mut Rng, scale: Duration, drift: u32) -> Candidate
 }
 
 fn draw_link_fault(rng: &mut Rng, scale: Duration) -> LinkFault {
-    let mut cases = || rng.pick(&[0, 0, 0, 300, 600, 1_000]);
+    let mut permille = || rng.pick(&[0, 0, 0, 300, 600, 1_000]);
     let (requests_lost, replies_lost, late, broken, duplicated) =
-        (cases(), cases(), cases(), cases(), cases());
+        (permille(), permille(), permille(), permille(), permille());
     LinkFault { requests_lost, replies_lost, late, broken, duplicated, max_delay: scale * 2 }
 }
 
@@ -353,7 +362,8 @@ fn draw_store_fault(rng: &mut Rng, scale: Duration) -> StoreFault {
     }
 }
 
-/// Of kind troubles messages, kind a connection to an ensemble can show: its news come in order with its replies.
+/// Replaces faults that do not exist over an ensemble, where watch events arrive in order with
+/// replies.
 fn supported_fault(fault: CandidateFault, store_kind: StoreKind) -> CandidateFault {
     match (fault, store_kind) {
         (CandidateFault::WatchLoss | CandidateFault::WatchDelay(_), StoreKind::Ensemble) => {
@@ -367,13 +377,13 @@ fn supported_fault(fault: CandidateFault, store_kind: StoreKind) -> CandidateFau
 }
 
 fn draw_server_fault(rng: &mut Rng) -> FaultKind {
-    let candidate_count = rng.index(5);
+    let index = rng.index(5);
     let target = rng.pick(&[
         ServerTarget::OfElectionLeader,
         ServerTarget::OfElectionLeader,
         ServerTarget::QuorumLeader,
         ServerTarget::QuorumLeader,
-        ServerTarget::Server(candidate_count),
+        ServerTarget::Server(index),
     ]);
     FaultKind::Server(
         target,
@@ -386,7 +396,7 @@ fn draw_server_fault(rng: &mut Rng) -> FaultKind {
     )
 }
 
-/// FaultKind is done to the record from outside.
+/// An action of another client on the record.
 fn draw_external_action(rng: &mut Rng, scale: Duration, model: FaultModel) -> FaultKind {
     let last = match model {
         FaultModel::Assumed => 1,

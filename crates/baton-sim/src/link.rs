@@ -1,38 +1,39 @@
-//! The way between a candidate and the store: what becomes of each message.
+//! The link between a candidate and the store: the delivery of each message.
 //!
-//! Pure. A call is one exchange on a connection; when its caller gives up, the connection is dropped, so no reply reaches
-//! a later call. FaultKind a dropped connection has taken in may still arrive.
+//! Pure. A call is one exchange on a connection. When the caller gives up, it drops the connection,
+//! so no reply reaches a later call. A request that was sent on a dropped connection may still
+//! arrive.
 
 use crate::clock::Moment;
 use crate::rng::Rng;
 use crate::scenario::LinkFault;
 use std::time::Duration;
 
-/// One candidate's way to the store.
+/// The link of one candidate.
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) rng: Rng,
     latency: (Duration, Duration),
-    /// FaultKind is wrong, and by which fault.
+    /// The active faults, with their indices.
     faults: Vec<(usize, LinkFault)>,
-    /// How many faults keep news away.
+    /// How many active faults block watch events.
     pub(crate) watch_faults: u32,
-    /// How late news are, and by which fault.
+    /// The active delays of watch events, with the indices of their faults.
     watch_delays: Vec<(usize, Duration)>,
-    /// The watch is broken, until a reply shows that the store can be reached again.
+    /// Whether the watch is broken until a reply shows that the store is reachable again.
     pub(crate) watch_is_broken: bool,
-    /// News overtake none that came before.
+    /// When the last watch event arrives: events stay in order.
     last_watch_event: Moment,
 }
 
-/// FaultKind becomes of a request.
+/// How a request is delivered.
 #[derive(Debug, Default)]
 pub(crate) struct Delivery {
-    /// When it arrives, each time.
+    /// When it arrives: once, twice, or never.
     pub(crate) arrives: [Option<Duration>; 2],
-    /// When the caller hears that the connection broke.
+    /// When the caller learns that the connection broke.
     pub(crate) breaks: Option<Duration>,
-    /// Anything but the ordinary.
+    /// Whether a fault affects the delivery.
     pub(crate) is_impaired: bool,
 }
 
@@ -64,13 +65,13 @@ impl Link {
         self.watch_delays.retain(|(other, _)| *other != fault);
     }
 
-    /// How long a message takes that nothing happens to.
+    /// Draws the delivery time of an unimpaired message.
     pub(crate) fn latency(&mut self) -> Duration {
         let (least, most) = self.latency;
         self.rng.duration_between(least, most)
     }
 
-    /// FaultKind becomes of a request whose caller waits for `timeout`.
+    /// Draws the delivery of a request whose caller waits for `timeout`.
     pub(crate) fn request(&mut self, timeout: Duration) -> Delivery {
         let on_time = self.latency();
         let Some(link_fault) = self.active_fault() else {
@@ -89,7 +90,7 @@ impl Link {
         }
     }
 
-    /// When a reply comes in, if it does; and whether anything is wrong with that.
+    /// Draws when a reply arrives, if it does, and whether a fault affects it.
     pub(crate) fn reply(&mut self) -> (Option<Duration>, bool) {
         let on_time = self.latency();
         let Some(link_fault) = self.active_fault() else { return (Some(on_time), false) };
@@ -102,7 +103,7 @@ impl Link {
         }
     }
 
-    /// When news of `now` come in, if they do.
+    /// Draws when a watch event that is sent at `now` arrives, if it does.
     pub(crate) fn watch_event(&mut self, now: Moment) -> Option<Moment> {
         let link_fault = self.active_fault().unwrap_or_default();
         let is_lost = self
@@ -110,12 +111,12 @@ impl Link {
         self.watch_is_broken |= is_lost || self.watch_faults > 0;
         let late =
             self.happens(link_fault.late).then(|| self.rng.skewed_duration(link_fault.max_delay));
-        let lag = self
+        let delay = self
             .watch_delays
             .last()
             .map(|(_, max_delay)| *max_delay)
             .map(|max_delay| self.rng.skewed_duration(max_delay));
-        let arrives = now + self.latency() + late.or(lag).unwrap_or_default();
+        let arrives = now + self.latency() + late.or(delay).unwrap_or_default();
         self.last_watch_event = self.last_watch_event.max(arrives);
         (!self.watch_is_broken).then_some(self.last_watch_event)
     }

@@ -1,7 +1,7 @@
-//! One process: the machine that ships, under its driver's and its supervisor's rules.
+//! One process: the machine that ships, run by the rules of its driver and supervisor.
 //!
-//! Pure. It says with `backend.rs` in which order a turn goes, and with `supervisor.rs` in which order a clean stop does:
-//! withdraw, wait until the last promise has run out, release. Start with [`Process::take`].
+//! Pure. Start with [`Process::handle`]. The order of a turn matches `src/driver.rs`, and a clean
+//! stop matches `src/supervisor.rs`: withdraw, wait until the last promise has expired, release.
 
 use crate::trace::{ExitCause, TraceEvent};
 use baton_election::claim::{Claim, Standing};
@@ -22,49 +22,49 @@ pub(crate) struct Process<E: Election> {
     stays_on_loss: bool,
     is_calling: bool,
     release_state: ReleaseState,
-    /// No later order to campaign counts.
+    /// Whether a stop was ordered. Later orders to campaign are ignored.
     is_stopping: bool,
-    /// The claim that was published last.
+    /// The claim that it published last.
     published: Option<Claim>,
 }
 
-/// FaultKind reaches a process.
+/// An input of a process.
 #[derive(Debug)]
 pub(crate) enum Input<E: Election> {
-    /// A timer.
+    /// A timer expired.
     Wake,
-    /// The reply to the call of this number; absent when that is over without one.
+    /// The reply to a call, or `None` if the call ended without one.
     Reply { call: u64, event: Option<E::Event> },
-    /// News that nobody asked for.
+    /// A watch event.
     WatchEvent(E::Event),
-    /// Its application asks.
+    /// The application asks whether it leads.
     Query,
-    /// A signal, a hook, or the want of them.
+    /// A signal, a hook, or a change in polling.
     Order(Order),
 }
 
-/// FaultKind a process can be published to do.
+/// An order to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// SIGTERM.
     Stop,
     /// The preStop hook.
     PrepareStop,
-    /// Nobody asked for so long that the application may be dead.
+    /// The application has not asked for so long that it may be dead.
     Resign,
-    /// Somebody asks again.
+    /// The application asks again.
     Campaign,
 }
 
-/// How far an order has come.
+/// The progress of a withdrawal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum ReleaseState {
     None,
-    /// Withdrawn: the release follows at the instant at which the last promise has run out.
+    /// Withdrawn. The release follows when the last promise expires, at this time.
     AwaitingPromises(Purpose, Instant),
-    /// The release is under way; who stops does not wait for it for ever.
+    /// Releasing. A stop gives up waiting at this time.
     Releasing(Purpose, Option<Instant>),
-    /// Released, and to be asked again.
+    /// Released, and ready to campaign again.
     Resigned,
 }
 
@@ -74,14 +74,14 @@ enum Purpose {
     Resign { campaigns_after: bool },
 }
 
-/// FaultKind a process does next.
+/// What a process does next.
 #[derive(Debug)]
 pub(crate) enum ProcessAction<E: Election> {
-    /// It waits.
+    /// Waits for the next input.
     Wait,
-    /// It asks the store.
+    /// Sends a request to the store.
     Send(E::Request),
-    /// It is over.
+    /// Exits.
     Exit(ExitCause),
 }
 
@@ -109,7 +109,7 @@ impl<E: Election> Process<E> {
         }
     }
 
-    /// Takes something in at `now` on its own clock.
+    /// Handles `input` at `now` on its own clock.
     pub(crate) fn handle(
         &mut self,
         input: Input<E>,
@@ -130,22 +130,22 @@ impl<E: Election> Process<E> {
             }
             Input::Order(order) => self.obey(order, now, emit),
             Input::Query => {
-                // Answers come from what was published: the driver need not turn.
+                // Answers come from the published claim, so the driver need not take a turn.
                 let answer = self.leadership.promise(now);
                 emit(&TraceEvent::QueryAnswered(self.number, &answer, now));
                 return ProcessAction::Wait;
             }
         }
         self.release_when_promises_expire(now);
-        if let Some(end) = self.turn(now, emit) {
-            return ProcessAction::Exit(end);
+        if let Some(cause) = self.turn(now, emit) {
+            return ProcessAction::Exit(cause);
         }
         if self.is_calling {
             return ProcessAction::Wait;
         }
         let request = self.machine.poll_request(now);
-        if let Some(end) = self.turn(now, emit) {
-            return ProcessAction::Exit(end);
+        if let Some(cause) = self.turn(now, emit) {
+            return ProcessAction::Exit(cause);
         }
         match request {
             Some(request) => {
@@ -159,17 +159,17 @@ impl<E: Election> Process<E> {
 
     /// When it wants to be woken.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
-        let release_state = match self.release_state {
+        let release_at = match self.release_state {
             ReleaseState::AwaitingPromises(_, until) | ReleaseState::Releasing(_, Some(until)) => {
                 Some(until)
             }
             ReleaseState::None | ReleaseState::Releasing(_, None) | ReleaseState::Resigned => None,
         };
         let machine = self.machine.poll_timeout().map(|(due, _)| due);
-        machine.into_iter().chain(release_state).min()
+        machine.into_iter().chain(release_at).min()
     }
 
-    /// How long one call to the store may take, as things are now.
+    /// How long a call to the store may take at present.
     pub(crate) fn call_timeout(&self) -> Duration {
         self.machine.call_timeout()
     }
@@ -179,7 +179,7 @@ impl<E: Election> Process<E> {
         self.published.filter(|claim| !claim.remaining(now).is_zero())
     }
 
-    /// The driver's turn: time-out, publish, transitions, and what an release_state waits for.
+    /// Takes one turn of the driver: timeout, publication, transitions, and progress of a release.
     fn turn(
         &mut self,
         now: Instant,
@@ -192,7 +192,8 @@ impl<E: Election> Process<E> {
             if let Transition::Lost { reason, .. } = transition
                 && !self.stays_on_loss
             {
-                // By the deadline the last promise has run out too, so a stop that it overtakes is a clean one.
+                // By the deadline the last promise has expired too, so a stop that is still under
+                // way is clean.
                 let stops = matches!(
                     self.release_state,
                     ReleaseState::AwaitingPromises(Purpose::Stop, _)
@@ -286,7 +287,7 @@ impl<E: Election> Process<E> {
         );
     }
 
-    /// Orders the release when the last promise has run out.
+    /// Releases once the last promise has expired.
     fn release_when_promises_expire(&mut self, now: Instant) {
         let ReleaseState::AwaitingPromises(purpose, promised_until) = self.release_state else {
             return;

@@ -1,239 +1,241 @@
-//! FaultKind a world is made of: its candidates, its network, its store, and what befalls them.
+//! The input of a simulation: candidates, network, store, and faults.
 //!
-//! Pure data. `storm.rs` draws a scenario from a seed; a person or a shrinker may write one by hand.
+//! Pure data. [`crate::faults`] draws scenarios from seeds, and the shrinker simplifies them.
 
 use crate::clock::{Moment, Rate};
 use baton_election::timing::Timing;
 use std::time::Duration;
 
-/// A world before it begins.
+/// Everything that determines a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Scenario {
-    /// FaultKind rng unfolds from: latencies, and who wins where the scenario leaves it open.
+    /// Seeds all random choices during the run, such as latencies.
     pub seed: u64,
-    /// The candidates.
-    pub candidates: Vec<Candidate>,
-    /// The store.
+    pub candidates: Vec<CandidateConfig>,
     pub store: StoreConfig,
-    /// Whether news of a change reach leaders too; a file's leader does without.
+    /// Whether leaders receive watch events too. A file's leader does without.
     pub leaders_watch: bool,
-    /// The least and the most that a message takes while nothing is wrong.
+    /// The shortest and longest delivery time of a message without faults.
     pub latency: (Duration, Duration),
-    /// FaultKind happens, by when it begins.
+    /// The faults, ordered by start.
     pub faults: Vec<Fault>,
-    /// When the world ends.
+    /// When the run ends.
     pub end: Moment,
 }
 
-/// One candidate, and the machine that it runs on.
+/// One candidate and the machine that it runs on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Candidate {
-    /// Its durations.
+pub struct CandidateConfig {
     pub timing: Timing,
-    /// FaultKind its clock clock_start at the beginning.
+    /// The reading of its clock at the start of the run.
     pub clock_start: Duration,
-    /// How fast that runs.
+    /// How fast its clock runs.
     pub clock_rate: Rate,
-    /// When it is started first.
+    /// When its process first starts.
     pub starts_at: Moment,
-    /// Whether it becomes a follower again when leadership is lost, instead of ending.
+    /// Whether the process follows again after a loss of leadership instead of exiting.
     pub stays_on_loss: bool,
-    /// How often its application asks.
+    /// How often its application asks whether it leads.
     pub poll_interval: Duration,
 }
 
-/// Where the election is held.
+/// The store that holds the election.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StoreConfig {
-    /// In a record: a Lease, or a file.
+    /// One record: a Lease or a file.
     Record(RecordConfig),
-    /// In `ZooKeeper`.
+    /// A queue in `ZooKeeper`.
     Ensemble(EnsembleConfig),
 }
 
-/// FaultKind is particular to an ensemble.
+/// The configuration of a `ZooKeeper` ensemble.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EnsembleConfig {
-    /// FaultKind its servers' clocks show at the beginning, and how fast each runs: one server for each.
+    /// The reading of every server's clock at the start of the run.
     pub clock_start: Duration,
-    /// How fast each server's clock runs.
+    /// How fast each server's clock runs; one server per entry.
     pub clock_rates: Vec<Rate>,
-    /// How fast they tick.
+    /// The servers' real tick.
     pub tick: Duration,
-    /// How fast candidates were told that they tick. Beyond what exclusion assumes where it is less than that.
+    /// The tick that candidates are configured with. A value below `tick` breaks an assumption of
+    /// exclusion.
     pub configured_tick: Duration,
-    /// How many ticks a server waits for another.
+    /// How many ticks a server waits for another one.
     pub sync_limit: u32,
-    /// The least and the most that a message between servers takes.
+    /// The shortest and longest delivery time of a message between servers.
     pub latency: (Duration, Duration),
 }
 
-/// FaultKind is particular to a store of one record.
+/// The configuration of a store of one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct RecordConfig {
-    /// It knows durations in whole seconds only, rounded up, as a Lease does.
+    /// Whether the store rounds durations up to whole seconds, as a Lease does.
     pub whole_seconds: bool,
-    /// It replaces the record over the version that a write names, and no other. A store that does not is beyond
-    /// what exclusion assumes.
+    /// Whether a write replaces only the version that it names. A store without this check breaks
+    /// an assumption of exclusion.
     pub checks_version: bool,
 }
 
-/// Something that happens, from `at` on and for as long as it `duration`.
+/// A fault and when it is active.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fault {
-    /// When it begins.
+    /// When it starts.
     pub at: Moment,
-    /// How long it duration; nothing for what happens at once.
+    /// How long it lasts; zero for a single action.
     pub duration: Duration,
-    /// FaultKind it is.
+    /// What it does.
     pub kind: FaultKind,
 }
 
-/// FaultKind happens, and to whom.
+/// What a fault does, by what it affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FaultKind {
-    /// To a candidate, its machine or its link to the store.
+    /// Affects a candidate, its machine, or its link to the store.
     Candidate(CandidateTarget, CandidateFault),
-    /// To the store.
+    /// Affects the store.
     Store(StoreFault),
-    /// To a server of the ensemble.
+    /// Affects servers of the ensemble.
     Server(ServerTarget, ServerFault),
-    /// To the record, by somebody who is no candidate.
+    /// Changes the record from outside the election.
     External(ExternalAction),
 }
 
-/// CandidateTarget a fault is meant for.
+/// The candidate that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CandidateTarget {
-    /// The candidate of this number.
+    /// The candidate with this index.
     Candidate(usize),
-    /// Whoever leads when it begins; the first candidate if nobody does.
+    /// The leader at the start of the fault, or the first candidate if there is none.
     Leader,
 }
 
-/// FaultKind can happen to a candidate.
+/// A fault of a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CandidateFault {
-    /// The process stands still (SIGSTOP, a frozen cgroup, a suspended machine). Its clock goes on.
+    /// The process is suspended (SIGSTOP, a frozen cgroup, a suspended machine). Its clock keeps
+    /// running.
     Pause,
-    /// The same, with a clock that does not count it: a virtual machine that was stopped. Beyond what exclusion assumes.
+    /// The process and its clock are suspended, as in a stopped virtual machine. Breaks an
+    /// assumption of exclusion.
     Freeze,
-    /// The process stands still again and again, up to so long between reading its clock and acting on it.
+    /// The process is suspended repeatedly, for up to this long, between reading its clock and
+    /// acting on it.
     Stall(Duration),
-    /// SIGKILL; the process comes back after the fault, if it has a length.
+    /// SIGKILL. The process restarts after the fault, unless its duration is zero.
     Crash,
-    /// SIGTERM: a clean stop; the process comes back after the fault, if it has a length.
+    /// SIGTERM, a clean stop. The process restarts after the fault, unless its duration is zero.
     Stop,
-    /// The preStop hook, and SIGTERM after the fault; the process comes back a moment later.
+    /// The preStop hook, then SIGTERM at the end of the fault. The process restarts soon after.
     PreStop,
-    /// Nobody asks any more: gives leadership up, and campaigns again after the fault.
+    /// The application stops polling: the candidate resigns, and campaigns again after the fault.
     Unasked,
-    /// Messages between it and the store suffer.
+    /// Impairs messages between the candidate and the store.
     Link(LinkFault),
-    /// News do not reach it.
+    /// No watch events arrive.
     WatchLoss,
-    /// News reach it up to so much late, and past what replies have told it.
+    /// Watch events arrive up to this late, possibly after newer replies.
     WatchDelay(Duration),
-    /// Its clock runs at another rate; it stays_on_loss so.
+    /// The clock runs at this rate from now on.
     ClockRate(Rate),
 }
 
-/// FaultKind becomes of messages, in cases of a thousand.
+/// How often each impairment of a message occurs, in permille.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct LinkFault {
-    /// A request never arrives.
+    /// The request is lost.
     pub requests_lost: u16,
-    /// A reply never arrives.
+    /// The reply is lost.
     pub replies_lost: u16,
-    /// A message arrives late, up to `max_delay`: a connection that was dropped may still deliver what it holds.
+    /// The message is late by up to `max_delay`. A dropped connection may still deliver what it
+    /// holds.
     pub late: u16,
-    /// The connection breaks, which the caller hears of before its time-out; the request may arrive all the same.
+    /// The connection breaks, and the caller learns of that before its timeout. The request may
+    /// still arrive.
     pub broken: u16,
-    /// Somebody between sends the request duplicated, and passes on the second reply.
+    /// A proxy sends the request twice and forwards the second reply.
     pub duplicated: u16,
-    /// How late is late.
+    /// The longest delay of a late message.
     pub max_delay: Duration,
 }
 
-/// FaultKind can happen to the store.
+/// A fault of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum StoreFault {
-    /// It refuses every request at once.
+    /// Rejects every request at once.
     Refuse,
-    /// It does not answer; what arrives is done when the fault is over.
+    /// Does not answer. Requests that arrive are processed after the fault.
     Hang,
-    /// It does what it is asked, or does not, and answers nothing: it dies again and again.
+    /// Crashes repeatedly: each request may or may not be applied, and none is answered.
     CrashLoop,
-    /// It takes up to so much longer for each request.
+    /// Delays each request by up to this long.
     Slow(Duration),
-    /// Reads come from the past, and now and then the watch of whoever is shown that.
+    /// Serves reads, and sometimes watch events, from an earlier state.
     StaleReads,
-    /// Writes are answered with the record as it was, and not done.
+    /// Answers writes with the current record and does not apply them.
     IgnoreWrites,
-    /// Something in front of the store, such as a mutating webhook, shortens the lease of each
-    /// write that acquires the record.
+    /// Shortens the lease of each write that acquires the record, as a mutating webhook may.
     ShortenLeases,
-    /// It comes back from a backup that is so many changes old. Beyond what exclusion assumes.
+    /// Restores a backup that is this many changes old. Breaks an assumption of exclusion.
     Restore(usize),
 }
 
-/// ServerTarget server of an ensemble.
+/// The servers that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ServerTarget {
-    /// The one of this number.
+    /// The server with this index.
     Server(usize),
-    /// Whoever leads the ensemble.
+    /// The leader of the ensemble.
     QuorumLeader,
-    /// The one that the leading candidate is connected to.
+    /// The server that the election's leader is connected to.
     OfElectionLeader,
-    /// All from this number on: also where the first few are spared, no majority may be left.
+    /// All servers from this index on. Even if the first few are spared, the majority may be lost.
     From(usize),
 }
 
-/// FaultKind can happen to a server.
+/// A fault of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ServerFault {
-    /// It is cut off from the other servers, and not from candidates.
+    /// Partitioned from the other servers, but not from candidates.
     Partition,
-    /// It stands still.
+    /// The server is suspended.
     Pause,
-    /// It dies, and comes back after the fault.
+    /// The server crashes and restarts after the fault.
     Crash,
-    /// Pings between it and the ensemble's leader, and their answers, take this long. Within what
-    /// exclusion assumes up to a quarter of a tick.
+    /// Pings between this server and the ensemble's leader, and their answers, take this long.
+    /// Exclusion assumes at most a quarter of a tick.
     SlowPings(Duration),
 }
 
-/// FaultKind a stranger can do to the record.
+/// What another client of the store does to the record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ExternalAction {
-    /// Edits a label: another version of the same record.
+    /// Edits a label, which creates another version of the same record.
     EditLabel,
-    /// Makes watches say that the record may be gone, though it is not.
+    /// Sends watch events that claim the record is gone.
     FalseDeletionEvent,
-    /// Leaves a znode in the line of an ensemble that no session owns, with a number or without.
+    /// Creates a znode in the queue that no session owns.
     CreateStrayNode {
-        /// Whether its name ends with the first number of all.
+        /// Whether its name ends with the lowest sequence number.
         is_numbered: bool,
     },
-    /// Deletes it. Beyond what exclusion assumes, as are the next three.
+    /// Deletes the record. Breaks an assumption of exclusion, as do the next three.
     Delete,
-    /// Deletes it, and makes it anew from a copy: another record with the same holder.
+    /// Deletes the record and creates it again from a copy: another record with the same holder.
     Recreate,
     /// Removes the holder.
     ClearHolder,
-    /// Puts himself in for so long.
+    /// Writes a foreign holder into the record, with a lease of this duration.
     SetHolder(Duration),
 }
 
 impl Fault {
-    /// When it is over.
+    /// When it ends.
     pub fn end(&self) -> Moment {
         self.at + self.duration
     }
 
-    /// Whether there is somebody whom it hits among so many candidates.
-    pub const fn hits_one_of(&self, candidates: usize) -> bool {
+    /// Whether it affects any of this many candidates.
+    pub const fn affects_any_of(&self, candidates: usize) -> bool {
         match self.kind {
             FaultKind::Candidate(CandidateTarget::Candidate(candidate), _) => {
                 candidate < candidates
@@ -247,7 +249,7 @@ impl Fault {
 }
 
 impl LinkFault {
-    /// Nothing comes through.
+    /// Every message is lost.
     pub const PARTITION: Self = Self {
         requests_lost: 1_000,
         replies_lost: 1_000,

@@ -1,13 +1,14 @@
-//! The smallest world that still fails in the same way: stories are read by people.
+//! Shrinks a failing scenario to the smallest one that violates the same property.
 //!
-//! Whatever can be left out is, one thing at a time, until nothing more can be.
+//! Pure. Start with [`shrink`], which removes or simplifies one thing at a time until nothing more
+//! can go.
 
 use crate::clock::Rate;
 use crate::hunt::run_checked;
 use crate::scenario::Scenario;
 use std::time::Duration;
 
-/// Leaves out of `scenario` what the violation of `property` does not need.
+/// Removes from `scenario` whatever the violation of `property` does not need.
 pub(crate) fn shrink(mut scenario: Scenario, property: &'static str) -> Scenario {
     loop {
         let before = scenario.clone();
@@ -26,7 +27,7 @@ pub(crate) fn shrink(mut scenario: Scenario, property: &'static str) -> Scenario
                 smaller.candidates[index].clock_rate = Rate::TRUE;
             });
             keep_if_still_failing(&mut scenario, property, |smaller| {
-                // Clocks that show little are easier to read.
+                // Small readings are easier to read.
                 let clock_start = u64::try_from(index).unwrap_or(0) * 100;
                 smaller.candidates[index].clock_start = Duration::from_secs(clock_start);
             });
@@ -47,8 +48,9 @@ fn keep_if_still_failing(
 ) {
     let mut smaller = scenario.clone();
     change(&mut smaller);
-    let all_hit = smaller.faults.iter().all(|fault| fault.hits_one_of(smaller.candidates.len()));
-    if all_hit
+    let all_have_targets =
+        smaller.faults.iter().all(|fault| fault.affects_any_of(smaller.candidates.len()));
+    if all_have_targets
         && run_checked(smaller.clone())
             .violation
             .is_some_and(|violation| violation.property == property)

@@ -1,10 +1,10 @@
-//! A store as it behaves in a world, and the one record that Lease and file come down to.
+//! The interface of simulated stores, and the record store that stands for Lease and file.
 //!
-//! Pure. Requests are done in the one order in target they arrive: that is what a store that agrees is. How it can be away,
-//! slow or behind is the world's to say.
+//! Pure. Start with [`Store`]. A store processes requests in the order of their arrival. Outages,
+//! delays, and stale reads are simulated by the [world](crate::world).
 
 use crate::clock::Moment;
-use crate::scenario::{Candidate, ExternalAction, RecordConfig, ServerFault, ServerTarget};
+use crate::scenario::{CandidateConfig, ExternalAction, RecordConfig, ServerFault, ServerTarget};
 use crate::trace::Departure;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -18,50 +18,51 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// FaultKind a world holds its election in.
+/// A store that can hold an election.
 pub trait Store: fmt::Debug {
-    /// The machine that runs over it.
+    /// The machine that runs over this store.
     type Election: Election<Request: Clone>;
 
     /// The machine of one candidate.
     fn machine(
         &self,
         identity: Identity,
-        candidate: &Candidate,
+        candidate: &CandidateConfig,
         jitter: Jitter,
         from: Instant,
     ) -> Self::Election;
 
-    /// A candidate sends a request: the number of the connection that it goes over.
+    /// A candidate sends a request. Returns the number of its connection.
     fn on_send(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
         0
     }
 
-    /// Does what `request` says, and replies, unless the reply comes later as an [`Effect`].
+    /// Processes `request`. Returns the reply unless it comes later as an [`Effect`].
     fn perform(&mut self, arrival: Arrival, request: &Request<Self>) -> Option<Event<Self>>;
 
-    /// The reply to this call has come in.
+    /// The reply to this call has arrived.
     fn on_reply(&mut self, _from: usize, _call: u64) {}
 
-    /// Whether news of this connection still reach its candidate.
+    /// Whether watch events on this connection still reach the candidate.
     fn is_connected(&self, _to: usize, _connection: u64) -> bool {
         true
     }
 
-    /// When something happens in it by itself.
+    /// When the next internal event is due.
     fn next_at(&self) -> Moment {
         Moment::NEVER
     }
 
-    /// Lets the next of that happen.
+    /// Processes the next internal event.
     fn step(&mut self, _now: Moment) {}
 
-    /// The next of what has come of all that.
+    /// Takes the next pending effect.
     fn next_effect(&mut self) -> Option<Effect<Self::Election>> {
         None
     }
 
-    /// Servers are struck, and target one first; `leader` is the candidate that leads.
+    /// Starts a fault of servers and returns the index of the first one. `leader` is the candidate
+    /// that leads.
     fn begin_server_fault(
         &mut self,
         _now: Moment,
@@ -72,7 +73,7 @@ pub trait Store: fmt::Debug {
         0
     }
 
-    /// That is over.
+    /// Ends the fault.
     fn end_server_fault(
         &mut self,
         _now: Moment,
@@ -82,48 +83,48 @@ pub trait Store: fmt::Debug {
     ) {
     }
 
-    /// The reply of a store that does not do what it is asked: from so many changes ago.
+    /// The reply of a store that serves the state of `ago` changes ago and applies nothing.
     fn false_reply(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
         Event::<Self>::UNKNOWN
     }
 
-    /// The request that reaches a store behind something that shortens leases.
+    /// The request after a component in front of the store has shortened its lease.
     fn shorten_lease(&self, request: &Request<Self>) -> Request<Self> {
         request.clone()
     }
 
-    /// FaultKind watchers are told of the record as it was so many changes ago.
+    /// The watch event for the record as it was `ago` changes ago.
     fn watch_event(&self, _ago: usize) -> Option<Event<Self>> {
         None
     }
 
-    /// FaultKind watchers are told when nobody knows whether the record is still there.
+    /// A watch event that claims the record is gone.
     fn false_deletion_event(&self) -> Option<Event<Self>> {
         None
     }
 
-    /// Does what a stranger does.
+    /// Applies what another client does to the record.
     fn apply_external_action(&mut self, now: Moment, action: ExternalAction);
 
-    /// Is as it was so many changes ago, numbers too.
+    /// Returns to the state of `ago` changes ago, version numbers included.
     fn restore(&mut self, now: Moment, ago: usize);
 
-    /// Counts the changes that all watchers are told of.
+    /// The number of changes that all watchers are notified of.
     fn changes(&self) -> u64;
 
-    /// Who holds the election, and how long whoever sees that has to wait for him.
+    /// The holder, and how long others must wait before they may take the election.
     fn holder(&self) -> (Option<&Identity>, Duration);
 }
 
 type Request<S> = <<S as Store>::Election as Election>::Request;
 type Event<S> = <<S as Store>::Election as Election>::Event;
 
-/// A request that comes in.
+/// The metadata of a request that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// When.
+    /// When it arrives.
     pub now: Moment,
-    /// Whose it is.
+    /// The candidate that sent it.
     pub from: usize,
     /// The number of the call.
     pub call: u64,
@@ -131,65 +132,65 @@ pub struct Arrival {
     pub connection: u64,
 }
 
-/// FaultKind a store does some time after it was asked, or unasked.
+/// An effect that a store has some time after a request, or without one.
 #[derive(Debug)]
 pub enum Effect<E: Election> {
-    /// It replies to a call.
+    /// A reply to a call.
     Reply {
-        /// Whose it is.
+        /// The candidate that called.
         to: usize,
-        /// Its number.
+        /// The number of the call.
         call: u64,
         /// The reply.
         event: E::Event,
     },
-    /// It tells news.
+    /// A watch event.
     WatchEvent {
-        /// CandidateTarget.
+        /// The candidate that watches.
         to: usize,
-        /// Over target connection.
+        /// The number of its connection.
         connection: u64,
-        /// FaultKind.
+        /// The event.
         event: E::Event,
     },
-    /// It has done what was asked, and nothing can undo that.
+    /// A request was applied irrevocably.
     Performed {
-        /// By whom.
+        /// The candidate that sent it.
         from: usize,
-        /// FaultKind.
+        /// The request.
         request: E::Request,
-        /// The reply, target may never be sent.
+        /// The reply, which may never be sent.
         event: E::Event,
     },
-    /// Another holds the election.
+    /// The election has another holder.
     HolderChanged {
-        /// Who.
+        /// The new holder.
         holder: Option<Identity>,
-        /// Why the one before does no more, where that was no time-out.
+        /// Why the previous holder is gone, unless its session expired.
         departure: Option<Departure>,
     },
-    /// Whoever holds the election has begun another session since: this hold is out of his hands.
+    /// The holder has begun another session, so it can no longer release this hold.
     SessionForgotten,
-    /// Candidates may feel what happened in it.
+    /// Something happened that may affect candidates.
     Disturbed,
 }
 
-/// One record, replaced only over the version that a write names.
+/// A store of one record, which a write replaces only over the version that it names.
 #[derive(Debug)]
 pub struct RecordStore {
     config: RecordConfig,
     record: Option<Snapshot>,
-    /// The record after each of the last changes, newest last.
+    /// The record after each of the latest changes, newest last.
     history: VecDeque<(Option<Snapshot>, u128)>,
-    /// Of the last write, in hundreds, and how often the store was set back: no number comes again here, as it may where a real
-    /// store was restored.
+    /// The last version number: a multiple of 100 plus the number of restores. A number never
+    /// recurs here, although it may after a restore of a real store.
     number: u128,
     restores: u128,
     changes: u64,
 }
 
 impl RecordStore {
-    /// How many changes are remembered.
+    /// How many changes are kept.
     const HISTORY_LENGTH: usize = 16;
 
     /// A store without a record.
@@ -247,7 +248,7 @@ impl Store for RecordStore {
     fn machine(
         &self,
         identity: Identity,
-        candidate: &Candidate,
+        candidate: &CandidateConfig,
         jitter: Jitter,
         from: Instant,
     ) -> RecordElection {

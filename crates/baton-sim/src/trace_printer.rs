@@ -5,8 +5,8 @@
 use crate::checkers::exclusion::name;
 use crate::clock::Moment;
 use crate::scenario::{
-    Candidate, CandidateFault, ExternalAction, Fault, FaultKind, LinkFault, Scenario, ServerFault,
-    ServerTarget, StoreFault,
+    CandidateConfig, CandidateFault, ExternalAction, Fault, FaultKind, LinkFault, Scenario,
+    ServerFault, ServerTarget, StoreFault,
 };
 use crate::trace::{Observer, TraceContext, TraceEvent};
 use baton_election::identity::Identity;
@@ -218,8 +218,8 @@ impl TracePrinter {
     }
 }
 
-fn format_candidate(candidate: &Candidate) -> String {
-    let Candidate { timing, clock_rate, stays_on_loss, poll_interval, .. } = candidate;
+fn format_candidate(candidate: &CandidateConfig) -> String {
+    let CandidateConfig { timing, clock_rate, stays_on_loss, poll_interval, .. } = candidate;
     let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
     let (retry, answer) = (timing.retry_period(), timing.answer_validity());
     let stays_on_loss =

@@ -1,16 +1,16 @@
-//! A simulated world: candidates that run the machines that ship, on clocks that disagree, over one store, on true time.
+//! Runs a scenario: candidates with the machines that ship, on clocks that disagree, over one
+//! store.
 //!
-//! Pure, and built only with the feature `sim`: no release knows of it. It shares the machines, the claims and the promises
-//! with what ships, and nothing else; it judges nothing. Start with [`World::step`]. A seed unfolds the same way on any
-//! machine: numbers are whole, rng is handed in, and what happens at one moment happens in the order in which it
-//! was decided.
+//! Pure. Start with [`World::step`]. A seed gives the same run on any machine: all numbers are
+//! integers, randomness comes from the seed, and events of the same moment happen in the order in
+//! which they were scheduled. The world checks nothing; an [`Observer`] does.
 //!
 //! ```text
-//!  storm ─draws─► Scenario ─► World ─┬─ Node × N: a clock, a process (machine, driver's rules), its application
-//!                                 ├─ Link × N: what becomes of calls, replies and news
-//!                                 └─ Store: one record, or an ensemble, in the one order in which requests deliver_next_message
-//!                                        │
-//!                                        └─► Observer: all that happens, on true time
+//!   draw ──► Scenario ──► World ─┬─ Node × N: clock, process (machine and driver), application
+//!                                ├─ Link × N: delivery of requests, replies, and watch events
+//!                                └─ Store: a record or an ensemble, in order of arrival
+//!                                      │
+//!                                      └─► Observer: every event, at true time
 //! ```
 
 mod injection;
@@ -22,7 +22,7 @@ use crate::event_queue::EventQueue;
 use crate::link::Link;
 use crate::process::{Input, Process, ProcessAction};
 use crate::rng::Rng;
-use crate::scenario::{Candidate, Scenario, StoreFault};
+use crate::scenario::{CandidateConfig, Scenario, StoreFault};
 use crate::store::Store;
 use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
 use baton_election::identity::Identity;
@@ -32,10 +32,11 @@ use network::{Call, Message};
 use node::{Node, Timer};
 use std::time::Duration;
 
-/// A candidate is restarted so long after it lost, at the most; kubelet was measured at 0.2 to 1.7 s.
+/// The longest delay until a candidate restarts after a loss. Kubelet takes 0.2 to 1.7 s
+/// (measured).
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// A world, as it is at one moment.
+/// The state of a run.
 #[derive(Debug)]
 pub struct World<S: Store, O> {
     now: Moment,
@@ -43,22 +44,22 @@ pub struct World<S: Store, O> {
     clocks: Vec<Clock>,
     nodes: Vec<Node<S::Election>>,
     store: S,
-    /// FaultKind is wrong with the store, and by which fault.
+    /// The active faults of the store, with their indices.
     store_faults: Vec<(usize, StoreFault)>,
-    /// FaultKind is on its way.
+    /// Messages in flight.
     in_flight: EventQueue<Message<S::Election>>,
-    /// The next fault to begin.
+    /// The index of the next fault to start.
     next_fault: usize,
-    /// Faults that will end, and whom they hit.
+    /// When each active fault ends, its index, and the candidate or server that it affects.
     active_faults: Vec<(Moment, usize, Option<usize>)>,
     rng: Rng,
     observer: O,
 }
 
-/// FaultKind happens next.
+/// What happens next.
 enum Next {
     Fault,
-    FaultOver(usize),
+    FaultEnd(usize),
     Message,
     Store,
     Timer(usize, Timer),
@@ -66,7 +67,7 @@ enum Next {
 }
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
-    /// The world of `scenario`, before anything has happened.
+    /// A world at the start of `scenario`.
     pub fn new(scenario: Scenario, store: S, observer: O) -> Self {
         let mut rng = Rng::new(scenario.seed);
         let clocks =
@@ -93,13 +94,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Lets everything happen until the end, and restarts_after_stop who has seen it.
+    /// Runs to the end, and returns the observer.
     pub fn run(mut self) -> O {
         while self.step() {}
         self.observer
     }
 
-    /// Lets the next thing happen; false when the world is at its end.
+    /// Processes the next event; false at the end of the run.
     pub fn step(&mut self) -> bool {
         let (at, next) = self.next();
         if at >= self.scenario.end {
@@ -110,11 +111,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         match next {
             Next::Fault => {
                 self.next_fault += 1;
-                self.begin(self.next_fault - 1);
+                self.begin_fault(self.next_fault - 1);
             }
-            Next::FaultOver(index) => {
-                let (_, fault, candidate) = self.active_faults.swap_remove(index);
-                self.end(fault, candidate);
+            Next::FaultEnd(index) => {
+                let (_, fault, affected) = self.active_faults.swap_remove(index);
+                self.end_fault(fault, affected);
             }
             Next::Message => self.deliver_next_message(),
             Next::Store => {
@@ -132,12 +133,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.now
     }
 
-    /// Who looks on.
     pub const fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// Whoever holds a claim by its own clock.
+    /// The first candidate that holds a current claim by its own clock.
     pub fn leader(&self) -> Option<usize> {
         let leads = |(node, clock): (&Node<S::Election>, &Clock)| {
             node.process
@@ -158,7 +158,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             consider(fault.at, Next::Fault);
         }
         for (index, (at, _, _)) in self.active_faults.iter().enumerate() {
-            consider(*at, Next::FaultOver(index));
+            consider(*at, Next::FaultEnd(index));
         }
         consider(self.in_flight.next_at(), Next::Message);
         consider(self.store.next_at(), Next::Store);
@@ -183,15 +183,16 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             }
             Timer::Wake => self.deliver(number, Input::Wake),
             Timer::Query => {
-                let every = self.scenario.candidates[number].poll_interval;
-                let due = self.clocks[number].read(self.now) + every;
+                let interval = self.scenario.candidates[number].poll_interval;
+                let due = self.clocks[number].read(self.now) + interval;
                 self.set_timer(number, Timer::Query, due);
                 self.deliver(number, Input::Query);
             }
         }
     }
 
-    /// Hands `input` to the process of `number`, at once if that does not stand still.
+    /// Hands `input` to the process of candidate `number`, or queues it while the process is
+    /// suspended.
     fn deliver(&mut self, number: usize, input: Input<S::Election>) {
         let now = self.clocks[number].read(self.now);
         let node = &mut self.nodes[number];
@@ -202,10 +203,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             node.backlog.push(input);
             return;
         }
-        if let Some((_, longest, until)) = node.stalls.last().copied()
+        if let Some((_, max_stall, until)) = node.stalls.last().copied()
             && node.link.rng.permille(300)
         {
-            let duration = node.link.rng.skewed_duration(longest).min(until.since(self.now));
+            let duration = node.link.rng.skewed_duration(max_stall).min(until.since(self.now));
             node.interrupted_input = Some((input, now));
             self.pause(number, duration);
             return;
@@ -213,26 +214,26 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.handle_input(number, input, now);
     }
 
-    /// Lets the process of `number` take `input` in at `now` on its clock, and does what it then wants.
+    /// Lets the process handle `input` at `now` on its clock, and executes the resulting action.
     fn handle_input(&mut self, number: usize, input: Input<S::Election>, now: Instant) {
         let context = TraceContext { now: self.now, clocks: &self.clocks };
         let node = &mut self.nodes[number];
         let Some(process) = &mut node.process else { return };
         if let Input::Reply { call, .. } = input {
-            // The reply and its time-out may both have waited: the first that is taken in counts.
-            let Some(over) = node.call.take_if(|waiting| waiting.number == call) else { return };
+            // The reply and the timeout may both be queued. The first one that is handled counts.
+            let Some(call) = node.call.take_if(|pending| pending.number == call) else { return };
             node.timers[Timer::CallTimeout as usize] = Moment::NEVER;
-            if over.is_impaired {
+            if call.is_impaired {
                 self.observer.observe(&context, &TraceEvent::Disturbed(Some(number)));
             }
         }
         let observer = &mut self.observer;
-        let step = process.handle(input, now, &mut |event| observer.observe(&context, event));
+        let action = process.handle(input, now, &mut |event| observer.observe(&context, event));
         let wakes_at = process.wakes_at();
-        match step {
+        match action {
             ProcessAction::Wait => {}
             ProcessAction::Send(request) => self.send(number, request, now),
-            ProcessAction::Exit(end) => return self.exited(number, end),
+            ProcessAction::Exit(cause) => return self.exited(number, cause),
         }
         match wakes_at {
             Some(due) => self.set_timer(number, Timer::Wake, due),
@@ -240,12 +241,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Rings when the clock of `number` shows `due`; never at this very moment again, since a timer takes some time.
+    /// Fires when the clock of candidate `number` reads `due`, and at least a nanosecond from now,
+    /// so that true time advances.
     fn set_timer(&mut self, number: usize, timer: Timer, due: Instant) {
-        let late = self.nodes[number].link.latency() / 8;
+        let delay = self.nodes[number].link.latency() / 8;
         let soonest = self.now + Duration::from_nanos(1);
         self.nodes[number].timers[timer as usize] =
-            self.clocks[number].when(due).max(soonest) + late;
+            self.clocks[number].when(due).max(soonest) + delay;
     }
 
     fn start(&mut self, number: usize) {
@@ -254,10 +256,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             return;
         }
         let candidate = &self.scenario.candidates[number];
-        let Candidate { timing, stays_on_loss, poll_interval, .. } = *candidate;
+        let CandidateConfig { timing, stays_on_loss, poll_interval, .. } = *candidate;
         node.starts += 1;
         node.restarts_after_stop = false;
-        let name = char::from(b'a' + u8::try_from(number).expect("a world has few candidates"));
+        let name = char::from(b'a' + u8::try_from(number).expect("fewer than 26 candidates"));
         let identity = Identity::unique(name.encode_utf8(&mut [0; 4]), node.starts)
             .expect("a letter and a number");
         let now = self.clocks[number].read(self.now);
@@ -276,10 +278,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.deliver(number, Input::Wake);
     }
 
-    /// The process of `number` is over. One that lost is restarted; one that stopped comes back when its fault is over.
-    fn exited(&mut self, number: usize, end: ExitCause) {
+    /// Handles the exit of a process. It restarts after a loss at once, and after a stop when the
+    /// fault ends.
+    fn exited(&mut self, number: usize, cause: ExitCause) {
         let context = TraceContext { now: self.now, clocks: &self.clocks };
-        self.observer.observe(&context, &TraceEvent::ProcessExited(number, end));
+        self.observer.observe(&context, &TraceEvent::ProcessExited(number, cause));
         let now = self.clocks[number].read(self.now);
         let node = &mut self.nodes[number];
         node.process = None;
@@ -288,7 +291,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         node.backlog.clear();
         node.is_paused = false;
         node.timers = [Moment::NEVER; Timer::COUNT];
-        match end {
+        match cause {
             ExitCause::Stopped if node.restarts_after_stop => {
                 node.timers[Timer::Start as usize] = self.now
             }
@@ -302,7 +305,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Nothing reaches the process of `number` for so long.
+    /// Suspends the process of candidate `number` for `duration`.
     fn pause(&mut self, number: usize, duration: Duration) {
         let node = &mut self.nodes[number];
         let until = self.now + duration;
@@ -311,7 +314,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         node.is_paused = true;
     }
 
-    /// FaultKind waited is taken in: first what was in hand, then the delay in any order, but news in theirs.
+    /// Resumes a process: first the interrupted input, then the backlog in random order, except
+    /// that watch events stay in order.
     fn resume(&mut self, number: usize) {
         self.nodes[number].is_paused = false;
         if let Some((input, then)) = self.nodes[number].interrupted_input.take() {
@@ -322,7 +326,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             let drawn = node.link.rng.index(node.backlog.len());
             let is_watch_event = |input: &Input<S::Election>| matches!(input, Input::WatchEvent(_));
             let taken = if is_watch_event(&node.backlog[drawn]) {
-                node.backlog.iter().position(is_watch_event).expect("one was just seen")
+                node.backlog
+                    .iter()
+                    .position(is_watch_event)
+                    .expect("the backlog holds a watch event")
             } else {
                 drawn
             };

@@ -12,7 +12,7 @@ use crate::clock::{Moment, Rate};
 use crate::hunt::run_checked;
 use crate::rng::Rng;
 use crate::scenario::{
-    Candidate, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
+    CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
     Scenario, ServerFault, ServerTarget, StoreConfig,
 };
 use baton_election::timing::{Drift, Durations, Timing};
@@ -59,7 +59,7 @@ fn scenario(seed: u64, takes: Duration) -> Scenario {
     let retry_period = TICK * 3 / 4 + part(longest.saturating_sub(TICK * 3 / 4) + slack);
     let timing = timing(retry_period, drift);
     let starts = Moment::START + TICK + part(TICK / 2);
-    let candidate = |number: u64| Candidate {
+    let candidate = |number: u64| CandidateConfig {
         timing,
         clock_start: Duration::from_secs(1_000 * number),
         clock_rate: Rate::off_by(off),

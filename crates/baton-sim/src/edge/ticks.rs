@@ -12,7 +12,7 @@ use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
 use crate::hunt::run_checked;
 use crate::scenario::{
-    Candidate, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
+    CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
     Scenario, ServerFault, ServerTarget, StoreConfig,
 };
 use baton_election::timing::{Drift, Durations, Timing};
@@ -57,7 +57,7 @@ fn scenario(seed: u64, tick: Duration) -> Scenario {
     let drift = Drift::parts_per_million(DRIFT_PPM).expect("less than the whole");
     let off = i32::try_from(DRIFT_PPM).expect("less than the whole");
     let timing = Timing::new(durations, drift).expect("12.2 s × 1.1 is less than 15 s × 0.9");
-    let candidate = |number: u64| Candidate {
+    let candidate = |number: u64| CandidateConfig {
         timing,
         clock_start: Duration::from_secs(1_000 * number),
         clock_rate: Rate::off_by(-off),

@@ -1,6 +1,6 @@
-//! How each fault begins and active_faults.
+//! Starts and ends faults.
 //!
-//! Pure. Start with [`World::begin`].
+//! Pure. Start with [`World::begin_fault`].
 
 use crate::clock::{Moment, Rate};
 use crate::process::{Input, Order};
@@ -13,8 +13,8 @@ use crate::world::{Timer, World};
 use std::time::Duration;
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
-    /// The fault of this number begins.
-    pub(super) fn begin(&mut self, number: usize) {
+    /// Starts the fault with index `number`.
+    pub(super) fn begin_fault(&mut self, number: usize) {
         let fault = self.scenario.faults[number];
         let affected = match fault.kind {
             FaultKind::Candidate(CandidateTarget::Candidate(candidate), _) => Some(candidate),
@@ -57,8 +57,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// The fault of this number, target affected `affected`, a candidate or a server, is over.
-    pub(super) fn end(&mut self, number: usize, affected: Option<usize>) {
+    /// Ends the fault with index `number`, which affects the candidate or server `affected`.
+    pub(super) fn end_fault(&mut self, number: usize, affected: Option<usize>) {
         let fault = self.scenario.faults[number];
         match (fault.kind, affected) {
             (FaultKind::Candidate(_, candidate_fault), Some(candidate)) => {

@@ -1,6 +1,7 @@
-//! FaultKind is on its way between candidates and the store, and what happens when it arrives.
+//! Messages between candidates and the store, and what happens when they arrive.
 //!
-//! Pure. Start with [`World::send`]; `link.rs` draws what becomes of each message.
+//! Pure. Start with [`World::send`]. [`Link`](crate::link::Link) draws the delivery of each
+//! message.
 
 use crate::link::Delivery;
 use crate::process::{Input, Process};
@@ -19,7 +20,7 @@ pub(super) struct Call {
     pub(super) is_impaired: bool,
 }
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Debug)]
 pub(super) enum Message<E: Election> {
     Request(InFlightRequest<E>),
@@ -27,7 +28,7 @@ pub(super) enum Message<E: Election> {
     WatchEvent { to: usize, starts: u32, connection: u64, event: E::Event, is_delayed: bool },
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
 pub(super) struct InFlightRequest<E: Election> {
     from: usize,
@@ -39,7 +40,7 @@ pub(super) struct InFlightRequest<E: Election> {
 }
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
-    /// Sends a request that was asked for at `now` on the clock of `from`.
+    /// Sends a request of candidate `from`, whose clock reads `now`.
     pub(super) fn send(
         &mut self,
         from: usize,
@@ -59,7 +60,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         if let Some(breaks) = breaks {
             self.in_flight.push(self.now + breaks, Message::Reply { to: from, call, event: None });
         }
-        // Who sends it twice passes on the second reply.
+        // A proxy that sends the request twice forwards the second reply.
         let is_delayed = is_impaired;
         if let Some(again) = again {
             let (request, expects_reply) = (request.clone(), breaks.is_none());
@@ -77,14 +78,14 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.apply_effects();
     }
 
-    /// The next message arrives.
+    /// Delivers the next message.
     pub(super) fn deliver_next_message(&mut self) {
         let Some(message) = self.in_flight.pop() else { return };
         match message {
             Message::Request(sent) => self.request_arrived(sent),
             Message::Reply { to, call, event } => {
                 let node = &mut self.nodes[to];
-                if node.call.is_some_and(|waiting| waiting.number == call) {
+                if node.call.is_some_and(|pending| pending.number == call) {
                     if event.is_some() {
                         self.store.on_reply(to, call);
                         self.restore_watch(to);
@@ -104,11 +105,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     }
 
     fn request_arrived(&mut self, sent: InFlightRequest<S::Election>) {
-        let Some((fault, outage)) = self.store_faults.last().copied() else {
+        let Some((fault, store_fault)) = self.store_faults.last().copied() else {
             return self.perform(&sent);
         };
         self.call_impaired(sent.from, sent.call);
-        match outage {
+        match store_fault {
             StoreFault::Refuse => {
                 let latency = self.nodes[sent.from].link.latency();
                 self.in_flight.push(
@@ -117,12 +118,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 );
             }
             StoreFault::Hang => {
-                let over = self
+                let fault_end = self
                     .active_faults
                     .iter()
                     .find(|(_, ending, _)| *ending == fault)
                     .map_or(self.now, |end| end.0);
-                let at = over + self.rng.duration_between(Duration::ZERO, self.scenario.latency.1);
+                let at =
+                    fault_end + self.rng.duration_between(Duration::ZERO, self.scenario.latency.1);
                 let soonest = self.now + Duration::from_nanos(1);
                 self.in_flight.push(
                     at.max(soonest),
@@ -150,12 +152,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             }
             StoreFault::StaleReads | StoreFault::IgnoreWrites | StoreFault::Restore(_) => {
                 let is_read = sent.request.verb() == Verb::Read;
-                let feigns =
-                    is_read == (outage == StoreFault::StaleReads) && self.rng.permille(500);
-                let ago = if outage == StoreFault::IgnoreWrites { 0 } else { self.rng.index(6) };
-                if feigns {
-                    // Now and then its watch is opened anew, at the same server.
-                    if outage == StoreFault::StaleReads && self.rng.permille(100) {
+                let is_false =
+                    is_read == (store_fault == StoreFault::StaleReads) && self.rng.permille(500);
+                let ago =
+                    if store_fault == StoreFault::IgnoreWrites { 0 } else { self.rng.index(6) };
+                if is_false {
+                    // Sometimes the watch is reopened at the same stale server.
+                    if store_fault == StoreFault::StaleReads && self.rng.permille(100) {
                         self.send_watch_state(sent.from, ago);
                     }
                     let event = self.store.false_reply(&sent.request, ago);
@@ -167,30 +170,31 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// The store does what was asked, and replies now or later.
+    /// Lets the store process a request. The reply may come later, as an effect.
     fn perform(&mut self, sent: &InFlightRequest<S::Election>) {
         let InFlightRequest { from, call, connection, .. } = *sent;
         let before = self.store.changes();
-        // Nobody waits for a call of that number.
-        let answered = if sent.expects_reply { call } else { u64::MAX };
+        // No call has this number, so the reply is dropped.
+        let reply_to = if sent.expects_reply { call } else { u64::MAX };
         let event = self
             .store
-            .perform(Arrival { now: self.now, from, call: answered, connection }, &sent.request);
+            .perform(Arrival { now: self.now, from, call: reply_to, connection }, &sent.request);
         let has_changed = self.store.changes() != before;
         if has_changed {
             self.record_changed();
         }
-        let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
-        if event.is_none() && !waits {
-            // A sign of life of a session that perhaps nobody uses any more: others have to wait for it anew.
+        let is_awaited = self.nodes[from].call.is_some_and(|pending| pending.number == call);
+        if event.is_none() && !is_awaited {
+            // A heartbeat of a session that may be abandoned: others have to wait for its timeout
+            // again.
             self.disturbed(None);
         }
         if let Some(event) = event {
             let context = TraceContext { now: self.now, clocks: &self.clocks };
             self.observer
                 .observe(&context, &TraceEvent::RequestPerformed(from, &sent.request, &event));
-            if has_changed && (sent.is_delayed || !waits) {
-                // Others have to wait for a change that nobody made use of.
+            if has_changed && (sent.is_delayed || !is_awaited) {
+                // Others have to wait for a write that its candidate may not know of.
                 self.disturbed(None);
             }
             self.reply(from, call, event, sent.expects_reply);
@@ -198,7 +202,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.apply_effects();
     }
 
-    /// Does what the store has come to.
+    /// Executes the pending effects of the store.
     pub(super) fn apply_effects(&mut self) {
         while let Some(effect) = self.store.next_effect() {
             match effect {
@@ -252,7 +256,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// The record is another than before: whoever watches is told.
+    /// Reports the new record, and sends it to all watchers.
     pub(super) fn record_changed(&mut self) {
         let (holder, lease_duration) = self.store.holder();
         let context = TraceContext { now: self.now, clocks: &self.clocks };
@@ -265,7 +269,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Tells `to` what the record was like so many changes ago, if it can hear it.
+    /// Sends to `to` the record as it was `ago` changes ago, if `to` watches.
     pub(super) fn send_watch_state(&mut self, to: usize, ago: usize) {
         let node = &mut self.nodes[to];
         let Some(process) = &node.process else { return };
@@ -294,7 +298,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Tells everybody that the record may be gone.
+    /// Sends every candidate a watch event that claims the record is gone.
     pub(super) fn send_false_deletion(&mut self) {
         for to in 0..self.nodes.len() {
             if let Some(event) = self.store.false_deletion_event() {
@@ -303,7 +307,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// A reply came through to `to`, so its watch is opened anew, from what that reply knew.
+    /// Reopens the watch of `to` after a reply, from the current record.
     fn restore_watch(&mut self, to: usize) {
         let link = &mut self.nodes[to].link;
         if link.watch_is_broken && link.watch_faults == 0 {
@@ -312,7 +316,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Marks the call as one that did not go as it should.
+    /// Marks the call as affected by a fault.
     fn call_impaired(&mut self, from: usize, number: u64) {
         if let Some(call) = self.nodes[from].call.as_mut().filter(|call| call.number == number) {
             call.is_impaired = true;

@@ -1,4 +1,4 @@
-//! One candidate of a world: its process, its link, its timers, and its past active_faults.
+//! One candidate of a world: its process, link, timers, and recent failures.
 //!
 //! Pure.
 
@@ -6,13 +6,13 @@ use super::network::Call;
 use crate::clock::Moment;
 use crate::link::Link;
 use crate::process::{Input, Process};
-use crate::scenario::Candidate;
+use crate::scenario::CandidateConfig;
 use baton_election::instant::Instant;
 use baton_election::machine::Election;
 use std::cmp::min;
 use std::time::Duration;
 
-/// How long a bad end delays later starts.
+/// How long a failure delays later starts.
 const FAILURE_MEMORY: Duration = Duration::from_mins(10);
 
 /// One candidate and its machine.
@@ -20,33 +20,35 @@ const FAILURE_MEMORY: Duration = Duration::from_mins(10);
 pub(super) struct Node<E: Election> {
     pub(super) process: Option<Process<E>>,
     pub(super) starts: u32,
-    /// It is to be started as soon as it has stopped.
+    /// Whether it restarts as soon as it has stopped.
     pub(super) restarts_after_stop: bool,
     pub(super) failures: Vec<Instant>,
     pub(super) call: Option<Call>,
     pub(super) calls: u64,
     pub(super) timers: [Moment; Timer::COUNT],
-    /// It stands still until the timer: what reaches it waits, and so does what it had in its hands.
+    /// Whether the process is suspended. Until it resumes, inputs wait in `backlog`, and so does
+    /// the one that it was about to handle.
     pub(super) is_paused: bool,
     pub(super) interrupted_input: Option<(Input<E>, Instant)>,
     pub(super) backlog: Vec<Input<E>>,
-    /// By how much a process may stand still between reading its clock and acting on it, by which fault, and until when.
+    /// Faults that suspend the process between reading its clock and acting on it: index, longest
+    /// pause, and end.
     pub(super) stalls: Vec<(usize, Duration, Moment)>,
     pub(super) link: Link,
 }
 
-/// FaultKind a node is woken for.
+/// Why a node wakes up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Timer {
-    /// It goes on after it stood still.
+    /// The process resumes.
     Resume,
-    /// Its process is started.
+    /// The process starts.
     Start,
-    /// Its call took too long.
+    /// The call times out.
     CallTimeout,
-    /// Its machine wants to be woken.
+    /// The machine asked to be woken.
     Wake,
-    /// Its application asks.
+    /// The application asks whether it leads.
     Query,
 }
 
@@ -57,7 +59,7 @@ impl Timer {
 }
 
 impl<E: Election> Node<E> {
-    pub(super) fn new(candidate: &Candidate, link: Link) -> Self {
+    pub(super) fn new(candidate: &CandidateConfig, link: Link) -> Self {
         let mut timers = [Moment::NEVER; Timer::COUNT];
         timers[Timer::Start as usize] = candidate.starts_at;
         let (process, call, interrupted_input) = (None, None, None);
@@ -79,9 +81,10 @@ impl<E: Election> Node<E> {
         }
     }
 
-    /// How long a process holds back after bad active_faults shortly before.
+    /// How long a process waits before it campaigns, after its recent failures.
     pub(super) fn damping(&self, now: Instant, retry: Duration) -> Duration {
-        let recent = self.failures.iter().filter(|end| now.since(**end) < FAILURE_MEMORY).count();
+        let recent =
+            self.failures.iter().filter(|failure| now.since(**failure) < FAILURE_MEMORY).count();
         match u32::try_from(recent) {
             Ok(0) => Duration::ZERO,
             Ok(recent) => retry.saturating_mul(1 << min(recent, 16)),
