@@ -1,7 +1,7 @@
-//! The judge: sees all that occurs in a world, and says when a property does not hold.
+//! The checkers: every property that must be true, evaluated at each event of a run.
 //!
-//! Start with [`first_violation`]. Each property is one function of what is candidate so far and of what occurs now, on true time. They share
-//! [`CheckerState`], which are noted after all of them have looked.
+//! Pure. Start with [`first_violation`]. Each property is a function of the event and of a
+//! [`CheckerState`], which takes the event in after all properties have been evaluated.
 
 mod candidate_view;
 mod coverage;
@@ -22,30 +22,33 @@ pub(crate) use inspect::Inspect;
 use state::CheckerState;
 use std::fmt;
 
-/// A property that did not hold.
+/// A violated property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
     /// Its name, as in [`first_violation`].
     pub(crate) property: &'static str,
-    /// When.
+    /// When it was violated.
     pub(crate) at: Moment,
-    /// FaultKind was seen.
+    /// What was observed.
     pub(crate) detail: String,
 }
 
 impl Violation {
-    /// Whether two lead at once, or could.
+    /// Whether two candidates led at once, or could have.
     pub(crate) fn breaks_exclusion(&self) -> bool {
         EXCLUSION.contains(&self.property)
     }
 }
 
-/// Where one of these does not hold, two may lead at once.
-const EXCLUSION: [&str; 3] =
-    ["exclusion of claims", "exclusion of promises", "the record names whoever holds a claim"];
+/// If one of these is violated, two candidates may lead at once.
+const EXCLUSION: [&str; 3] = [
+    "at most one candidate holds a claim",
+    "at most one candidate promises",
+    "the record names the claim holder",
+];
 
-/// FaultKind must hold, by name: the first that does not, and what was seen. Most look at one config of event, which is plain to the
-/// compiler where they are called by name, and not where a table is gone through.
+/// Returns the first violated property, and what was observed. Calls by name instead of a table let
+/// the compiler see that most properties concern one variant of [`TraceEvent`].
 fn first_violation<E: Inspect>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -53,7 +56,7 @@ fn first_violation<E: Inspect>(
 ) -> Option<(&'static str, String)> {
     macro_rules! first_of {
         ($($name:expr, $property:path;)*) => {
-            None$(.or_else(|| $property(state, context, event).map(|what| ($name, what))))*
+            None$(.or_else(|| $property(state, context, event).map(|detail| ($name, detail))))*
         };
     }
     first_of! {
@@ -61,31 +64,31 @@ fn first_violation<E: Inspect>(
         EXCLUSION[1], exclusion::at_most_one_promise;
         EXCLUSION[2], exclusion::record_names_claim_holder;
         "promises are backed by claims", exclusion::promises_are_backed;
-        "leaders say so", exclusion::leader_answers_leading;
+        "a leader answers that it leads", exclusion::leader_answers_leading;
         "claims are backed by writes", exclusion::claims_are_backed;
-        "tokens grow from term to term", terms::tokens_increase;
+        "tokens increase from term to term", terms::tokens_increase;
         "a term keeps its token", terms::token_is_constant;
-        "terms end where the store goes back", terms::restored_store_ends_term;
-        "terms begin when they may", terms::begins_when_eligible;
-        "there is a leader in time", progress::leader_in_time;
-        "nobody waits for himself", progress::no_wait_on_own_record;
-        "a withdrawn candidate holds nothing back", progress::withdrawn_releases_record;
-        "a release is taken up at once", progress::takeover_after_release;
+        "a restored store ends newer terms", terms::restored_store_ends_term;
+        "only a campaigning candidate begins a term", terms::begins_when_eligible;
+        "a leader is elected in time", progress::leader_in_time;
+        "a candidate never waits out its own record", progress::no_wait_on_own_record;
+        "a withdrawn candidate releases its record", progress::withdrawn_releases_record;
+        "a released election is acquired at once", progress::takeover_after_release;
         "a clean stop releases", progress::clean_stop_releases;
-        "who leaves looks what became of its write", progress::reads_after_unknown_write;
-        "who leaves believes no past", progress::no_stop_on_stale_read;
-        "who leaves holds on until told to stop", progress::leads_until_stop;
-        "nobody asks without pause", progress::requests_are_paced;
-        "losers wait for the watch", progress::loser_waits_for_watch;
-        "nobody unhears what it was told", terms::knowledge_never_regresses;
-        "nothing changes without a fault", stability::no_transition_without_fault;
-        "a short outage costs nobody leadership", stability::short_fault_keeps_term;
-        "a claim is renewed in three attempts", stability::three_renewal_attempts;
-        "a deletion is noticed at once", stability::deletion_ends_term;
+        "a leaving candidate reads after an unknown write", progress::reads_after_unknown_write;
+        "a stopping candidate trusts no stale read", progress::no_stop_on_stale_read;
+        "a leaving leader leads until told to stop", progress::leads_until_stop;
+        "requests are paced", progress::requests_are_paced;
+        "the loser of a race waits for the watch", progress::loser_waits_for_watch;
+        "knowledge never regresses", terms::knowledge_never_regresses;
+        "no transition without a fault", stability::no_transition_without_fault;
+        "a short fault ends no term", stability::short_fault_keeps_term;
+        "a claim allows three attempts to renew", stability::three_renewal_attempts;
+        "a deletion ends the term at once", stability::deletion_ends_term;
     }
 }
 
-/// Looks at one world.
+/// Checks one run.
 pub(crate) struct Checker {
     state: CheckerState,
     violation: Option<Violation>,
@@ -96,12 +99,12 @@ impl Checker {
         Self { state: CheckerState::new(scenario), violation: None }
     }
 
-    /// The first property that did not hold.
+    /// The first violation of the run.
     pub(crate) fn violation(&self) -> Option<&Violation> {
         self.violation.as_ref()
     }
 
-    /// How much there was to judge.
+    /// How much the checkers have had to check.
     pub(crate) fn coverage(&self) -> Coverage {
         self.state.coverage()
     }
@@ -123,6 +126,6 @@ impl<E: Inspect> Observer<E> for Checker {
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {:?}: {} does not hold: {}", self.at, self.property, self.detail)
+        write!(f, "at {:?}: violated \"{}\": {}", self.at, self.property, self.detail)
     }
 }

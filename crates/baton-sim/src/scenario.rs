@@ -11,7 +11,9 @@ use std::time::Duration;
 pub struct Scenario {
     /// Seeds all random choices during the run, such as latencies.
     pub seed: u64,
+    /// The candidates; their index identifies them.
     pub candidates: Vec<CandidateConfig>,
+    /// The store that holds the election.
     pub store: StoreConfig,
     /// Whether leaders receive watch events too. A file's leader does without.
     pub leaders_watch: bool,
@@ -26,6 +28,7 @@ pub struct Scenario {
 /// One candidate and the machine that it runs on.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CandidateConfig {
+    /// Its durations.
     pub timing: Timing,
     /// The reading of its clock at the start of the run.
     pub clock_start: Duration,

@@ -28,6 +28,7 @@ impl<E: Election, A: Observer<E>, B: Observer<E>> Observer<E> for (A, B) {
 /// The true time of an event, and every candidate's clock.
 #[derive(Clone, Copy, Debug)]
 pub struct TraceContext<'a> {
+    /// The true time.
     pub now: Moment,
     /// The clocks, by candidate.
     pub clocks: &'a [Clock],

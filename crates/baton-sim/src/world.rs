@@ -133,6 +133,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.now
     }
 
+    /// The observer.
     pub const fn observer(&self) -> &O {
         &self.observer
     }

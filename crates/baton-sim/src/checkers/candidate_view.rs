@@ -1,4 +1,4 @@
-//! FaultKind the checkers remember of one candidate.
+//! What the checkers know about one candidate.
 
 mod budget;
 
@@ -12,95 +12,104 @@ use baton_election::timing::Timing;
 use std::mem::replace;
 use std::time::Duration;
 
-/// One candidate. Instants are by its own clock.
+/// One candidate. Each `Instant` is by its own clock.
 pub(super) struct CandidateView {
     pub(super) timing: Timing,
     pub(super) identity: Option<Identity>,
     /// The claim that it publishes.
     pub(super) claim: Option<Claim>,
-    /// The token of that, and of the claim before it until its end is told.
+    /// The token of that claim, or of the previous one until its end is published.
     pub(super) term: Option<FencingToken>,
-    /// Until when the longest promise runs, and when the write was applied that it rests on.
+    /// When the longest promise expires, and when the write that backs it was applied.
     pub(super) promised: Option<(Instant, Option<Moment>)>,
-    /// It was told to give leadership up, how, and when.
+    /// How and when it was told to withdraw.
     pub(super) withdrawal: Option<(Withdrawal, Instant)>,
-    /// It runs and may campaign, from when on, and nothing has been wrong with it since.
+    /// Whether its process runs and may campaign, and from when on.
     pub(super) is_campaigning: bool,
     pub(super) campaigns_from: Instant,
+    /// Since when it has been free of faults, and how many are active.
     pub(super) fault_free_since: Moment,
     pub(super) faults: u32,
-    /// How many faults keep news away, and since when none has.
+    /// The number of faults of its watch, and since when its watch has been reliable.
     pub(super) watch_faults: u32,
     pub(super) watch_reliable_since: Moment,
-    /// How many faults let the store hear of it only now and then.
+    /// The number of faults that let only some requests through.
     pub(super) intermittent_faults: u32,
-    /// How many faults let it stand still, and when one last began or ended.
+    /// The number of faults that suspend it, and when one last started or ended.
     pub(super) pauses: u32,
     pub(super) paused_at: Instant,
-    /// How often it has attempts_at_loss to renew since the renewal that its claim rests on, and when that was sent; the same as it
-    /// was when its last term ended; and when it last had something to look into first.
+    /// The number of attempts to renew since the renewal that its claim rests on, and when that was
+    /// sent.
     attempts: (u32, Instant),
+    /// `attempts` at the end of its last term.
     pub(super) attempts_at_loss: (u32, Instant),
+    /// When it was last given a reason to read before the next renewal.
     pub(super) contradicted_at: Option<Instant>,
-    /// FaultKind it asked for last, if that failed.
+    /// The verb of its last request if the outcome is unknown.
     failed: Option<Verb>,
-    /// FaultKind it waits for, since when, and when that was applied.
+    /// The verb of the pending request, and when it was sent.
     pending: Option<Verb>,
     pub(super) sent_at: Instant,
-    /// It held a claim when it asked, so what it asked for was no beginning.
+    /// Whether it held a claim when it sent the request, so that the request does not begin a term.
     pub(super) led_when_sent: bool,
+    /// When the pending write was applied.
     applied_write: Option<(Moment, Instant)>,
-    /// When the last write was applied that it knows to be.
+    /// When the latest write that it knows to be applied was applied.
     pub(super) acknowledged_write: Option<(Moment, Instant)>,
-    /// When it last took something in.
+    /// When it last handled an input.
     pub(super) last_input_at: Instant,
-    /// A release of its own was applied, and nobody has told it otherwise.
+    /// Whether a release of its own was applied and no reply has contradicted that.
     pub(super) has_released: bool,
-    /// From when to when anything was wrong with it or the store since it sent its last renewal that was not cut.
+    /// The first and last disturbance since it sent the renewal of its last full claim.
     pub(super) disturbance: Option<(Instant, Instant)>,
-    /// The same as it was when its last term ended.
+    /// `disturbance` at the end of its last term.
     pub(super) disturbance_at_loss: Option<(Instant, Instant)>,
-    /// The newest_version record that it was told of, or the last that a read showed, and who held it; nobody where it is gone since, and when
-    /// that was told.
+    /// The highest version that it was shown, or the version of the last read.
     pub(super) newest_version: u128,
-    /// The version that it was shown last, and the least of one that shows all that it was told of or may have written.
+    /// The version that it was shown last, and the lowest one that includes everything that it was
+    /// shown or may have written.
     shown_version: u128,
     required_version: u128,
-    /// FaultKind it replaces by the write that it last asked for, or the newest_version that it was told of then: what that wrote has a higher version.
+    /// The version that its last write replaces, or else the newest one at that time. The write
+    /// creates a higher version.
     base_version: Option<u128>,
-    /// When it last asked, was answered, or saw its term run out.
+    /// When it last sent a request, got a reply, or saw its term expire.
     pub(super) last_checked_at: Instant,
+    /// The holder in that version, and when it was shown that the record is gone.
     pub(super) believed_holder: Option<Identity>,
     pub(super) deletion_seen_at: Option<Moment>,
-    /// A read of a lower version was overtaken_writes by news since it last asked; any was where these said that the record is gone.
+    /// Reads of a lower version were overtaken by watch events since the last request; all reads,
+    /// if an event said that the record is gone.
     stale_below: u128,
-    /// When it heard the reply to a read, if it has heard nothing since.
+    /// When it received the reply to a read, if there was no other input since.
     fresh_read_at: Option<Instant>,
     pub(super) race: Race,
-    /// How long its last claim was, from when it was asked for.
+    /// The length of its last claim, from the time of its request.
     claim_length: Duration,
-    /// When it asked for the last of its claims that was as long as in calm: a session cuts one that rests on an old answer.
+    /// When it sent the request of its last claim of full length. In a session, a claim that rests
+    /// on an old answer is shorter.
     pub(super) full_claim_sent_at: Instant,
-    /// When it was last answered.
+    /// When it last received a reply.
     pub(super) answered_at: Instant,
-    /// Until when it may rest after a request that failed.
+    /// Until when it may wait after a failed request.
     pub(super) backoff_until: Instant,
-    /// When it began to ask as often as it does, and how often it asked since.
+    /// The start of the current retry period, and the number of requests in it.
     pub(super) request_window: (Instant, u32),
-    /// How often strangers have done anything since it began to, or anybody was told to go or to come back.
+    /// The number of events in this period that allow extra requests: external actions and orders
+    /// to withdraw or campaign.
     pub(super) extra_requests: u32,
-    /// How often since then a write of its own met a conflict though it went base a later version
-    /// than the one refused before it, and which version that was.
+    /// The number of writes in this period that met a conflict although they replaced a later
+    /// version than the refused one before, and that version.
     pub(super) overtaken_writes: u32,
     refused_base: Option<u128>,
 }
 
-/// A write that was to begin a term, as soon as a read had let it, until there are news.
+/// The outcome of a write that follows a read and would begin a term, until the next watch event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
     None,
     Running,
-    /// It was told so then.
+    /// It met a conflict at this time.
     Lost(Instant),
 }
 
@@ -157,7 +166,7 @@ impl CandidateView {
         }
     }
 
-    /// Another process in its place: what was promised stays promised, and what is wrong stays wrong.
+    /// The view of a restarted process. Promises and active faults carry over.
     pub(super) fn restarted(&self, identity: Identity) -> Self {
         let Self {
             promised,
@@ -169,7 +178,7 @@ impl CandidateView {
             paused_at,
             ..
         } = *self;
-        let kept = Self {
+        let fresh = Self {
             promised,
             faults,
             watch_faults,
@@ -179,10 +188,11 @@ impl CandidateView {
             paused_at,
             ..Self::new(self.timing)
         };
-        Self { identity: Some(identity), ..kept }
+        Self { identity: Some(identity), ..fresh }
     }
 
-    /// It is told to give leadership up when its clock shows `shown`. Who is to stop is not held up by a hook that says so again.
+    /// The candidate is told to withdraw when its clock reads `shown`. A preStop hook after SIGTERM
+    /// changes nothing.
     pub(super) fn withdraw(&mut self, how: Withdrawal, shown: Instant) {
         let (how, since) = match (self.withdrawal, how) {
             (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
@@ -191,29 +201,29 @@ impl CandidateView {
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
     }
 
-    /// Whether it runs, may campaign, and nothing is wrong with it.
+    /// Whether it may campaign and has no fault.
     pub(super) fn is_fault_free(&self) -> bool {
         self.is_campaigning && self.faults == 0
     }
 
-    /// Whether its claim is current when its clock shows `shown`.
+    /// Whether its claim is current when its clock reads `shown`.
     pub(super) fn claims(&self, shown: Instant) -> bool {
         self.claim.is_some_and(|claim| !claim.remaining(shown).is_zero())
     }
 
-    /// Whether it was told that nobody knows what became of its last request, a write, and waits for nothing.
+    /// Whether the outcome of its last write is unknown and no request is pending.
     pub(super) fn is_in_doubt(&self) -> bool {
         self.pending.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
     }
 
-    /// Whether it may have written what is there, the last that it was shown is older than what it was told of or may have written,
-    /// and it does not look, nor has since `ordered`.
+    /// Whether it may hold the record, was last shown an older version than it was shown or may
+    /// have written before, and has not read since `ordered`.
     pub(super) fn trusts_stale_read(&self, ordered: Instant) -> bool {
-        let is_old = self.base_version.is_some() && self.shown_version < self.required_version;
-        is_old && self.last_checked_at < ordered && !self.has_pending_request()
+        let is_stale = self.base_version.is_some() && self.shown_version < self.required_version;
+        is_stale && self.last_checked_at < ordered && !self.has_pending_request()
     }
 
-    /// When a write of its own was applied of which it has not heard.
+    /// When a write of its own was applied that it has no reply to.
     pub(super) fn unacknowledged(&self) -> Option<Moment> {
         self.applied_write.map(|(applied, _)| applied)
     }
@@ -223,17 +233,17 @@ impl CandidateView {
         self.pending.is_some()
     }
 
-    /// When the write was applied that its claim rests on.
+    /// When the write that its claim rests on was applied.
     pub(super) fn applied_at(&self) -> Option<Moment> {
         self.acknowledged_write.map(|(applied, _)| applied)
     }
 
-    /// Whether its claim rests on a write from before `then`, if that ever was.
+    /// Whether its claim rests on a write from before `then`.
     pub(super) fn rests_on(&self, then: Option<Moment>) -> bool {
         self.applied_at().is_some_and(|applied| Some(applied) <= then)
     }
 
-    /// Whether its application may act when its clock shows `shown`.
+    /// Whether its application may act when its clock reads `shown`.
     pub(super) fn promises(&self, shown: Instant) -> bool {
         self.promised.is_some_and(|(until, _)| shown < until)
     }
@@ -244,7 +254,7 @@ impl CandidateView {
         }
     }
 
-    /// Its request replaces the version `base`, if any.
+    /// The candidate sends a request that replaces the version `base`, if any.
     pub(super) fn send_request<R: Request>(
         &mut self,
         request: &R,
@@ -257,13 +267,18 @@ impl CandidateView {
             self.base_version = base.or(Some(self.newest_version));
         }
         (self.led_when_sent, self.stale_below) = (self.claims(sent), 0);
-        let races = request.verb() != Verb::Read && !request.is_renewal() && self.is_campaigning;
-        self.race =
-            if races && self.fresh_read_at == Some(sent) { Race::Running } else { Race::None };
-        // A session whose connection broke is taken up first, and what broke it took the time of a try.
-        let resumes = request.verb() == Verb::Connect;
-        let has_failed = resumes && matches!(self.failed.take(), Some(Verb::Read | Verb::List));
-        self.attempts.0 += u32::from(request.is_renewal() || resumes) + u32::from(has_failed);
+        let begins_term =
+            request.verb() != Verb::Read && !request.is_renewal() && self.is_campaigning;
+        self.race = if begins_term && self.fresh_read_at == Some(sent) {
+            Race::Running
+        } else {
+            Race::None
+        };
+        // After a broken connection the session is resumed first. The request that broke counts as
+        // an attempt.
+        let is_resume = request.verb() == Verb::Connect;
+        let has_failed = is_resume && matches!(self.failed.take(), Some(Verb::Read | Verb::List));
+        self.attempts.0 += u32::from(request.is_renewal() || is_resume) + u32::from(has_failed);
         let (since, count) = self.request_window;
         let is_same_period = sent.since(since) < self.timing.retry_period();
         self.request_window = if is_same_period { (since, count + 1) } else { (sent, 1) };
@@ -271,7 +286,7 @@ impl CandidateView {
         self.overtaken_writes = if is_same_period { self.overtaken_writes } else { 0 };
     }
 
-    /// The store did what it asked for.
+    /// The store applied its write.
     pub(super) fn applied(&mut self, now: Moment, shown: Instant, is_release: bool) {
         self.applied_write = Some((now, shown));
         self.has_released |= is_release;
@@ -279,12 +294,12 @@ impl CandidateView {
 
     pub(super) fn receive_reply<E: Event>(&mut self, event: &E, now: Instant) {
         self.last_input_at = now;
-        let asked = self.pending.take();
-        let wrote = asked.is_some_and(|verb| verb != Verb::Read);
+        let verb = self.pending.take();
+        let was_write = verb.is_some_and(|verb| verb != Verb::Read);
         self.fresh_read_at =
-            (asked == Some(Verb::Read) && event.outcome() == Outcome::Applied).then_some(now);
-        self.stale_below = if wrote { 0 } else { self.stale_below };
-        self.failed = asked.filter(|_| event.outcome() == Outcome::Unknown);
+            (verb == Some(Verb::Read) && event.outcome() == Outcome::Applied).then_some(now);
+        self.stale_below = if was_write { 0 } else { self.stale_below };
+        self.failed = verb.filter(|_| event.outcome() == Outcome::Unknown);
         match self.failed {
             None => (self.answered_at, self.last_checked_at) = (now, now),
             Some(Verb::Read) => {}
@@ -293,28 +308,29 @@ impl CandidateView {
                     self.required_version.max(self.base_version.map_or(0, |base| base + 1));
             }
         }
-        if event.outcome() == Outcome::Unknown || wrote && self.applied_write.is_none() {
+        if event.outcome() == Outcome::Unknown || was_write && self.applied_write.is_none() {
             self.backoff_until = self.sent_at + self.timing.retry_period();
         }
         match event.outcome() {
-            Outcome::Applied if wrote => {
+            Outcome::Applied if was_write => {
                 self.acknowledged_write = self.applied_write.take().or(self.acknowledged_write);
             }
             Outcome::Conflict => {
                 let before = replace(&mut self.refused_base, self.base_version);
-                let holds = self.led_when_sent || self.withdrawal.is_some();
-                self.overtaken_writes += u32::from(holds && before < self.base_version);
+                let is_holder = self.led_when_sent || self.withdrawal.is_some();
+                self.overtaken_writes += u32::from(is_holder && before < self.base_version);
                 (self.has_released, self.contradicted_at) = (false, Some(now));
                 self.race = if self.race == Race::Running { Race::Lost(now) } else { Race::None };
             }
             Outcome::Applied | Outcome::Unknown => {}
         }
-        if wrote && event.outcome() != Outcome::Conflict {
+        if was_write && event.outcome() != Outcome::Conflict {
             self.refused_base = None;
         }
     }
 
-    /// It is told of the record, by a notice or by a reply. Notices may be old, also of a record that is gone since.
+    /// Takes in what a watch event or a reply says about the record. Watch events may be old, even
+    /// about a record that is gone since.
     pub(super) fn learn(
         &mut self,
         reported_record: ReportedRecord<'_>,
@@ -332,30 +348,31 @@ impl CandidateView {
             ReportedRecord::Absent => {
                 self.believed_holder = None;
                 if is_watch_event {
-                    // Also where that is old news, it is looked into before anything is renewed.
+                    // Even an old event makes the candidate read before it renews.
                     (self.deletion_seen_at, self.contradicted_at) =
                         (Some(now), Some(self.last_input_at));
                     self.stale_below = u128::MAX;
                 }
             }
             ReportedRecord::Present(version, holder) => {
-                // A read that news overtook is asked again.
+                // A read that a watch event overtook is repeated.
                 let counts = !is_watch_event && version >= self.stale_below;
                 self.shown_version = if counts { version } else { self.shown_version.max(version) };
                 self.required_version = self.required_version.max(version);
-                let is_news = version > self.newest_version;
-                if is_watch_event && is_news {
+                let is_newer = version > self.newest_version;
+                if is_watch_event && is_newer {
                     self.stale_below = self.stale_below.max(version);
                 }
-                // A read from the past, which nothing overtook, looks like a store that went back: what comes after it is news again.
-                if is_news || counts {
+                // A stale read that no event overtook looks like a restored store, so higher
+                // versions are new again.
+                if is_newer || counts {
                     (self.newest_version, self.believed_holder) = (version, holder.cloned());
                 }
             }
         }
     }
 
-    /// Publishes another claim than before, or none.
+    /// The candidate publishes another claim, or none.
     pub(super) fn publish_claim(&mut self, claim: Option<Claim>, lag: Option<Duration>) {
         let token = claim.map(|claim| claim.token());
         if self.term.is_some() && self.term != token {
@@ -364,7 +381,7 @@ impl CandidateView {
         if let Some(claim) = claim {
             let since = self.sent_at;
             self.claim_length = claim.deadline().since(since);
-            // FaultKind cuts a claim lies before it, and may still be what fault_ended it.
+            // What shortened a claim happened before it, and may still be what ends it.
             if self.claim_length >= self.min_claim(lag) {
                 let rests_on = lag.map_or(since, |_| self.rests_on_answer_of(claim));
                 self.disturbance = self
@@ -379,14 +396,14 @@ impl CandidateView {
         (self.term, self.claim) = (token, claim);
     }
 
-    /// When the answer was asked for, at the earliest, on which `claim` rests in a session. A pause
-    /// after that leaves a gap between the answers, and the claim after this one may end in it.
+    /// The earliest send time of the answer that `claim` rests on in a session. A pause after that
+    /// leaves a gap between answers in which the next claim may end.
     fn rests_on_answer_of(&self, claim: Claim) -> Instant {
         let life = self.timing.drift().least_of_ours(self.timing.lease_duration());
         Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
     }
 
-    /// Something is wrong when its clock shows `shown`.
+    /// The candidate is disturbed when its clock reads `shown`.
     pub(super) fn disturbed(&mut self, shown: Instant) {
         let (since, _) = self.disturbance.unwrap_or((shown, shown));
         self.disturbance = Some((since, shown));

@@ -1,14 +1,14 @@
-//! Safety: who may hold what at one true instant, and what it rests on.
+//! Safety: at most one candidate leads at any true instant, and each claim rests on a write.
 //!
-//! Each function is one property. A claim or promise can only come to overlap with another when one of them is made, so
-//! looking then is enough.
+//! Each function is one property. An overlap begins when a claim or promise is made, so each is
+//! checked at that moment.
 
 use super::state::CheckerState;
 use crate::trace::{TraceContext, TraceEvent};
 use baton_election::leadership::Status;
 use baton_election::machine::Election;
 
-/// No two candidates hold a current claim.
+/// At most one candidate holds a current claim.
 pub(super) fn at_most_one_claim<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -23,11 +23,16 @@ pub(super) fn at_most_one_claim<E: Election>(
         .filter(|other| state.candidates[*other].claims(context.local_time(*other)))
         .find(|other| !state.is_excused(applied_at(*number), applied_at(*other)))
         .map(|other| {
-            format!("{} claims {}, and so does {}", name(*number), claim.token(), name(other))
+            format!(
+                "{} claims token {} while {} holds a claim",
+                name(*number),
+                claim.token(),
+                name(other)
+            )
         })
 }
 
-/// No two answers "leading", given by two candidates, are valid; nor one beside another's claim.
+/// While one candidate's answer "leading" is valid, no other candidate answers so or holds a claim.
 pub(super) fn at_most_one_promise<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -43,14 +48,15 @@ pub(super) fn at_most_one_promise<E: Election>(
     };
     others(state, number).filter(is_valid).find(|other| !is_excused(*other)).map(|other| {
         format!(
-            "{} leads while an answer of {} that says the same is still valid",
+            "{} leads while an answer \"leading\" of {} is still valid",
             name(number),
             name(other)
         )
     })
 }
 
-/// An answer "leading" lies within a claim that was not given up, and names its term; no other answer names its giver.
+/// An answer "leading" is valid within a current claim, names its term, and is never given after a
+/// withdrawal. No other answer names the candidate itself as leader.
 pub(super) fn promises_are_backed<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -69,20 +75,21 @@ pub(super) fn promises_are_backed<E: Election>(
                 || promise.valid_for != candidate.timing.answer_validity())
             .then(|| {
                 format!(
-                    "{} promises {promise:?} at {asked:?} on {:?}",
+                    "{} gives {promise:?} at {asked:?} under {:?}",
                     name(*number),
                     candidate.claim
                 )
             })
         }
         Status::Following { leader } if leader.is_some() && *leader == candidate.identity => {
-            Some(format!("{} names itself and does not lead", name(*number)))
+            Some(format!("{} names itself as leader without leading", name(*number)))
         }
         Status::Unknown | Status::Following { .. } | Status::Resigning => None,
     }
 }
 
-/// Who holds a claim for as long as an answer is good, and was not told to give it up, says so.
+/// A candidate that has not withdrawn and whose claim covers the validity of an answer answers
+/// "leading".
 pub(super) fn leader_answers_leading<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -94,12 +101,12 @@ pub(super) fn leader_answers_leading<E: Election>(
     let denies = !matches!(answer.status, Status::Leading(_))
         && claim.remaining(*asked) >= candidate.timing.answer_validity();
     denies.then(|| {
-        format!("{} holds {claim:?} at {asked:?}, and answers {:?}", name(*number), answer.status)
+        format!("{} holds {claim:?} at {asked:?} but answers {:?}", name(*number), answer.status)
     })
 }
 
-/// A claim fault_ended no later than one renew deadline after a write of its holder was applied, and acknowledged_write; and what has
-/// ended already is not published.
+/// A claim ends at most one renew deadline after an acknowledged write of its holder was applied,
+/// and a claim that has already ended is never published.
 pub(super) fn claims_are_backed<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -114,13 +121,13 @@ pub(super) fn claims_are_backed<E: Election>(
     (!is_backed).then(|| {
         let (deadline, last_input_at) = (claim.deadline(), candidate.last_input_at);
         format!(
-            "{} claims until {deadline:?} at {last_input_at:?}, backed until {backed_until:?}",
+            "{} claims until {deadline:?} at {last_input_at:?}, but is backed until {backed_until:?}",
             name(*number)
         )
     })
 }
 
-/// Nobody but a stranger replaces the holder in the record while his claim is current.
+/// Only another client replaces the holder while its claim is current.
 pub(super) fn record_names_claim_holder<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -139,7 +146,7 @@ pub(super) fn record_names_claim_holder<E: Election>(
         .map(|number| format!("the record names {holder:?} while {} holds a claim", name(number)))
 }
 
-/// Whose claim or promise is made now, and current.
+/// The candidate whose current claim or promise begins with this event.
 fn begins_to_lead<E: Election>(
     context: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
@@ -158,5 +165,5 @@ fn others(state: &CheckerState, number: usize) -> impl Iterator<Item = usize> {
 }
 
 pub(crate) fn name(number: usize) -> char {
-    char::from(b'a' + u8::try_from(number).expect("a world has few candidates"))
+    char::from(b'a' + u8::try_from(number).expect("fewer than 26 candidates"))
 }

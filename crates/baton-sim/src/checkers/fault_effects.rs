@@ -1,4 +1,4 @@
-//! FaultKind a fault means for kind is asked of whom it hits, and of everybody.
+//! How faults change what the checkers may expect from candidates.
 //!
 //! Start with [`CheckerState::fault_began`].
 
@@ -22,14 +22,15 @@ impl CheckerState {
         {
             self.last_external_action = now;
             self.allow_extra_request();
-            // FaultKind he did is looked into before anything is renewed.
+            // The action contradicts what a candidate knows, so the candidate reads before it
+            // renews.
             for (number, candidate) in self.candidates.iter_mut().enumerate() {
                 candidate.contradicted_at = Some(context.local_time(number));
             }
         }
         match fault.kind {
             FaultKind::Candidate(_, candidate_fault) => {
-                let number = affected.expect("kind harms a candidate names it");
+                let number = affected.expect("a fault of a candidate names the candidate");
                 if blocks_store_access(candidate_fault) {
                     self.expire_unacknowledged_write(number);
                 }
@@ -53,16 +54,16 @@ impl CheckerState {
                 }
                 self.disturbed(now);
             }
-            FaultKind::Store(outage) => {
-                if let StoreFault::Restore(_) = outage {
+            FaultKind::Store(store_fault) => {
+                if let StoreFault::Restore(_) = store_fault {
                     (self.external_change, self.restored_at, self.server_fault_at) =
                         (Some((now, false)), Some(now), Some(now));
-                    // FaultKind was deleted may be there again.
-                    (self.greatest, self.deleted) = (None, None);
+                    // A deleted record may exist again.
+                    (self.greatest_token, self.deleted_at) = (None, None);
                 }
                 self.store_fault_free_since = now;
                 self.store_faults += u32::from(fault.duration > Duration::ZERO);
-                if let StoreFault::StaleReads | StoreFault::Restore(_) = outage {
+                if let StoreFault::StaleReads | StoreFault::Restore(_) = store_fault {
                     self.stale_reads_until = self.stale_reads_until.max(Some(fault.end()));
                 }
                 self.disturb_all(context);
@@ -75,16 +76,16 @@ impl CheckerState {
                 self.disturbed(now);
             }
             FaultKind::External(ExternalAction::EditLabel | ExternalAction::FalseDeletionEvent) => {
-                self.released = None
+                self.released_at = None;
             }
-            // Whoever lists it passes it over, and nobody else hears of it.
+            // Candidates ignore it when they list the queue, and learn of it in no other way.
             FaultKind::External(ExternalAction::CreateStrayNode { .. }) => {}
             FaultKind::External(action @ (ExternalAction::Delete | ExternalAction::Recreate)) => {
                 let was_quiet =
                     self.is_fault_free() && now.since(self.quiet_since) > self.settling_time();
                 self.external_change = Some((now, was_quiet));
-                self.deleted =
-                    if action == ExternalAction::Delete { Some(now) } else { self.deleted };
+                self.deleted_at =
+                    if action == ExternalAction::Delete { Some(now) } else { self.deleted_at };
                 self.store_fault_free_since = now;
             }
             FaultKind::External(ExternalAction::ClearHolder | ExternalAction::SetHolder(_)) => {
@@ -104,7 +105,7 @@ impl CheckerState {
         let now = context.now;
         match fault.kind {
             FaultKind::Candidate(_, candidate_fault) => {
-                let number = affected.expect("kind harms a candidate names it");
+                let number = affected.expect("a fault of a candidate names the candidate");
                 let candidate = &mut self.candidates[number];
                 if !affects_watch_only(candidate_fault) {
                     candidate.fault_free_since = candidate.fault_free_since.max(now);
@@ -115,7 +116,7 @@ impl CheckerState {
                 if is_pause(candidate_fault) {
                     candidate.pauses -= 1;
                     candidate.paused_at = context.local_time(number);
-                    // News that waited meanwhile are taken in now.
+                    // The candidate handles the delayed watch events now.
                     candidate.contradicted_at = Some(candidate.paused_at);
                 }
                 if blocks_store_access(candidate_fault) {
@@ -144,14 +145,14 @@ impl CheckerState {
     }
 }
 
-/// Whether a fault keeps a candidate from the store while it duration.
+/// Whether a fault blocks or impairs requests of a candidate.
 fn blocks_store_access(candidate_fault: CandidateFault) -> bool {
     match candidate_fault {
         CandidateFault::Pause
         | CandidateFault::Freeze
         | CandidateFault::Stall(_)
         | CandidateFault::Link(_) => true,
-        // A candidate that hears no news asks; kind the others do is told by kind the process does.
+        // Without watch events a candidate reads. Other faults show in what the process does.
         CandidateFault::WatchLoss
         | CandidateFault::WatchDelay(_)
         | CandidateFault::Crash
@@ -162,18 +163,18 @@ fn blocks_store_access(candidate_fault: CandidateFault) -> bool {
     }
 }
 
-/// Whether the news suffer, and nothing else.
+/// Whether only watch events are impaired.
 fn affects_watch_only(candidate_fault: CandidateFault) -> bool {
     matches!(candidate_fault, CandidateFault::WatchLoss | CandidateFault::WatchDelay(_))
 }
 
-/// Whether the store still hears of the process now and then.
+/// Whether the store still receives some requests of the process.
 fn is_intermittent(candidate_fault: CandidateFault) -> bool {
     matches!(candidate_fault, CandidateFault::Stall(_) | CandidateFault::Link(_))
         && candidate_fault != CandidateFault::Link(LinkFault::PARTITION)
 }
 
-/// Whether the process stands still.
+/// Whether the process is suspended.
 fn is_pause(candidate_fault: CandidateFault) -> bool {
     matches!(
         candidate_fault,

@@ -1,4 +1,5 @@
-//! FaultKind an event, and a request, says of the record, so that a judge can hold a machine to the newest_version that it was told.
+//! Extracts what requests and events say about the record, so that the checkers can compare a
+//! candidate with the newest state that it was shown.
 
 use baton_election::identity::Identity;
 use baton_election::machine::Election;
@@ -7,21 +8,21 @@ use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest};
 
-/// FaultKind an event says of the record.
+/// What an event says about the record.
 #[derive(Clone, Copy)]
 pub(crate) enum ReportedRecord<'a> {
     Unspecified,
-    /// It is gone.
+    /// The record is gone.
     Absent,
-    /// It had this version, and this holder.
+    /// The record has this version and this holder.
     Present(u128, Option<&'a Identity>),
 }
 
-/// A machine whose events can be read by a judge.
+/// A machine whose requests and events the checkers can read.
 pub(crate) trait Inspect: Election {
     fn reported_record(event: &Self::Event) -> ReportedRecord<'_>;
 
-    /// The version that a request replaces, and no other.
+    /// The version that a write replaces.
     fn replaced_version(request: &Self::Request) -> Option<u128>;
 }
 
@@ -46,7 +47,8 @@ impl Inspect for RecordElection {
     }
 }
 
-/// Who leads is no property of what a candidate of ZooKeeper hears last: it may hear of a session's end before or after.
+/// Over `ZooKeeper` the last event does not determine the leader: a candidate may learn of the end
+/// of a session before or after the session itself ends.
 impl Inspect for QueueElection {
     fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {
         ReportedRecord::Unspecified

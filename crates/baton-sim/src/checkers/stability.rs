@@ -1,4 +1,5 @@
-//! Calm: what is not broken does not change hands, and what is broken is noticed.
+//! Stability: without a fault nothing changes, short faults end no term, and deletions end it at
+//! once.
 
 use super::exclusion::name;
 use super::state::CheckerState;
@@ -7,24 +8,25 @@ use crate::trace::{TraceContext, TraceEvent};
 use baton_election::machine::{Election, Reason, Transition, Withdrawal};
 use std::time::Duration;
 
-/// When nothing has been wrong for long enough, nothing occurs to anybody.
+/// After a long time without disturbance there are no transitions.
 pub(super) fn no_transition_without_fault<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
     let TraceEvent::Transitioned(number, transition) = event else { return None };
-    let disturbed =
+    let disturbed_at =
         state.external_change.map_or(state.quiet_since, |(at, _)| at.max(state.quiet_since));
-    let quiet = context.now.since(disturbed);
+    let quiet = context.now.since(disturbed_at);
     (state.is_fault_free() && quiet > state.settling_time()).then(|| {
-        format!("nothing has been wrong for {quiet:?}, and {} tells {transition:?}", name(*number))
+        format!("{} reports {transition:?} after {quiet:?} without disturbance", name(*number))
     })
 }
 
-/// A leader that is cut off for less than the slack, two calls' time, goes on leading, for the third try comes through; and
-/// nothing but a stranger or a read from the past takes leadership away before its deadline. An ensemble is away, too, while its
-/// servers look for a leader. A claim that the session cut, for it rests on an old answer, suffers from what was wrong since that.
+/// A fault that is shorter than two calls does not end a term, because the third attempt to renew
+/// succeeds. Before the deadline only another client or a stale read does. The election of a server
+/// counts as a fault of the ensemble. A claim that rests on an old answer is affected by
+/// disturbances since that answer.
 pub(super) fn short_fault_keeps_term<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -36,7 +38,7 @@ pub(super) fn short_fault_keeps_term<E: Election>(
     let candidate = &state.candidates[*number];
     let is_releasing = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_allowed = match reason {
-        // A release of ours that was applied is no loss. Where somebody between sent it twice, we were told of a conflict.
+        // An applied release is no loss. If a proxy sent it twice, the reply was a conflict.
         Reason::Conflict | Reason::Deleted
             if is_releasing && !state.is_undone_from_outside(candidate) =>
         {
@@ -48,10 +50,10 @@ pub(super) fn short_fault_keeps_term<E: Election>(
         Reason::Deadline => {
             let elected = state
                 .election_time_after(context.clocks[*number].when(candidate.full_claim_sent_at));
-            let lasted = candidate
+            let duration = candidate
                 .disturbance_at_loss
                 .map(|(from, to)| to.since(from) + state.latency * 4 + elected);
-            lasted >= Some(candidate.call_budget_with_lag(state.lag()) * 2)
+            duration >= Some(candidate.call_budget_with_lag(state.lag()) * 2)
         }
         Reason::SessionExpired
         | Reason::Resigned
@@ -62,14 +64,15 @@ pub(super) fn short_fault_keeps_term<E: Election>(
     (!is_allowed).then(|| {
         let disturbance_at_loss = candidate.disturbance_at_loss;
         format!(
-            "{} lost leadership ({reason}) though all that was wrong since its last renewal is {disturbance_at_loss:?}",
+            "{} lost leadership ({reason}) after the disturbance {disturbance_at_loss:?}",
             name(*number)
         )
     })
 }
 
-/// Nobody's claim runs out who has not attempts_at_loss three times to renew it, unless it stood still or was contradicted, or the session
-/// left less than three calls of it. To take up a session whose connection broke is a try.
+/// A claim expires only after three attempts to renew it, unless the candidate was suspended or
+/// contradicted, or the session left less than three calls. Resuming a session counts as an
+/// attempt.
 pub(super) fn three_renewal_attempts<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -81,53 +84,53 @@ pub(super) fn three_renewal_attempts<E: Election>(
     };
     let candidate = &state.candidates[*number];
     let (attempts, renewed) = candidate.attempts_at_loss;
-    // In a session a pause also counts between the answer that the last claim rests on and the claim.
-    let stood_still =
+    // In a session, a pause between the answer that the claim rests on and the claim counts too.
+    let was_paused =
         candidate.pauses > 0 || renewed.min(candidate.full_claim_sent_at) <= candidate.paused_at;
     let was_contradicted =
         candidate.contradicted_at.is_some_and(|at| renewed <= at + state.latency * 8);
     let is_releasing = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_excused =
-        stood_still || is_releasing || was_contradicted || candidate.rests_on(state.restored_at);
+        was_paused || is_releasing || was_contradicted || candidate.rests_on(state.restored_at);
     (attempts < 3 && candidate.claim_allows_three_calls(state.lag()) && !is_excused).then(|| {
         format!("{} lost leadership after {attempts} attempts to renew its claim", name(*number))
     })
 }
 
-/// A leader that is well and told that its record is gone withdraws at once, whatever else is under way.
+/// An undisturbed leader that was told that its record is gone withdraws at once.
 pub(super) fn deletion_ends_term<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let deleted = state.deleted?;
+    let deleted_at = state.deleted_at?;
     let ignores = |number: &usize| {
         let candidate = &state.candidates[*number];
-        let told = candidate.deletion_seen_at.filter(|told| *told >= deleted);
-        let was_well = |told: Moment| {
+        let seen_at = candidate.deletion_seen_at.filter(|seen_at| *seen_at >= deleted_at);
+        let was_fault_free = |seen_at: Moment| {
             let fault_free_since = candidate.fault_free_since.max(state.store_fault_free_since);
-            // A call from before that is never answered has to be waited out first.
-            let asks_in_vain = candidate.has_pending_request()
+            // A request from before that, which is never answered, has to time out first.
+            let awaits_lost_reply = candidate.has_pending_request()
                 && candidate.sent_at < context.clocks[*number].read(fault_free_since);
             candidate.faults + state.store_faults == 0
-                && !asks_in_vain
-                && fault_free_since <= told
+                && !awaits_lost_reply
+                && fault_free_since <= seen_at
                 && context
                     .now
-                    .since(told.max(context.clocks[*number].when(candidate.backoff_until)))
+                    .since(seen_at.max(context.clocks[*number].when(candidate.backoff_until)))
                     > state.latency * 8
         };
-        // Who waits for its last promise to run out, to release, looks into nothing any more.
+        // A releasing candidate waits for its last promise to expire and reads nothing.
         let is_releasing =
             candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Releasing);
         !is_releasing
-            && told.is_some_and(was_well)
+            && seen_at.is_some_and(was_fault_free)
             && candidate.claims(context.local_time(*number))
-            && candidate.applied_at() <= Some(deleted)
+            && candidate.applied_at() <= Some(deleted_at)
     };
     if let Some(number) = (0..state.candidates.len()).find(ignores) {
         return Some(format!(
-            "{} still claims what it was told is gone since {deleted:?}",
+            "{} still holds a claim, although it was told of the deletion at {deleted_at:?}",
             name(number)
         ));
     }
@@ -138,19 +141,19 @@ pub(super) fn deletion_ends_term<E: Election>(
     }
     let claims = |number: &usize| {
         let candidate = &state.candidates[*number];
-        let hears_news =
+        let is_watch_reliable =
             candidate.watch_faults == 0 && candidate.watch_reliable_since < external_change;
-        hears_news
+        is_watch_reliable
             && candidate.claims(context.local_time(*number))
             && candidate.applied_at() <= Some(external_change)
     };
     (0..state.candidates.len()).find(claims).map(|number| {
-        format!("{} still claims what a stranger deleted at {external_change:?}", name(number))
+        format!("{} still holds a claim after the deletion at {external_change:?}", name(number))
     })
 }
 
 impl CheckerState {
-    /// The longest retry period of any.
+    /// The longest retry period of all candidates.
     pub(super) fn longest_retry(&self) -> Duration {
         self.candidates
             .iter()
@@ -159,13 +162,14 @@ impl CheckerState {
             .unwrap_or_default()
     }
 
-    /// Whether nothing has been wrong, and no stranger has done anything, for so long that nothing may happen.
+    /// Whether there has been no disturbance and no external action for so long that no transition
+    /// may happen.
     pub(super) fn is_calm(&self, now: Moment) -> bool {
-        let disturbed = self.quiet_since.max(self.last_external_action);
-        self.is_fault_free() && now.since(disturbed) > self.settling_time()
+        let disturbed_at = self.quiet_since.max(self.last_external_action);
+        self.is_fault_free() && now.since(disturbed_at) > self.settling_time()
     }
 
-    /// How long an election takes at the most, from the end of what was wrong, until it changes no more.
+    /// The longest that an election takes to settle after a disturbance.
     pub(super) fn settling_time(&self) -> Duration {
         let lease = self
             .candidates
@@ -173,7 +177,7 @@ impl CheckerState {
             .map(|candidate| candidate.timing.lease_duration())
             .max()
             .unwrap_or_default();
-        // On the slowest_clock clock that is drawn.
+        // On the slowest clock that is ever drawn.
         let ensemble = self.tick * (4 + self.sync_limit)
             + if self.tick.is_zero() { Duration::ZERO } else { lease };
         (lease.max(self.longest_lease) + ensemble + self.longest_retry() * 6 + self.latency * 20)

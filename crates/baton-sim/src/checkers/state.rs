@@ -1,6 +1,6 @@
-//! FaultKind a judge remembers of a world.
+//! The state that the checkers derive from the events of a run.
 //!
-//! Kept in the terms of the properties: who holds what, since when nothing has disturbed whom, what was written when.
+//! It is in the terms of the properties: current holders, undisturbed periods, and times of writes.
 
 use super::candidate_view::CandidateView;
 use super::coverage::Coverage;
@@ -15,52 +15,56 @@ use baton_election::leadership::Status;
 use baton_election::machine::{Event, Outcome, Request, Transition, Verb};
 use std::time::Duration;
 
-/// The whole of it.
+/// All derived state of a run.
 pub(super) struct CheckerState {
     pub(super) candidates: Vec<CandidateView>,
-    /// The most that a message takes while nothing is wrong.
+    /// The longest delivery time of a message without faults.
     pub(super) latency: Duration,
-    /// How fast an ensemble was said to tick, and how many ticks its servers wait for each other; nothing for a record.
+    /// The configured tick of the ensemble and its sync limit; zero over a record.
     pub(super) tick: Duration,
     pub(super) sync_limit: u32,
-    /// How fast its slowest_clock clock runs.
+    /// The rate of the slowest server's clock.
     pub(super) slowest_clock: Rate,
-    /// Whether leaders are told news.
+    /// Whether leaders receive watch events.
     pub(super) leaders_watch: bool,
-    /// FaultKind is wrong with the store, and since when nothing is.
+    /// The number of active faults of the store, and the time since which there has been none.
     pub(super) store_faults: u32,
     pub(super) store_fault_free_since: Moment,
-    /// When a fault of a server last began or ended.
+    /// When a fault of a server last started or ended.
     pub(super) server_fault_at: Option<Moment>,
-    /// Since when nothing has happened that could make a transition.
+    /// When something that may cause a transition last happened.
     pub(super) quiet_since: Moment,
-    /// The last moment at which anybody held a claim.
+    /// When a candidate last held a claim.
     pub(super) last_led_at: Moment,
-    /// Who is in the record, since when, and the longest that any record made others wait.
+    /// The holder, and since when it has been in the record.
     pub(super) holder: Option<Identity>,
     pub(super) held_since: Moment,
-    /// Since when he has forgotten the session that keeps him there, and has begun another: the ensemble alone can end that.
+    /// When the holder forgot the session that keeps it in the record. Only the ensemble can end
+    /// that session.
     pub(super) session_forgotten_at: Option<Moment>,
-    /// When anybody last did that.
+    /// When a holder last forgot its session.
     pub(super) last_session_forgotten: Moment,
+    /// The longest that any record has made others wait.
     pub(super) longest_lease: Duration,
-    /// The largest token of a term that has begun, and whose it is.
-    pub(super) greatest: Option<(FencingToken, usize)>,
-    /// When a stranger last deleted it.
-    pub(super) deleted: Option<Moment>,
-    /// The last that a stranger did to the record, and whether everybody had long been well then.
+    /// The largest token of any term so far, and the candidate that held it.
+    pub(super) greatest_token: Option<(FencingToken, usize)>,
+    /// When another client last deleted the record.
+    pub(super) deleted_at: Option<Moment>,
+    /// When another client last changed the record, and whether all candidates had long been
+    /// undisturbed by then.
     pub(super) external_change: Option<(Moment, bool)>,
-    /// The last time that a stranger did anything.
+    /// When another client last did anything.
     pub(super) last_external_action: Moment,
-    /// When the store was last set back: what rests on a write from before is worth little from then on.
+    /// When the store was last restored. Claims that rest on an earlier write are excused from then
+    /// on.
     pub(super) restored_at: Option<Moment>,
-    /// Until when reads come from the past, or came, or the store did.
+    /// Until when reads are, or the store itself is, from the past.
     pub(super) stale_reads_until: Option<Moment>,
-    /// A release that nobody has taken up yet.
-    pub(super) released: Option<Moment>,
-    /// The next change of holder is one that was given up.
+    /// When the election was released, if no candidate has acquired it since.
+    pub(super) released_at: Option<Moment>,
+    /// Whether the next change of holder is a release.
     is_release: bool,
-    /// When something was last seen.
+    /// The time of the last event.
     now: Moment,
     pub(super) coverage: Coverage,
 }
@@ -94,54 +98,56 @@ impl CheckerState {
             session_forgotten_at: None,
             last_session_forgotten: Moment::START,
             longest_lease: Duration::ZERO,
-            greatest: None,
-            deleted: None,
+            greatest_token: None,
+            deleted_at: None,
             external_change: None,
             last_external_action: Moment::START,
             restored_at: None,
             stale_reads_until: None,
-            released: None,
+            released_at: None,
             is_release: false,
             now: Moment::START,
             coverage: Coverage::default(),
         }
     }
 
-    /// Whether nothing is wrong now.
+    /// Whether no fault is active.
     pub(super) fn is_fault_free(&self) -> bool {
         self.store_faults == 0 && self.candidates.iter().all(|candidate| candidate.faults == 0)
     }
 
-    /// Since when `number` and the store have been well, if they are.
+    /// Since when candidate `number` and the store have been free of faults, if they are.
     pub(super) fn fault_free_since(&self, number: usize) -> Option<Moment> {
         let candidate = &self.candidates[number];
         let since = candidate.fault_free_since.max(self.store_fault_free_since);
         Some(since).filter(|_| candidate.is_fault_free() && self.store_faults == 0)
     }
 
-    /// Whether claims or promises may overlap, because one rests on a write from before a stranger came between.
+    /// Whether claims or promises may overlap because one of them rests on a write from before
+    /// another client intervened.
     pub(super) fn is_excused(&self, one: Option<Moment>, other: Option<Moment>) -> bool {
         let Some((external_change, was_quiet)) = self.external_change else { return false };
         let is_from_before =
             |applied: Option<Moment>| applied.is_none_or(|applied| applied <= external_change);
-        // A record that is gone is waited out; a znode that is gone lets the next in the line lead at once.
+        // Candidates wait after a record vanishes. When a znode vanishes, the next one in the queue
+        // leads at once.
         let is_quiet = self.tick.is_zero() && was_quiet && self.quiet_since < external_change;
         !is_quiet && (is_from_before(one) || is_from_before(other))
     }
 
-    /// Whether what takes the leadership of `candidate` may be a stranger's action, or a read from the past. Neither undoes a claim that
-    /// rests on a write of later: over what a stranger left behind it was a term of its own, and no read from before it counts.
+    /// Whether another client or a stale read may cost `candidate` its leadership. Neither excuses
+    /// the loss of a claim that rests on a later write.
     pub(super) fn is_undone_from_outside(&self, candidate: &CandidateView) -> bool {
         candidate.rests_on(self.external_change.map(|(at, _)| at))
             || candidate.rests_on(self.stale_reads_until)
     }
 
-    /// Whether what changes now is a stranger's doing.
+    /// Whether another client causes the change at `now`.
     pub(super) fn is_external_change(&self, now: Moment) -> bool {
         self.external_change.is_some_and(|(at, _)| at == now)
     }
 
-    /// Claims end while nothing occurs: brings what believed_holder from that up to now.
+    /// Advances [`Self::last_led_at`], because claims end between events.
     pub(super) fn follow_clocks(&mut self, context: &TraceContext<'_>) {
         for (candidate, clock) in self.candidates.iter().zip(context.clocks) {
             if let Some(claim) = candidate.claim {
@@ -152,12 +158,12 @@ impl CheckerState {
         }
     }
 
-    /// Whether anybody holds a claim, or held one until now.
+    /// Whether a candidate holds a claim, or held one until now.
     pub(super) fn has_leader(&self, now: Moment) -> bool {
         self.last_led_at == now
     }
 
-    /// Takes in what occurs.
+    /// Takes in an event.
     pub(super) fn note<E: Inspect>(
         &mut self,
         context: &TraceContext<'_>,
@@ -185,7 +191,7 @@ impl CheckerState {
             TraceEvent::ProcessStarted(number, identity, from) => {
                 self.started(context, *number, identity, *from);
             }
-            TraceEvent::ProcessExited(number, _) => self.ended(*number, now),
+            TraceEvent::ProcessExited(number, _) => self.exited(*number, now),
             TraceEvent::Withdrew(number, how) => {
                 self.allow_extra_request();
                 self.candidates[*number].withdraw(*how, context.local_time(*number));
@@ -208,15 +214,16 @@ impl CheckerState {
             TraceEvent::RequestPerformed(number, request, reply) => {
                 self.performed(context, *number, *request, *reply);
             }
-            TraceEvent::HolderChanged(holder, longest_lease) => {
-                self.holder_changed(*holder, *longest_lease, now)
+            TraceEvent::HolderChanged(holder, lease) => {
+                self.holder_changed(*holder, *lease, now);
             }
             TraceEvent::SessionForgotten => {
                 (self.session_forgotten_at, self.last_session_forgotten) = (Some(now), now)
             }
             TraceEvent::HolderDeparted(Departure::Released) => self.is_release = true,
             TraceEvent::HolderDeparted(Departure::Deleted) => {
-                // FaultKind occurs between the action and its agreement may keep anybody from hearing of it.
+                // A disturbance between the deletion and its commit may keep candidates from
+                // learning of it.
                 let was_quiet = self
                     .external_change
                     .is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
@@ -232,12 +239,14 @@ impl CheckerState {
                 candidate.last_input_at = *at;
                 candidate.learn(E::reported_record(event), now, true);
             }
-            // A term that runs out fault_ended whoever was about to stop: nobody is there to look.
+            // The expiry of a term ends a process that is about to stop, so it cannot read again.
             TraceEvent::Transitioned(number, Transition::Lost { .. }) => {
                 self.candidates[*number].last_checked_at = context.local_time(*number);
             }
             TraceEvent::Transitioned(..) => {}
-            TraceEvent::ClaimPublished(number, claim) => self.claims(context, *number, *claim),
+            TraceEvent::ClaimPublished(number, claim) => {
+                self.claim_published(context, *number, *claim)
+            }
             TraceEvent::QueryAnswered(number, answer, asked) => {
                 if let Status::Leading(promise) = answer.status {
                     self.coverage.promises += 1;
@@ -247,16 +256,16 @@ impl CheckerState {
         }
     }
 
-    /// How much there was to judge; a calm counts when it is over.
+    /// How much there has been to check. A calm period counts at its end.
     pub(super) fn coverage(&self) -> Coverage {
         let is_calm =
             self.is_fault_free() && self.now.since(self.quiet_since) > self.settling_time();
         let mut coverage = self.coverage;
-        coverage.calm_runs[usize::from(!self.tick.is_zero())] += u64::from(is_calm);
+        coverage.calm_periods[usize::from(!self.tick.is_zero())] += u64::from(is_calm);
         coverage
     }
 
-    /// Something happened that may make a transition.
+    /// Records that something which may cause a transition happened at `now`.
     pub(super) fn disturbed(&mut self, now: Moment) {
         self.quiet_since = self.quiet_since.max(now);
     }
@@ -279,19 +288,19 @@ impl CheckerState {
         self.disturbed(began);
     }
 
-    /// Whether this candidate may know of larger numbers than a store has that was set back: since that it has not been well for as
-    /// long as it takes to be shown a smaller one.
-    pub(super) fn may_know_larger_numbers(&self, number: usize, now: Moment) -> bool {
+    /// Whether this candidate may know versions that the restored store has not reached again. That
+    /// ends once it has been free of faults for long enough to be shown a lower version.
+    pub(super) fn may_know_newer_versions(&self, number: usize, now: Moment) -> bool {
         let timing = self.candidates[number].timing;
         let long =
             (timing.lease_duration().max(self.longest_lease) + timing.retry_period() * 2) * 2;
-        let is_long_well = |then| {
+        let is_long_fault_free = |then| {
             self.fault_free_since(number).is_some_and(|since| now.since(since.max(then)) > long)
         };
-        self.restored_at.is_some_and(|then| !is_long_well(then))
+        self.restored_at.is_some_and(|then| !is_long_fault_free(then))
     }
 
-    fn ended(&mut self, number: usize, now: Moment) {
+    fn exited(&mut self, number: usize, now: Moment) {
         self.expire_unacknowledged_write(number);
         let candidate = &mut self.candidates[number];
         (candidate.claim, candidate.term, candidate.is_campaigning, candidate.withdrawal) =
@@ -299,17 +308,18 @@ impl CheckerState {
         self.disturbed(now);
     }
 
-    /// It may never make use of what it wrote and has not heard of, and others have to wait for that.
+    /// Starts the store's fault-free period anew at the unacknowledged write of a candidate that
+    /// may never use it, because others have to wait for the lease that it wrote.
     pub(super) fn expire_unacknowledged_write(&mut self, number: usize) {
         let wrote = self.candidates[number].unacknowledged().unwrap_or(Moment::START);
         self.store_fault_free_since = self.store_fault_free_since.max(wrote);
     }
 
-    fn holder_changed(&mut self, holder: Option<&Identity>, longest_lease: Duration, now: Moment) {
-        self.longest_lease = self.longest_lease.max(longest_lease);
+    fn holder_changed(&mut self, holder: Option<&Identity>, lease: Duration, now: Moment) {
+        self.longest_lease = self.longest_lease.max(lease);
         let is_external = self.is_external_change(now);
-        self.released = (std::mem::take(&mut self.is_release) && !is_external).then_some(now);
-        self.coverage.releases += u64::from(self.released.is_some());
+        self.released_at = (std::mem::take(&mut self.is_release) && !is_external).then_some(now);
+        self.coverage.releases += u64::from(self.released_at.is_some());
         self.session_forgotten_at = None;
         if self.holder.as_ref() != holder {
             (self.holder, self.held_since) = (holder.cloned(), now);
@@ -323,16 +333,17 @@ impl CheckerState {
         request: &R,
         reply: &E,
     ) {
-        let proves = request.is_renewal() || self.tick.is_zero() && request.verb() != Verb::Read;
-        if !proves || reply.outcome() != Outcome::Applied {
+        let backs_claim =
+            request.is_renewal() || self.tick.is_zero() && request.verb() != Verb::Read;
+        if !backs_claim || reply.outcome() != Outcome::Applied {
             return;
         }
-        // FaultKind was changed is told just before.
-        let is_release = self.released == Some(context.now);
+        // The change of holder precedes this event.
+        let is_release = self.released_at == Some(context.now);
         let candidate = &mut self.candidates[number];
         candidate.applied(context.now, context.local_time(number), is_release);
         if candidate.faults > 0 {
-            // It may never make use of what others have to wait for.
+            // The candidate may never use a lease that others have to wait for.
             self.store_fault_free_since = context.now;
         }
     }
@@ -346,7 +357,7 @@ impl CheckerState {
         }
     }
 
-    fn claims(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
+    fn claim_published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
         let (shown, store_faults, lag, restored_at) =
             (context.local_time(number), self.store_faults, self.lag(), self.restored_at);
         let candidate = &mut self.candidates[number];
@@ -354,14 +365,14 @@ impl CheckerState {
             candidate.disturbed(shown);
         }
         if let Some(claim) = claim {
-            self.released = None;
+            self.released_at = None;
             self.last_led_at = context.now;
             if candidate.term != Some(claim.token())
                 && !claim.remaining(shown).is_zero()
                 && !candidate.rests_on(restored_at)
             {
                 self.coverage.terms += 1;
-                self.greatest = Some((claim.token(), number));
+                self.greatest_token = Some((claim.token(), number));
             }
         } else if candidate.withdrawal.is_none() {
             self.coverage.losses += 1;

@@ -1,4 +1,4 @@
-//! Terms: one token for each, larger than all before; nobody fault_began one who may not, and nobody believed_holder one that is over.
+//! Terms: tokens increase, and only eligible candidates begin a term or are followed.
 
 use super::exclusion::name;
 use super::state::CheckerState;
@@ -6,7 +6,7 @@ use crate::trace::{TraceContext, TraceEvent};
 use baton_election::claim::FencingToken;
 use baton_election::machine::{Election, Transition};
 
-/// A term's token is larger than that of every term before it, and a term that has lapsed is not taken up again.
+/// The token of a term is larger than all tokens before it, and an expired term never resumes.
 pub(super) fn tokens_increase<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -16,24 +16,24 @@ pub(super) fn tokens_increase<E: Election>(
     let candidate = &state.candidates[*number];
     if candidate.term == Some(claim.token()) {
         return (!candidate.claims(candidate.last_input_at))
-            .then(|| format!("{} takes up term {} after its end", name(*number), claim.token()));
+            .then(|| format!("{} resumes term {} after its end", name(*number), claim.token()));
     }
-    let (greatest, whose) = state.greatest?;
-    // FaultKind is published too late to be a claim is no term.
+    let (greatest, owner) = state.greatest_token?;
+    // A claim that is published after its end begins no term.
     let is_current = !claim.remaining(context.local_time(*number)).is_zero();
-    // One whose write a stranger undid before its reply came in is overtaken_writes by whoever took what he left.
+    // If another client undid a write before its reply arrived, a later term may have overtaken it.
     let is_excused = state.is_excused(candidate.applied_at(), candidate.applied_at());
     (is_current && !is_excused && claim.token() <= greatest).then(|| {
         format!(
-            "{} fault_began term {} after {greatest} of {}",
+            "{} begins term {} after term {greatest} of {}",
             name(*number),
             claim.token(),
-            name(whose)
+            name(owner)
         )
     })
 }
 
-/// A token does not change while its claim is current.
+/// The token does not change while the claim is current.
 pub(super) fn token_is_constant<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -52,8 +52,8 @@ pub(super) fn token_is_constant<E: Election>(
     })
 }
 
-/// Nobody goes on with a term whose token is larger than the version of the record that it was shown last: a store that was set
-/// back may have given tokens in between that it has forgotten, and will give them again.
+/// A leader whose token is larger than the version that it was last shown stops leading. A restored
+/// store may have issued tokens that it has forgotten, and will issue them again.
 pub(super) fn restored_store_ends_term<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -68,13 +68,12 @@ pub(super) fn restored_store_ends_term<E: Election>(
         .claim
         .filter(|_| state.tick.is_zero() && candidate.claims(context.local_time(*number)))?;
     let shown = FencingToken::new(candidate.newest_version);
-    (shown < claim.token()).then(|| {
-        format!("{} goes on with term {} over version {shown}", name(*number), claim.token())
-    })
+    (shown < claim.token())
+        .then(|| format!("{} continues term {} at version {shown}", name(*number), claim.token()))
 }
 
-/// No candidate fault_began a term after it was told to give up leadership, even by an earlier request,
-/// or while it was told to wait.
+/// No term begins after a withdrawal, even by an earlier request, or while the candidate has to
+/// wait.
 pub(super) fn begins_when_eligible<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -90,16 +89,17 @@ pub(super) fn begins_when_eligible<E: Election>(
     (is_too_late || is_too_soon).then(|| {
         let (from, withdrawal) = (candidate.campaigns_from, candidate.withdrawal);
         format!(
-            "{} fault_began a term that it asked for at {:?}: {from:?}, {withdrawal:?}",
+            "{} begins a term by a request sent at {:?}, eligible from {from:?}, withdrawal {withdrawal:?}",
             name(*number),
             candidate.sent_at
         )
     })
 }
 
-/// Nobody believed_holder whom, by the newest_version that it was told, nobody has to follow any more: neither a read that newer news overtook
-/// nor an old notice brings him back. A read from the past may that was asked for after the last news. Numbers of before a store was
-/// set back say nothing of those after it: who may still go by them may follow whoever is in the record.
+/// A candidate never follows a leader that newer knowledge has replaced: neither an overtaken read
+/// nor an old watch event brings it back. A stale read that was requested after the last watch
+/// event may. Versions from before a restore of the store are not comparable, so a candidate that
+/// may know such versions may follow the current holder.
 pub(super) fn knowledge_never_regresses<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -110,13 +110,13 @@ pub(super) fn knowledge_never_regresses<E: Election>(
         return None;
     };
     let candidate = &state.candidates[*number];
-    let is_in_record = state.may_know_larger_numbers(*number, context.now)
+    let is_in_record = state.may_know_newer_versions(*number, context.now)
         && state.holder.as_ref() == Some(leader);
     let is_held =
         !state.tick.is_zero() || is_in_record || candidate.believed_holder.as_ref() == Some(leader);
     (!is_held).then(|| {
         format!(
-            "{} believed_holder {leader:?}, and was told last of {:?}",
+            "{} follows {leader:?}, but was last shown {:?}",
             name(*number),
             candidate.believed_holder
         )

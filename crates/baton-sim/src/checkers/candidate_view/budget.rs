@@ -1,35 +1,36 @@
-//! How much time a claim leaves a candidate for its calls.
+//! The time that a claim leaves a candidate for its calls.
 //!
-//! Pure. The budgets follow from the timing alone and from how long the last claim was.
+//! The budgets follow from the timing and the length of the last claim.
 
 use super::CandidateView;
 use std::time::Duration;
 
 impl CandidateView {
-    /// How long one call may take, so that three of them fit after a renewal.
+    /// How long a call may take if three of them must fit after a renewal.
     pub(in crate::checkers) fn call_budget(&self) -> Duration {
         self.call_budget_with_lag(None)
     }
 
-    /// The same where an answer has to be older than another by `lag` to count.
+    /// The same where an answer counts only if it is older than another one by `lag`.
     pub(in crate::checkers) fn call_budget_with_lag(&self, lag: Option<Duration>) -> Duration {
         self.min_claim(lag).saturating_sub(self.timing.retry_period()) / 3
     }
 
-    /// How long a claim is at the least when all is calm, if an answer has to be older than another by `lag` to count. Timers are
-    /// late, so that the answer which just counts may be a heartbeat older: a quarter of the lag is no reason to hurry.
+    /// The shortest claim in calm, where an answer counts only if it is older than another one by
+    /// `lag`. Timers are late, so the answer that counts may be a heartbeat older: a quarter of the
+    /// lag is tolerated.
     pub(in crate::checkers) fn min_claim(&self, lag: Option<Duration>) -> Duration {
         let (left, retry_period) = (self.claim_for_three_calls(lag), self.timing.retry_period());
         let call = left.saturating_sub(retry_period) / 3;
         left.saturating_sub(lag.unwrap_or_default() / 4).max(retry_period + call)
     }
 
-    /// Whether its last claim left room for three calls.
+    /// Whether its last claim left time for three calls.
     pub(in crate::checkers) fn claim_allows_three_calls(&self, lag: Option<Duration>) -> bool {
         self.claim_length >= self.claim_for_three_calls(lag)
     }
 
-    /// How long a claim is that leaves room for three calls.
+    /// The shortest claim that leaves time for three calls.
     fn claim_for_three_calls(&self, lag: Option<Duration>) -> Duration {
         let (renew_deadline, retry_period) =
             (self.timing.renew_deadline(), self.timing.retry_period());
