@@ -1,9 +1,10 @@
-//! An ensemble of ZooKeeper servers as candidates see it: sessions in buckets, touches that lag, followers that are partitioned off and
-//! do not know it, elections of its id.
+//! A simulated `ZooKeeper` ensemble: sessions in buckets, delayed heartbeats, partitioned followers
+//! that still serve, and elections.
 //!
-//! Pure. It is a [`Store`]: start with [`Ensemble::perform`]. FaultKind the servers tell each other stands in `quorum.rs`, when a session
-//! ends in `tracker.rs`, what they agree on in `tree.rs`. Sources: ZooKeeper's `Learner`, `LearnerHandler`, `Leader` and
-//! `SessionTrackerImpl`. Reads are answered by the server that is asked, of what it has applied; all else is committed on.
+//! Pure. Start with [`Ensemble::perform`]. Reads are answered by the connected server from what it
+//! has applied; everything else is agreed on. `quorum.rs` has the messages between servers,
+//! `tracker.rs` the end of sessions, and `tree.rs` the replicated state. Sources: `ZooKeeper`'s
+//! `Learner`, `LearnerHandler`, `Leader`, and `SessionTrackerImpl`.
 
 mod leader_election;
 mod quorum;
@@ -31,7 +32,7 @@ use std::ops::Range;
 use std::time::Duration;
 use tree::{Change, Tree};
 
-/// The servers, and what they have committed on.
+/// The servers, their clients, and the state that they agree on.
 #[derive(Debug)]
 pub struct Ensemble {
     config: EnsembleConfig,
@@ -41,21 +42,20 @@ pub struct Ensemble {
     clients: Vec<Client>,
     /// Every transaction that was ever proposed.
     transactions: Vec<Transaction>,
-    /// FaultKind a majority has committed on, and how much that is.
+    /// The committed state, and how many transactions it includes.
     committed: Tree,
     committed_len: usize,
     epoch: u64,
     terms: u64,
     sessions: u64,
     queue: EventQueue<EnsembleEvent>,
-    /// When the last message from one server to another comes in.
+    /// When the last message from one server to another arrives.
     streams: Vec<Vec<Moment>>,
-    /// FaultKind waits until two servers can speak, or one goes on.
+    /// Events that wait for the end of a pause or partition.
     blocked: Vec<EnsembleEvent>,
     effects: VecDeque<Effect<QueueElection>>,
 }
 
-/// A transaction.
 #[derive(Debug)]
 struct Transaction {
     zxid: u64,
@@ -63,7 +63,7 @@ struct Transaction {
     caller: Option<(Caller, QueueRequest, QueueEvent)>,
 }
 
-/// Who asked, and where the reply goes.
+/// The origin of a request, and where the reply goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Caller {
     server: usize,
@@ -72,19 +72,20 @@ struct Caller {
     connection: u64,
 }
 
-/// FaultKind the client of a candidate knows.
+/// The client of a candidate.
 #[derive(Clone, Debug, Default)]
 struct Client {
-    /// Its present connection, whose number tells the server.
+    /// The current connection, whose number determines the server.
     connection: u64,
     session: Option<SessionId>,
-    /// The newest transaction that it knows of; more than there are where the servers have been set back since.
+    /// The number of transactions that it has seen. After a restore this may exceed what the
+    /// servers have.
     seen: usize,
-    /// FaultKind the reply on its way shows, by call.
+    /// The last call that was replied to, and how many transactions that reply reflects.
     shown: (u64, usize),
 }
 
-/// FaultKind event among the servers.
+/// An event within the ensemble.
 #[derive(Clone, Debug)]
 enum EnsembleEvent {
     Message { from: usize, to: usize, stream: u64, message: Message },
@@ -96,7 +97,7 @@ enum EnsembleEvent {
 }
 
 impl Ensemble {
-    /// Servers that have just been started, and as many clients.
+    /// Servers that have just started, and one client per candidate.
     pub fn new(config: EnsembleConfig, candidates: usize, seed: u64) -> Self {
         let servers: Vec<_> = config
             .clock_rates
@@ -128,10 +129,10 @@ impl Ensemble {
 
     fn server_of(&self, connection: u64) -> usize {
         usize::try_from(connection % self.config.clock_rates.len() as u64)
-            .expect("it is less than a length")
+            .expect("a remainder is below the number of servers")
     }
 
-    /// Whether what event has to wait, for its server stands paused or is partitioned off.
+    /// Whether `event` has to wait because a server is paused or partitioned.
     fn is_blocked(&self, event: &EnsembleEvent) -> bool {
         match event {
             EnsembleEvent::Message { from, to, .. } => {
@@ -161,7 +162,7 @@ impl Ensemble {
         }
     }
 
-    /// All candidates of a server are let go.
+    /// Disconnects all clients of a server.
     fn disconnect_clients(&mut self, id: usize) {
         for (to, connection) in self.servers[id].drop_connections() {
             self.effects.push_back(Effect::WatchEvent {
@@ -173,12 +174,12 @@ impl Ensemble {
         self.disturbed();
     }
 
-    /// Something among the servers changed that candidates may feel.
+    /// Reports a change that candidates may notice.
     fn disturbed(&mut self) {
         self.effects.push_back(Effect::Disturbed);
     }
 
-    /// FaultKind waited event now, as far as it can.
+    /// Requeues the blocked events, and starts an election.
     fn retry_blocked(&mut self) {
         for event in take(&mut self.blocked) {
             self.queue.push(self.now, event);
@@ -186,7 +187,7 @@ impl Ensemble {
         self.queue.push(self.now + self.config.latency.1, EnsembleEvent::Election);
     }
 
-    /// Whoever speaks to a server that died hears of it at once.
+    /// The peers of a crashed server notice at once, because its connections break.
     fn report_crash(&mut self, dead: usize) {
         for id in 0..self.servers.len() {
             let server = &mut self.servers[id];
@@ -202,7 +203,7 @@ impl Ensemble {
         }
     }
 
-    /// The servers that are first_server where `first` is the first of them.
+    /// The servers that a fault affects, where `first` is the first of them.
     fn affected_servers(&self, target: ServerTarget, first: usize) -> Range<usize> {
         match target {
             ServerTarget::From(_) => first..self.servers.len(),
@@ -213,7 +214,10 @@ impl Ensemble {
     }
 
     fn quorum_leader(&self) -> usize {
-        let leads = |server: &Server| matches!(&server.role, Role::Leading(leadership) if leadership.epoch == self.epoch);
+        let leads = |server: &Server| match &server.role {
+            Role::Leading(leadership) => leadership.epoch == self.epoch,
+            Role::Looking | Role::Following { .. } => false,
+        };
         self.servers.iter().position(leads).unwrap_or(0)
     }
 }
@@ -229,14 +233,14 @@ impl Store for Ensemble {
         from: Instant,
     ) -> QueueElection {
         let timing = SessionTiming::new(candidate.timing, self.config.configured_tick)
-            .expect("what was drawn was tried");
+            .expect("a drawn scenario has valid timing");
         QueueElection::new(identity, timing, jitter, from)
     }
 
     fn on_send(&mut self, from: usize, request: &QueueRequest) -> u64 {
         let client = &mut self.clients[from];
         if let QueueRequest::Begin { .. } | QueueRequest::Resume { .. } = request {
-            // The next server, in an order that is another one for each candidate.
+            // The next server, in an order that differs between candidates.
             client.connection += 1 + u64::from(self.rng.permille(300));
             if let QueueRequest::Begin { .. } = request {
                 let forgotten = client.session.take();
@@ -311,7 +315,7 @@ impl Store for Ensemble {
                     self.start_looking(id);
                     self.report_crash(id);
                 }
-                ServerFault::SlowPings(takes) => server.slow_pings.push(takes),
+                ServerFault::SlowPings(duration) => server.slow_pings.push(duration),
             }
         }
         first_server
@@ -331,9 +335,9 @@ impl Store for Ensemble {
                 ServerFault::Partition => server.partitioned -= 1,
                 ServerFault::Pause => server.paused -= 1,
                 ServerFault::Crash => server.down -= 1,
-                ServerFault::SlowPings(takes) => {
-                    let ended = server.slow_pings.iter().position(|other| *other == takes);
-                    server.slow_pings.remove(ended.expect("a fault that began"));
+                ServerFault::SlowPings(duration) => {
+                    let ended = server.slow_pings.iter().position(|other| **other == duration);
+                    server.slow_pings.remove(ended.expect("an active fault"));
                 }
             }
         }

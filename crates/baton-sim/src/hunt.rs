@@ -1,10 +1,7 @@
-//! Seed after seed, until one fails or it is enough.
+//! Runs seed after seed until one fails or a limit is reached.
 //!
-//! Touches threads and the clock, to run runs side by side and to measure how long they take. Start with [`hunt`].
-#![expect(
-    clippy::disallowed_methods,
-    reason = "how long a run takes is measured by a clock of its own"
-)]
+//! Uses threads and the clock. Start with [`hunt`].
+#![expect(clippy::disallowed_methods, reason = "the duration of a run is measured in real time")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
@@ -30,34 +27,36 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than happens in any world that goes on: a machine that wants to be woken at once again and again stops time.
+/// More than any run takes that makes progress: a machine that asks to be woken at once forever
+/// stops time.
 const MAX_STEPS: u64 = 2_000_000;
-/// How much of a trace is told unasked, in lines: its end.
+/// How many lines of a failing trace are printed, from its end.
 const MAX_TRACE_LINES: usize = 150;
 
-/// When a hunt is over.
+/// When a hunt ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
     /// After this many runs.
     Seeds(u64),
-    /// After this long.
+    /// After this much time.
     Time(Duration),
 }
 
-/// FaultKind came of one world.
+/// The result of one run.
 pub(crate) struct RunReport {
     pub(crate) violation: Option<Violation>,
     pub(crate) coverage: Coverage,
     pub(crate) simulated: Duration,
 }
 
-/// The world of `seed`: every third has an ensemble, and in one of four strangers apply_external_action.
+/// The scenario of `seed`: every third has an ensemble, and every fourth has external clients.
 pub(crate) fn scenario_for(seed: u64) -> Scenario {
     let store_kind = if seed % 3 == 2 { StoreKind::Ensemble } else { StoreKind::Record };
     draw(seed, store_kind, if seed % 4 == 3 { FaultModel::External } else { FaultModel::Assumed })
 }
 
-/// Hunts from the seed `from` on, on as many threads as there are processors. ServerTarget seeds fail does not depend on that.
+/// Runs all seeds from `from` on, on as many threads as there are processors. The number of threads
+/// does not change which seeds fail.
 pub fn hunt(from: u64, length: Length) -> ExitCode {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     let progress = Mutex::new(Progress::new(from));
@@ -68,14 +67,14 @@ pub fn hunt(from: u64, length: Length) -> ExitCode {
                 while let Some(seed) = next() {
                     let (scenario, started_at) = (scenario_for(seed), Instant::now());
                     let candidates = scenario.candidates.len();
-                    let judged = run_checked(scenario);
-                    lock(&progress).add(seed, candidates, &judged, started_at.elapsed());
+                    let report = run_checked(scenario);
+                    lock(&progress).add(seed, candidates, &report, started_at.elapsed());
                 }
             });
         }
     });
     let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
-    progress.show();
+    progress.print();
     if let Some(seed) = progress.failed {
         report_failure(seed, MAX_TRACE_LINES);
         return ExitCode::FAILURE;
@@ -83,36 +82,36 @@ pub fn hunt(from: u64, length: Length) -> ExitCode {
     match progress.missing_coverage() {
         None => ExitCode::SUCCESS,
         Some(missing) => {
-            eprintln!("prove: this run is void: too few {missing}, so it has reported_at nothing");
+            eprintln!("prove: insufficient coverage: too few {missing}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// A hunter that panics outside of a world takes the whole hunt with it, so what it left is not looked at.
+/// A worker that panics outside of a run panics the whole hunt, so poisoned data is never used.
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the whole trace of `seed`.
+/// Prints the whole trace of `seed`.
 pub fn replay(seed: u64) -> ExitCode {
     if report_failure(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Whether every assumption ends where theory says it does, and no sooner.
-pub fn edges_hold() -> bool {
-    edge::hold()
+/// Whether every assumption of exclusion has its limit exactly where theory puts it.
+pub fn limits_match_theory() -> bool {
+    edge::limits_match_theory()
 }
 
-/// Prints the hash of what happens in each of so many runs, a line a seed.
+/// Prints the hash of each trace, one line per seed.
 pub fn traces(from: u64, seeds: u64) -> ExitCode {
     for seed in from..from.saturating_add(seeds) {
-        println!("{seed} {:016x}", trace(scenario_for(seed)));
+        println!("{seed} {:016x}", trace_hash(scenario_for(seed)));
     }
     ExitCode::SUCCESS
 }
 
-fn trace(scenario: Scenario) -> u64 {
+fn trace_hash(scenario: Scenario) -> u64 {
     match scenario.store.clone() {
         StoreConfig::Record(config) => {
             World::new(scenario, RecordStore::new(config), TraceHash::new()).run().value()
@@ -124,7 +123,7 @@ fn trace(scenario: Scenario) -> u64 {
     }
 }
 
-/// Lets the world of `scenario` happen before a run_checked.
+/// Runs `scenario` under the checkers.
 pub(crate) fn run_checked(scenario: Scenario) -> RunReport {
     match scenario.store.clone() {
         StoreConfig::Record(config) => run_with_store(scenario, RecordStore::new(config)),
@@ -138,9 +137,9 @@ pub(crate) fn run_checked(scenario: Scenario) -> RunReport {
 fn run_with_store<S: Store<Election: Inspect>>(scenario: Scenario, store: S) -> RunReport {
     let checker = Checker::new(&scenario);
     let mut world = World::new(scenario, store, checker);
-    let (ending, at) =
+    let (failure, at) =
         (run_until(&mut world, |checker| checker.violation().is_some()), world.now());
-    if let Some((property, detail)) = ending {
+    if let Some((property, detail)) = failure {
         let violation = Some(Violation { property, at, detail });
         return RunReport { violation, coverage: Coverage::default(), simulated: Duration::ZERO };
     }
@@ -149,39 +148,39 @@ fn run_with_store<S: Store<Election: Inspect>>(scenario: Scenario, store: S) -> 
     RunReport { violation, coverage, simulated: at.since(Moment::START) }
 }
 
-/// Lets everything happen until it `is_done`; or says what keeps it from an end.
+/// Runs until `is_done`. Returns a violation if the run does not terminate or panics.
 fn run_until<S: Store, O: Observer<S::Election>>(
     world: &mut World<S, O>,
     is_done: impl Fn(&O) -> bool,
 ) -> Option<(&'static str, String)> {
-    let goes_on = || (0..MAX_STEPS).any(|_| is_done(world.observer()) || !world.step());
-    match panic::catch_unwind(AssertUnwindSafe(goes_on)) {
+    let ends = || (0..MAX_STEPS).any(|_| is_done(world.observer()) || !world.step());
+    match panic::catch_unwind(AssertUnwindSafe(ends)) {
         Ok(true) => None,
-        Ok(false) => Some(("time goes on", format!("{MAX_STEPS} steps and no end"))),
-        Err(_) => Some(("nothing panics", "what it said stands above".to_owned())),
+        Ok(false) => Some(("a run terminates", format!("no end after {MAX_STEPS} steps"))),
+        Err(_) => Some(("no panic", "see the message above".to_owned())),
     }
 }
 
-/// Shrinks what failed with `seed` and tells the last lines of its trace; false if nothing did.
+/// Shrinks a failing seed and prints the last lines of its trace; false if it does not fail.
 fn report_failure(seed: u64, lines: usize) -> bool {
     let scenario = scenario_for(seed);
     let Some(violation) = run_checked(scenario.clone()).violation else {
-        println!("{}\nseed {seed}: nothing is wrong", print_trace(scenario));
+        println!("{}\nseed {seed}: no violation", print_trace(scenario));
         return false;
     };
     let (faults, scenario) = (scenario.faults.len(), shrink(scenario, violation.property));
-    let violation = run_checked(scenario.clone()).violation.expect("what was shrunk still fails");
+    let violation = run_checked(scenario.clone()).violation.expect("a shrunk scenario still fails");
     let kept = scenario.faults.len();
     let trace = print_trace(scenario);
     let skipped = trace.lines().count().saturating_sub(lines);
     if skipped > 0 {
-        println!("# {skipped} lines before these are left out");
+        println!("# {skipped} earlier lines omitted");
     }
     for line in trace.lines().skip(skipped) {
         println!("{line}");
     }
     println!("\nseed {seed}, shrunk from {faults} faults to {kept}: {violation}");
-    println!("to report_failure it whole: make prove REPLAY={seed}");
+    println!("replay with: make prove REPLAY={seed}");
     true
 }
 
@@ -201,11 +200,11 @@ fn print_trace_with_store<S: Store<Election: Printable + Inspect>>(
 ) -> String {
     let observers = (Checker::new(&scenario), TracePrinter::new(&scenario));
     let mut world = World::new(scenario, store, observers);
-    run_until(&mut world, |(run_checked, _)| run_checked.violation().is_some());
+    run_until(&mut world, |(checker, _)| checker.violation().is_some());
     world.observer().1.text().to_owned()
 }
 
-/// FaultKind has been looked at so far.
+/// The runs so far.
 struct Progress {
     started_at: Instant,
     reported_at: Instant,
@@ -215,7 +214,7 @@ struct Progress {
     failed: Option<u64>,
     runs: u64,
     simulated: Duration,
-    /// How much of that was of three candidates, and how long a processor took for it.
+    /// The simulated time of runs with three candidates, and the processor time that they took.
     three_candidates: (Duration, Duration),
     coverage: Coverage,
 }
@@ -237,7 +236,7 @@ impl Progress {
         }
     }
 
-    /// The next seed to look at, unless it is enough.
+    /// The next seed to run, unless the hunt is over.
     fn next(&mut self, length: Length) -> Option<u64> {
         let is_done = match length {
             Length::Seeds(seeds) => self.next - self.from >= seeds,
@@ -250,29 +249,30 @@ impl Progress {
         Some(self.next - 1)
     }
 
-    fn add(&mut self, seed: u64, candidates: usize, judged: &RunReport, took: Duration) {
+    fn add(&mut self, seed: u64, candidates: usize, report: &RunReport, took: Duration) {
         self.runs += 1;
-        self.simulated += judged.simulated;
+        self.simulated += report.simulated;
         if candidates == 3 {
-            self.three_candidates.0 += judged.simulated;
+            self.three_candidates.0 += report.simulated;
             self.three_candidates.1 += took;
         }
-        self.coverage.add(&judged.coverage);
-        if judged.violation.is_some() {
+        self.coverage.add(&report.coverage);
+        if report.violation.is_some() {
             self.failed = Some(self.failed.map_or(seed, |other| other.min(seed)));
         }
         if self.reported_at.elapsed() > Duration::from_secs(1) {
-            self.show();
+            self.print();
             self.reported_at = Instant::now();
         }
     }
 
-    fn show(&self) {
+    fn print(&self) {
         let speed = |simulated: Duration, took: Duration| {
             simulated.as_secs_f64() / took.as_secs_f64().max(1e-9)
         };
         eprintln!(
-            "prove: {} seeds, {:.1} days simulated, {:.0} times as fast as real time, and three candidates on one processor {:.0} times; {}",
+            "prove: {} seeds, {:.1} days simulated at {:.0} times real time ({:.0} times per \
+             processor with three candidates); {}",
             self.runs,
             self.simulated.as_secs_f64() / 86_400.0,
             speed(self.simulated, self.started_at.elapsed()),
@@ -281,13 +281,13 @@ impl Progress {
         );
     }
 
-    /// FaultKind there was too little of for a long run to mean anything.
+    /// What occurred too rarely for a long hunt to prove anything.
     fn missing_coverage(&self) -> Option<&'static str> {
         let expected = self.runs / 100;
         self.coverage
             .counts()
             .into_iter()
             .find(|(_, count)| *count < expected)
-            .map(|(what, _)| what)
+            .map(|(name, _)| name)
     }
 }

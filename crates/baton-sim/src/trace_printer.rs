@@ -1,6 +1,7 @@
-//! A world last_answer in the words of the transcripts: what reaches a candidate, a line `----`, and all that it says.
+//! Prints a run in the notation of the transcripts: an input of a candidate, a line `----`, and its
+//! outputs.
 //!
-//! Times are true ones; what a candidate's clock shows stands beside them where it matters.
+//! Pure. Times are true ones, next to the reading of a candidate's clock where it matters.
 
 use crate::checkers::exclusion::name;
 use crate::clock::Moment;
@@ -21,13 +22,13 @@ use baton_election::transcript;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-/// Writes down what happens.
+/// Collects the printed trace.
 pub(crate) struct TracePrinter {
     text: String,
     last_was_output: bool,
     /// The name of each candidate's newest znode.
-    own: Vec<String>,
-    /// Renewals and answers that change nothing are left out.
+    znodes: Vec<String>,
+    /// The last answer of each candidate. Answers that change nothing are omitted.
     last_answer: Vec<Option<String>>,
 }
 
@@ -36,13 +37,13 @@ impl TracePrinter {
         let mut text = String::new();
         for (number, candidate) in scenario.candidates.iter().enumerate() {
             writeln!(text, "# {}: {}", name(number), format_candidate(candidate))
-                .expect("a string takes all");
+                .expect("writing to a string cannot fail");
         }
         let candidates = scenario.candidates.len();
         Self {
             text,
             last_was_output: true,
-            own: vec![String::new(); candidates],
+            znodes: vec![String::new(); candidates],
             last_answer: vec![None; candidates],
         }
     }
@@ -66,32 +67,37 @@ impl TracePrinter {
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        writeln!(self.text, "{line}").expect("a string takes all");
+        writeln!(self.text, "{line}").expect("writing to a string cannot fail");
     }
 
-    fn input_line(&mut self, context: &TraceContext<'_>, number: usize, what: &str, now: Instant) {
+    fn input_line(&mut self, context: &TraceContext<'_>, number: usize, text: &str, now: Instant) {
         let shown = context.local_time(number);
-        let late = shown.since(now);
-        let late = if late.is_zero() {
+        let elapsed = shown.since(now);
+        let since_read = if elapsed.is_zero() {
             String::new()
         } else {
-            format!(", {late:?} after it looked at its clock")
+            format!(", {elapsed:?} after it read its clock")
         };
         self.input(
             context,
-            &format!("{} {what} (its clock: {}{late})", name(number), transcript::instant(shown)),
+            &format!(
+                "{} {text} (its clock: {}{since_read})",
+                name(number),
+                transcript::instant(shown)
+            ),
         );
     }
 }
 
-/// A machine whose requests and events can be last_answer; `own` is the name of the candidate's newest znode, where it has any.
+/// A machine whose requests and events can be printed. `znode` is the name of the candidate's
+/// newest znode, if it has one.
 pub(crate) trait Printable: Election {
-    /// FaultKind it asks.
-    fn request(own: &str, request: &Self::Request) -> String;
-    /// FaultKind it hears.
-    fn event(own: &str, event: &Self::Event) -> String;
-    /// The name of the znode that it hears to be its own.
-    fn own(event: &Self::Event) -> Option<&str>;
+    /// Formats a request.
+    fn request(znode: &str, request: &Self::Request) -> String;
+    /// Formats an event.
+    fn event(znode: &str, event: &Self::Event) -> String;
+    /// The name of the candidate's znode if the event reports it.
+    fn own_znode(event: &Self::Event) -> Option<&str>;
 }
 
 impl Printable for RecordElection {
@@ -103,21 +109,21 @@ impl Printable for RecordElection {
         format_record_event(event)
     }
 
-    fn own(_: &RecordEvent) -> Option<&str> {
+    fn own_znode(_: &RecordEvent) -> Option<&str> {
         None
     }
 }
 
 impl Printable for QueueElection {
-    fn request(own: &str, request: &QueueRequest) -> String {
-        transcript::queue_request(own, request)
+    fn request(znode: &str, request: &QueueRequest) -> String {
+        transcript::queue_request(znode, request)
     }
 
-    fn event(own: &str, event: &QueueEvent) -> String {
-        format_queue_event(own, event)
+    fn event(znode: &str, event: &QueueEvent) -> String {
+        format_queue_event(znode, event)
     }
 
-    fn own(event: &QueueEvent) -> Option<&str> {
+    fn own_znode(event: &QueueEvent) -> Option<&str> {
         if let QueueEvent::Joined { name, .. } = event { Some(name) } else { None }
     }
 }
@@ -144,8 +150,8 @@ impl<E: Printable> Observer<E> for TracePrinter {
                 );
                 self.input(context, &line);
             }
-            TraceEvent::ProcessExited(number, end) => {
-                self.input(context, &format!("{} ends: {end:?}", name(*number)));
+            TraceEvent::ProcessExited(number, cause) => {
+                self.input(context, &format!("{} exits: {cause:?}", name(*number)));
             }
             TraceEvent::Withdrew(number, Withdrawal::Renewing) => {
                 self.input(context, &format!("{} withdraw", name(*number)));
@@ -157,20 +163,20 @@ impl<E: Printable> Observer<E> for TracePrinter {
                 self.input(context, &format!("{} campaign", name(*number)));
             }
             TraceEvent::RequestSent(number, request, _) => {
-                self.output(*number, &format!("> {}", E::request(&self.own[*number], request)));
+                self.output(*number, &format!("> {}", E::request(&self.znodes[*number], request)));
             }
             TraceEvent::RequestPerformed(number, request, reply) => {
-                let own = &self.own[*number];
-                let (request, reply) = (E::request(own, request), E::event(own, reply));
-                let line = format!("the store does for {}: {request}: {reply}", name(*number));
+                let znode = &self.znodes[*number];
+                let (request, reply) = (E::request(znode, request), E::event(znode, reply));
+                let line = format!("the store performs for {}: {request}: {reply}", name(*number));
                 self.input(context, &line);
             }
             TraceEvent::ReplyReceived(number, event, now)
             | TraceEvent::WatchEventReceived(number, event, now) => {
-                if let Some(own) = E::own(event) {
-                    own.clone_into(&mut self.own[*number]);
+                if let Some(znode) = E::own_znode(event) {
+                    znode.clone_into(&mut self.znodes[*number]);
                 }
-                let line = E::event(&self.own[*number], event);
+                let line = E::event(&self.znodes[*number], event);
                 self.input_line(context, *number, &line, *now);
             }
             TraceEvent::Transitioned(number, transition) => {
@@ -194,7 +200,7 @@ impl<E: Printable> Observer<E> for TracePrinter {
 }
 
 impl TracePrinter {
-    /// The application of `number` reads `status`. Only a change is printed.
+    /// Prints the answer that the application of candidate `number` gets, if it changed.
     fn application_reads(
         &mut self,
         context: &TraceContext<'_>,
@@ -205,10 +211,10 @@ impl TracePrinter {
         let line = match status {
             Status::Leading(promise) => {
                 let until = format_moment(context.clocks[number].when(now + promise.valid_for));
-                format!("tells its application: leading, token {}, until {until}", promise.token)
+                format!("answers its application: leading, token {}, until {until}", promise.token)
             }
             Status::Unknown | Status::Following { .. } | Status::Resigning => {
-                "tells its application: not leading".to_owned()
+                "answers its application: not leading".to_owned()
             }
         };
         if self.last_answer[number].as_deref() != Some(&line) {
@@ -222,18 +228,18 @@ fn format_candidate(candidate: &CandidateConfig) -> String {
     let CandidateConfig { timing, clock_rate, stays_on_loss, poll_interval, .. } = candidate;
     let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
     let (retry, answer) = (timing.retry_period(), timing.answer_validity());
-    let stays_on_loss =
-        if *stays_on_loss { "stays_on_loss when it lost" } else { "ends when it lost" };
+    let on_loss = if *stays_on_loss { "follows again after a loss" } else { "exits after a loss" };
     format!(
-        "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; clock off by {} ppm; {stays_on_loss}; asked every {poll_interval:?}",
+        "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; \
+         clock off by {} ppm; {on_loss}; polled every {poll_interval:?}",
         timing.drift(),
         clock_rate.parts_per_million(),
     )
 }
 
-fn format_fault(fault: &Fault, affected: Option<usize>, begins: bool) -> String {
+fn format_fault(fault: &Fault, affected: Option<usize>, has_begun: bool) -> String {
     let target = affected.map_or_else(String::new, |number| format!("{} ", name(number)));
-    let what = match fault.kind {
+    let description = match fault.kind {
         FaultKind::Candidate(_, candidate_fault) => {
             format!("{target}{}", format_candidate_fault(candidate_fault))
         }
@@ -251,24 +257,26 @@ fn format_fault(fault: &Fault, affected: Option<usize>, begins: bool) -> String 
         ) => {
             format!("server {} {}", affected.unwrap_or_default(), format_server_fault(server_fault))
         }
-        FaultKind::External(action) => format!("a stranger {}", format_external_action(action)),
+        FaultKind::External(action) => format!("another client {}", format_external_action(action)),
     };
-    match (begins, fault.duration) {
-        (true, Duration::ZERO) => format!("* {what}"),
-        (true, duration) => format!("* {what} for {duration:?}"),
-        (false, _) => format!("* over: {what}"),
+    match (has_begun, fault.duration) {
+        (true, Duration::ZERO) => format!("* {description}"),
+        (true, duration) => format!("* {description} for {duration:?}"),
+        (false, _) => format!("* end: {description}"),
     }
 }
 
 fn format_candidate_fault(candidate_fault: CandidateFault) -> String {
     match candidate_fault {
-        CandidateFault::Pause => "stands still".to_owned(),
-        CandidateFault::Freeze => "stands still, and its clock too".to_owned(),
-        CandidateFault::Stall(max_delay) => format!("is starved, {max_delay:?} at a time"),
+        CandidateFault::Pause => "is suspended".to_owned(),
+        CandidateFault::Freeze => "is suspended together with its clock".to_owned(),
+        CandidateFault::Stall(max_delay) => {
+            format!("is suspended repeatedly, up to {max_delay:?} at a time")
+        }
         CandidateFault::Crash => "is killed".to_owned(),
-        CandidateFault::Stop => "is last_answer to stop".to_owned(),
-        CandidateFault::PreStop => "is last_answer that it will be stopped".to_owned(),
-        CandidateFault::Unasked => "is not asked any more".to_owned(),
+        CandidateFault::Stop => "gets SIGTERM".to_owned(),
+        CandidateFault::PreStop => "runs its preStop hook".to_owned(),
+        CandidateFault::Unasked => "is no longer polled".to_owned(),
         CandidateFault::Link(LinkFault {
             requests_lost,
             replies_lost,
@@ -278,12 +286,15 @@ fn format_candidate_fault(candidate_fault: CandidateFault) -> String {
             max_delay,
         }) => {
             format!(
-                "has a bad link: of 1000 {requests_lost} requests lost, {replies_lost} replies lost, {late} late, {broken} broken, \
-             {duplicated} duplicated, up to {max_delay:?} late"
+                "has a bad link: of 1000 messages, {requests_lost} requests lost, \
+                 {replies_lost} replies lost, {late} late by up to {max_delay:?}, \
+                 {broken} connections broken, {duplicated} duplicated"
             )
         }
-        CandidateFault::WatchDelay(max_delay) => format!("hears news up to {max_delay:?} late"),
-        CandidateFault::WatchLoss => "hears no news".to_owned(),
+        CandidateFault::WatchDelay(max_delay) => {
+            format!("receives watch events up to {max_delay:?} late")
+        }
+        CandidateFault::WatchLoss => "receives no watch events".to_owned(),
         CandidateFault::ClockRate(rate) => {
             format!("has a clock that is off by {} ppm from now on", rate.parts_per_million())
         }
@@ -292,37 +303,41 @@ fn format_candidate_fault(candidate_fault: CandidateFault) -> String {
 
 fn format_store_fault(store_fault: StoreFault) -> String {
     match store_fault {
-        StoreFault::Refuse => "refuses".to_owned(),
+        StoreFault::Refuse => "rejects all requests".to_owned(),
         StoreFault::Hang => "hangs".to_owned(),
-        StoreFault::CrashLoop => "dies again and again".to_owned(),
-        StoreFault::Slow(max_delay) => format!("is up to {max_delay:?} slow"),
-        StoreFault::StaleReads => "answers reads from the past".to_owned(),
-        StoreFault::IgnoreWrites => "answers writes that it does not do".to_owned(),
-        StoreFault::ShortenLeases => "shortens the lease of writes that acquire it".to_owned(),
-        StoreFault::Restore(ago) => format!("is as it was {ago} changes ago"),
+        StoreFault::CrashLoop => "crashes repeatedly".to_owned(),
+        StoreFault::Slow(max_delay) => format!("is up to {max_delay:?} slower"),
+        StoreFault::StaleReads => "serves stale reads".to_owned(),
+        StoreFault::IgnoreWrites => "answers writes without applying them".to_owned(),
+        StoreFault::ShortenLeases => {
+            "shortens the lease of writes that acquire the record".to_owned()
+        }
+        StoreFault::Restore(ago) => format!("is restored to {ago} changes ago"),
     }
 }
 
 fn format_server_fault(server_fault: ServerFault) -> String {
     match server_fault {
-        ServerFault::Partition => "is cut off from the others".to_owned(),
-        ServerFault::Pause => "stands still".to_owned(),
+        ServerFault::Partition => "is partitioned from the others".to_owned(),
+        ServerFault::Pause => "is suspended".to_owned(),
         ServerFault::Crash => "is down".to_owned(),
-        ServerFault::SlowPings(takes) => format!("has pings that take {takes:?}"),
+        ServerFault::SlowPings(duration) => format!("has pings that take {duration:?}"),
     }
 }
 
 fn format_external_action(action: ExternalAction) -> String {
     match action {
         ExternalAction::EditLabel => "edits a label".to_owned(),
-        ExternalAction::FalseDeletionEvent => "starts a rumour".to_owned(),
+        ExternalAction::FalseDeletionEvent => {
+            "sends watch events that the record is gone".to_owned()
+        }
         ExternalAction::CreateStrayNode { .. } => {
-            "leaves a znode in the line that no session owns".to_owned()
+            "creates a znode in the queue that no session owns".to_owned()
         }
         ExternalAction::Delete => "deletes the record".to_owned(),
-        ExternalAction::Recreate => "deletes the record and makes it anew from a copy".to_owned(),
+        ExternalAction::Recreate => "deletes the record and recreates it from a copy".to_owned(),
         ExternalAction::ClearHolder => "removes the holder".to_owned(),
-        ExternalAction::SetHolder(duration) => format!("puts himself in for {duration:?}"),
+        ExternalAction::SetHolder(duration) => format!("sets itself as holder for {duration:?}"),
     }
 }
 
@@ -337,19 +352,19 @@ fn format_record_event(event: &RecordEvent) -> String {
         RecordEvent::Applied(snapshot) => format!("applied: v{}", snapshot.version.number),
         RecordEvent::Conflict => "conflict".to_owned(),
         RecordEvent::Unknown => "unknown".to_owned(),
-        RecordEvent::Noticed(noticed) => format!("noticed: {}", format_record(noticed.as_ref())),
+        RecordEvent::Noticed(seen) => format!("noticed: {}", format_record(seen.as_ref())),
     }
 }
 
 fn format_record(snapshot: Option<&Snapshot>) -> String {
     let Some(Snapshot { version, record }) = snapshot else { return "none".to_owned() };
-    let holder = record.holder.as_ref().map_or("nobody", Identity::as_str);
+    let holder = record.holder.as_ref().map_or("none", Identity::as_str);
     let duration =
         record.duration.map_or_else(|| "-".to_owned(), |duration| format!("{duration:?}"));
     format!("{holder} v{} {duration}", version.number)
 }
 
-fn format_queue_event(own: &str, event: &QueueEvent) -> String {
+fn format_queue_event(znode: &str, event: &QueueEvent) -> String {
     match event {
         QueueEvent::Connected { session, timeout } => {
             format!("connected: s{} {timeout:?}", session.0)
@@ -361,9 +376,11 @@ fn format_queue_event(own: &str, event: &QueueEvent) -> String {
             format!("joined: {} z{czxid}", transcript::nickname("", name))
         }
         QueueEvent::Listed(names) => {
-            // Only a request quotes what is not named as usual.
-            let names: Vec<_> =
-                names.iter().map(|name| transcript::nickname(own, name).replace('"', "")).collect();
+            // Only requests quote unusual names.
+            let names: Vec<_> = names
+                .iter()
+                .map(|name| transcript::nickname(znode, name).replace('"', ""))
+                .collect();
             format!("listed: {}", names.join(" "))
         }
         QueueEvent::Found { owner } => format!("found: {}", format_owner(*owner)),
@@ -384,5 +401,5 @@ fn format_queue_event(own: &str, event: &QueueEvent) -> String {
 }
 
 fn format_owner(owner: Option<SessionId>) -> String {
-    owner.map_or_else(|| "nobody".to_owned(), |SessionId(number)| format!("s{number}"))
+    owner.map_or_else(|| "none".to_owned(), |SessionId(number)| format!("s{number}"))
 }

@@ -1,8 +1,8 @@
-//! Attacks the machines that ship, in simulated worlds: `make prove`.
+//! Simulates the machines that ship under faults and checks every property: `make prove`.
 //!
-//! Each seed is a world with a storm in it; the judge looks on, and nothing may go wrong. Start with `hunt.rs`. A failure
-//! is shrunk and told in the words of the transcripts, with the command that tells it again.
-#![expect(clippy::print_stderr, reason = "a command line that is wrong is told")]
+//! Each seed is one scenario. A failing one is shrunk and printed in the notation of the
+//! transcripts, with the command that replays it. Start with [`hunt::hunt`].
+#![expect(clippy::print_stderr, reason = "usage errors go to stderr")]
 
 use baton_sim::hunt;
 use baton_sim::hunt::Length;
@@ -22,15 +22,15 @@ fn main() -> ExitCode {
     match command {
         Command::Replay(seed) => hunt::replay(seed),
         Command::Traces { from, seeds } => hunt::traces(from, seeds),
-        Command::Hunt { from, length } if hunt::edges_hold() => hunt::hunt(from, length),
+        Command::Hunt { from, length } if hunt::limits_match_theory() => hunt::hunt(from, length),
         Command::Hunt { .. } => {
-            eprintln!("prove: an assumption ends elsewhere than theory says");
+            eprintln!("prove: the limit of an assumption is not where theory puts it");
             ExitCode::FAILURE
         }
     }
 }
 
-/// FaultKind the program is asked to do.
+/// What the arguments ask for.
 enum Command {
     Hunt { from: u64, length: Length },
     Traces { from: u64, seeds: u64 },

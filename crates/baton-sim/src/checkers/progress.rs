@@ -142,7 +142,7 @@ pub(super) fn withdrawn_releases_record<E: Election>(
 }
 
 /// Another candidate leads within 100 ms of a release if it has been free of faults for long enough
-/// to learn of it. In an ensemble sender tick leaves little of a session, the first claim takes two
+/// to learn of it. In an ensemble whose tick leaves little of a session, the first claim takes two
 /// answers that are a lag and a retry period apart.
 pub(super) fn takeover_after_release<E: Election>(
     state: &CheckerState,

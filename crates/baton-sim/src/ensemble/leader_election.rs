@@ -1,6 +1,6 @@
-//! How the servers of an ensemble elect their leader, and how a follower joins it.
+//! How servers elect a leader, and how a follower joins it.
 //!
-//! Pure. Start with [`Ensemble::elect`]. The server with the longest log wins, as in ZooKeeper's
+//! Pure. Start with [`Ensemble::elect`]. The server with the newest log wins, as in `ZooKeeper`'s
 //! fast leader election.
 
 use crate::ensemble::quorum::Message;
@@ -9,7 +9,7 @@ use crate::ensemble::{Ensemble, EnsembleEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Ensemble {
-    /// The server follows or leads no more: it lets its candidates go, and looks for a leader.
+    /// The server leaves its role, disconnects its clients, and looks for a leader.
     pub(super) fn start_looking(&mut self, id: usize) {
         self.servers[id].role = Role::Looking;
         self.disconnect_clients(id);
@@ -20,7 +20,7 @@ impl Ensemble {
         self.queue.push(self.now + wait, EnsembleEvent::Election);
     }
 
-    /// Whoever looks and can be heard finds a leader, or becomes one.
+    /// Lets each reachable server without a leader follow the current one, or elects a new one.
     pub(super) fn elect(&mut self) {
         let looks = |id: &usize| {
             self.servers[*id].is_reachable() && matches!(self.servers[*id].role, Role::Looking)
@@ -47,7 +47,7 @@ impl Ensemble {
                     .iter()
                     .copied()
                     .max_by_key(|id| (zxid(id), *id))
-                    .expect("a majority is somebody");
+                    .expect("a majority is not empty");
                 self.lead(best);
                 looking.into_iter().filter(|id| *id != best).for_each(|id| self.follow(id, best));
                 self.commit_acknowledged(best);

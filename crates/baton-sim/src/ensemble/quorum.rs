@@ -1,7 +1,7 @@
-//! How the servers of an ensemble speak to each other: proposals, acknowledgements, pings, elections.
+//! Messages between servers: proposals, acknowledgements, pings, and session handling.
 //!
-//! Pure. Start with [`Ensemble::received`]. A stream between two servers loses nothing and keeps its order; what is sent
-//! while one of them is partitioned off comes in later, unless the stream is no more by then.
+//! Pure. Start with [`Ensemble::received`]. A stream between two servers is reliable and ordered. A
+//! message to or from a partitioned server arrives after the partition if the stream still exists.
 
 use crate::ensemble::server::{Leadership, Role};
 use crate::ensemble::tracker::{SessionStatus, Tracker};
@@ -11,27 +11,27 @@ use baton_election::queue::messages::{QueueEvent, QueueRequest, SessionId};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// FaultKind one server tells another.
+/// A message between servers.
 #[derive(Clone, Debug)]
 pub(super) enum Message {
-    /// A leader's whole log, for one who begins to follow.
+    /// The leader's whole log, for a new follower.
     Sync(Vec<usize>),
     Propose(usize),
     Commit(usize),
     UpToDate,
     Ping,
-    /// Whether a session was taken up.
+    /// The timeout of a resumed session, or `None` if it has ended.
     Revalidated(Caller, SessionId, Option<Duration>),
-    /// The follower has so much of the log.
+    /// The follower has this much of the log on disk.
     Ack(usize),
-    /// Who was heard of since the last ping.
+    /// The sessions that were active since the last ping.
     Pong(BTreeSet<SessionId>),
     Forward(Caller, SessionId, QueueRequest),
     Revalidate(Caller, SessionId),
 }
 
 impl Ensemble {
-    /// Sends over the stream of that number.
+    /// Sends `message` on the stream with this number.
     pub(super) fn send(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let latency = self.rng.duration_between(self.config.latency.0, self.config.latency.1);
         let arrives =
@@ -41,7 +41,8 @@ impl Ensemble {
         self.queue.push(*last, EnsembleEvent::Message { from, to, stream, message });
     }
 
-    /// How long this message takes at least, if it is a ping or its answer and a fault slows those.
+    /// The least delivery time of `message` if it is a ping, or the answer to one, that a fault
+    /// slows down.
     fn slow_ping(&self, from: usize, to: usize, message: &Message) -> Option<Duration> {
         let is_ping = matches!(message, Message::Ping | Message::Pong(_));
         let slow = || self.servers[from].slow_pings.iter().chain(&self.servers[to].slow_pings);
@@ -51,8 +52,8 @@ impl Ensemble {
     pub(super) fn received(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let now = self.now;
         match &mut self.servers[to].role {
-            Role::Following { leader, stream: id, heard_at, .. }
-                if *leader == from && *id == stream =>
+            Role::Following { leader, stream: current, heard_at, .. }
+                if *leader == from && *current == stream =>
             {
                 *heard_at = now;
                 self.follower_received(to, from, stream, message);
@@ -70,7 +71,7 @@ impl Ensemble {
         }
     }
 
-    /// A follower hears from its leader.
+    /// A follower receives a message from its leader.
     fn follower_received(&mut self, id: usize, leader: usize, stream: u64, message: Message) {
         match message {
             Message::Sync(log) => {
@@ -106,7 +107,7 @@ impl Ensemble {
         self.send(id, leader, stream, Message::Ack(length));
     }
 
-    /// A leader hears from a follower.
+    /// A leader receives a message from a follower.
     fn leader_received(&mut self, id: usize, from: usize, message: Message) {
         let shown = self.servers[id].clock.read(self.now);
         let Role::Leading(leadership) = &mut self.servers[id].role else { return };
@@ -147,7 +148,7 @@ impl Ensemble {
         }
     }
 
-    /// The leader `id` proposes what a candidate asked for.
+    /// The leader `id` proposes a client's request.
     pub(super) fn propose_for(
         &mut self,
         id: usize,
@@ -176,7 +177,7 @@ impl Ensemble {
             tracker.mark_closing(session);
         }
         if reply == QueueEvent::Unknown {
-            // A late word of another server took the session away, and only this request shows it.
+            // Another server has resumed the session, which only this request reveals.
             self.effects.push_back(Effect::Disturbed);
         }
         self.propose(
@@ -197,7 +198,7 @@ impl Ensemble {
         self.commit_acknowledged(id);
     }
 
-    /// Commits what a majority has on its disks.
+    /// Commits what a majority has on disk.
     pub(super) fn commit_acknowledged(&mut self, id: usize) {
         let majority = self.servers.len() / 2;
         let server = &mut self.servers[id];
@@ -210,7 +211,7 @@ impl Ensemble {
         let Some(length) = committed else { return };
         let length = length.min(server.log.len());
         if leadership.tracker.is_none() {
-            // A new leader counts from when it has a majority that has all it has.
+            // A new leader is established once a majority has its whole log.
             if length < server.log.len() {
                 return;
             }
@@ -227,7 +228,7 @@ impl Ensemble {
         let server = &mut self.servers[id];
         let shown = server.clock.read(self.now);
         let tracker = Tracker::new(self.config.tick, &server.tree.sessions, shown);
-        let next = server.clock.when(tracker.next(shown));
+        let next = server.clock.when(tracker.next_bucket(shown));
         let Role::Leading(leadership) = &mut server.role else { return };
         leadership.tracker = Some(tracker);
         let term = leadership.term;
@@ -247,7 +248,8 @@ impl Ensemble {
         }
     }
 
-    /// Half a tick has passed for a leader: it pings, and steps down where no majority was heard of for too long.
+    /// Pings all followers every half tick. The leader steps down if it has not heard from a
+    /// majority within the sync limit.
     pub(super) fn ping(&mut self, id: usize, term: u64) {
         let (now, limit) = (self.now, self.config.tick * self.config.sync_limit);
         let majority = self.servers.len() / 2;
@@ -265,7 +267,7 @@ impl Ensemble {
         self.queue.push(next, EnsembleEvent::Ping { server: id, term });
     }
 
-    /// A bucket of sessions is over.
+    /// Closes the sessions whose bucket has expired.
     pub(super) fn expire(&mut self, id: usize, term: u64) {
         let server = &mut self.servers[id];
         let shown = server.clock.read(self.now);
@@ -273,17 +275,17 @@ impl Ensemble {
         let Some(tracker) = leadership.tracker.as_mut().filter(|_| leadership.term == term) else {
             return;
         };
-        let over = tracker.expire(shown);
-        let next = server.clock.when(tracker.next(shown));
+        let expired = tracker.expire(shown);
+        let next = server.clock.when(tracker.next_bucket(shown));
         self.queue.push(next, EnsembleEvent::Expiry { server: id, term });
-        for session in over {
+        for session in expired {
             let Role::Leading(leadership) = &self.servers[id].role else { return };
             let zxid = leadership.epoch << 32 | (leadership.counter + 1);
             self.propose(id, Transaction { zxid, change: Change::Close(session), caller: None });
         }
     }
 
-    /// A follower looks whether its leader has been silent for too long.
+    /// A follower looks for a new leader after its own has been silent for the sync limit.
     pub(super) fn check_silence(&mut self, id: usize, stream: u64) {
         let limit = self.config.tick * self.config.sync_limit;
         let Role::Following { stream: current, heard_at, .. } = &self.servers[id].role else {
@@ -292,21 +294,22 @@ impl Ensemble {
         if *current != stream {
             return;
         }
-        let silent = *heard_at + limit;
-        if silent <= self.now {
+        let silent_at = *heard_at + limit;
+        if silent_at <= self.now {
             self.start_looking(id);
         } else {
-            self.queue.push(silent, EnsembleEvent::Silence { server: id, stream });
+            self.queue.push(silent_at, EnsembleEvent::Silence { server: id, stream });
         }
     }
 
-    /// All servers come back from a backup that is so many transactions old, and number anew from there. None of them takes up
-    /// a session whose client has seen more than they have, though it may paused be there, until its time is over.
+    /// All servers return to a backup that is `ago` transactions old, and reuse zxids from there.
+    /// None of them resumes a session whose client has seen more than they have, even if the
+    /// session exists until it times out.
     pub(super) fn restore_backup(&mut self, ago: usize) {
         let length = self.committed_len.saturating_sub(ago);
         let newest = (0..self.servers.len())
             .max_by_key(|id| self.servers[*id].applied)
-            .expect("there is a server");
+            .expect("an ensemble is not empty");
         let log = self.servers[newest].log[..length].to_vec();
         let mut tree = Tree::default();
         for index in &log {

@@ -1,7 +1,7 @@
-//! How servers serve candidates: requests, replies, watches, connections.
+//! How servers serve clients: requests, replies, watches, and connections.
 //!
-//! Pure. Start with [`Ensemble::requested`]: a read is answered at once, of what this server has applied; the rest goes to
-//! whoever leads, and is answered when this server applies it.
+//! Pure. Start with [`Ensemble::requested`]. A read is answered at once from what this server has
+//! applied. Other requests go to the leader, and are answered when this server applies them.
 
 use crate::ensemble::quorum::Message;
 use crate::ensemble::server::{Connection, Role, Server};
@@ -15,7 +15,7 @@ use std::mem::take;
 use std::time::Duration;
 
 impl Ensemble {
-    /// A candidate's request has come in.
+    /// A client's request arrives.
     pub(super) fn requested(&mut self, caller: Caller, request: &QueueRequest) {
         let server = &mut self.servers[caller.server];
         if server.down > 0 || !server.serves() {
@@ -31,7 +31,7 @@ impl Ensemble {
             }
             QueueRequest::Resume { .. } => {
                 let client = &self.clients[caller.from];
-                // A server that is behind what the client has seen does not take it in.
+                // A server that is behind what the client has seen rejects it.
                 let Some(session) = client.session.filter(|_| client.seen <= server.applied) else {
                     return self.reply(caller, request, QueueEvent::Unknown);
                 };
@@ -49,7 +49,7 @@ impl Ensemble {
                 let connection = server
                     .connections
                     .get(&caller.from)
-                    .filter(|id| id.number == caller.connection);
+                    .filter(|connection| connection.number == caller.connection);
                 let Some(session) = connection.and_then(|connection| connection.session) else {
                     return self.reply(caller, request, QueueEvent::Unknown);
                 };
@@ -76,7 +76,7 @@ impl Ensemble {
         server.watches.retain(|(_, from, _)| *from != caller.from);
     }
 
-    /// Hands a request to whoever leads.
+    /// Passes a request to the leader.
     fn submit(&mut self, caller: Caller, session: SessionId, request: &QueueRequest) {
         match &self.servers[caller.server].role {
             Role::Leading(_) => self.propose_for(caller.server, caller, session, request),
@@ -110,7 +110,7 @@ impl Ensemble {
         }
     }
 
-    /// A session was taken up again, or is over.
+    /// Replies with the outcome of a resumption; the session has ended if `timeout` is `None`.
     pub(super) fn session_resumed(
         &mut self,
         id: usize,
@@ -127,7 +127,7 @@ impl Ensemble {
         }
     }
 
-    /// The server applies what was committed on, up to a length of its log.
+    /// Applies committed transactions up to `length` entries of the log.
     pub(super) fn apply(&mut self, id: usize, length: usize) {
         while self.servers[id].applied < length.min(self.servers[id].log.len()) {
             let server = &mut self.servers[id];
@@ -142,9 +142,9 @@ impl Ensemble {
             if let Change::Close(session) = self.transactions[index].change {
                 self.close_connections(id, index, session);
             }
-            let asked_here =
+            let local_caller =
                 self.transactions[index].caller.as_ref().filter(|(caller, ..)| caller.server == id);
-            if let Some((caller, request, reply)) = asked_here
+            if let Some((caller, request, reply)) = local_caller
                 && (is_connected(&self.servers[id], *caller) || *request == QueueRequest::Close)
             {
                 let (caller, request, reply) = (*caller, request.clone(), reply.clone());
@@ -153,7 +153,7 @@ impl Ensemble {
         }
     }
 
-    /// A majority has it: nothing can undo it any more.
+    /// A majority has the transaction, so it is final.
     fn transaction_committed(&mut self, index: usize) {
         let first = |tree: &Tree| tree.first().map(|znode| znode.owner);
         let before = first(&self.committed);
@@ -188,7 +188,7 @@ impl Ensemble {
         }
     }
 
-    /// Tells the world who is first in the line now, and why whoever was so before is not.
+    /// Reports the head of the queue, and why the previous one is gone.
     pub(super) fn report_holder(&mut self, departure: Option<Departure>) {
         let (holder, owner) =
             self.committed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
@@ -198,7 +198,7 @@ impl Ensemble {
         }
     }
 
-    /// Tells whoever watches that these znodes are gone.
+    /// Fires the watches of znodes that are gone.
     fn fire_watches(&mut self, id: usize, gone: &[String]) {
         if gone.is_empty() {
             return;
@@ -213,7 +213,8 @@ impl Ensemble {
         }
     }
 
-    /// A session is over, so its connection is closed, unless its id client waits for just that.
+    /// Closes the connection of an ended session, unless its client waits for the reply to its own
+    /// close.
     fn close_connections(&mut self, id: usize, index: usize, session: SessionId) {
         let closer = self.transactions[index].caller.as_ref().map(|(caller, ..)| caller.connection);
         let server = &mut self.servers[id];
@@ -251,5 +252,8 @@ impl Ensemble {
 }
 
 fn is_connected(server: &Server, caller: Caller) -> bool {
-    server.connections.get(&caller.from).is_some_and(|id| id.number == caller.connection)
+    server
+        .connections
+        .get(&caller.from)
+        .is_some_and(|connection| connection.number == caller.connection)
 }
