@@ -336,7 +336,7 @@ impl Store for Ensemble {
                 ServerFault::Pause => server.paused -= 1,
                 ServerFault::Crash => server.down -= 1,
                 ServerFault::SlowPings(duration) => {
-                    let ended = server.slow_pings.iter().position(|other| **other == duration);
+                    let ended = server.slow_pings.iter().position(|other| *other == duration);
                     server.slow_pings.remove(ended.expect("an active fault"));
                 }
             }
