@@ -29,7 +29,7 @@ pub(crate) struct Violation {
     pub(crate) property: &'static str,
     /// When it was violated.
     pub(crate) at: Moment,
-    /// What was observed.
+    /// The observation that violates it.
     pub(crate) detail: String,
 }
 

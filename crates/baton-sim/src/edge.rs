@@ -4,12 +4,14 @@
 //! limit is wrong. Start with [`limits_match_theory`].
 //!
 //! A partitioned leader stops R after it sent its last renewal, by its own clock. The fastest
-//! follower begins no sooner than L after it learned of that renewal, by its own clock. With one
-//! clock slow by x and the other fast by x, these overlap from R (1 + x) = L (1 − x) on, which is x
-//! = (L − R) / (L + R) for any configured drift. An earlier overlap is impossible because messages
-//! only take time.
+//! follower begins no sooner than L after it learned of that renewal, by its own clock. Let one
+//! clock be slow by x and the other fast by x. These times overlap from R (1 + x) = L (1 − x) on.
+//! For any configured drift that is:
 //!
-//! `ticks.rs` has the limit for the servers' tick, and `pings.rs` that for their pings.
+//!     x = (L − R) / (L + R)
+//!
+//! An earlier overlap is impossible because messages only take time. `ticks.rs` has the limit for
+//! the servers' tick, and `pings.rs` that for their pings.
 #![expect(clippy::print_stderr, reason = "the observations go to stderr")]
 
 mod pings;

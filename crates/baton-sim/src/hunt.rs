@@ -281,7 +281,7 @@ impl Progress {
         );
     }
 
-    /// What occurred too rarely for a long hunt to prove anything.
+    /// The kind of event that occurred too rarely for a long hunt to prove anything.
     fn missing_coverage(&self) -> Option<&'static str> {
         let expected = self.runs / 100;
         self.coverage

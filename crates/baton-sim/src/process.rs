@@ -74,7 +74,7 @@ enum Purpose {
     Resign { campaigns_after: bool },
 }
 
-/// What a process does next.
+/// The next action of a process.
 #[derive(Debug)]
 pub(crate) enum ProcessAction<E: Election> {
     /// Waits for the next input.

@@ -86,11 +86,11 @@ pub struct Fault {
     pub at: Moment,
     /// How long it lasts; zero for a single action.
     pub duration: Duration,
-    /// What it does.
+    /// Its effect.
     pub kind: FaultKind,
 }
 
-/// What a fault does, by what it affects.
+/// The effect of a fault, by the part that it affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum FaultKind {
     /// Affects a candidate, its machine, or its link to the store.
@@ -209,7 +209,7 @@ pub enum ServerFault {
     SlowPings(Duration),
 }
 
-/// What another client of the store does to the record.
+/// An action of another client on the record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum ExternalAction {
     /// Edits a label, which creates another version of the same record.

@@ -1,4 +1,4 @@
-//! What happens in a run, at true time.
+//! The events of a run, at true time.
 //!
 //! Pure. The checkers and the trace printer observe the same events.
 

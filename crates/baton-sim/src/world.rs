@@ -1,16 +1,16 @@
 //! Runs a scenario: candidates with the machines that ship, on clocks that disagree, over one
 //! store.
 //!
-//! Pure. Start with [`World::step`]. A seed gives the same run on any machine: all numbers are
-//! integers, randomness comes from the seed, and events of the same moment happen in the order in
-//! which they were scheduled. The world checks nothing; an [`Observer`] does.
+//! Pure. Start with [`World::step`]. The world checks nothing; an [`Observer`] does. A seed gives
+//! the same run on any machine. All numbers are integers, randomness comes from the seed, and
+//! events of the same moment happen in the order in which they were scheduled.
 //!
 //! ```text
-//!   draw ──► Scenario ──► World ─┬─ Node × N: clock, process (machine and driver), application
-//!                                ├─ Link × N: delivery of requests, replies, and watch events
-//!                                └─ Store: a record or an ensemble, in order of arrival
-//!                                      │
-//!                                      └─► Observer: every event, at true time
+//!  draw ──► Scenario ──► World ─┬─ Node × N: clock, process (machine, driver), application
+//!                               ├─ Link × N: delivery of requests, replies, watch events
+//!                               └─ Store: a record or an ensemble, in order of arrival
+//!                                     │
+//!                                     └─► Observer: every event, at true time
 //! ```
 
 mod injection;
@@ -56,7 +56,7 @@ pub struct World<S: Store, O> {
     observer: O,
 }
 
-/// What happens next.
+/// The next event.
 enum Next {
     Fault,
     FaultEnd(usize),

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// What the arguments ask for.
+/// The command that the arguments select.
 enum Command {
     Hunt { from: u64, length: Length },
     Traces { from: u64, seeds: u64 },

@@ -1,15 +1,14 @@
-//! What the checkers know about one candidate.
+//! The checkers' view of one candidate.
 
 mod budget;
+mod replies;
 
-use super::inspect::ReportedRecord;
 use crate::clock::Moment;
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::machine::{Event, Outcome, Request, Verb, Withdrawal};
+use baton_election::machine::{Request, Verb, Withdrawal};
 use baton_election::timing::Timing;
-use std::mem::replace;
 use std::time::Duration;
 
 /// One candidate. Each `Instant` is by its own clock.
@@ -191,14 +190,24 @@ impl CandidateView {
         Self { identity: Some(identity), ..fresh }
     }
 
-    /// The candidate is told to withdraw when its clock reads `shown`. A preStop hook after SIGTERM
-    /// changes nothing.
+    /// The candidate receives an order to withdraw when its clock reads `shown`. A preStop hook
+    /// after SIGTERM changes nothing.
     pub(super) fn withdraw(&mut self, how: Withdrawal, shown: Instant) {
         let (how, since) = match (self.withdrawal, how) {
             (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
             (_, how) => (how, shown),
         };
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
+    }
+
+    /// The candidate may campaign again.
+    pub(super) fn campaign(&mut self, now: Moment) {
+        (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, now);
+    }
+
+    /// A watch event of the candidate is lost or late when its clock reads `shown`.
+    pub(super) fn impair_watch(&mut self, now: Moment, shown: Instant) {
+        (self.watch_reliable_since, self.contradicted_at) = (now, Some(shown));
     }
 
     /// Whether it may campaign and has no fault.
@@ -292,86 +301,6 @@ impl CandidateView {
         self.has_released |= is_release;
     }
 
-    pub(super) fn receive_reply<E: Event>(&mut self, event: &E, now: Instant) {
-        self.last_input_at = now;
-        let verb = self.pending.take();
-        let was_write = verb.is_some_and(|verb| verb != Verb::Read);
-        self.fresh_read_at =
-            (verb == Some(Verb::Read) && event.outcome() == Outcome::Applied).then_some(now);
-        self.stale_below = if was_write { 0 } else { self.stale_below };
-        self.failed = verb.filter(|_| event.outcome() == Outcome::Unknown);
-        match self.failed {
-            None => (self.answered_at, self.last_checked_at) = (now, now),
-            Some(Verb::Read) => {}
-            Some(_) => {
-                self.required_version =
-                    self.required_version.max(self.base_version.map_or(0, |base| base + 1));
-            }
-        }
-        if event.outcome() == Outcome::Unknown || was_write && self.applied_write.is_none() {
-            self.backoff_until = self.sent_at + self.timing.retry_period();
-        }
-        match event.outcome() {
-            Outcome::Applied if was_write => {
-                self.acknowledged_write = self.applied_write.take().or(self.acknowledged_write);
-            }
-            Outcome::Conflict => {
-                let before = replace(&mut self.refused_base, self.base_version);
-                let is_holder = self.led_when_sent || self.withdrawal.is_some();
-                self.overtaken_writes += u32::from(is_holder && before < self.base_version);
-                (self.has_released, self.contradicted_at) = (false, Some(now));
-                self.race = if self.race == Race::Running { Race::Lost(now) } else { Race::None };
-            }
-            Outcome::Applied | Outcome::Unknown => {}
-        }
-        if was_write && event.outcome() != Outcome::Conflict {
-            self.refused_base = None;
-        }
-    }
-
-    /// Takes in what a watch event or a reply says about the record. Watch events may be old, even
-    /// about a record that is gone since.
-    pub(super) fn learn(
-        &mut self,
-        reported_record: ReportedRecord<'_>,
-        now: Moment,
-        is_watch_event: bool,
-    ) {
-        if is_watch_event {
-            (self.fresh_read_at, self.race) = (None, Race::None);
-        }
-        if !is_watch_event && self.stale_below == u128::MAX {
-            return;
-        }
-        match reported_record {
-            ReportedRecord::Unspecified => {}
-            ReportedRecord::Absent => {
-                self.believed_holder = None;
-                if is_watch_event {
-                    // Even an old event makes the candidate read before it renews.
-                    (self.deletion_seen_at, self.contradicted_at) =
-                        (Some(now), Some(self.last_input_at));
-                    self.stale_below = u128::MAX;
-                }
-            }
-            ReportedRecord::Present(version, holder) => {
-                // A read that a watch event overtook is repeated.
-                let counts = !is_watch_event && version >= self.stale_below;
-                self.shown_version = if counts { version } else { self.shown_version.max(version) };
-                self.required_version = self.required_version.max(version);
-                let is_newer = version > self.newest_version;
-                if is_watch_event && is_newer {
-                    self.stale_below = self.stale_below.max(version);
-                }
-                // A stale read that no event overtook looks like a restored store, so higher
-                // versions are new again.
-                if is_newer || counts {
-                    (self.newest_version, self.believed_holder) = (version, holder.cloned());
-                }
-            }
-        }
-    }
-
     /// The candidate publishes another claim, or none.
     pub(super) fn publish_claim(&mut self, claim: Option<Claim>, lag: Option<Duration>) {
         let token = claim.map(|claim| claim.token());
@@ -381,7 +310,7 @@ impl CandidateView {
         if let Some(claim) = claim {
             let since = self.sent_at;
             self.claim_length = claim.deadline().since(since);
-            // What shortened a claim happened before it, and may still be what ends it.
+            // The disturbance that shortened a claim precedes it, and may still end it.
             if self.claim_length >= self.min_claim(lag) {
                 let rests_on = lag.map_or(since, |_| self.rests_on_answer_of(claim));
                 self.disturbance = self

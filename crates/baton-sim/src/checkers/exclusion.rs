@@ -121,7 +121,7 @@ pub(super) fn claims_are_backed<E: Election>(
     (!is_backed).then(|| {
         let (deadline, last_input_at) = (claim.deadline(), candidate.last_input_at);
         format!(
-            "{} claims until {deadline:?} at {last_input_at:?}, but is backed until {backed_until:?}",
+            "{} claims until {deadline:?} at {last_input_at:?}, backed until {backed_until:?}",
             name(*number)
         )
     })

@@ -17,42 +17,11 @@ impl CheckerState {
         let now = context.now;
         self.coverage = self.coverage();
         self.coverage.faults += 1;
-        if let FaultKind::External(action) = fault.kind
-            && !matches!(action, ExternalAction::CreateStrayNode { .. })
-        {
-            self.last_external_action = now;
-            self.allow_extra_request();
-            // The action contradicts what a candidate knows, so the candidate reads before it
-            // renews.
-            for (number, candidate) in self.candidates.iter_mut().enumerate() {
-                candidate.contradicted_at = Some(context.local_time(number));
-            }
-        }
         match fault.kind {
             FaultKind::Candidate(_, candidate_fault) => {
                 let number = affected.expect("a fault of a candidate names the candidate");
-                if blocks_store_access(candidate_fault) {
-                    self.expire_unacknowledged_write(number);
-                }
-                let candidate = &mut self.candidates[number];
-                if !affects_watch_only(candidate_fault) {
-                    candidate.fault_free_since = now;
-                }
-                candidate.watch_reliable_since = now;
-                candidate.watch_faults += u32::from(
-                    fault.duration > Duration::ZERO && affects_watch_only(candidate_fault),
-                );
-                candidate.intermittent_faults +=
-                    u32::from(fault.duration > Duration::ZERO && is_intermittent(candidate_fault));
-                if fault.duration > Duration::ZERO && is_pause(candidate_fault) {
-                    candidate.pauses += 1;
-                    candidate.paused_at = context.local_time(number);
-                }
-                if fault.duration > Duration::ZERO && blocks_store_access(candidate_fault) {
-                    candidate.faults += 1;
-                    candidate.disturbed(context.local_time(number));
-                }
-                self.disturbed(now);
+                let lasts = fault.duration > Duration::ZERO;
+                self.candidate_fault_began(context, number, candidate_fault, lasts);
             }
             FaultKind::Store(store_fault) => {
                 if let StoreFault::Restore(_) = store_fault {
@@ -75,20 +44,65 @@ impl CheckerState {
                 self.disturb_all(context);
                 self.disturbed(now);
             }
-            FaultKind::External(ExternalAction::EditLabel | ExternalAction::FalseDeletionEvent) => {
+            FaultKind::External(action) => self.external_action_taken(context, action),
+        }
+    }
+
+    fn candidate_fault_began(
+        &mut self,
+        context: &TraceContext<'_>,
+        number: usize,
+        fault: CandidateFault,
+        lasts: bool,
+    ) {
+        let now = context.now;
+        if blocks_store_access(fault) {
+            self.expire_unacknowledged_write(number);
+        }
+        let candidate = &mut self.candidates[number];
+        if !affects_watch_only(fault) {
+            candidate.fault_free_since = now;
+        }
+        candidate.watch_reliable_since = now;
+        candidate.watch_faults += u32::from(lasts && affects_watch_only(fault));
+        candidate.intermittent_faults += u32::from(lasts && is_intermittent(fault));
+        if lasts && is_pause(fault) {
+            candidate.pauses += 1;
+            candidate.paused_at = context.local_time(number);
+        }
+        if lasts && blocks_store_access(fault) {
+            candidate.faults += 1;
+            candidate.disturbed(context.local_time(number));
+        }
+        self.disturbed(now);
+    }
+
+    fn external_action_taken(&mut self, context: &TraceContext<'_>, action: ExternalAction) {
+        let now = context.now;
+        if !matches!(action, ExternalAction::CreateStrayNode { .. }) {
+            self.last_external_action = now;
+            self.allow_extra_request();
+            // The action contradicts what candidates know, so they read before they renew.
+            for (number, candidate) in self.candidates.iter_mut().enumerate() {
+                candidate.contradicted_at = Some(context.local_time(number));
+            }
+        }
+        match action {
+            ExternalAction::EditLabel | ExternalAction::FalseDeletionEvent => {
                 self.released_at = None;
             }
             // Candidates ignore it when they list the queue, and learn of it in no other way.
-            FaultKind::External(ExternalAction::CreateStrayNode { .. }) => {}
-            FaultKind::External(action @ (ExternalAction::Delete | ExternalAction::Recreate)) => {
+            ExternalAction::CreateStrayNode { .. } => {}
+            ExternalAction::Delete | ExternalAction::Recreate => {
                 let was_quiet =
                     self.is_fault_free() && now.since(self.quiet_since) > self.settling_time();
                 self.external_change = Some((now, was_quiet));
-                self.deleted_at =
-                    if action == ExternalAction::Delete { Some(now) } else { self.deleted_at };
+                if action == ExternalAction::Delete {
+                    self.deleted_at = Some(now);
+                }
                 self.store_fault_free_since = now;
             }
-            FaultKind::External(ExternalAction::ClearHolder | ExternalAction::SetHolder(_)) => {
+            ExternalAction::ClearHolder | ExternalAction::SetHolder(_) => {
                 self.external_change = Some((now, false));
                 self.store_fault_free_since = now;
                 self.disturbed(now);

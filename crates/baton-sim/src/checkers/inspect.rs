@@ -8,7 +8,7 @@ use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest};
 
-/// What an event says about the record.
+/// The state of the record according to an event.
 #[derive(Clone, Copy)]
 pub(crate) enum ReportedRecord<'a> {
     Unspecified,

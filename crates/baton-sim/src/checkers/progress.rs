@@ -25,7 +25,7 @@ const MAX_CALM_REQUESTS: u32 = 2;
 /// current.
 ///
 /// In an ensemble it waits for the end of unused sessions, `T + 3/2·tick` by the slowest server's
-/// clock. The next candidate is told of that at once and begins to lead.
+/// clock. The next candidate learns of that at once and begins to lead.
 pub(super) fn leader_in_time<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -194,9 +194,10 @@ pub(super) fn takeover_after_release<E: Election>(
     })
 }
 
-/// A candidate that stops cleanly without a fault leaves no lease behind. In an ensemble it cannot
-/// release what it holds by a session that it could not reach for the whole timeout: it had to
-/// forget that session, because restored servers might refuse to resume it forever. Over a record
+/// A candidate that stops cleanly without a fault leaves no lease behind.
+///
+/// Two cases are excused. In an ensemble a candidate must forget a session that it could not reach
+/// for the whole timeout, because restored servers might refuse to resume it forever. Over a record
 /// it need not release one that was restored with the store and that it has not been shown since.
 pub(super) fn clean_stop_releases<E: Election>(
     state: &CheckerState,

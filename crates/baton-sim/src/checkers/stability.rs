@@ -97,7 +97,7 @@ pub(super) fn three_renewal_attempts<E: Election>(
     })
 }
 
-/// An undisturbed leader that was told that its record is gone withdraws at once.
+/// An undisturbed leader withdraws at once when it learns that its record is gone.
 pub(super) fn deletion_ends_term<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -130,7 +130,7 @@ pub(super) fn deletion_ends_term<E: Election>(
     };
     if let Some(number) = (0..state.candidates.len()).find(ignores) {
         return Some(format!(
-            "{} still holds a claim, although it was told of the deletion at {deleted_at:?}",
+            "{} still holds a claim, although it learned of the deletion at {deleted_at:?}",
             name(number)
         ));
     }

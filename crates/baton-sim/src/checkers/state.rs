@@ -15,7 +15,7 @@ use baton_election::leadership::Status;
 use baton_election::machine::{Event, Outcome, Request, Transition, Verb};
 use std::time::Duration;
 
-/// All derived state of a run.
+/// The derived state of a run.
 pub(super) struct CheckerState {
     pub(super) candidates: Vec<CandidateView>,
     /// The longest delivery time of a message without faults.
@@ -179,9 +179,7 @@ impl CheckerState {
                 self.disturbed(now);
             }
             TraceEvent::WatchImpaired(number) => {
-                let candidate = &mut self.candidates[*number];
-                (candidate.watch_reliable_since, candidate.contradicted_at) =
-                    (now, Some(context.local_time(*number)));
+                self.candidates[*number].impair_watch(now, context.local_time(*number));
                 self.disturbed(now);
             }
             TraceEvent::Disturbed(None) => {
@@ -199,45 +197,28 @@ impl CheckerState {
             }
             TraceEvent::CampaignResumed(number) => {
                 self.allow_extra_request();
-                let candidate = &mut self.candidates[*number];
-                (candidate.withdrawal, candidate.is_campaigning, candidate.fault_free_since) =
-                    (None, true, now);
+                self.candidates[*number].campaign(now);
                 self.disturbed(now);
             }
             TraceEvent::RequestSent(number, request, sent) => {
-                self.candidates[*number].send_request(
-                    *request,
-                    E::replaced_version(request),
-                    *sent,
-                );
+                let base = E::replaced_version(request);
+                self.candidates[*number].send_request(*request, base, *sent);
             }
             TraceEvent::RequestPerformed(number, request, reply) => {
                 self.performed(context, *number, *request, *reply);
             }
-            TraceEvent::HolderChanged(holder, lease) => {
-                self.holder_changed(*holder, *lease, now);
-            }
+            TraceEvent::HolderChanged(holder, lease) => self.holder_changed(*holder, *lease, now),
             TraceEvent::SessionForgotten => {
-                (self.session_forgotten_at, self.last_session_forgotten) = (Some(now), now)
+                (self.session_forgotten_at, self.last_session_forgotten) = (Some(now), now);
             }
-            TraceEvent::HolderDeparted(Departure::Released) => self.is_release = true,
-            TraceEvent::HolderDeparted(Departure::Deleted) => {
-                // A disturbance between the deletion and its commit may keep candidates from
-                // learning of it.
-                let was_quiet = self
-                    .external_change
-                    .is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
-                self.external_change = Some((now, was_quiet));
-                self.disturbed(now);
-            }
+            TraceEvent::HolderDeparted(departure) => self.holder_departed(*departure, now),
             TraceEvent::ReplyReceived(number, event, at) => {
                 self.receive_reply(*number, *event, *at);
                 self.candidates[*number].learn(E::reported_record(event), now, false);
             }
             TraceEvent::WatchEventReceived(number, event, at) => {
-                let candidate = &mut self.candidates[*number];
-                candidate.last_input_at = *at;
-                candidate.learn(E::reported_record(event), now, true);
+                self.candidates[*number].last_input_at = *at;
+                self.candidates[*number].learn(E::reported_record(event), now, true);
             }
             // The expiry of a term ends a process that is about to stop, so it cannot read again.
             TraceEvent::Transitioned(number, Transition::Lost { .. }) => {
@@ -245,7 +226,7 @@ impl CheckerState {
             }
             TraceEvent::Transitioned(..) => {}
             TraceEvent::ClaimPublished(number, claim) => {
-                self.claim_published(context, *number, *claim)
+                self.claim_published(context, *number, *claim);
             }
             TraceEvent::QueryAnswered(number, answer, asked) => {
                 if let Status::Leading(promise) = answer.status {
@@ -313,6 +294,21 @@ impl CheckerState {
     pub(super) fn expire_unacknowledged_write(&mut self, number: usize) {
         let wrote = self.candidates[number].unacknowledged().unwrap_or(Moment::START);
         self.store_fault_free_since = self.store_fault_free_since.max(wrote);
+    }
+
+    fn holder_departed(&mut self, departure: Departure, now: Moment) {
+        match departure {
+            Departure::Released => self.is_release = true,
+            Departure::Deleted => {
+                // A disturbance between the deletion and its commit may keep candidates from
+                // learning of it.
+                let was_quiet = self
+                    .external_change
+                    .is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
+                self.external_change = Some((now, was_quiet));
+                self.disturbed(now);
+            }
+        }
     }
 
     fn holder_changed(&mut self, holder: Option<&Identity>, lease: Duration, now: Moment) {

@@ -89,7 +89,7 @@ pub(super) fn begins_when_eligible<E: Election>(
     (is_too_late || is_too_soon).then(|| {
         let (from, withdrawal) = (candidate.campaigns_from, candidate.withdrawal);
         format!(
-            "{} begins a term by a request sent at {:?}, eligible from {from:?}, withdrawal {withdrawal:?}",
+            "{} begins a term by a request of {:?}, eligible from {from:?}: {withdrawal:?}",
             name(*number),
             candidate.sent_at
         )

@@ -36,9 +36,9 @@ pub(super) fn limit_matches_theory() -> bool {
     let [as_configured, at] = [CONFIGURED_TICK, limit].map(|tick| first_failure(tick, |_| true));
     let beyond = first_failure(BEYOND, Violation::breaks_exclusion);
     eprintln!(
-        "prove: configured tick {CONFIGURED_TICK:?}, first of {RUNS} seeds to fail: {as_configured:?} \
-         with that tick; {at:?} at the limit, {limit:?}; first to overlap with {BEYOND:?}: \
-         {beyond:?}"
+        "prove: configured tick {CONFIGURED_TICK:?}, first of {RUNS} seeds to fail: \
+         {as_configured:?} with that tick; {at:?} at the limit, {limit:?}; first to overlap with \
+         {BEYOND:?}: {beyond:?}"
     );
     as_configured.is_none() && at.is_none() && beyond.is_some()
 }

@@ -125,7 +125,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             CandidateFault::Link(_) | CandidateFault::WatchDelay(_) => node.link.end(number),
             CandidateFault::WatchLoss => {
                 node.link.watch_faults -= 1;
-                // A watch that comes back may tell of kind has long been over.
+                // A watch that reconnects may deliver an outdated state.
                 if node.link.watch_faults == 0 && node.link.rng.permille(500) {
                     node.link.watch_is_broken = false;
                     let ago = node.link.rng.index(4);
@@ -135,7 +135,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Starts the process of `candidate`; one that is still about to stop, when it has.
+    /// Starts the process of `candidate`, or lets it restart once its current stop is complete.
     fn restart(&mut self, candidate: usize) {
         let node = &mut self.nodes[candidate];
         if node.process.is_none() {
@@ -145,7 +145,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// The clock of `candidate` runs at `rate`, and kind it has to fire_timer for comes sooner or later.
+    /// Changes the rate of the clock of `candidate`, and reschedules the timers that depend on it.
     fn set_clock_rate(&mut self, candidate: usize, rate: Rate) {
         let due = [Timer::CallTimeout, Timer::Wake, Timer::Query].map(|timer| {
             let at = self.nodes[candidate].timers[timer as usize];

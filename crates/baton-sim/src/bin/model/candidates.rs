@@ -1,4 +1,4 @@
-//! What both models share: candidates with their own clocks, pending calls, and properties.
+//! Parts that both models share: candidates with their own clocks, pending calls, and properties.
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;

@@ -88,7 +88,7 @@ fn machine(number: usize, start: u8, from: Instant) -> RecordElection {
         [5_000, 3_300, 1_000].map(Duration::from_millis);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
-    let drift = Drift::parts_per_million(200_000).expect("less than the whole");
+    let drift = Drift::parts_per_million(200_000).expect("a drift below 100 %");
     let timing = Timing::new(durations, drift).expect("3.3 s × 1.2 is less than 5 s × 0.8");
     let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
     RecordElection::new(identity, timing, Jitter::none(), from)
@@ -141,7 +141,8 @@ impl State {
         | RecordEvent::Applied(seen)
         | RecordEvent::Noticed(Some(seen)) = event
         {
-            let version = u8::try_from(seen.version.number).expect("versions are counted in bytes");
+            let version =
+                u8::try_from(seen.version.number).expect("a small model has few versions");
             self.known_versions[number] = self.known_versions[number].max(version);
         }
     }

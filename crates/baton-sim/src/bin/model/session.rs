@@ -78,13 +78,13 @@ pub(crate) enum Action {
 }
 
 /// Durations that are barely valid for sessions of 5 s, ticks of 0.5 s, and clocks 20 % off either
-/// way: the slowest leader stops in the step in which the fastest server may end its session.
+/// way. The slowest leader stops in the step in which the fastest server may end its session.
 fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
     let [lease_duration, renew_deadline, retry_period] =
         [TIMEOUT * 1_000, 2_300, 1_000].map(Duration::from_millis);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
-    let drift = Drift::parts_per_million(200_000).expect("less than the whole");
+    let drift = Drift::parts_per_million(200_000).expect("a drift below 100 %");
     let timing = Timing::new(durations, drift).expect("2.3 s × 1.2 is less than 5 s × 0.8");
     let timing = SessionTiming::new(timing, Duration::from_millis(500))
         .expect("3.3 s are left, less a heartbeat");
