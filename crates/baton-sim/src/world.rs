@@ -6,9 +6,9 @@
 //! events of the same moment happen in the order in which they were scheduled.
 //!
 //! ```text
-//!  draw ──► Scenario ──► World ─┬─ Node × N: clock, process (machine, driver), application
-//!                               ├─ Link × N: delivery of requests, replies, watch events
-//!                               └─ Store: a record or an ensemble, in order of arrival
+//!  draw ──► Scenario ──► World ─┬─ Node × N: clock, process, application
+//!                               ├─ Link × N: delivery of messages
+//!                               └─ Store: a record or an ensemble
 //!                                     │
 //!                                     └─► Observer: every event, at true time
 //! ```

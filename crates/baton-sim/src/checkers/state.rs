@@ -229,10 +229,7 @@ impl CheckerState {
                 self.claim_published(context, *number, *claim);
             }
             TraceEvent::QueryAnswered(number, answer, asked) => {
-                if let Status::Leading(promise) = answer.status {
-                    self.coverage.promises += 1;
-                    self.candidates[*number].promise(*asked + promise.valid_for);
-                }
+                self.query_answered(*number, &answer.status, *asked);
             }
         }
     }
@@ -294,6 +291,13 @@ impl CheckerState {
     pub(super) fn expire_unacknowledged_write(&mut self, number: usize) {
         let wrote = self.candidates[number].unacknowledged().unwrap_or(Moment::START);
         self.store_fault_free_since = self.store_fault_free_since.max(wrote);
+    }
+
+    fn query_answered(&mut self, number: usize, status: &Status, asked: Instant) {
+        if let Status::Leading(promise) = status {
+            self.coverage.promises += 1;
+            self.candidates[number].promise(asked + promise.valid_for);
+        }
     }
 
     fn holder_departed(&mut self, departure: Departure, now: Moment) {

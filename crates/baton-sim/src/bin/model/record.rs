@@ -241,8 +241,7 @@ impl Model for RecordModel {
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         if let Action::Turn(number) = action {
-            // Usually nothing is due, and cloning one candidate is cheaper than cloning the whole
-            // state.
+            // Usually nothing is due, and cloning one candidate is cheaper than cloning the state.
             let mut candidate = last.candidates[number].clone();
             let has_turned = candidate.turn();
             return has_turned.then(|| {
