@@ -129,7 +129,7 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     #[test]
-    fn when_is_the_first_moment_of_an_instant() {
+    fn when_returns_the_first_moment_of_an_instant() {
         for off in [-900_000, -100_000, -1, 0, 1, 83_000, 1_000_000] {
             let mut clock = Clock::new(HOUR, Rate::off_by(off));
             clock.set_rate(Moment::START + Duration::from_secs(7), Rate::off_by(off / 2));

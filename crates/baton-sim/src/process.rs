@@ -128,7 +128,7 @@ impl<E: Election> Process<E> {
                 emit(&TraceEvent::WatchEventReceived(self.number, &event, now));
                 self.machine.handle_event(event, now);
             }
-            Input::Order(order) => self.obey(order, now, emit),
+            Input::Order(order) => self.handle_order(order, now, emit),
             Input::Query => {
                 // Answers come from the published claim, so the driver need not take a turn.
                 let answer = self.leadership.promise(now);
@@ -216,7 +216,7 @@ impl<E: Election> Process<E> {
                     self.release_state = ReleaseState::Resigned;
                 }
                 if is_done && campaigns_after {
-                    self.obey(Order::Campaign, now, emit);
+                    self.handle_order(Order::Campaign, now, emit);
                 }
                 None
             }
@@ -236,7 +236,12 @@ impl<E: Election> Process<E> {
         }
     }
 
-    fn obey(&mut self, order: Order, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+    fn handle_order(
+        &mut self,
+        order: Order,
+        now: Instant,
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
+    ) {
         match (order, self.release_state) {
             (Order::Stop, _) => {
                 self.is_stopping = true;

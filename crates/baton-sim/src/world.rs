@@ -279,8 +279,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.deliver(number, Input::Wake);
     }
 
-    /// Handles the exit of a process. It restarts after a loss at once, and after a stop when the
-    /// fault ends.
+    /// Handles the exit of a process. It restarts soon after a loss, and at the end of the fault
+    /// after a stop or a crash.
     fn exited(&mut self, number: usize, cause: ExitCause) {
         let context = TraceContext { now: self.now, clocks: &self.clocks };
         self.observer.observe(&context, &TraceEvent::ProcessExited(number, cause));

@@ -211,7 +211,7 @@ impl CandidateView {
     }
 
     /// Whether it may campaign and has no fault.
-    pub(super) fn is_fault_free(&self) -> bool {
+    pub(super) fn is_eligible(&self) -> bool {
         self.is_campaigning && self.faults == 0
     }
 

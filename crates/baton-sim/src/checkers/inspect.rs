@@ -47,8 +47,8 @@ impl Inspect for RecordElection {
     }
 }
 
-/// Over `ZooKeeper` the last event does not determine the leader: a candidate may learn of the end
-/// of a session before or after the session itself ends.
+/// Over `ZooKeeper` the last event does not determine the leader, because a candidate may learn of
+/// the end of a session sooner or later.
 impl Inspect for QueueElection {
     fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {
         ReportedRecord::Unspecified

@@ -237,14 +237,14 @@ pub(super) fn reads_after_unknown_write<E: Election>(
         let candidate = &state.candidates[number];
         let (how, ordered) = candidate.withdrawal.filter(|_| candidate.is_in_doubt())?;
         let leaves_at = candidate.promised.map_or(ordered, |(until, _)| until.max(ordered));
-        let reads_from = context.clocks[number].when(
+        let must_read_from = context.clocks[number].when(
             leaves_at
                 .max(candidate.backoff_until)
                 .max(candidate.last_input_at)
                 .max(candidate.paused_at),
         );
         let writes = writes_now(number) && leaves_at <= context.local_time(number);
-        let waits = candidate.pauses == 0 && context.now.since(reads_from) > state.latency * 4;
+        let waits = candidate.pauses == 0 && context.now.since(must_read_from) > state.latency * 4;
         (how == Withdrawal::Releasing && (writes || waits)).then(|| {
             format!("{} withdrew but does not read after a write of unknown outcome", name(number))
         })

@@ -24,8 +24,8 @@ pub(super) fn no_transition_without_fault<E: Election>(
 }
 
 /// A fault that is shorter than two calls does not end a term, because the third attempt to renew
-/// succeeds. Before the deadline only another client or a stale read does. The election of a server
-/// counts as a fault of the ensemble. A claim that rests on an old answer is affected by
+/// succeeds. Before the deadline only another client or a stale read does. An ensemble is also
+/// unavailable while its servers elect a leader. A claim that rests on an old answer is affected by
 /// disturbances since that answer.
 pub(super) fn short_fault_keeps_term<E: Election>(
     state: &CheckerState,

@@ -120,7 +120,7 @@ impl CheckerState {
     pub(super) fn fault_free_since(&self, number: usize) -> Option<Moment> {
         let candidate = &self.candidates[number];
         let since = candidate.fault_free_since.max(self.store_fault_free_since);
-        Some(since).filter(|_| candidate.is_fault_free() && self.store_faults == 0)
+        Some(since).filter(|_| candidate.is_eligible() && self.store_faults == 0)
     }
 
     /// Whether claims or promises may overlap because one of them rests on a write from before

@@ -3,9 +3,9 @@
 //! With each ping, one every half tick, a server reports which sessions it heard from to the
 //! ensemble's leader. Suppose one ping takes no time, the next one takes q, and a candidate is
 //! heard just after the first. Then the leader learns of it half a tick and q later. A claim rests
-//! on an answer that is older by ¾ tick · (1 + ρ) / (1 − ρ) on the candidate's clock.
-//! With that clock fast by ρ and the servers' as slow, this suffices up to q = ¼ tick / (1 − ρ): a quarter of
-//! a tick on the leader's clock. Start with [`limit_matches_theory`].
+//! on an answer that is older by ¾ tick · (1 + ρ) / (1 − ρ) on the candidate's clock. With that
+//! clock fast by ρ and the servers' as slow, this suffices up to q = ¼ tick / (1 − ρ), which is a
+//! quarter of a tick on the leader's clock. Start with [`limit_matches_theory`].
 
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};

@@ -152,11 +152,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             }
             StoreFault::StaleReads | StoreFault::IgnoreWrites | StoreFault::Restore(_) => {
                 let is_read = sent.request.verb() == Verb::Read;
-                let is_false =
+                let serves_stale_state =
                     is_read == (store_fault == StoreFault::StaleReads) && self.rng.permille(500);
                 let ago =
                     if store_fault == StoreFault::IgnoreWrites { 0 } else { self.rng.index(6) };
-                if is_false {
+                if serves_stale_state {
                     // Sometimes the watch is reopened at the same stale server.
                     if store_fault == StoreFault::StaleReads && self.rng.permille(100) {
                         self.send_watch_state(sent.from, ago);

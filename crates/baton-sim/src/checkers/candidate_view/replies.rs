@@ -73,8 +73,9 @@ impl CandidateView {
             }
             ReportedRecord::Present(version, holder) => {
                 // A read that a watch event overtook is repeated.
-                let counts = !is_watch_event && version >= self.stale_below;
-                self.shown_version = if counts { version } else { self.shown_version.max(version) };
+                let is_current = !is_watch_event && version >= self.stale_below;
+                self.shown_version =
+                    if is_current { version } else { self.shown_version.max(version) };
                 self.required_version = self.required_version.max(version);
                 let is_newer = version > self.newest_version;
                 if is_watch_event && is_newer {
@@ -82,7 +83,7 @@ impl CandidateView {
                 }
                 // A stale read that no event overtook looks like a restored store, so higher
                 // versions are new again.
-                if is_newer || counts {
+                if is_newer || is_current {
                     (self.newest_version, self.believed_holder) = (version, holder.cloned());
                 }
             }
