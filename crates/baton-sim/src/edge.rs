@@ -8,7 +8,9 @@
 //! clock be slow by x and the other fast by x. These times overlap from R (1 + x) = L (1 − x) on.
 //! For any configured drift that is:
 //!
-//!     x = (L − R) / (L + R)
+//! ```text
+//! x = (L − R) / (L + R)
+//! ```
 //!
 //! An earlier overlap is impossible because messages only take time. `ticks.rs` has the limit for
 //! the servers' tick, and `pings.rs` that for their pings.

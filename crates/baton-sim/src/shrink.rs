@@ -19,7 +19,7 @@ pub(crate) fn shrink(mut scenario: Scenario, property: &'static str) -> Scenario
         }
         for index in 0..scenario.faults.len() {
             keep_if_still_failing(&mut scenario, property, |smaller| {
-                smaller.faults[index].duration /= 2
+                smaller.faults[index].duration /= 2;
             });
         }
         for index in 0..scenario.candidates.len() {

@@ -301,7 +301,7 @@ impl Store for RecordStore {
             ExternalAction::EditLabel => {}
             ExternalAction::Delete => return self.set_record(None),
             ExternalAction::Recreate => {
-                snapshot.version.uid = format!("uid-{}", self.number).into()
+                snapshot.version.uid = format!("uid-{}", self.number).into();
             }
             ExternalAction::ClearHolder => snapshot.record.holder = None,
             ExternalAction::SetHolder(duration) => {

@@ -131,10 +131,10 @@ impl<E: Printable> Observer<E> for TracePrinter {
     fn observe(&mut self, context: &TraceContext<'_>, event: &TraceEvent<'_, E>) {
         match event {
             TraceEvent::FaultBegan(fault, affected) => {
-                self.input(context, &format_fault(fault, *affected, true))
+                self.input(context, &format_fault(fault, *affected, true));
             }
             TraceEvent::FaultEnded(fault, affected) => {
-                self.input(context, &format_fault(fault, *affected, false))
+                self.input(context, &format_fault(fault, *affected, false));
             }
             TraceEvent::Disturbed(_)
             | TraceEvent::WatchImpaired(_)

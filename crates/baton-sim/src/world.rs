@@ -294,7 +294,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         node.timers = [Moment::NEVER; Timer::COUNT];
         match cause {
             ExitCause::Stopped if node.restarts_after_stop => {
-                node.timers[Timer::Start as usize] = self.now
+                node.timers[Timer::Start as usize] = self.now;
             }
             ExitCause::Stopped => {}
             ExitCause::Crashed => node.failures.push(now),

@@ -89,10 +89,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.pause(candidate, duration);
             }
             CandidateFault::Stall(max_delay) => {
-                node.stalls.push((number, max_delay, self.now + duration))
+                node.stalls.push((number, max_delay, self.now + duration));
             }
             CandidateFault::Crash if node.process.is_some() => {
-                self.exited(candidate, ExitCause::Crashed)
+                self.exited(candidate, ExitCause::Crashed);
             }
             CandidateFault::Crash => node.timers[Timer::Start as usize] = Moment::NEVER,
             CandidateFault::Stop => self.deliver(candidate, Input::Order(Order::Stop)),
@@ -113,7 +113,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         match fault {
             CandidateFault::Pause | CandidateFault::ClockRate(_) => {}
             CandidateFault::Freeze => {
-                self.set_clock_rate(candidate, self.scenario.candidates[candidate].clock_rate)
+                self.set_clock_rate(candidate, self.scenario.candidates[candidate].clock_rate);
             }
             CandidateFault::Stall(_) => node.stalls.retain(|(other, ..)| *other != number),
             CandidateFault::Crash | CandidateFault::Stop => self.restart(candidate),

@@ -208,7 +208,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             match effect {
                 Effect::Reply { to, call, event } => self.reply(to, call, event, true),
                 Effect::WatchEvent { to, connection, event } => {
-                    self.send_watch_event(to, connection, event)
+                    self.send_watch_event(to, connection, event);
                 }
                 Effect::Performed { from, request, event } => {
                     let context = TraceContext { now: self.now, clocks: &self.clocks };

@@ -210,7 +210,7 @@ impl Model for RecordModel {
                     actions.push(Action::TimeOut(number));
                 }
                 Call::Sent(_) => {
-                    actions.extend([Action::DeliverRequest(number), Action::TimeOut(number)])
+                    actions.extend([Action::DeliverRequest(number), Action::TimeOut(number)]);
                 }
                 Call::Replied(_) => {
                     actions.extend([Action::DeliverReply(number), Action::TimeOut(number)]);

@@ -176,7 +176,7 @@ impl Model for SessionModel {
                 Call::Sent(QueueRequest::Begin { .. }) if state.sessions.len() >= self.sessions => {
                 }
                 Call::Sent(_) => {
-                    actions.extend([Action::DeliverRequest(number), Action::TimeOut(number)])
+                    actions.extend([Action::DeliverRequest(number), Action::TimeOut(number)]);
                 }
                 Call::Replied(_) => {
                     actions.extend([Action::DeliverReply(number), Action::TimeOut(number)]);
