@@ -1,128 +1,131 @@
-//! The judge: sees all that happens in a world, and says when a property does not hold.
+//! The checkers: every property that must be true, evaluated at each event of a run.
 //!
-//! Start with [`first_broken`]. Each property is one function of what is known so far and of what happens now, on true time. They share
-//! [`Facts`], which are noted after all of them have looked.
+//! Pure. Start with [`first_violation`]. Each property is a function of the event and of a
+//! [`CheckerState`], which takes the event in after all properties have been evaluated.
 
-mod calm;
-mod census;
+mod candidate_view;
+mod coverage;
 pub(crate) mod exclusion;
-mod facts;
-mod harm;
-mod hearsay;
-mod known;
+mod fault_effects;
+mod inspect;
 mod progress;
-mod servers;
+mod session_bounds;
+mod stability;
+mod state;
 mod terms;
 
 use crate::clock::Moment;
-use crate::scenario::Setup;
-use crate::trace::{Happening, Observer, Scene};
-pub(crate) use census::Census;
-use facts::Facts;
-pub(crate) use hearsay::Legible;
+use crate::scenario::Scenario;
+use crate::trace::{Observer, TraceContext, TraceEvent};
+pub(crate) use coverage::Coverage;
+pub(crate) use inspect::Inspect;
+use state::CheckerState;
 use std::fmt;
 
-/// A property that did not hold.
+/// A violated property.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Violation {
-    /// Its name, as in [`first_broken`].
+    /// Its name, as in [`first_violation`].
     pub(crate) property: &'static str,
-    /// When.
+    /// When it was violated.
     pub(crate) at: Moment,
-    /// What was seen.
-    pub(crate) what: String,
+    /// The observation that violates it.
+    pub(crate) detail: String,
 }
 
 impl Violation {
-    /// Whether two lead at once, or could.
-    pub(crate) fn is_of_exclusion(&self) -> bool {
+    /// Whether two candidates led at once, or could have.
+    pub(crate) fn breaks_exclusion(&self) -> bool {
         EXCLUSION.contains(&self.property)
     }
 }
 
-/// Where one of these does not hold, two may lead at once.
-const EXCLUSION: [&str; 3] =
-    ["exclusion of claims", "exclusion of promises", "the record names whoever holds a claim"];
+/// If one of these is violated, two candidates may lead at once.
+const EXCLUSION: [&str; 3] = [
+    "at most one candidate holds a claim",
+    "at most one candidate promises",
+    "the record names the claim holder",
+];
 
-/// What must hold, by name: the first that does not, and what was seen. Most look at one kind of happening, which is plain to the
-/// compiler where they are called by name, and not where a table is gone through.
-fn first_broken<E: Legible>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// Returns the first violated property, and what was observed. Calls by name instead of a table let
+/// the compiler see that most properties concern one variant of [`TraceEvent`].
+fn first_violation<E: Inspect>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<(&'static str, String)> {
     macro_rules! first_of {
         ($($name:expr, $property:path;)*) => {
-            None$(.or_else(|| $property(facts, scene, happening).map(|what| ($name, what))))*
+            None$(.or_else(|| $property(state, context, event).map(|detail| ($name, detail))))*
         };
     }
     first_of! {
-        EXCLUSION[0], exclusion::of_claims;
-        EXCLUSION[1], exclusion::of_promises;
-        EXCLUSION[2], exclusion::record_names_claimant;
+        EXCLUSION[0], exclusion::at_most_one_claim;
+        EXCLUSION[1], exclusion::at_most_one_promise;
+        EXCLUSION[2], exclusion::record_names_claim_holder;
         "promises are backed by claims", exclusion::promises_are_backed;
-        "leaders say so", exclusion::leaders_say_so;
+        "a leader answers that it leads", exclusion::leader_answers_leading;
         "claims are backed by writes", exclusion::claims_are_backed;
-        "tokens grow from term to term", terms::tokens_grow;
-        "a term keeps its token", terms::tokens_stay;
-        "terms end where the store goes back", terms::tokens_are_known;
-        "terms begin when they may", terms::begin_when_they_may;
-        "there is a leader in time", progress::in_time;
-        "nobody waits for himself", progress::on_own_record;
-        "a withdrawn candidate holds nothing back", progress::after_withdrawal;
-        "a release is taken up at once", progress::after_release;
-        "a clean stop releases", progress::stops_release;
-        "who leaves looks what became of its write", progress::looks_before_it_leaves;
-        "who leaves believes no past", progress::leaves_nothing_unread;
-        "who leaves holds on until told to stop", progress::leaving_holds;
-        "nobody asks without pause", progress::in_peace;
-        "losers wait for the watch", progress::losers_wait;
-        "nobody unhears what it was told", terms::nobody_unhears;
-        "nothing changes without a fault", calm::no_transition_without_fault;
-        "a short outage costs nobody leadership", calm::no_loss_in_short_outage;
-        "a claim is renewed in three tries", calm::three_tries;
-        "a deletion is noticed at once", calm::deletion_is_noticed;
+        "tokens increase from term to term", terms::tokens_increase;
+        "a term keeps its token", terms::token_is_constant;
+        "a restored store ends newer terms", terms::restored_store_ends_term;
+        "only a campaigning candidate begins a term", terms::begins_when_eligible;
+        "a leader is elected in time", progress::leader_in_time;
+        "a candidate never waits out its own record", progress::no_wait_on_own_record;
+        "a withdrawn candidate releases its record", progress::withdrawn_releases_record;
+        "a released election is acquired at once", progress::takeover_after_release;
+        "a clean stop releases", progress::clean_stop_releases;
+        "a leaving candidate reads after an unknown write", progress::reads_after_unknown_write;
+        "a stopping candidate trusts no stale read", progress::no_stop_on_stale_read;
+        "a leaving leader leads until told to stop", progress::leads_until_stop;
+        "requests are paced", progress::requests_are_paced;
+        "the loser of a race waits for the watch", progress::loser_waits_for_watch;
+        "knowledge never regresses", terms::knowledge_never_regresses;
+        "no transition without a fault", stability::no_transition_without_fault;
+        "a short fault ends no term", stability::short_fault_keeps_term;
+        "a claim allows three attempts to renew", stability::three_renewal_attempts;
+        "a deletion ends the term at once", stability::deletion_ends_term;
     }
 }
 
-/// Looks at one world.
-pub(crate) struct Judge {
-    facts: Facts,
-    verdict: Option<Violation>,
+/// Checks one run.
+pub(crate) struct Checker {
+    state: CheckerState,
+    violation: Option<Violation>,
 }
 
-impl Judge {
-    pub(crate) fn new(setup: &Setup) -> Self {
-        Self { facts: Facts::new(setup), verdict: None }
+impl Checker {
+    pub(crate) fn new(scenario: &Scenario) -> Self {
+        Self { state: CheckerState::new(scenario), violation: None }
     }
 
-    /// The first property that did not hold.
-    pub(crate) fn verdict(&self) -> Option<&Violation> {
-        self.verdict.as_ref()
+    /// The first violation of the run.
+    pub(crate) fn violation(&self) -> Option<&Violation> {
+        self.violation.as_ref()
     }
 
-    /// How much there was to judge.
-    pub(crate) fn census(&self) -> Census {
-        self.facts.census()
+    /// How much the checkers have had to check.
+    pub(crate) fn coverage(&self) -> Coverage {
+        self.state.coverage()
     }
 }
 
-impl<E: Legible> Observer<E> for Judge {
-    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
-        if self.verdict.is_some() {
+impl<E: Inspect> Observer<E> for Checker {
+    fn observe(&mut self, context: &TraceContext<'_>, event: &TraceEvent<'_, E>) {
+        if self.violation.is_some() {
             return;
         }
-        self.facts.follow_clocks(scene);
-        if let Some((property, what)) = first_broken(&self.facts, scene, happening) {
-            self.verdict = Some(Violation { property, at: scene.now, what });
+        self.state.follow_clocks(context);
+        if let Some((property, detail)) = first_violation(&self.state, context, event) {
+            self.violation = Some(Violation { property, at: context.now, detail });
             return;
         }
-        self.facts.note(scene, happening);
+        self.state.note(context, event);
     }
 }
 
 impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at {:?}: {} does not hold: {}", self.at, self.property, self.what)
+        write!(f, "at {:?}: violated \"{}\": {}", self.at, self.property, self.detail)
     }
 }

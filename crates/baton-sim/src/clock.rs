@@ -1,6 +1,7 @@
-//! True time, which nobody in a world can read, and the clocks that measure it badly.
+//! True time, which no process in a simulation can read, and the inaccurate clocks that measure it.
 //!
-//! Pure, and in whole numbers, so that a world repeats exactly. A clock is a straight line from its last bend.
+//! Pure, and in integers, so that runs are reproducible. A clock is linear between changes of its
+//! rate.
 
 use crate::rng::nanos;
 use baton_election::instant::Instant;
@@ -8,17 +9,17 @@ use std::fmt;
 use std::ops::Add;
 use std::time::Duration;
 
-/// A moment of true time, counted from the beginning of the world.
+/// A moment of true time, counted from the start of the run.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Moment(u64);
 
 impl Moment {
-    /// The beginning.
+    /// The start of the run.
     pub const START: Self = Self(0);
-    /// Later than anything.
+    /// Later than any other moment.
     pub const NEVER: Self = Self(u64::MAX);
 
-    /// The time from `earlier` to this moment; zero when `earlier` is the later one.
+    /// The time from `earlier` to this moment; zero if `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
@@ -38,28 +39,29 @@ impl fmt::Debug for Moment {
     }
 }
 
-/// How fast a clock runs, in parts per 2²⁰ (nearly a million) of true time.
+/// The speed of a clock, in units of 2⁻²⁰ (nearly one millionth) of true time.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Rate(u32);
 
 impl Rate {
     const BITS: u32 = 20;
-    /// As true time.
+    /// The rate of true time.
     pub const TRUE: Self = Self(1 << Self::BITS);
 
-    /// Off by so many parts per million, rounded towards true time. A clock may not stand still.
+    /// A rate that is off by this many parts per million, rounded towards true time, and never
+    /// zero.
     pub fn off_by(parts_per_million: i32) -> Self {
         let off = (i64::from(parts_per_million) << Self::BITS) / 1_000_000;
         let rate = (i64::from(Self::TRUE.0) + off).max(1);
-        Self(u32::try_from(rate).expect("a clock less than 4000 times too fast"))
+        Self(u32::try_from(rate).expect("the rate is below 4000 times true time"))
     }
 
-    /// The true time in which a clock of this rate counts `shown`.
-    pub fn takes(self, shown: Duration) -> Duration {
-        Duration::from_nanos(self.needed(nanos(shown)))
+    /// The true time in which a clock of this rate advances by `shown`.
+    pub fn true_time_for(self, shown: Duration) -> Duration {
+        Duration::from_nanos(self.true_nanos_for(nanos(shown)))
     }
 
-    /// By how many parts per million it is off.
+    /// The deviation from true time in parts per million.
     pub fn parts_per_million(self) -> i64 {
         ((i64::from(self.0) - i64::from(Self::TRUE.0)) * 1_000_000) >> Self::BITS
     }
@@ -69,11 +71,11 @@ impl Rate {
         u64::try_from(elapsed).unwrap_or(u64::MAX)
     }
 
-    /// The least true time in which so much elapses.
-    fn needed(self, elapsed: u64) -> u64 {
+    /// The least true time in which `elapsed` nanoseconds pass on the clock.
+    fn true_nanos_for(self, elapsed: u64) -> u64 {
         let scaled = u128::from(elapsed) << Self::BITS;
         match u64::try_from(scaled) {
-            // The shorter division is most of what a world costs.
+            // The 64-bit division is much cheaper, and most of the cost of a run.
             Ok(scaled) => scaled.div_ceil(u64::from(self.0)),
             Err(_) => u64::try_from(scaled.div_ceil(u128::from(self.0))).unwrap_or(u64::MAX),
         }
@@ -83,40 +85,40 @@ impl Rate {
 /// The clock of one machine.
 #[derive(Clone, Debug)]
 pub struct Clock {
-    bent_at: u64,
-    showed: u64,
+    changed_at: u64,
+    base: u64,
     rate: Rate,
 }
 
 impl Clock {
-    /// A clock that shows `shows` at the beginning of the world.
-    pub fn new(shows: Duration, rate: Rate) -> Self {
-        Self { bent_at: 0, showed: nanos(shows), rate }
+    /// A clock that reads `start` at the start of the run.
+    pub fn new(start: Duration, rate: Rate) -> Self {
+        Self { changed_at: 0, base: nanos(start), rate }
     }
 
-    /// What it shows at `moment`.
+    /// The reading of the clock at `moment`.
     pub fn read(&self, moment: Moment) -> Instant {
         Instant::since_boot(Duration::from_nanos(self.nanos(moment)))
     }
 
-    /// The first moment at which it shows `instant` or more, if it goes on as it goes.
+    /// The first moment at which the clock reads `instant` or more at its current rate.
     pub fn when(&self, instant: Instant) -> Moment {
-        let ahead = nanos(instant.elapsed_since_boot()).saturating_sub(self.showed);
-        Moment(self.bent_at.saturating_add(self.rate.needed(ahead)))
+        let ahead = nanos(instant.elapsed_since_boot()).saturating_sub(self.base);
+        Moment(self.changed_at.saturating_add(self.rate.true_nanos_for(ahead)))
     }
 
-    /// Goes at another rate from `moment` on.
-    pub fn bend(&mut self, moment: Moment, rate: Rate) {
-        *self = Self { bent_at: moment.0, showed: self.nanos(moment), rate };
+    /// Runs at another rate from `moment` on.
+    pub fn set_rate(&mut self, moment: Moment, rate: Rate) {
+        *self = Self { changed_at: moment.0, base: self.nanos(moment), rate };
     }
 
-    /// How fast it runs.
+    /// The current rate.
     pub const fn rate(&self) -> Rate {
         self.rate
     }
 
     fn nanos(&self, moment: Moment) -> u64 {
-        self.showed.saturating_add(self.rate.elapsed(moment.0.saturating_sub(self.bent_at)))
+        self.base.saturating_add(self.rate.elapsed(moment.0.saturating_sub(self.changed_at)))
     }
 }
 
@@ -127,10 +129,10 @@ mod tests {
     const HOUR: Duration = Duration::from_hours(1);
 
     #[test]
-    fn a_clock_first_shows_an_instant_at_the_moment_that_it_says() {
+    fn when_returns_the_first_moment_of_an_instant() {
         for off in [-900_000, -100_000, -1, 0, 1, 83_000, 1_000_000] {
             let mut clock = Clock::new(HOUR, Rate::off_by(off));
-            clock.bend(Moment::START + Duration::from_secs(7), Rate::off_by(off / 2));
+            clock.set_rate(Moment::START + Duration::from_secs(7), Rate::off_by(off / 2));
             for ahead in [1, 999, 1_000_000_007, 86_400_000_000_000] {
                 let instant = Instant::since_boot(HOUR * 3 + Duration::from_nanos(ahead));
                 let moment = clock.when(instant);
@@ -141,11 +143,11 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_goes_on_from_where_it_was_bent() {
+    fn clock_is_continuous_when_its_rate_changes() {
         let mut clock = Clock::new(HOUR, Rate::off_by(500_000));
         let moment = Moment::START + HOUR;
         let before = clock.read(moment);
-        clock.bend(moment, Rate::TRUE);
+        clock.set_rate(moment, Rate::TRUE);
         assert_eq!(clock.read(moment), before);
         assert_eq!(clock.read(moment + HOUR).since(before), HOUR);
     }

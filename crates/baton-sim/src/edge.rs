@@ -1,87 +1,103 @@
-//! Assumptions at their edge and beyond it: exclusion holds as far as theory says, and no farther.
+//! Checks that exclusion holds up to the limit of each assumption, and not beyond it.
 //!
-//! A judge that never finds anything beyond the edge is blind; a machine that fails before it is wrong. Start with [`hold`].
+//! A checker that finds nothing beyond the limit is blind, and a machine that fails before the
+//! limit is wrong. Start with [`limits_match_theory`].
 //!
-//! A leader that is cut off stops R after it sent its last renewal, on its own clock; the fastest follower begins no sooner than L
-//! after it heard of that, on its own. With the one clock slow by x and the other as fast, that overlaps from R (1 + x) =
-//! L (1 − x) on: at x = (L − R) / (L + R), whatever drift was configured. Sooner it can not, for messages only take time.
+//! A partitioned leader stops R after it sent its last renewal, by its own clock. The fastest
+//! follower begins no sooner than L after it learned of that renewal, by its own clock. Let one
+//! clock be slow by x and the other fast by x. These times overlap from R (1 + x) = L (1 − x) on.
+//! For any configured drift that is:
 //!
-//! How slowly the servers of an ensemble may tick: `ticks.rs`.
-//! How long their pings may take: `pings.rs`.
-#![expect(clippy::print_stderr, reason = "each edge tells what was seen there")]
+//! ```text
+//! x = (L − R) / (L + R)
+//! ```
+//!
+//! An earlier overlap is impossible because messages only take time. `ticks.rs` has the limit for
+//! the servers' tick, and `pings.rs` that for their pings.
+#![expect(clippy::print_stderr, reason = "the observations go to stderr")]
 
 mod pings;
 mod ticks;
 
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
-use crate::hunt::judge;
-use crate::scenario::{Candidate, Fault, Harm, RecordKind, Setup, StoreKind, Trouble, What, Whom};
+use crate::hunt::run_checked;
+use crate::scenario::{
+    CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, RecordConfig,
+    Scenario, StoreConfig,
+};
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
-/// Lease durations and renew deadlines that pass when clocks differ by a tenth, in seconds: client-go's, one near the edge, and longer ones.
+/// Lease durations and renew deadlines in seconds that are valid under a drift of 10 %:
+/// client-go's, one near the limit, and longer ones.
 const DURATIONS: [(u32, u32); 3] = [(15, 10), (15, 12), (30, 20)];
-/// How many worlds are looked at on each side of an edge.
-const WORLDS: u64 = 300;
-/// How far beyond the edge an overlap must show itself, in parts per million: candidates spread by up to 75 ms first.
+/// How many scenarios are run on each side of a limit.
+const RUNS: u64 = 300;
+/// How far beyond the limit overlaps must occur, in ppm: candidates spread by up to 75 ms first.
 const BEYOND: i32 = 3_000;
 
-/// Whether each edge is where theory puts it; tells what was seen.
-pub(crate) fn hold() -> bool {
-    let drift_ends_there = DURATIONS.into_iter().all(|(lease, renew)| {
-        let edge = i32::try_from(1_000_000 * (lease - renew) / (lease + renew)).expect("less than the whole");
+/// Whether each limit is where theory puts it. Prints what was observed.
+pub(crate) fn limits_match_theory() -> bool {
+    let drift_limit_matches = DURATIONS.into_iter().all(|(lease, renew)| {
+        let limit = i32::try_from(1_000_000 * (lease - renew) / (lease + renew))
+            .expect("a drift below 100 %");
         let allowed = 100_000;
-        let [within, at] = [allowed, edge].map(|off| {
+        let [within, at] = [allowed, limit].map(|off| {
             let first = failures(lease, renew, off).next();
-            if let Some(Violation { property, at, what }) = &first {
-                eprintln!("prove: with clocks off by {off} ppm, at {at:?}: {property} does not hold: {what}");
+            if let Some(violation) = &first {
+                eprintln!("prove: with clocks off by {off} ppm, {violation}");
             }
             u32::from(first.is_some())
         });
-        let beyond = failures(lease, renew, edge + BEYOND).filter(Violation::is_of_exclusion).count();
+        let beyond =
+            failures(lease, renew, limit + BEYOND).filter(Violation::breaks_exclusion).count();
         eprintln!(
-            "prove: a lease of {lease} s and a deadline of {renew} s, of {WORLDS} worlds each: with clocks off by {allowed} ppm, as was \
-             allowed, {within} fail; by {edge}, where theory puts the edge, {at}; by {BEYOND} more, {beyond} overlap"
+            "prove: lease {lease} s, renew deadline {renew} s, {RUNS} runs each: {within} fail \
+             with clocks off by {allowed} ppm, as allowed; {at} at the limit, {limit} ppm; \
+             {beyond} overlap {BEYOND} ppm beyond it"
         );
         within == 0 && at == 0 && beyond > 0
     });
-    drift_ends_there && ticks::hold() && pings::hold()
+    drift_limit_matches && ticks::limit_matches_theory() && pings::limit_matches_theory()
 }
 
-/// What goes wrong, two who lead at once or anything else, with one clock slow and one fast by `off`.
+/// The violations with one clock slow and one fast by `off`.
 fn failures(lease: u32, renew: u32, off: i32) -> impl Iterator<Item = Violation> {
-    (0..WORLDS).filter_map(move |seed| judge(world(seed, lease, renew, off)).verdict)
+    (0..RUNS).filter_map(move |seed| run_checked(scenario(seed, lease, renew, off)).violation)
 }
 
-/// A slow leader is cut off at some moment between two of its renewals, and a fast follower takes over.
-fn world(seed: u64, lease: u32, renew: u32, off: i32) -> Setup {
+/// A slow leader is partitioned at some moment between two renewals, and a fast follower takes
+/// over.
+fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
     let [lease_duration, renew_deadline] =
         [lease, renew].map(|seconds| Duration::from_secs(seconds.into()));
     let retry_period = Duration::from_secs(2);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: retry_period };
-    let drift = Drift::parts_per_million(100_000).expect("less than the whole");
-    let timing = Timing::new(durations, drift).expect("durations that pass under a tenth");
-    let candidate = |starts: u64, off| Candidate {
+    let drift = Drift::parts_per_million(100_000).expect("a drift below 100 %");
+    let timing =
+        Timing::new(durations, drift).expect("the durations are valid under a drift of 10 %");
+    let candidate = |starts: u64, off| CandidateConfig {
         timing,
-        clock_shows: Duration::from_secs(1_000 * starts),
+        clock_start: Duration::from_secs(1_000 * starts),
         clock_rate: Rate::off_by(off),
-        starts: Moment::START + Duration::from_secs(starts),
-        stays: true,
-        asks_every: Duration::from_millis(500),
+        starts_at: Moment::START + Duration::from_secs(starts),
+        stays_on_loss: true,
+        poll_interval: Duration::from_millis(500),
     };
     let at = Moment::START
         + lease_duration
-        + Duration::from_millis(retry_period.as_secs() * 1_000 * seed / WORLDS);
-    let cut = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
-    Setup {
+        + Duration::from_millis(retry_period.as_secs() * 1_000 * seed / RUNS);
+    let partition =
+        FaultKind::Candidate(CandidateTarget::Leader, CandidateFault::Link(LinkFault::PARTITION));
+    Scenario {
         seed,
         candidates: vec![candidate(0, -off), candidate(1, off)],
-        store: StoreKind::Record(RecordKind { whole_seconds: false, compares: true }),
-        tells_leaders: true,
+        store: StoreConfig::Record(RecordConfig { whole_seconds: false, checks_version: true }),
+        leaders_watch: true,
         latency: (Duration::from_micros(10), Duration::from_micros(100)),
-        faults: vec![Fault { at, lasts: lease_duration * 2, what: cut }],
+        faults: vec![Fault { at, duration: lease_duration * 2, kind: partition }],
         end: at + lease_duration * 3,
     }
 }

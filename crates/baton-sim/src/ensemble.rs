@@ -1,9 +1,10 @@
-//! An ensemble of ZooKeeper servers as candidates see it: sessions in buckets, touches that lag, followers that are cut off and
-//! do not know it, elections of its own.
+//! A simulated `ZooKeeper` ensemble: sessions in buckets, delayed heartbeats, partitioned followers
+//! that still serve, and elections.
 //!
-//! Pure. It is a [`Store`]: start with [`Ensemble::perform`]. What the servers tell each other stands in `quorum.rs`, when a session
-//! ends in `tracker.rs`, what they agree on in `tree.rs`. Sources: ZooKeeper's `Learner`, `LearnerHandler`, `Leader` and
-//! `SessionTrackerImpl`. Reads are answered by the server that is asked, of what it has applied; all else is agreed on.
+//! Pure. Start with [`Ensemble::perform`]. Reads are answered by the connected server from what it
+//! has applied; everything else is agreed on. `quorum.rs` has the messages between servers,
+//! `tracker.rs` the end of sessions, and `tree.rs` the replicated state. Sources: `ZooKeeper`'s
+//! `Learner`, `LearnerHandler`, `Leader`, and `SessionTrackerImpl`.
 
 mod leader_election;
 mod quorum;
@@ -13,9 +14,9 @@ mod tracker;
 mod tree;
 
 use crate::clock::{Clock, Moment};
-use crate::rng::Chance;
-use crate::scenario::{Candidate, Deed, EnsembleKind, Mishap, Which};
-use crate::schedule::Queue;
+use crate::event_queue::EventQueue;
+use crate::rng::Rng;
+use crate::scenario::{CandidateConfig, EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
 use crate::store::{Arrival, Effect, Store};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -31,39 +32,38 @@ use std::ops::Range;
 use std::time::Duration;
 use tree::{Change, Tree};
 
-/// The servers, and what they have agreed on.
+/// The servers, their clients, and the state that they agree on.
 #[derive(Debug)]
 pub struct Ensemble {
-    kind: EnsembleKind,
-    chance: Chance,
+    config: EnsembleConfig,
+    rng: Rng,
     now: Moment,
     servers: Vec<Server>,
     clients: Vec<Client>,
     /// Every transaction that was ever proposed.
-    entries: Vec<Entry>,
-    /// What a majority has agreed on, and how much that is.
-    agreed: Tree,
-    agreed_length: usize,
+    transactions: Vec<Transaction>,
+    /// The committed state, and how many transactions it includes.
+    committed: Tree,
+    committed_len: usize,
     epoch: u64,
     terms: u64,
     sessions: u64,
-    queue: Queue<Happens>,
-    /// When the last message from one server to another comes in.
+    queue: EventQueue<EnsembleEvent>,
+    /// When the last message from one server to another arrives.
     streams: Vec<Vec<Moment>>,
-    /// What waits until two servers can speak, or one goes on.
-    held: Vec<Happens>,
+    /// Events that wait for the end of a pause or partition.
+    blocked: Vec<EnsembleEvent>,
     effects: VecDeque<Effect<QueueElection>>,
 }
 
-/// A transaction.
 #[derive(Debug)]
-struct Entry {
+struct Transaction {
     zxid: u64,
     change: Change,
     caller: Option<(Caller, QueueRequest, QueueEvent)>,
 }
 
-/// Who asked, and where the reply goes.
+/// The origin of a request, and where the reply goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Caller {
     server: usize,
@@ -72,21 +72,22 @@ struct Caller {
     connection: u64,
 }
 
-/// What the client of a candidate knows.
+/// The client of a candidate.
 #[derive(Clone, Debug, Default)]
 struct Client {
-    /// Its present connection, whose number tells the server.
+    /// The current connection, whose number determines the server.
     connection: u64,
     session: Option<SessionId>,
-    /// The newest transaction that it knows of; more than there are where the servers have been set back since.
+    /// The number of transactions that it has seen. After a restore this may exceed what the
+    /// servers have.
     seen: usize,
-    /// What the reply on its way shows, by call.
+    /// The last call that was replied to, and how many transactions that reply reflects.
     shown: (u64, usize),
 }
 
-/// What happens among the servers.
+/// An event within the ensemble.
 #[derive(Clone, Debug)]
-enum Happens {
+enum EnsembleEvent {
     Message { from: usize, to: usize, stream: u64, message: Message },
     Request { caller: Caller, request: QueueRequest },
     Ping { server: usize, term: u64 },
@@ -96,101 +97,104 @@ enum Happens {
 }
 
 impl Ensemble {
-    /// Servers that have just been started, and as many clients.
-    pub fn new(kind: EnsembleKind, candidates: usize, seed: u64) -> Self {
-        let servers: Vec<_> =
-            kind.rates.iter().map(|rate| Server::new(Clock::new(kind.shows, *rate))).collect();
+    /// Servers that have just started, and one client per candidate.
+    pub fn new(config: EnsembleConfig, candidates: usize, seed: u64) -> Self {
+        let servers: Vec<_> = config
+            .clock_rates
+            .iter()
+            .map(|rate| Server::new(Clock::new(config.clock_start, *rate)))
+            .collect();
         let mut ensemble = Self {
-            chance: Chance::new(seed),
+            rng: Rng::new(seed),
             now: Moment::START,
             servers,
             clients: (0..candidates)
                 .map(|number| Client { connection: number as u64, ..Client::default() })
                 .collect(),
-            entries: Vec::new(),
-            agreed: Tree::default(),
-            agreed_length: 0,
+            transactions: Vec::new(),
+            committed: Tree::default(),
+            committed_len: 0,
             epoch: 0,
             terms: 0,
             sessions: 0,
-            queue: Queue::default(),
-            streams: vec![vec![Moment::START; kind.rates.len()]; kind.rates.len()],
-            held: Vec::new(),
+            queue: EventQueue::default(),
+            streams: vec![vec![Moment::START; config.clock_rates.len()]; config.clock_rates.len()],
+            blocked: Vec::new(),
             effects: VecDeque::new(),
-            kind,
+            config,
         };
-        ensemble.queue.put(Moment::START, Happens::Election);
+        ensemble.queue.push(Moment::START, EnsembleEvent::Election);
         ensemble
     }
 
     fn server_of(&self, connection: u64) -> usize {
-        usize::try_from(connection % self.kind.rates.len() as u64)
-            .expect("it is less than a length")
+        usize::try_from(connection % self.config.clock_rates.len() as u64)
+            .expect("a remainder is below the number of servers")
     }
 
-    /// Whether what happens has to wait, for its server stands still or is cut off.
-    fn has_to_wait(&self, happens: &Happens) -> bool {
-        match happens {
-            Happens::Message { from, to, .. } => {
+    /// Whether `event` has to wait because a server is paused or partitioned.
+    fn is_blocked(&self, event: &EnsembleEvent) -> bool {
+        match event {
+            EnsembleEvent::Message { from, to, .. } => {
                 !self.servers[*from].is_reachable() || !self.servers[*to].is_reachable()
             }
-            Happens::Request { caller, .. } => self.servers[caller.server].still > 0,
-            Happens::Ping { server, .. }
-            | Happens::Expiry { server, .. }
-            | Happens::Silence { server, .. } => self.servers[*server].still > 0,
-            Happens::Election => false,
+            EnsembleEvent::Request { caller, .. } => self.servers[caller.server].paused > 0,
+            EnsembleEvent::Ping { server, .. }
+            | EnsembleEvent::Expiry { server, .. }
+            | EnsembleEvent::Silence { server, .. } => self.servers[*server].paused > 0,
+            EnsembleEvent::Election => false,
         }
     }
 
-    fn happen(&mut self, happens: Happens) {
-        if self.has_to_wait(&happens) {
-            return self.held.push(happens);
+    fn handle(&mut self, event: EnsembleEvent) {
+        if self.is_blocked(&event) {
+            return self.blocked.push(event);
         }
-        match happens {
-            Happens::Message { from, to, stream, message } => {
+        match event {
+            EnsembleEvent::Message { from, to, stream, message } => {
                 self.received(from, to, stream, message);
             }
-            Happens::Request { caller, request } => self.requested(caller, &request),
-            Happens::Ping { server, term } => self.ping(server, term),
-            Happens::Expiry { server, term } => self.expire(server, term),
-            Happens::Silence { server, stream } => self.listen(server, stream),
-            Happens::Election => self.elect(),
+            EnsembleEvent::Request { caller, request } => self.requested(caller, &request),
+            EnsembleEvent::Ping { server, term } => self.ping(server, term),
+            EnsembleEvent::Expiry { server, term } => self.expire(server, term),
+            EnsembleEvent::Silence { server, stream } => self.check_silence(server, stream),
+            EnsembleEvent::Election => self.elect(),
         }
     }
 
-    /// All candidates of a server are let go.
-    fn part(&mut self, own: usize) {
-        for (to, connection) in self.servers[own].drop_connections() {
-            self.effects.push_back(Effect::News {
+    /// Disconnects all clients of a server.
+    fn disconnect_clients(&mut self, id: usize) {
+        for (to, connection) in self.servers[id].drop_connections() {
+            self.effects.push_back(Effect::WatchEvent {
                 to,
                 connection,
                 event: QueueEvent::Disconnected,
             });
         }
-        self.stirred();
+        self.disturbed();
     }
 
-    /// Something among the servers changed that candidates may feel.
-    fn stirred(&mut self) {
-        self.effects.push_back(Effect::Stirred);
+    /// Reports a change that candidates may notice.
+    fn disturbed(&mut self) {
+        self.effects.push_back(Effect::Disturbed);
     }
 
-    /// What waited happens now, as far as it can.
-    fn release(&mut self) {
-        for happens in take(&mut self.held) {
-            self.queue.put(self.now, happens);
+    /// Requeues the blocked events, and starts an election.
+    fn retry_blocked(&mut self) {
+        for event in take(&mut self.blocked) {
+            self.queue.push(self.now, event);
         }
-        self.queue.put(self.now + self.kind.latency.1, Happens::Election);
+        self.queue.push(self.now + self.config.latency.1, EnsembleEvent::Election);
     }
 
-    /// Whoever speaks to a server that died hears of it at once.
-    fn miss(&mut self, dead: usize) {
-        for own in 0..self.servers.len() {
-            let server = &mut self.servers[own];
-            let is_orphaned = server.is_reachable()
+    /// The peers of a crashed server notice at once, because its connections break.
+    fn report_crash(&mut self, dead: usize) {
+        for id in 0..self.servers.len() {
+            let server = &mut self.servers[id];
+            let lost_leader = server.is_reachable()
                 && matches!(server.role, Role::Following { leader, .. } if leader == dead);
-            if is_orphaned {
-                self.look(own);
+            if lost_leader {
+                self.start_looking(id);
             } else if let (true, Role::Leading(leadership)) =
                 (server.is_reachable(), &mut server.role)
             {
@@ -199,16 +203,21 @@ impl Ensemble {
         }
     }
 
-    /// The servers that are struck where `first` is the first of them.
-    fn all_struck(&self, which: Which, first: usize) -> Range<usize> {
-        match which {
-            Which::From(_) => first..self.servers.len(),
-            Which::Server(_) | Which::Leading | Which::OfLeader => first..first + 1,
+    /// The servers that a fault affects, where `first` is the first of them.
+    fn affected_servers(&self, target: ServerTarget, first: usize) -> Range<usize> {
+        match target {
+            ServerTarget::From(_) => first..self.servers.len(),
+            ServerTarget::Server(_)
+            | ServerTarget::QuorumLeader
+            | ServerTarget::OfElectionLeader => first..first + 1,
         }
     }
 
-    fn leading(&self) -> usize {
-        let leads = |server: &Server| matches!(&server.role, Role::Leading(leadership) if leadership.epoch == self.epoch);
+    fn quorum_leader(&self) -> usize {
+        let leads = |server: &Server| match &server.role {
+            Role::Leading(leadership) => leadership.epoch == self.epoch,
+            Role::Looking | Role::Following { .. } => false,
+        };
         self.servers.iter().position(leads).unwrap_or(0)
     }
 }
@@ -219,25 +228,26 @@ impl Store for Ensemble {
     fn machine(
         &self,
         identity: Identity,
-        candidate: &Candidate,
+        candidate: &CandidateConfig,
         jitter: Jitter,
         from: Instant,
     ) -> QueueElection {
-        let timing = SessionTiming::new(candidate.timing, self.kind.told_tick)
-            .expect("what was drawn was tried");
+        let timing = SessionTiming::new(candidate.timing, self.config.configured_tick)
+            .expect("a drawn scenario has valid timing");
         QueueElection::new(identity, timing, jitter, from)
     }
 
-    fn sets_out(&mut self, from: usize, request: &QueueRequest) -> u64 {
+    fn on_send(&mut self, from: usize, request: &QueueRequest) -> u64 {
         let client = &mut self.clients[from];
         if let QueueRequest::Begin { .. } | QueueRequest::Resume { .. } = request {
-            // The next server, in an order that is another one for each candidate.
-            client.connection += 1 + u64::from(self.chance.in_thousand(300));
+            // The next server, in an order that differs between candidates.
+            client.connection += 1 + u64::from(self.rng.permille(300));
             if let QueueRequest::Begin { .. } = request {
                 let forgotten = client.session.take();
-                if forgotten.is_some() && forgotten == self.agreed.first().map(|znode| znode.owner)
+                if forgotten.is_some()
+                    && forgotten == self.committed.first().map(|znode| znode.owner)
                 {
-                    self.effects.push_back(Effect::Orphaned);
+                    self.effects.push_back(Effect::SessionForgotten);
                 }
             }
         }
@@ -248,11 +258,11 @@ impl Store for Ensemble {
         let Arrival { now, from, call, connection } = arrival;
         self.now = now;
         let caller = Caller { server: self.server_of(connection), from, call, connection };
-        self.happen(Happens::Request { caller, request: request.clone() });
+        self.handle(EnsembleEvent::Request { caller, request: request.clone() });
         None
     }
 
-    fn heard(&mut self, from: usize, call: u64) {
+    fn on_reply(&mut self, from: usize, call: u64) {
         let client = &mut self.clients[from];
         if client.shown.0 == call {
             client.seen = client.seen.max(client.shown.1);
@@ -263,14 +273,14 @@ impl Store for Ensemble {
         self.clients[to].connection == connection
     }
 
-    fn next(&self) -> Moment {
-        self.queue.next()
+    fn next_at(&self) -> Moment {
+        self.queue.next_at()
     }
 
-    fn turn(&mut self, now: Moment) {
+    fn step(&mut self, now: Moment) {
         self.now = now;
-        if let Some(happens) = self.queue.take() {
-            self.happen(happens);
+        if let Some(event) = self.queue.pop() {
+            self.handle(event);
         }
     }
 
@@ -278,72 +288,86 @@ impl Store for Ensemble {
         self.effects.pop_front()
     }
 
-    fn strike(
+    fn begin_server_fault(
         &mut self,
         now: Moment,
-        which: Which,
+        target: ServerTarget,
         leader: Option<usize>,
-        mishap: Mishap,
+        fault: ServerFault,
     ) -> usize {
         self.now = now;
-        let struck = match which {
-            Which::Server(number) | Which::From(number) => number % self.servers.len(),
-            Which::Leading => self.leading(),
-            Which::OfLeader => {
+        let first_server = match target {
+            ServerTarget::Server(number) | ServerTarget::From(number) => {
+                number % self.servers.len()
+            }
+            ServerTarget::QuorumLeader => self.quorum_leader(),
+            ServerTarget::OfElectionLeader => {
                 leader.map_or(0, |leader| self.server_of(self.clients[leader].connection))
             }
         };
-        for own in self.all_struck(which, struck) {
-            let server = &mut self.servers[own];
-            match mishap {
-                Mishap::Cut => server.cut += 1,
-                Mishap::Still => server.still += 1,
-                Mishap::Down => {
+        for id in self.affected_servers(target, first_server) {
+            let server = &mut self.servers[id];
+            match fault {
+                ServerFault::Partition => server.partitioned += 1,
+                ServerFault::Pause => server.paused += 1,
+                ServerFault::Crash => {
                     server.down += 1;
-                    self.look(own);
-                    self.miss(own);
+                    self.start_looking(id);
+                    self.report_crash(id);
                 }
-                Mishap::SlowPings(takes) => server.slow_pings.push(takes),
+                ServerFault::SlowPings(duration) => server.slow_pings.push(duration),
             }
         }
-        struck
+        first_server
     }
 
-    fn mend(&mut self, now: Moment, which: Which, struck: usize, mishap: Mishap) {
+    fn end_server_fault(
+        &mut self,
+        now: Moment,
+        target: ServerTarget,
+        first_server: usize,
+        fault: ServerFault,
+    ) {
         self.now = now;
-        let all = self.all_struck(which, struck);
+        let all = self.affected_servers(target, first_server);
         for server in &mut self.servers[all] {
-            match mishap {
-                Mishap::Cut => server.cut -= 1,
-                Mishap::Still => server.still -= 1,
-                Mishap::Down => server.down -= 1,
-                Mishap::SlowPings(takes) => {
-                    let ended = server.slow_pings.iter().position(|other| *other == takes);
-                    server.slow_pings.remove(ended.expect("a fault that began"));
+            match fault {
+                ServerFault::Partition => server.partitioned -= 1,
+                ServerFault::Pause => server.paused -= 1,
+                ServerFault::Crash => server.down -= 1,
+                ServerFault::SlowPings(duration) => {
+                    let ended = server.slow_pings.iter().position(|other| *other == duration);
+                    server.slow_pings.remove(ended.expect("an active fault"));
                 }
             }
         }
-        self.release();
+        self.retry_blocked();
     }
 
-    fn meddle(&mut self, now: Moment, deed: Deed) {
+    fn apply_external_action(&mut self, now: Moment, action: ExternalAction) {
         self.now = now;
-        let leading = self.leading();
-        let change = match deed {
-            Deed::Delete => Change::DeleteFirst,
-            Deed::Litter { is_numbered: true } => Change::Litter("n_0000000000"),
-            Deed::Litter { is_numbered: false } => Change::Litter("notes"),
-            Deed::Label | Deed::Rumour | Deed::Remake | Deed::Wipe | Deed::Seize(_) => return,
+        let leader_id = self.quorum_leader();
+        let change = match action {
+            ExternalAction::Delete => Change::DeleteFirst,
+            ExternalAction::CreateStrayNode { is_numbered: true } => {
+                Change::StrayNode("n_0000000000")
+            }
+            ExternalAction::CreateStrayNode { is_numbered: false } => Change::StrayNode("notes"),
+            ExternalAction::EditLabel
+            | ExternalAction::FalseDeletionEvent
+            | ExternalAction::Recreate
+            | ExternalAction::ClearHolder
+            | ExternalAction::SetHolder(_) => return,
         };
-        if let Role::Leading(leadership) = &self.servers[leading].role {
+        if let Role::Leading(leadership) = &self.servers[leader_id].role {
             let zxid = leadership.epoch << 32 | (leadership.counter + 1);
-            self.propose(leading, Entry { zxid, change, caller: None });
+            self.propose(leader_id, Transaction { zxid, change, caller: None });
         }
     }
 
     fn restore(&mut self, now: Moment, ago: usize) {
         self.now = now;
-        self.set_back(ago);
+        self.restore_backup(ago);
     }
 
     fn changes(&self) -> u64 {
@@ -351,6 +375,6 @@ impl Store for Ensemble {
     }
 
     fn holder(&self) -> (Option<&Identity>, Duration) {
-        (self.agreed.first().map(|znode| &znode.identity), Duration::ZERO)
+        (self.committed.first().map(|znode| &znode.identity), Duration::ZERO)
     }
 }

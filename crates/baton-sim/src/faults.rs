@@ -1,152 +1,160 @@
-//! Draws a world from a seed: who takes part, what is drawn out of which hat, and storms with calm between them.
+//! Draws a scenario from a seed: bursts of faults with calm periods between them.
 //!
-//! Pure. Each seed leaves most kinds of trouble out (a swarm), since what never happens lets other things happen more
-//! often. Half of what hits a candidate hits whoever leads. Durations lie at the edge of what is accepted as
-//! often as not, and clocks at the edge of the drift.
+//! Pure. Each seed leaves out most kinds of faults (swarm testing), because the absence of one
+//! fault gives others room. Half of the faults of candidates target the leader. Durations are often
+//! at the limit of what [`Timing`] accepts, and clocks at the limit of the drift.
+
+mod kinds;
 
 use crate::clock::{Moment, Rate};
 use crate::isolation::isolate;
-use crate::rng::{Chance, nanos};
+use crate::rng::{Rng, nanos};
 use crate::scenario::{
-    Candidate, Deed, EnsembleKind, Fault, Harm, Mishap, Outage, RecordKind, Setup, StoreKind,
-    Trouble, What, Which, Whom,
+    CandidateConfig, CandidateTarget, EnsembleConfig, ExternalAction, Fault, FaultKind,
+    RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
 };
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Timing};
+use kinds::{
+    draw_candidate_fault, draw_external_action, draw_server_fault, draw_store_fault,
+    fault_duration, supported_fault,
+};
 use std::time::Duration;
 
-/// What may happen in a world.
+/// Which faults a scenario may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Climate {
-    /// All that exclusion is promised under.
+pub enum FaultModel {
+    /// Only faults under which exclusion is promised.
     Assumed,
-    /// Strangers delete and overwrite the record too, and stores come back from backups.
-    Strangers,
+    /// Also other clients that delete or overwrite the record, and stores restored from backups.
+    External,
 }
 
-/// Where the election is held.
+/// The kind of store that holds the election.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Held {
-    /// In one record, as a Lease and a file have it.
-    InRecord,
-    /// In an ensemble of `ZooKeeper` servers.
-    InEnsemble,
+pub enum StoreKind {
+    /// One record, as in a Lease or a file.
+    Record,
+    /// An ensemble of `ZooKeeper` servers.
+    Ensemble,
 }
 
-/// The world of `seed`.
-pub fn draw(seed: u64, held: Held, climate: Climate) -> Setup {
-    let mut chance = Chance::new(seed);
-    let drift = chance.pick(&[20_000, 100_000, 100_000, 300_000]);
-    let scale = Duration::from_millis(chance.pick(&[1_000, 1_500, 3_000, 15_000, 15_000, 60_000]));
-    let mut latency = Duration::from_micros(chance.pick(&[100, 1_000, 10_000]));
-    let (common, store) = match held {
-        Held::InRecord => (timing(&mut chance, scale, drift), record(&mut chance)),
-        Held::InEnsemble => {
+/// The scenario of `seed`.
+pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
+    let mut rng = Rng::new(seed);
+    let drift = rng.pick(&[20_000, 100_000, 100_000, 300_000]);
+    let scale = Duration::from_millis(rng.pick(&[1_000, 1_500, 3_000, 15_000, 15_000, 60_000]));
+    let mut latency = Duration::from_micros(rng.pick(&[100, 1_000, 10_000]));
+    let (common, store) = match store_kind {
+        StoreKind::Record => (draw_timing(&mut rng, scale, drift), draw_record(&mut rng)),
+        StoreKind::Ensemble => {
             latency = latency.min(scale / 400);
-            let (timing, kind) = ensemble(&mut chance, scale, drift, latency);
-            (timing, StoreKind::Ensemble(kind))
+            let (timing, config) = draw_ensemble(&mut rng, scale, drift, latency);
+            (timing, StoreConfig::Ensemble(config))
         }
     };
-    let mixed = held == Held::InRecord && chance.in_thousand(150);
-    let stays = chance.in_thousand(400);
-    let number = chance.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
-    let candidates: Vec<_> = (0..number)
+    let has_mixed_timings = store_kind == StoreKind::Record && rng.permille(150);
+    let stays_on_loss = rng.permille(400);
+    let candidate_count = rng.pick(&[1, 2, 2, 3, 3, 3, 4, 5]);
+    let candidates: Vec<_> = (0..candidate_count)
         .map(|_| {
-            let other = scale / chance.pick(&[1, 2, 3]);
-            let timing = if mixed { timing(&mut chance, other, drift) } else { common };
-            candidate(&mut chance, timing, drift, stays)
+            let other = scale / rng.pick(&[1, 2, 3]);
+            let timing =
+                if has_mixed_timings { draw_timing(&mut rng, other, drift) } else { common };
+            draw_candidate(&mut rng, timing, drift, stays_on_loss)
         })
         .collect();
-    let tells_leaders = held == Held::InEnsemble || chance.in_thousand(700);
+    let leaders_watch = store_kind == StoreKind::Ensemble || rng.permille(700);
     let mut faults = Vec::new();
     let scale = scale.max(common.lease_duration());
     let mut end = Moment::START + scale;
-    for _ in 0..chance.between(1, 3) {
-        end = storm(
-            &mut chance,
+    for _ in 0..rng.between(1, 3) {
+        end = add_fault_burst(
+            &mut rng,
             &mut faults,
             end,
-            Bounds { scale, latency, candidates: number, drift, held, climate },
+            BurstParams { scale, latency, candidates: candidate_count, drift, store_kind, model },
         );
     }
-    let seed = chance.draw();
-    if held == Held::InRecord && chance.in_thousand(30) {
-        end = edits(&mut chance, &mut faults, end, common, latency);
+    let seed = rng.next_u64();
+    if store_kind == StoreKind::Record && rng.permille(30) {
+        end = add_label_edits(&mut rng, &mut faults, end, common, latency);
     }
-    if held == Held::InEnsemble && chance.in_thousand(100) {
-        let fault = blackout(&mut chance, scale, end);
+    if store_kind == StoreKind::Ensemble && rng.permille(100) {
+        let fault = quorum_loss(&mut rng, scale, end);
         end = end.max(fault.end() + scale * 4);
         faults.push(fault);
     }
-    if held == Held::InEnsemble && chance.in_thousand(100) {
-        let at = Moment::START + chance.lasting(Duration::ZERO, end.since(Moment::START));
-        let what = What::Stranger(Deed::Litter { is_numbered: chance.in_thousand(500) });
-        faults.push(Fault { at, lasts: Duration::ZERO, what });
+    if store_kind == StoreKind::Ensemble && rng.permille(100) {
+        let at = Moment::START + rng.duration_between(Duration::ZERO, end.since(Moment::START));
+        let kind =
+            FaultKind::External(ExternalAction::CreateStrayNode { is_numbered: rng.permille(500) });
+        faults.push(Fault { at, duration: Duration::ZERO, kind });
     }
     let latency = (latency / 10, latency);
-    let mut setup = Setup { seed, candidates, store, tells_leaders, latency, faults, end };
-    if held == Held::InEnsemble && chance.in_thousand(200) {
-        isolate(&mut chance, &mut setup);
+    let mut scenario = Scenario { seed, candidates, store, leaders_watch, latency, faults, end };
+    if store_kind == StoreKind::Ensemble && rng.permille(200) {
+        isolate(&mut rng, &mut scenario);
     }
-    setup.faults.sort_by_key(|fault| fault.at);
-    setup
+    scenario.faults.sort_by_key(|fault| fault.at);
+    scenario
 }
 
-/// Durations around a lease of `lease` that are accepted under `drift`, often only just.
-fn timing(chance: &mut Chance, lease: Duration, drift: u32) -> Timing {
-    let drift = Drift::parts_per_million(drift).expect("less than the whole");
+/// Durations for a lease of about `lease` that are valid under `drift`, often barely.
+fn draw_timing(rng: &mut Rng, lease: Duration, drift: u32) -> Timing {
+    let drift = Drift::parts_per_million(drift).expect("a drift below 100 %");
     let usual = Timing::suggestion(lease, drift);
     let mut durations = usual;
-    if chance.in_thousand(500) {
+    if rng.permille(500) {
         durations.renew_deadline = longest_deadline(usual.lease_duration, drift);
     }
-    durations.retry_period = durations.renew_deadline / chance.pick(&[4, 5, 5, 5, 10]);
+    durations.retry_period = durations.renew_deadline / rng.pick(&[4, 5, 5, 5, 10]);
     let longest_answer = durations.renew_deadline.saturating_sub(durations.retry_period) / 3 * 2;
     let short = Duration::from_millis(20);
     durations.answer_validity =
-        chance.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
+        rng.pick(&[usual.retry_period.min(longest_answer), longest_answer, short]);
     Timing::new(durations, drift)
-        .unwrap_or_else(|_| Timing::new(usual, drift).expect("what is suggested passes"))
+        .unwrap_or_else(|_| Timing::new(usual, drift).expect("the suggested durations are valid"))
 }
 
-fn record(chance: &mut Chance) -> StoreKind {
-    StoreKind::Record(RecordKind { whole_seconds: chance.in_thousand(500), compares: true })
+fn draw_record(rng: &mut Rng) -> StoreConfig {
+    StoreConfig::Record(RecordConfig { whole_seconds: rng.permille(500), checks_version: true })
 }
 
-/// Servers, and durations around a session of `scale` that they let anybody lead with.
-fn ensemble(
-    chance: &mut Chance,
+/// Servers, and durations for a session of about `scale` under which a candidate can lead.
+fn draw_ensemble(
+    rng: &mut Rng,
     scale: Duration,
     drift: u32,
     latency: Duration,
-) -> (Timing, EnsembleKind) {
-    let allowed = Drift::parts_per_million(drift).expect("less than the whole");
-    let tick = scale / chance.pick(&[5, 8, 8, 12]);
-    let told_tick = tick * chance.pick(&[1, 1, 1, 2]);
-    let drawn = timing(chance, scale, drift);
-    let timing = if SessionTiming::new(drawn, told_tick).is_ok() {
+) -> (Timing, EnsembleConfig) {
+    let allowed = Drift::parts_per_million(drift).expect("a drift below 100 %");
+    let tick = scale / rng.pick(&[5, 8, 8, 12]);
+    let configured_tick = tick * rng.pick(&[1, 1, 1, 2]);
+    let drawn = draw_timing(rng, scale, drift);
+    let timing = if SessionTiming::new(drawn, configured_tick).is_ok() {
         drawn
     } else {
-        Timing::new(SessionTiming::suggestion(scale, allowed, told_tick), allowed)
-            .expect("what is suggested passes")
+        Timing::new(SessionTiming::suggestion(scale, allowed, configured_tick), allowed)
+            .expect("the suggested durations are valid")
     };
-    let rates = (0..chance.pick(&[1, 3, 3, 3, 5])).map(|_| rate(chance, drift)).collect();
-    // No shorter than they can grant.
+    let clock_rates = (0..rng.pick(&[1, 3, 3, 3, 5])).map(|_| draw_rate(rng, drift)).collect();
+    // A session lasts at most 20 ticks.
     let tick = tick.max(timing.lease_duration() / 20);
-    let shows = chance.lasting(Duration::ZERO, Duration::from_hours(1_000));
-    let sync_limit = chance.pick(&[2, 5, 5, 10]);
-    let kind = EnsembleKind {
-        shows,
-        rates,
+    let clock_start = rng.duration_between(Duration::ZERO, Duration::from_hours(1_000));
+    let sync_limit = rng.pick(&[2, 5, 5, 10]);
+    let config = EnsembleConfig {
+        clock_start,
+        clock_rates,
         tick,
-        told_tick: told_tick.max(tick),
+        configured_tick: configured_tick.max(tick),
         sync_limit,
         latency: (latency / 10, latency),
     };
-    (timing, kind)
+    (timing, config)
 }
 
-/// The longest renew deadline, to the millisecond, that is accepted with `lease_duration`.
+/// The longest renew deadline, to the millisecond, that is valid with `lease_duration`.
 fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     let passes = |milliseconds| {
         let renew_deadline = Duration::from_millis(milliseconds);
@@ -157,7 +165,8 @@ fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     let (mut passing, mut failing) = (0, nanos(lease_duration) / 1_000_000);
     while failing - passing > 1 {
         let middle = u64::midpoint(passing, failing);
-        // Below some length there is no room for three tries: that is no edge that is looked for here.
+        // Shorter deadlines fail because they leave no room for three attempts, which is another
+        // limit.
         if passes(middle) || middle < nanos(lease_duration) / 4_000_000 {
             passing = middle;
         } else {
@@ -167,23 +176,28 @@ fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     Duration::from_millis(passing)
 }
 
-fn candidate(chance: &mut Chance, timing: Timing, drift: u32, stays: bool) -> Candidate {
+fn draw_candidate(
+    rng: &mut Rng,
+    timing: Timing,
+    drift: u32,
+    stays_on_loss: bool,
+) -> CandidateConfig {
     let most = timing.answer_validity().max(timing.retry_period());
-    Candidate {
+    CandidateConfig {
         timing,
-        clock_shows: chance.lasting(Duration::ZERO, Duration::from_hours(1_000)),
-        clock_rate: rate(chance, drift),
-        starts: Moment::START + chance.of_any_size(timing.lease_duration()),
-        stays,
-        asks_every: chance.lasting(most / 2, most),
+        clock_start: rng.duration_between(Duration::ZERO, Duration::from_hours(1_000)),
+        clock_rate: draw_rate(rng, drift),
+        starts_at: Moment::START + rng.skewed_duration(timing.lease_duration()),
+        stays_on_loss,
+        poll_interval: rng.duration_between(most / 2, most),
     }
 }
 
-/// A rate within the drift, most often at one of its edges.
-fn rate(chance: &mut Chance, drift: u32) -> Rate {
-    let drift = i32::try_from(drift).expect("less than the whole");
-    let part = i32::try_from(chance.between(0, 1_000)).expect("it is small");
-    Rate::off_by(chance.pick(&[
+/// A rate within the drift, most often at its limit.
+fn draw_rate(rng: &mut Rng, drift: u32) -> Rate {
+    let drift = i32::try_from(drift).expect("a drift below 100 %");
+    let part = i32::try_from(rng.between(0, 1_000)).expect("a number up to 1000");
+    Rate::off_by(rng.pick(&[
         -drift,
         -drift,
         drift,
@@ -194,176 +208,108 @@ fn rate(chance: &mut Chance, drift: u32) -> Rate {
     ]))
 }
 
-/// What a storm keeps to.
+/// The parameters of a burst.
 #[derive(Clone, Copy)]
-struct Bounds {
+struct BurstParams {
     scale: Duration,
     latency: Duration,
     candidates: usize,
     drift: u32,
-    held: Held,
-    climate: Climate,
+    store_kind: StoreKind,
+    model: FaultModel,
 }
 
-/// Some leases of bad weather and the calm after them; returns when that is over.
-fn storm(chance: &mut Chance, faults: &mut Vec<Fault>, begins: Moment, bounds: Bounds) -> Moment {
-    let Bounds { scale, latency, candidates, drift, held, climate } = bounds;
-    let length = chance.of_any_size(scale * 5);
-    let kinds = [chance.draw(), chance.draw(), chance.draw()].map(|drawn| drawn % 4);
-    let (mut over, mut at) = (begins + length, begins);
-    for _ in 0..chance.between(1, 6) {
-        // What meets the messages that the last has set off finds other faults than what comes by itself.
-        let follows = chance.in_thousand(200);
+/// Adds a burst of faults that lasts up to five leases, and returns the end of the calm period
+/// after it.
+fn add_fault_burst(
+    rng: &mut Rng,
+    faults: &mut Vec<Fault>,
+    start: Moment,
+    params: BurstParams,
+) -> Moment {
+    let BurstParams { scale, latency, candidates, drift, store_kind, model } = params;
+    let length = rng.skewed_duration(scale * 5);
+    let kinds = [rng.next_u64(), rng.next_u64(), rng.next_u64()].map(|drawn| drawn % 4);
+    let (mut end, mut at) = (start + length, start);
+    for _ in 0..rng.between(1, 6) {
+        // A fault that coincides with messages which the previous one caused finds other bugs.
+        let follows = rng.permille(200);
         at = if follows {
-            at + chance.lasting(Duration::ZERO, latency * 4)
+            at + rng.duration_between(Duration::ZERO, latency * 4)
         } else {
-            begins + chance.lasting(Duration::ZERO, length)
+            start + rng.duration_between(Duration::ZERO, length)
         };
-        let what = match chance.pick(&kinds) {
+        let kind = match rng.pick(&kinds) {
             0 | 1 => {
-                let whom = if chance.in_thousand(500) {
-                    Whom::Leader
+                let target = if rng.permille(500) {
+                    CandidateTarget::Leader
                 } else {
-                    Whom::Candidate(chance.index(candidates))
+                    CandidateTarget::Candidate(rng.index(candidates))
                 };
-                What::Candidate(whom, suited(harm(chance, scale, drift), held))
+                FaultKind::Candidate(
+                    target,
+                    supported_fault(draw_candidate_fault(rng, scale, drift), store_kind),
+                )
             }
-            3 if held == Held::InEnsemble
-                && climate == Climate::Strangers
-                && chance.in_thousand(300) =>
+            3 if store_kind == StoreKind::Ensemble
+                && model == FaultModel::External
+                && rng.permille(300) =>
             {
-                What::Store(Outage::Restored(chance.index(30)))
+                FaultKind::Store(StoreFault::Restore(rng.index(30)))
             }
-            3 if held == Held::InEnsemble && climate == Climate::Strangers => {
-                What::Stranger(Deed::Delete)
+            3 if store_kind == StoreKind::Ensemble && model == FaultModel::External => {
+                FaultKind::External(ExternalAction::Delete)
             }
-            _ if held == Held::InEnsemble => mishap(chance),
-            2 => What::Store(outage(chance, scale)),
-            _ => deed(chance, scale, climate),
+            _ if store_kind == StoreKind::Ensemble => draw_server_fault(rng),
+            2 => FaultKind::Store(draw_store_fault(rng, scale)),
+            _ => draw_external_action(rng, scale, model),
         };
-        let fault = Fault { at, lasts: lasting(chance, what, scale), what };
-        over = over.max(fault.end());
+        let fault = Fault { at, duration: fault_duration(rng, kind, scale), kind };
+        end = end.max(fault.end());
         faults.push(fault);
     }
-    // Long enough for a leader, for a settled election, and for some time in which nothing may change. Ensembles settle late,
-    // so that costs much, and not each of them has it.
-    let calm = if held == Held::InEnsemble { chance.pick(&[4, 4, 4, 16]) } else { 4 };
-    over + scale * calm
+    // Long enough to elect a leader, to settle, and to observe that nothing changes. Ensembles
+    // settle late and are expensive, so most get a shorter calm period.
+    let calm = if store_kind == StoreKind::Ensemble { rng.pick(&[4, 4, 4, 16]) } else { 4 };
+    end + scale * calm
 }
 
-/// A stranger edits the record again and again during a calm, with gaps in which two round trips
-/// fit. No leader may lose its term by that. Returns when it is over, and all has settled.
-fn edits(
-    chance: &mut Chance,
+/// Adds edits of a label during a calm period, with gaps of at least two round trips, which no
+/// leader may lose its term to. Returns the end of the calm period after them.
+fn add_label_edits(
+    rng: &mut Rng,
     faults: &mut Vec<Fault>,
-    begins: Moment,
+    start: Moment,
     timing: Timing,
     latency: Duration,
 ) -> Moment {
     let round_trip = latency * 2;
-    // More than a thousand edits would cost time and show nothing new.
-    let gap = chance.lasting(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
-    let over = begins + timing.lease_duration();
-    let mut at = begins;
-    while at < over {
-        faults.push(Fault { at, lasts: Duration::ZERO, what: What::Stranger(Deed::Label) });
+    // More than a thousand edits would take time and show nothing new.
+    let gap =
+        rng.duration_between(round_trip * 2, round_trip * 8).max(timing.lease_duration() / 1_000);
+    let end = start + timing.lease_duration();
+    let mut at = start;
+    while at < end {
+        faults.push(Fault {
+            at,
+            duration: Duration::ZERO,
+            kind: FaultKind::External(ExternalAction::EditLabel),
+        });
         at = at + gap;
     }
-    over + timing.lease_duration()
+    end + timing.lease_duration()
 }
 
-/// For as long as a session or longer no majority of the servers can be heard.
-fn blackout(chance: &mut Chance, scale: Duration, end: Moment) -> Fault {
-    let at = Moment::START + chance.lasting(scale, end.since(Moment::START));
-    let mishap = chance.pick(&[Mishap::Cut, Mishap::Still, Mishap::Down, Mishap::Down]);
-    // The first of three or five may be spared.
-    let what = What::Server(Which::From(chance.pick(&[0, 0, 1])), mishap);
-    Fault { at, lasts: chance.lasting(scale / 2, scale * 4), what }
-}
-
-fn lasting(chance: &mut Chance, what: What, scale: Duration) -> Duration {
-    match what {
-        What::Stranger(_)
-        | What::Candidate(_, Harm::Bend(_))
-        | What::Store(Outage::Restored(_)) => Duration::ZERO,
-        // One in ten does not come back.
-        What::Candidate(_, Harm::Kill | Harm::Stop) if chance.in_thousand(100) => Duration::ZERO,
-        What::Candidate(..) | What::Store(_) | What::Server(..) => {
-            chance.of_any_size(scale * 2).max(Duration::from_micros(1))
-        }
-    }
-}
-
-fn harm(chance: &mut Chance, scale: Duration, drift: u32) -> Harm {
-    let longest = scale / chance.pick(&[1, 10]);
-    match chance.between(0, 12) {
-        0 | 1 => Harm::Pause,
-        2 => Harm::Starve(longest),
-        3 => Harm::Kill,
-        4 => Harm::Stop,
-        5 => Harm::Leave,
-        6 => Harm::Unasked,
-        7 => Harm::Deaf,
-        8 => Harm::Bend(rate(chance, drift)),
-        9 => Harm::Link(Trouble::CUT),
-        10 => Harm::Lag(scale),
-        _ => Harm::Link(trouble(chance, scale)),
-    }
-}
-
-fn trouble(chance: &mut Chance, scale: Duration) -> Trouble {
-    let mut cases = || chance.pick(&[0, 0, 0, 300, 600, 1_000]);
-    let (requests_lost, replies_lost, late, broken, twice) =
-        (cases(), cases(), cases(), cases(), cases());
-    Trouble { requests_lost, replies_lost, late, broken, twice, longest: scale * 2 }
-}
-
-fn outage(chance: &mut Chance, scale: Duration) -> Outage {
-    match chance.between(0, 7) {
-        0 => Outage::Refuses,
-        1 => Outage::Hangs,
-        2 => Outage::Dies,
-        3 => Outage::Slow(chance.of_any_size(scale)),
-        4 | 5 => Outage::Stale,
-        6 => Outage::Shortens,
-        _ => Outage::Idle,
-    }
-}
-
-/// Of what troubles messages, what a connection to an ensemble can show: its news come in order with its replies.
-fn suited(harm: Harm, held: Held) -> Harm {
-    match (harm, held) {
-        (Harm::Deaf | Harm::Lag(_), Held::InEnsemble) => Harm::Pause,
-        (Harm::Link(trouble), Held::InEnsemble) => Harm::Link(Trouble { twice: 0, ..trouble }),
-        (harm, Held::InRecord | Held::InEnsemble) => harm,
-    }
-}
-
-fn mishap(chance: &mut Chance) -> What {
-    let number = chance.index(5);
-    let which = chance.pick(&[
-        Which::OfLeader,
-        Which::OfLeader,
-        Which::Leading,
-        Which::Leading,
-        Which::Server(number),
+/// A fault that can deprive the ensemble of its majority for a session timeout or longer.
+fn quorum_loss(rng: &mut Rng, scale: Duration, end: Moment) -> Fault {
+    let at = Moment::START + rng.duration_between(scale, end.since(Moment::START));
+    let server_fault = rng.pick(&[
+        ServerFault::Partition,
+        ServerFault::Pause,
+        ServerFault::Crash,
+        ServerFault::Crash,
     ]);
-    What::Server(which, chance.pick(&[Mishap::Cut, Mishap::Cut, Mishap::Still, Mishap::Down]))
-}
-
-/// What is done to the record from outside.
-fn deed(chance: &mut Chance, scale: Duration, climate: Climate) -> What {
-    let last = match climate {
-        Climate::Assumed => 1,
-        Climate::Strangers => 6,
-    };
-    What::Stranger(match chance.between(0, last) {
-        0 => Deed::Label,
-        1 => Deed::Rumour,
-        2 | 3 => Deed::Delete,
-        4 if chance.in_thousand(500) => return What::Store(Outage::Restored(chance.index(30))),
-        4 => Deed::Wipe,
-        5 => Deed::Remake,
-        _ => Deed::Seize(chance.of_any_size(scale)),
-    })
+    // Of three or five servers, the first may be spared.
+    let kind = FaultKind::Server(ServerTarget::From(rng.pick(&[0, 0, 1])), server_fault);
+    Fault { at, duration: rng.duration_between(scale / 2, scale * 4), kind }
 }

@@ -1,27 +1,24 @@
-//! Seed after seed, until one fails or it is enough.
+//! Runs seed after seed until one fails or a limit is reached.
 //!
-//! Touches threads and the clock, to run worlds side by side and to measure how long they take. Start with [`hunt`].
-#![expect(
-    clippy::disallowed_methods,
-    reason = "how long a run takes is measured by a clock of its own"
-)]
+//! Uses threads and the clock. Start with [`hunt`].
+#![expect(clippy::disallowed_methods, reason = "the duration of a run is measured in real time")]
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
     reason = "traces are the product; progress goes to stderr"
 )]
 
-use crate::checkers::{Census, Judge, Legible, Violation};
+use crate::checkers::{Checker, Coverage, Inspect, Violation};
 use crate::clock::Moment;
 use crate::edge;
 use crate::ensemble::Ensemble;
-use crate::faults::{Climate, Held, draw};
-use crate::scenario::{Setup, StoreKind};
+use crate::faults::{FaultModel, StoreKind, draw};
+use crate::scenario::{Scenario, StoreConfig};
 use crate::shrink::shrink;
 use crate::store::{RecordStore, Store};
-use crate::story::{Spelled, Story};
 use crate::trace::Observer;
 use crate::trace_hash::TraceHash;
+use crate::trace_printer::{Printable, TracePrinter};
 use crate::world::World;
 use std::num::NonZero;
 use std::panic::{self, AssertUnwindSafe};
@@ -30,255 +27,267 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// More than happens in any world that goes on: a machine that wants to be woken at once again and again stops time.
-const MOST_STEPS: u64 = 2_000_000;
-/// How much of a story is told unasked, in lines: its end.
-const LONGEST_END: usize = 150;
+/// More than any run takes that makes progress: a machine that asks to be woken at once forever
+/// stops time.
+const MAX_STEPS: u64 = 2_000_000;
+/// How many lines of a failing trace are printed, from its end.
+const MAX_TRACE_LINES: usize = 150;
 
-/// When a hunt is over.
+/// When a hunt ends.
 #[derive(Clone, Copy, Debug)]
 pub enum Length {
-    /// After this many worlds.
+    /// After this many runs.
     Seeds(u64),
-    /// After this long.
+    /// After this much time.
     Time(Duration),
 }
 
-/// What came of one world.
-pub(crate) struct Judged {
-    pub(crate) verdict: Option<Violation>,
-    pub(crate) census: Census,
-    pub(crate) lasted: Duration,
+/// The result of one run.
+pub(crate) struct RunReport {
+    pub(crate) violation: Option<Violation>,
+    pub(crate) coverage: Coverage,
+    pub(crate) simulated: Duration,
 }
 
-/// The world of `seed`: every third has an ensemble, and in one of four strangers meddle.
-pub(crate) fn world_of(seed: u64) -> Setup {
-    let held = if seed % 3 == 2 { Held::InEnsemble } else { Held::InRecord };
-    draw(seed, held, if seed % 4 == 3 { Climate::Strangers } else { Climate::Assumed })
+/// The scenario of `seed`: every third has an ensemble, and every fourth has external clients.
+pub(crate) fn scenario_for(seed: u64) -> Scenario {
+    let store_kind = if seed % 3 == 2 { StoreKind::Ensemble } else { StoreKind::Record };
+    draw(seed, store_kind, if seed % 4 == 3 { FaultModel::External } else { FaultModel::Assumed })
 }
 
-/// Hunts from the seed `from` on, on as many threads as there are processors. Which seeds fail does not depend on that.
+/// Runs all seeds from `from` on, on as many threads as there are processors. The number of threads
+/// does not change which seeds fail.
 pub fn hunt(from: u64, length: Length) -> ExitCode {
-    let hunters = thread::available_parallelism().map_or(1, NonZero::get);
-    let tally = Mutex::new(Tally::new(from));
-    let next = || lock(&tally).next(length);
+    let workers = thread::available_parallelism().map_or(1, NonZero::get);
+    let progress = Mutex::new(Progress::new(from));
+    let next = || lock(&progress).next(length);
     thread::scope(|scope| {
-        for _ in 0..hunters {
+        for _ in 0..workers {
             scope.spawn(|| {
                 while let Some(seed) = next() {
-                    let (setup, begun) = (world_of(seed), Instant::now());
-                    let candidates = setup.candidates.len();
-                    let judged = judge(setup);
-                    lock(&tally).add(seed, candidates, &judged, begun.elapsed());
+                    let (scenario, started_at) = (scenario_for(seed), Instant::now());
+                    let candidates = scenario.candidates.len();
+                    let report = run_checked(scenario);
+                    lock(&progress).add(seed, candidates, &report, started_at.elapsed());
                 }
             });
         }
     });
-    let tally = tally.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tally.show();
-    if let Some(seed) = tally.failed {
-        tell(seed, LONGEST_END);
+    let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
+    progress.print();
+    if let Some(seed) = progress.failed {
+        report_failure(seed, MAX_TRACE_LINES);
         return ExitCode::FAILURE;
     }
-    match tally.what_is_missing() {
+    match progress.missing_coverage() {
         None => ExitCode::SUCCESS,
         Some(missing) => {
-            eprintln!("prove: this run is void: too few {missing}, so it has shown nothing");
+            eprintln!("prove: insufficient coverage: too few {missing}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// A hunter that panics outside of a world takes the whole hunt with it, so what it left is not looked at.
-fn lock(tally: &Mutex<Tally>) -> MutexGuard<'_, Tally> {
-    tally.lock().unwrap_or_else(PoisonError::into_inner)
+/// A worker that panics outside of a run panics the whole hunt, so poisoned data is never used.
+fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Tells the whole story of `seed`.
+/// Prints the whole trace of `seed`.
 pub fn replay(seed: u64) -> ExitCode {
-    if tell(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    if report_failure(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Whether every assumption ends where theory says it does, and no sooner.
-pub fn edges_hold() -> bool {
-    edge::hold()
+/// Whether every assumption of exclusion has its limit exactly where theory puts it.
+pub fn limits_match_theory() -> bool {
+    edge::limits_match_theory()
 }
 
-/// Prints the hash of what happens in each of so many worlds, a line a seed.
+/// Prints the hash of each trace, one line per seed.
 pub fn traces(from: u64, seeds: u64) -> ExitCode {
     for seed in from..from.saturating_add(seeds) {
-        println!("{seed} {:016x}", trace(world_of(seed)));
+        println!("{seed} {:016x}", trace_hash(scenario_for(seed)));
     }
     ExitCode::SUCCESS
 }
 
-fn trace(setup: Setup) -> u64 {
-    match setup.store.clone() {
-        StoreKind::Record(kind) => {
-            World::new(setup, RecordStore::new(kind), TraceHash::new()).run().value()
+fn trace_hash(scenario: Scenario) -> u64 {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => {
+            World::new(scenario, RecordStore::new(config), TraceHash::new()).run().value()
         }
-        StoreKind::Ensemble(kind) => {
-            let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
-            World::new(setup, store, TraceHash::new()).run().value()
-        }
-    }
-}
-
-/// Lets the world of `setup` happen before a judge.
-pub(crate) fn judge(setup: Setup) -> Judged {
-    match setup.store.clone() {
-        StoreKind::Record(kind) => judge_over(setup, RecordStore::new(kind)),
-        StoreKind::Ensemble(kind) => {
-            let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
-            judge_over(setup, store)
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            World::new(scenario, store, TraceHash::new()).run().value()
         }
     }
 }
 
-fn judge_over<S: Store<Election: Legible>>(setup: Setup, store: S) -> Judged {
-    let judge = Judge::new(&setup);
-    let mut world = World::new(setup, store, judge);
-    let (ending, at) = (unfold(&mut world, |judge| judge.verdict().is_some()), world.now());
-    if let Some((property, what)) = ending {
-        let verdict = Some(Violation { property, at, what });
-        return Judged { verdict, census: Census::default(), lasted: Duration::ZERO };
+/// Runs `scenario` under the checkers.
+pub(crate) fn run_checked(scenario: Scenario) -> RunReport {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => run_with_store(scenario, RecordStore::new(config)),
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            run_with_store(scenario, store)
+        }
     }
-    let (verdict, census) = (world.observer().verdict().cloned(), world.observer().census());
-    Judged { verdict, census, lasted: at.since(Moment::START) }
 }
 
-/// Lets everything happen until it `is_enough`; or says what keeps it from an end.
-fn unfold<S: Store, O: Observer<S::Election>>(
+fn run_with_store<S: Store<Election: Inspect>>(scenario: Scenario, store: S) -> RunReport {
+    let checker = Checker::new(&scenario);
+    let mut world = World::new(scenario, store, checker);
+    let (failure, at) =
+        (run_until(&mut world, |checker| checker.violation().is_some()), world.now());
+    if let Some((property, detail)) = failure {
+        let violation = Some(Violation { property, at, detail });
+        return RunReport { violation, coverage: Coverage::default(), simulated: Duration::ZERO };
+    }
+    let (violation, coverage) =
+        (world.observer().violation().cloned(), world.observer().coverage());
+    RunReport { violation, coverage, simulated: at.since(Moment::START) }
+}
+
+/// Runs until `is_done`. Returns a violation if the run does not terminate or panics.
+fn run_until<S: Store, O: Observer<S::Election>>(
     world: &mut World<S, O>,
-    is_enough: impl Fn(&O) -> bool,
+    is_done: impl Fn(&O) -> bool,
 ) -> Option<(&'static str, String)> {
-    let goes_on = || (0..MOST_STEPS).any(|_| is_enough(world.observer()) || !world.step());
-    match panic::catch_unwind(AssertUnwindSafe(goes_on)) {
+    let ends = || (0..MAX_STEPS).any(|_| is_done(world.observer()) || !world.step());
+    match panic::catch_unwind(AssertUnwindSafe(ends)) {
         Ok(true) => None,
-        Ok(false) => Some(("time goes on", format!("{MOST_STEPS} steps and no end"))),
-        Err(_) => Some(("nothing panics", "what it said stands above".to_owned())),
+        Ok(false) => Some(("a run terminates", format!("no end after {MAX_STEPS} steps"))),
+        Err(_) => Some(("no panic", "see the message above".to_owned())),
     }
 }
 
-/// Shrinks what failed with `seed` and tells the last lines of its story; false if nothing did.
-fn tell(seed: u64, lines: usize) -> bool {
-    let setup = world_of(seed);
-    let Some(violation) = judge(setup.clone()).verdict else {
-        println!("{}\nseed {seed}: nothing is wrong", story_of(setup));
+/// Shrinks a failing seed and prints the last lines of its trace; false if it does not fail.
+fn report_failure(seed: u64, lines: usize) -> bool {
+    let scenario = scenario_for(seed);
+    let Some(violation) = run_checked(scenario.clone()).violation else {
+        println!("{}\nseed {seed}: no violation", print_trace(scenario));
         return false;
     };
-    let (faults, setup) = (setup.faults.len(), shrink(setup, violation.property));
-    let violation = judge(setup.clone()).verdict.expect("what was shrunk still fails");
-    let kept = setup.faults.len();
-    let story = story_of(setup);
-    let skipped = story.lines().count().saturating_sub(lines);
+    let (faults, scenario) = (scenario.faults.len(), shrink(scenario, violation.property));
+    let violation = run_checked(scenario.clone()).violation.expect("a shrunk scenario still fails");
+    let kept = scenario.faults.len();
+    let trace = print_trace(scenario);
+    let skipped = trace.lines().count().saturating_sub(lines);
     if skipped > 0 {
-        println!("# {skipped} lines before these are left out");
+        println!("# {skipped} earlier lines omitted");
     }
-    for line in story.lines().skip(skipped) {
+    for line in trace.lines().skip(skipped) {
         println!("{line}");
     }
     println!("\nseed {seed}, shrunk from {faults} faults to {kept}: {violation}");
-    println!("to tell it whole: make prove REPLAY={seed}");
+    println!("replay with: make prove REPLAY={seed}");
     true
 }
 
-fn story_of(setup: Setup) -> String {
-    match setup.store.clone() {
-        StoreKind::Record(kind) => story_over(setup, RecordStore::new(kind)),
-        StoreKind::Ensemble(kind) => {
-            let store = Ensemble::new(kind, setup.candidates.len(), setup.seed);
-            story_over(setup, store)
+fn print_trace(scenario: Scenario) -> String {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => print_trace_with_store(scenario, RecordStore::new(config)),
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            print_trace_with_store(scenario, store)
         }
     }
 }
 
-fn story_over<S: Store<Election: Spelled + Legible>>(setup: Setup, store: S) -> String {
-    let observers = (Judge::new(&setup), Story::new(&setup));
-    let mut world = World::new(setup, store, observers);
-    unfold(&mut world, |(judge, _)| judge.verdict().is_some());
+fn print_trace_with_store<S: Store<Election: Printable + Inspect>>(
+    scenario: Scenario,
+    store: S,
+) -> String {
+    let observers = (Checker::new(&scenario), TracePrinter::new(&scenario));
+    let mut world = World::new(scenario, store, observers);
+    run_until(&mut world, |(checker, _)| checker.violation().is_some());
     world.observer().1.text().to_owned()
 }
 
-/// What has been looked at so far.
-struct Tally {
-    begun: Instant,
-    shown: Instant,
+/// The runs so far.
+struct Progress {
+    started_at: Instant,
+    reported_at: Instant,
     from: u64,
     next: u64,
     /// The first seed that failed.
     failed: Option<u64>,
-    worlds: u64,
+    runs: u64,
     simulated: Duration,
-    /// How much of that was of three candidates, and how long a processor took for it.
-    of_three: (Duration, Duration),
-    census: Census,
+    /// The simulated time of runs with three candidates, and the processor time that they took.
+    three_candidates: (Duration, Duration),
+    coverage: Coverage,
 }
 
-impl Tally {
+impl Progress {
     fn new(from: u64) -> Self {
-        let (now, simulated, census) = (Instant::now(), Duration::ZERO, Census::default());
-        let of_three = (Duration::ZERO, Duration::ZERO);
+        let (now, simulated, coverage) = (Instant::now(), Duration::ZERO, Coverage::default());
+        let three_candidates = (Duration::ZERO, Duration::ZERO);
         Self {
-            begun: now,
-            shown: now,
+            started_at: now,
+            reported_at: now,
             from,
             next: from,
             failed: None,
-            worlds: 0,
+            runs: 0,
             simulated,
-            of_three,
-            census,
+            three_candidates,
+            coverage,
         }
     }
 
-    /// The next seed to look at, unless it is enough.
+    /// The next seed to run, unless the hunt is over.
     fn next(&mut self, length: Length) -> Option<u64> {
-        let is_enough = match length {
+        let is_done = match length {
             Length::Seeds(seeds) => self.next - self.from >= seeds,
-            Length::Time(time) => self.begun.elapsed() >= time,
+            Length::Time(time) => self.started_at.elapsed() >= time,
         };
-        if is_enough || self.failed.is_some() {
+        if is_done || self.failed.is_some() {
             return None;
         }
         self.next += 1;
         Some(self.next - 1)
     }
 
-    fn add(&mut self, seed: u64, candidates: usize, judged: &Judged, took: Duration) {
-        self.worlds += 1;
-        self.simulated += judged.lasted;
+    fn add(&mut self, seed: u64, candidates: usize, report: &RunReport, took: Duration) {
+        self.runs += 1;
+        self.simulated += report.simulated;
         if candidates == 3 {
-            self.of_three.0 += judged.lasted;
-            self.of_three.1 += took;
+            self.three_candidates.0 += report.simulated;
+            self.three_candidates.1 += took;
         }
-        self.census.add(&judged.census);
-        if judged.verdict.is_some() {
+        self.coverage.add(&report.coverage);
+        if report.violation.is_some() {
             self.failed = Some(self.failed.map_or(seed, |other| other.min(seed)));
         }
-        if self.shown.elapsed() > Duration::from_secs(1) {
-            self.show();
-            self.shown = Instant::now();
+        if self.reported_at.elapsed() > Duration::from_secs(1) {
+            self.print();
+            self.reported_at = Instant::now();
         }
     }
 
-    fn show(&self) {
+    fn print(&self) {
         let speed = |simulated: Duration, took: Duration| {
             simulated.as_secs_f64() / took.as_secs_f64().max(1e-9)
         };
         eprintln!(
-            "prove: {} seeds, {:.1} days simulated, {:.0} times as fast as real time, and three candidates on one processor {:.0} times; {}",
-            self.worlds,
+            "prove: {} seeds, {:.1} days simulated at {:.0} times real time ({:.0} times per \
+             processor with three candidates); {}",
+            self.runs,
             self.simulated.as_secs_f64() / 86_400.0,
-            speed(self.simulated, self.begun.elapsed()),
-            speed(self.of_three.0, self.of_three.1),
-            self.census,
+            speed(self.simulated, self.started_at.elapsed()),
+            speed(self.three_candidates.0, self.three_candidates.1),
+            self.coverage,
         );
     }
 
-    /// What there was too little of for a long run to mean anything.
-    fn what_is_missing(&self) -> Option<&'static str> {
-        let expected = self.worlds / 100;
-        self.census.counts().into_iter().find(|(_, count)| *count < expected).map(|(what, _)| what)
+    /// The kind of event that occurred too rarely for a long hunt to prove anything.
+    fn missing_coverage(&self) -> Option<&'static str> {
+        let expected = self.runs / 100;
+        self.coverage
+            .counts()
+            .into_iter()
+            .find(|(_, count)| *count < expected)
+            .map(|(name, _)| name)
     }
 }

@@ -1,60 +1,64 @@
-//! Bends a world so that a session may end as early as exclusion allows for.
+//! Modifies a scenario so that a session may end as early as exclusion allows.
 //!
-//! Pure. Start with [`isolate`]. A claim is most at risk where four things meet:
+//! Pure. Start with [`isolate`]. A claim is most at risk where four conditions meet:
 //!
-//! * The candidates' clocks are fast and the servers' are slow, so few pings come in a lag.
-//! * The drift allowed for is small, so little of a session is held back for it.
-//! * A heartbeat is hardly older than a lag when the next is sent.
-//! * The pings to the leader's server slow down, and both are cut off before an answer arrives.
+//! * The candidates' clocks are fast and the servers' are slow, so few pings fit into a lag.
+//! * The allowed drift is small, so little of a session is held back for it.
+//! * A heartbeat is barely older than a lag when the next one is sent.
+//! * The pings to the leader's server slow down, and both are partitioned before an answer arrives.
 
 use crate::clock::{Moment, Rate};
-use crate::rng::Chance;
+use crate::rng::Rng;
 use crate::scenario::{
-    Candidate, EnsembleKind, Fault, Harm, Mishap, Setup, StoreKind, Trouble, What, Which, Whom,
+    CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
+    Scenario, ServerFault, ServerTarget, StoreConfig,
 };
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
-/// Messages are quick beside these windows, which are parts of a thousand of a tick.
+/// Much shorter than the relevant windows, which are a few thousandths of a tick.
 const LATENCY: (Duration, Duration) = (Duration::from_micros(10), Duration::from_micros(100));
 
-/// Makes `setup` such a world, if it has an ensemble that suits its durations.
-pub(crate) fn isolate(chance: &mut Chance, setup: &mut Setup) {
-    let StoreKind::Ensemble(kind) = &mut setup.store else { return };
-    let off = chance.pick(&[5_000, 10_000, 20_000]);
-    let Some(timing) = timing(chance, &setup.candidates, kind.tick, off) else { return };
-    let off = i32::try_from(off).expect("it is small");
-    for candidate in &mut setup.candidates {
+/// Modifies `scenario` if it has an ensemble for which such durations are valid.
+pub(crate) fn isolate(rng: &mut Rng, scenario: &mut Scenario) {
+    let StoreConfig::Ensemble(config) = &mut scenario.store else { return };
+    let off = rng.pick(&[5_000, 10_000, 20_000]);
+    let Some(timing) = timing(rng, &scenario.candidates, config.tick, off) else { return };
+    let off = i32::try_from(off).expect("a small number");
+    for candidate in &mut scenario.candidates {
         candidate.timing = timing;
         candidate.clock_rate = Rate::off_by(off);
-        candidate.asks_every = timing.retry_period();
+        candidate.poll_interval = timing.retry_period();
     }
-    let rates = vec![Rate::off_by(-off); kind.rates.len()];
-    let tick = kind.tick;
-    *kind = EnsembleKind { rates, told_tick: tick, latency: LATENCY, ..kind.clone() };
-    setup.latency = LATENCY;
-    // No clock is bent beyond the drift that is allowed for now.
-    setup.faults.retain(|fault| !matches!(fault.what, What::Candidate(_, Harm::Bend(_))));
-    // A calm follows, as after all faults.
+    let clock_rates = vec![Rate::off_by(-off); config.clock_rates.len()];
+    let tick = config.tick;
+    *config =
+        EnsembleConfig { clock_rates, configured_tick: tick, latency: LATENCY, ..config.clone() };
+    scenario.latency = LATENCY;
+    // A change of rate could exceed the drift that is now allowed.
+    scenario.faults.retain(|fault| {
+        !matches!(fault.kind, FaultKind::Candidate(_, CandidateFault::ClockRate(_)))
+    });
+    // A calm period follows, as after all faults.
     let session = timing.lease_duration();
-    let isolation = faults(chance, tick, session, setup.end);
-    setup.end = isolation[1].end() + session * 4;
-    setup.faults.extend(isolation);
+    let isolation = faults(rng, tick, session, scenario.end);
+    scenario.end = isolation[1].end() + session * 4;
+    scenario.faults.extend(isolation);
 }
 
-/// Durations for a session as long as theirs, with a retry period near ¾ tick.
+/// Durations for a session of the same length, with a retry period near ¾ tick.
 fn timing(
-    chance: &mut Chance,
-    candidates: &[Candidate],
+    rng: &mut Rng,
+    candidates: &[CandidateConfig],
     tick: Duration,
     off: u32,
 ) -> Option<Timing> {
     let lease_duration = candidates.first()?.timing.lease_duration();
     let drift = Drift::parts_per_million(off)?;
     let shortest = tick * 3 / 4;
-    let retry_period = chance.lasting(shortest, drift.most_of_ours(shortest)) + LATENCY.1 * 3;
-    // The session ends a claim, and not the renew deadline.
+    let retry_period = rng.duration_between(shortest, drift.most_of_ours(shortest)) + LATENCY.1 * 3;
+    // The session, not the renew deadline, must end the claim.
     let renew_deadline =
         drift.least_of_ours(lease_duration).saturating_sub(Duration::from_millis(1));
     let answer_validity = Duration::from_millis(20);
@@ -63,18 +67,23 @@ fn timing(
     SessionTiming::new(timing, tick).is_ok().then_some(timing)
 }
 
-/// The pings slow down, then the leader and its server are cut off.
-fn faults(chance: &mut Chance, tick: Duration, session: Duration, end: Moment) -> [Fault; 3] {
-    let slow_at = end + chance.lasting(Duration::ZERO, tick * 2);
-    let takes = chance.pick(&[tick / 4, tick / 4, tick / 8]);
+/// The pings slow down, then the leader and its server are partitioned.
+fn faults(rng: &mut Rng, tick: Duration, session: Duration, end: Moment) -> [Fault; 3] {
+    let slow_at = end + rng.duration_between(Duration::ZERO, tick * 2);
+    let ping_time = rng.pick(&[tick / 4, tick / 4, tick / 8]);
     // The first slow ping starts within half a tick, and its answer takes as long again.
-    let cut_at = slow_at + chance.lasting(takes, takes * 2 + tick / 2);
-    let lasts = session + tick * 2;
-    let server = |at, mishap| Fault { at, lasts, what: What::Server(Which::OfLeader, mishap) };
-    let link = What::Candidate(Whom::Leader, Harm::Link(Trouble::CUT));
+    let partitioned_at = slow_at + rng.duration_between(ping_time, ping_time * 2 + tick / 2);
+    let duration = session + tick * 2;
+    let server = |at, server_fault| Fault {
+        at,
+        duration,
+        kind: FaultKind::Server(ServerTarget::OfElectionLeader, server_fault),
+    };
+    let link =
+        FaultKind::Candidate(CandidateTarget::Leader, CandidateFault::Link(LinkFault::PARTITION));
     [
-        server(slow_at, Mishap::SlowPings(takes)),
-        server(cut_at, Mishap::Cut),
-        Fault { at: cut_at, lasts, what: link },
+        server(slow_at, ServerFault::SlowPings(ping_time)),
+        server(partitioned_at, ServerFault::Partition),
+        Fault { at: partitioned_at, duration, kind: link },
     ]
 }

@@ -1,14 +1,16 @@
-//! The election machines that ship, in a simulated world.
+//! Deterministic simulation of the election machines that ship.
 //!
-//! Pure but for [`hunt`], which runs worlds on threads and measures how long they take. Start with [`world`]: it runs
-//! a [`scenario`] that [`faults`] drew from a seed, and tells an observer what happens on true time. [`checkers`] hold
-//! every property that must be true.
+//! Pure except for [`hunt`], which runs simulations on threads and measures how long they take.
+//! Start with [`world`], which runs a [`scenario`] and reports every event at true time to an
+//! observer. [`faults`] draws scenarios from seeds, and the checkers hold every property that must
+//! be true.
 #![forbid(unsafe_code)]
 
 mod checkers;
 pub mod clock;
 mod edge;
 pub mod ensemble;
+mod event_queue;
 pub mod faults;
 pub mod hunt;
 mod isolation;
@@ -16,10 +18,9 @@ mod link;
 mod process;
 pub mod rng;
 pub mod scenario;
-mod schedule;
 mod shrink;
 pub mod store;
-mod story;
 pub mod trace;
 mod trace_hash;
+mod trace_printer;
 pub mod world;

@@ -1,118 +1,131 @@
-//! The way between a candidate and the store: what becomes of each message.
+//! The link between a candidate and the store: the delivery of each message.
 //!
-//! Pure. A call is one exchange on a connection; when its caller gives up, the connection is dropped, so no reply reaches
-//! a later call. What a dropped connection has taken in may still arrive.
+//! Pure. A call is one exchange on a connection. When the caller gives up, it drops the connection,
+//! so no reply reaches a later call. A request that was sent on a dropped connection may still
+//! arrive.
 
 use crate::clock::Moment;
-use crate::rng::Chance;
-use crate::scenario::Trouble;
+use crate::rng::Rng;
+use crate::scenario::LinkFault;
 use std::time::Duration;
 
-/// One candidate's way to the store.
+/// The link of one candidate.
 #[derive(Debug)]
 pub(crate) struct Link {
-    pub(crate) chance: Chance,
+    pub(crate) rng: Rng,
     latency: (Duration, Duration),
-    /// What is wrong, and by which fault.
-    troubles: Vec<(usize, Trouble)>,
-    /// How many faults keep news away.
-    pub(crate) deafening: u32,
-    /// How late news are, and by which fault.
-    lags: Vec<(usize, Duration)>,
-    /// The watch is broken, until a reply shows that the store can be reached again.
-    pub(crate) is_deaf: bool,
-    /// News overtake none that came before.
-    last_news: Moment,
+    /// The active faults, with their indices.
+    faults: Vec<(usize, LinkFault)>,
+    /// How many active faults block watch events.
+    pub(crate) watch_faults: u32,
+    /// The active delays of watch events, with the indices of their faults.
+    watch_delays: Vec<(usize, Duration)>,
+    /// Whether the watch is broken until a reply shows that the store is reachable again.
+    pub(crate) watch_is_broken: bool,
+    /// When the last watch event arrives: events stay in order.
+    last_watch_event: Moment,
 }
 
-/// What becomes of a request.
+/// How a request is delivered.
 #[derive(Debug, Default)]
-pub(crate) struct Fate {
-    /// When it arrives, each time.
+pub(crate) struct Delivery {
+    /// When it arrives: once, twice, or never.
     pub(crate) arrives: [Option<Duration>; 2],
-    /// When the caller hears that the connection broke.
+    /// When the caller learns that the connection broke.
     pub(crate) breaks: Option<Duration>,
-    /// Anything but the ordinary.
-    pub(crate) is_harmed: bool,
+    /// Whether a fault affects the delivery.
+    pub(crate) is_impaired: bool,
 }
 
 impl Link {
-    pub(crate) fn new(chance: Chance, latency: (Duration, Duration)) -> Self {
-        let (troubles, lags, deafening, is_deaf) = (Vec::new(), Vec::new(), 0, false);
-        Self { chance, latency, troubles, deafening, lags, is_deaf, last_news: Moment::START }
-    }
-
-    pub(crate) fn begin(&mut self, fault: usize, trouble: Trouble) {
-        self.troubles.push((fault, trouble));
-    }
-
-    pub(crate) fn lag(&mut self, fault: usize, longest: Duration) {
-        self.lags.push((fault, longest));
-    }
-
-    pub(crate) fn end(&mut self, fault: usize) {
-        self.troubles.retain(|(other, _)| *other != fault);
-        self.lags.retain(|(other, _)| *other != fault);
-    }
-
-    /// How long a message takes that nothing happens to.
-    pub(crate) fn latency(&mut self) -> Duration {
-        let (least, most) = self.latency;
-        self.chance.lasting(least, most)
-    }
-
-    /// What becomes of a request whose caller waits for `patience`.
-    pub(crate) fn request(&mut self, patience: Duration) -> Fate {
-        let on_time = self.latency();
-        let Some(trouble) = self.trouble() else {
-            return Fate { arrives: [Some(on_time), None], breaks: None, is_harmed: false };
-        };
-        let (lost, late) = (self.has(trouble.requests_lost), self.has(trouble.late));
-        let (broken, twice) = (self.has(trouble.broken), self.has(trouble.twice));
-        let arrives =
-            if late { on_time + self.chance.of_any_size(trouble.longest) } else { on_time };
-        let again = arrives + self.chance.of_any_size(trouble.longest);
-        Fate {
-            arrives: [Some(arrives).filter(|_| !lost), Some(again).filter(|_| twice && !lost)],
-            breaks: broken.then(|| self.chance.lasting(on_time, patience)),
-            is_harmed: lost || late || broken || twice,
+    pub(crate) fn new(rng: Rng, latency: (Duration, Duration)) -> Self {
+        let (faults, watch_delays, watch_faults, watch_is_broken) =
+            (Vec::new(), Vec::new(), 0, false);
+        Self {
+            rng,
+            latency,
+            faults,
+            watch_faults,
+            watch_delays,
+            watch_is_broken,
+            last_watch_event: Moment::START,
         }
     }
 
-    /// When a reply comes in, if it does; and whether anything is wrong with that.
+    pub(crate) fn begin(&mut self, fault: usize, link_fault: LinkFault) {
+        self.faults.push((fault, link_fault));
+    }
+
+    pub(crate) fn delay_watch(&mut self, fault: usize, max_delay: Duration) {
+        self.watch_delays.push((fault, max_delay));
+    }
+
+    pub(crate) fn end(&mut self, fault: usize) {
+        self.faults.retain(|(other, _)| *other != fault);
+        self.watch_delays.retain(|(other, _)| *other != fault);
+    }
+
+    /// Draws the delivery time of an unimpaired message.
+    pub(crate) fn latency(&mut self) -> Duration {
+        let (least, most) = self.latency;
+        self.rng.duration_between(least, most)
+    }
+
+    /// Draws the delivery of a request whose caller waits for `timeout`.
+    pub(crate) fn request(&mut self, timeout: Duration) -> Delivery {
+        let on_time = self.latency();
+        let Some(link_fault) = self.active_fault() else {
+            return Delivery { arrives: [Some(on_time), None], breaks: None, is_impaired: false };
+        };
+        let (lost, late) = (self.happens(link_fault.requests_lost), self.happens(link_fault.late));
+        let (broken, duplicated) =
+            (self.happens(link_fault.broken), self.happens(link_fault.duplicated));
+        let arrives =
+            if late { on_time + self.rng.skewed_duration(link_fault.max_delay) } else { on_time };
+        let again = arrives + self.rng.skewed_duration(link_fault.max_delay);
+        Delivery {
+            arrives: [Some(arrives).filter(|_| !lost), Some(again).filter(|_| duplicated && !lost)],
+            breaks: broken.then(|| self.rng.duration_between(on_time, timeout)),
+            is_impaired: lost || late || broken || duplicated,
+        }
+    }
+
+    /// Draws when a reply arrives, if it does, and whether a fault affects it.
     pub(crate) fn reply(&mut self) -> (Option<Duration>, bool) {
         let on_time = self.latency();
-        let Some(trouble) = self.trouble() else { return (Some(on_time), false) };
-        if self.has(trouble.replies_lost) {
+        let Some(link_fault) = self.active_fault() else { return (Some(on_time), false) };
+        if self.happens(link_fault.replies_lost) {
             (None, true)
-        } else if self.has(trouble.late) {
-            (Some(on_time + self.chance.of_any_size(trouble.longest)), true)
+        } else if self.happens(link_fault.late) {
+            (Some(on_time + self.rng.skewed_duration(link_fault.max_delay)), true)
         } else {
             (Some(on_time), false)
         }
     }
 
-    /// When news of `now` come in, if they do.
-    pub(crate) fn news(&mut self, now: Moment) -> Option<Moment> {
-        let trouble = self.trouble().unwrap_or_default();
-        let is_cut = self.has(trouble.replies_lost.max(trouble.requests_lost).max(trouble.broken));
-        self.is_deaf |= is_cut || self.deafening > 0;
-        let late = self.has(trouble.late).then(|| self.chance.of_any_size(trouble.longest));
-        let lag = self
-            .lags
+    /// Draws when a watch event that is sent at `now` arrives, if it does.
+    pub(crate) fn watch_event(&mut self, now: Moment) -> Option<Moment> {
+        let link_fault = self.active_fault().unwrap_or_default();
+        let is_lost = self
+            .happens(link_fault.replies_lost.max(link_fault.requests_lost).max(link_fault.broken));
+        self.watch_is_broken |= is_lost || self.watch_faults > 0;
+        let late =
+            self.happens(link_fault.late).then(|| self.rng.skewed_duration(link_fault.max_delay));
+        let delay = self
+            .watch_delays
             .last()
-            .map(|(_, longest)| *longest)
-            .map(|longest| self.chance.of_any_size(longest));
-        let arrives = now + self.latency() + late.or(lag).unwrap_or_default();
-        self.last_news = self.last_news.max(arrives);
-        (!self.is_deaf).then_some(self.last_news)
+            .map(|(_, max_delay)| *max_delay)
+            .map(|max_delay| self.rng.skewed_duration(max_delay));
+        let arrives = now + self.latency() + late.or(delay).unwrap_or_default();
+        self.last_watch_event = self.last_watch_event.max(arrives);
+        (!self.watch_is_broken).then_some(self.last_watch_event)
     }
 
-    fn trouble(&self) -> Option<Trouble> {
-        self.troubles.last().map(|(_, trouble)| *trouble)
+    fn active_fault(&self) -> Option<LinkFault> {
+        self.faults.last().map(|(_, link_fault)| *link_fault)
     }
 
-    fn has(&mut self, cases: u16) -> bool {
-        self.chance.in_thousand(cases)
+    fn happens(&mut self, permille: u16) -> bool {
+        self.rng.permille(permille)
     }
 }

@@ -1,9 +1,9 @@
-//! One process: the machine that ships, under its driver's and its supervisor's rules.
+//! One process: the machine that ships, run by the rules of its driver and supervisor.
 //!
-//! Pure. It says with `backend.rs` in which order a turn goes, and with `supervisor.rs` in which order a clean stop does:
-//! withdraw, wait until the last promise has run out, release. Start with [`Process::take`].
+//! Pure. Start with [`Process::handle`]. The order of a turn matches `src/driver.rs`, and a clean
+//! stop matches `src/supervisor.rs`: withdraw, wait until the last promise has expired, release.
 
-use crate::trace::{End, Happening};
+use crate::trace::{ExitCause, TraceEvent};
 use baton_election::claim::{Claim, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -19,52 +19,52 @@ pub(crate) struct Process<E: Election> {
     pub(crate) identity: Identity,
     machine: E,
     leadership: Leadership,
-    stays: bool,
+    stays_on_loss: bool,
     is_calling: bool,
-    errand: Errand,
-    /// No later order to campaign counts.
-    is_ending: bool,
-    /// The claim that was told last.
-    told: Option<Claim>,
+    release_state: ReleaseState,
+    /// Whether a stop was ordered. Later orders to campaign are ignored.
+    is_stopping: bool,
+    /// The claim that it published last.
+    published: Option<Claim>,
 }
 
-/// What reaches a process.
+/// An input of a process.
 #[derive(Debug)]
 pub(crate) enum Input<E: Election> {
-    /// A timer.
+    /// A timer expired.
     Wake,
-    /// The reply to the call of this number; absent when that is over without one.
+    /// The reply to a call, or `None` if the call ended without one.
     Reply { call: u64, event: Option<E::Event> },
-    /// News that nobody asked for.
-    News(E::Event),
-    /// Its application asks.
-    Asked,
-    /// A signal, a hook, or the want of them.
+    /// A watch event.
+    WatchEvent(E::Event),
+    /// The application asks whether it leads.
+    Query,
+    /// A signal, a hook, or a change in polling.
     Order(Order),
 }
 
-/// What a process can be told to do.
+/// An order to a process.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Order {
     /// SIGTERM.
     Stop,
     /// The preStop hook.
-    Leave,
-    /// Nobody asked for so long that the application may be dead.
+    PrepareStop,
+    /// The application has not asked for so long that it may be dead.
     Resign,
-    /// Somebody asks again.
+    /// The application asks again.
     Campaign,
 }
 
-/// How far an order has come.
+/// The progress of a withdrawal.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Errand {
+enum ReleaseState {
     None,
-    /// Withdrawn: the release follows at the instant at which the last promise has run out.
-    Waiting(Purpose, Instant),
-    /// The release is under way; who stops does not wait for it for ever.
+    /// Withdrawn. The release follows when the last promise expires, at this time.
+    AwaitingPromises(Purpose, Instant),
+    /// Releasing. A stop gives up waiting at this time.
     Releasing(Purpose, Option<Instant>),
-    /// Released, and to be asked again.
+    /// Released, and ready to campaign again.
     Resigned,
 }
 
@@ -74,15 +74,15 @@ enum Purpose {
     Resign { campaigns_after: bool },
 }
 
-/// What a process does next.
+/// The next action of a process.
 #[derive(Debug)]
-pub(crate) enum Step<E: Election> {
-    /// It waits.
-    Rest,
-    /// It asks the store.
-    Ask(E::Request),
-    /// It is over.
-    End(End),
+pub(crate) enum ProcessAction<E: Election> {
+    /// Waits for the next input.
+    Wait,
+    /// Sends a request to the store.
+    Send(E::Request),
+    /// Exits.
+    Exit(ExitCause),
 }
 
 impl<E: Election> Process<E> {
@@ -91,155 +91,187 @@ impl<E: Election> Process<E> {
         identity: Identity,
         machine: E,
         timing: Timing,
-        stays: bool,
+        stays_on_loss: bool,
     ) -> Self {
         let leadership = Leadership::new(timing.answer_validity());
-        let (is_calling, is_ending, told) = (false, false, None);
-        let errand = Errand::None;
-        Self { number, identity, machine, leadership, stays, is_calling, errand, is_ending, told }
+        let (is_calling, is_stopping, published) = (false, false, None);
+        let release_state = ReleaseState::None;
+        Self {
+            number,
+            identity,
+            machine,
+            leadership,
+            stays_on_loss,
+            is_calling,
+            release_state,
+            is_stopping,
+            published,
+        }
     }
 
-    /// Takes something in at `now` on its own clock.
-    pub(crate) fn take(
+    /// Handles `input` at `now` on its own clock.
+    pub(crate) fn handle(
         &mut self,
         input: Input<E>,
         now: Instant,
-        tell: &mut impl FnMut(&Happening<'_, E>),
-    ) -> Step<E> {
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
+    ) -> ProcessAction<E> {
         match input {
             Input::Wake => self.machine.handle_timeout(now),
             Input::Reply { event, .. } => {
                 self.is_calling = false;
                 let event = event.unwrap_or(E::Event::UNKNOWN);
-                tell(&Happening::Hears(self.number, &event, now));
+                emit(&TraceEvent::ReplyReceived(self.number, &event, now));
                 self.machine.handle_event(event, now);
             }
-            Input::News(event) => {
-                tell(&Happening::Notices(self.number, &event, now));
+            Input::WatchEvent(event) => {
+                emit(&TraceEvent::WatchEventReceived(self.number, &event, now));
                 self.machine.handle_event(event, now);
             }
-            Input::Order(order) => self.obey(order, now, tell),
-            Input::Asked => {
-                // Answers come from what was published: the driver need not turn.
+            Input::Order(order) => self.handle_order(order, now, emit),
+            Input::Query => {
+                // Answers come from the published claim, so the driver need not take a turn.
                 let answer = self.leadership.promise(now);
-                tell(&Happening::Answered(self.number, &answer, now));
-                return Step::Rest;
+                emit(&TraceEvent::QueryAnswered(self.number, &answer, now));
+                return ProcessAction::Wait;
             }
         }
-        self.run_errand(now);
-        if let Some(end) = self.turn(now, tell) {
-            return Step::End(end);
+        self.release_when_promises_expire(now);
+        if let Some(cause) = self.turn(now, emit) {
+            return ProcessAction::Exit(cause);
         }
         if self.is_calling {
-            return Step::Rest;
+            return ProcessAction::Wait;
         }
         let request = self.machine.poll_request(now);
-        if let Some(end) = self.turn(now, tell) {
-            return Step::End(end);
+        if let Some(cause) = self.turn(now, emit) {
+            return ProcessAction::Exit(cause);
         }
         match request {
             Some(request) => {
                 self.is_calling = true;
-                tell(&Happening::Asks(self.number, &request, now));
-                Step::Ask(request)
+                emit(&TraceEvent::RequestSent(self.number, &request, now));
+                ProcessAction::Send(request)
             }
-            None => Step::Rest,
+            None => ProcessAction::Wait,
         }
     }
 
     /// When it wants to be woken.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
-        let errand = match self.errand {
-            Errand::Waiting(_, until) | Errand::Releasing(_, Some(until)) => Some(until),
-            Errand::None | Errand::Releasing(_, None) | Errand::Resigned => None,
+        let release_at = match self.release_state {
+            ReleaseState::AwaitingPromises(_, until) | ReleaseState::Releasing(_, Some(until)) => {
+                Some(until)
+            }
+            ReleaseState::None | ReleaseState::Releasing(_, None) | ReleaseState::Resigned => None,
         };
         let machine = self.machine.poll_timeout().map(|(due, _)| due);
-        machine.into_iter().chain(errand).min()
+        machine.into_iter().chain(release_at).min()
     }
 
-    /// How long one call to the store may take, as things are now.
+    /// How long a call to the store may take at present.
     pub(crate) fn call_timeout(&self) -> Duration {
         self.machine.call_timeout()
     }
 
     /// The claim that it holds at `now`.
     pub(crate) fn claim(&self, now: Instant) -> Option<Claim> {
-        self.told.filter(|claim| !claim.remaining(now).is_zero())
+        self.published.filter(|claim| !claim.remaining(now).is_zero())
     }
 
-    /// The driver's turn: time-out, publish, transitions, and what an errand waits for.
-    fn turn(&mut self, now: Instant, tell: &mut impl FnMut(&Happening<'_, E>)) -> Option<End> {
+    /// Takes one turn of the driver: timeout, publication, transitions, and progress of a release.
+    fn turn(
+        &mut self,
+        now: Instant,
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
+    ) -> Option<ExitCause> {
         self.machine.handle_timeout(now);
-        self.publish(now, tell);
+        self.publish(now, emit);
         while let Some(transition) = self.machine.poll_transition() {
-            tell(&Happening::Tells(self.number, &transition));
+            emit(&TraceEvent::Transitioned(self.number, &transition));
             if let Transition::Lost { reason, .. } = transition
-                && !self.stays
+                && !self.stays_on_loss
             {
-                // By the deadline the last promise has run out too, so a stop that it overtakes is a clean one.
+                // By the deadline the last promise has expired too, so a stop that is still under
+                // way is clean.
                 let stops = matches!(
-                    self.errand,
-                    Errand::Waiting(Purpose::Stop, _) | Errand::Releasing(Purpose::Stop, _)
+                    self.release_state,
+                    ReleaseState::AwaitingPromises(Purpose::Stop, _)
+                        | ReleaseState::Releasing(Purpose::Stop, _)
                 );
                 let is_clean = stops && reason == Reason::Deadline;
-                return Some(if is_clean { End::Stopped } else { End::Lost(reason) });
+                return Some(if is_clean {
+                    ExitCause::Stopped
+                } else {
+                    ExitCause::LeadershipLost(reason)
+                });
             }
         }
-        let Errand::Releasing(purpose, patience) = self.errand else { return None };
-        let is_done = self.machine.is_at_rest() || patience.is_some_and(|until| until <= now);
+        let ReleaseState::Releasing(purpose, give_up_at) = self.release_state else { return None };
+        let is_done = self.machine.is_at_rest() || give_up_at.is_some_and(|until| until <= now);
         match purpose {
-            Purpose::Stop => is_done.then_some(End::Stopped),
+            Purpose::Stop => is_done.then_some(ExitCause::Stopped),
             Purpose::Resign { campaigns_after } => {
                 if is_done {
-                    self.errand = Errand::Resigned;
+                    self.release_state = ReleaseState::Resigned;
                 }
                 if is_done && campaigns_after {
-                    self.obey(Order::Campaign, now, tell);
+                    self.handle_order(Order::Campaign, now, emit);
                 }
                 None
             }
         }
     }
 
-    fn publish(&mut self, now: Instant, tell: &mut impl FnMut(&Happening<'_, E>)) {
+    fn publish(&mut self, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
         let standing = self.machine.standing();
         let claim = match &standing {
             Standing::Leading(claim) | Standing::Resigning(claim) => Some(*claim),
             Standing::Unknown | Standing::Following { .. } => None,
         };
         self.leadership.publish(standing, now);
-        if claim != self.told {
-            self.told = claim;
-            tell(&Happening::Claims(self.number, claim));
+        if claim != self.published {
+            self.published = claim;
+            emit(&TraceEvent::ClaimPublished(self.number, claim));
         }
     }
 
-    fn obey(&mut self, order: Order, now: Instant, tell: &mut impl FnMut(&Happening<'_, E>)) {
-        match (order, self.errand) {
+    fn handle_order(
+        &mut self,
+        order: Order,
+        now: Instant,
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
+    ) {
+        match (order, self.release_state) {
             (Order::Stop, _) => {
-                self.is_ending = true;
-                self.withdraw(Purpose::Stop, now, tell);
+                self.is_stopping = true;
+                self.withdraw(Purpose::Stop, now, emit);
             }
-            (Order::Leave, _) => {
-                self.is_ending = true;
-                tell(&Happening::Resigns(self.number, Withdrawal::Renewing));
+            (Order::PrepareStop, _) => {
+                self.is_stopping = true;
+                emit(&TraceEvent::Withdrew(self.number, Withdrawal::Renewing));
                 self.machine.withdraw(Withdrawal::Renewing);
-                self.publish(now, tell);
+                self.publish(now, emit);
             }
-            (Order::Resign, Errand::None) if !self.is_ending && self.claim(now).is_some() => {
-                self.withdraw(Purpose::Resign { campaigns_after: false }, now, tell);
+            (Order::Resign, ReleaseState::None)
+                if !self.is_stopping && self.claim(now).is_some() =>
+            {
+                self.withdraw(Purpose::Resign { campaigns_after: false }, now, emit);
             }
-            (Order::Campaign, Errand::Resigned) if !self.is_ending => {
-                self.errand = Errand::None;
-                tell(&Happening::Campaigns(self.number));
+            (Order::Campaign, ReleaseState::Resigned) if !self.is_stopping => {
+                self.release_state = ReleaseState::None;
+                emit(&TraceEvent::CampaignResumed(self.number));
                 self.machine.campaign(now);
             }
-            (Order::Campaign, Errand::Waiting(Purpose::Resign { .. }, until)) => {
-                self.errand = Errand::Waiting(Purpose::Resign { campaigns_after: true }, until);
+            (Order::Campaign, ReleaseState::AwaitingPromises(Purpose::Resign { .. }, until)) => {
+                self.release_state = ReleaseState::AwaitingPromises(
+                    Purpose::Resign { campaigns_after: true },
+                    until,
+                );
             }
-            (Order::Campaign, Errand::Releasing(Purpose::Resign { .. }, patience)) => {
-                self.errand =
-                    Errand::Releasing(Purpose::Resign { campaigns_after: true }, patience);
+            (Order::Campaign, ReleaseState::Releasing(Purpose::Resign { .. }, give_up_at)) => {
+                self.release_state =
+                    ReleaseState::Releasing(Purpose::Resign { campaigns_after: true }, give_up_at);
             }
             (Order::Resign | Order::Campaign, _) => {}
         }
@@ -249,24 +281,29 @@ impl<E: Election> Process<E> {
         &mut self,
         purpose: Purpose,
         now: Instant,
-        tell: &mut impl FnMut(&Happening<'_, E>),
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) {
-        tell(&Happening::Resigns(self.number, Withdrawal::Releasing));
+        emit(&TraceEvent::Withdrew(self.number, Withdrawal::Releasing));
         self.machine.withdraw(Withdrawal::Releasing);
-        self.publish(now, tell);
-        self.errand = Errand::Waiting(purpose, self.leadership.promised_until().unwrap_or(now));
+        self.publish(now, emit);
+        self.release_state = ReleaseState::AwaitingPromises(
+            purpose,
+            self.leadership.promised_until().unwrap_or(now),
+        );
     }
 
-    /// Orders the release when the last promise has run out.
-    fn run_errand(&mut self, now: Instant) {
-        let Errand::Waiting(purpose, promised_until) = self.errand else { return };
+    /// Releases once the last promise has expired.
+    fn release_when_promises_expire(&mut self, now: Instant) {
+        let ReleaseState::AwaitingPromises(purpose, promised_until) = self.release_state else {
+            return;
+        };
         if promised_until <= now {
-            let (reason, patience) = match purpose {
+            let (reason, give_up_at) = match purpose {
                 Purpose::Stop => (Reason::Shutdown, Some(now + self.machine.call_timeout() * 3)),
                 Purpose::Resign { .. } => (Reason::Unasked, None),
             };
             self.machine.release(reason, now);
-            self.errand = Errand::Releasing(purpose, patience);
+            self.release_state = ReleaseState::Releasing(purpose, give_up_at);
         }
     }
 }

@@ -1,257 +1,264 @@
-//! What a world is made of: its candidates, its network, its store, and what befalls them.
+//! The input of a simulation: candidates, network, store, and faults.
 //!
-//! Pure data. `storm.rs` draws a setup from a seed; a person or a shrinker may write one by hand.
+//! Pure data. [`crate::faults`] draws scenarios from seeds, and the shrinker simplifies them.
 
 use crate::clock::{Moment, Rate};
 use baton_election::timing::Timing;
 use std::time::Duration;
 
-/// A world before it begins.
+/// Everything that determines a run.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Setup {
-    /// What chance unfolds from: latencies, and who wins where the setup leaves it open.
+pub struct Scenario {
+    /// Seeds all random choices during the run, such as latencies.
     pub seed: u64,
-    /// The candidates.
-    pub candidates: Vec<Candidate>,
-    /// The store.
-    pub store: StoreKind,
-    /// Whether news of a change reach leaders too; a file's leader does without.
-    pub tells_leaders: bool,
-    /// The least and the most that a message takes while nothing is wrong.
+    /// The candidates; their index identifies them.
+    pub candidates: Vec<CandidateConfig>,
+    /// The store that holds the election.
+    pub store: StoreConfig,
+    /// Whether leaders receive watch events too. A file's leader does without.
+    pub leaders_watch: bool,
+    /// The shortest and longest delivery time of a message without faults.
     pub latency: (Duration, Duration),
-    /// What happens, by when it begins.
+    /// The faults, ordered by start.
     pub faults: Vec<Fault>,
-    /// When the world ends.
+    /// When the run ends.
     pub end: Moment,
 }
 
-/// One candidate, and the machine that it runs on.
+/// One candidate and the machine that it runs on.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Candidate {
+pub struct CandidateConfig {
     /// Its durations.
     pub timing: Timing,
-    /// What its clock shows at the beginning.
-    pub clock_shows: Duration,
-    /// How fast that runs.
+    /// The reading of its clock at the start of the run.
+    pub clock_start: Duration,
+    /// How fast its clock runs.
     pub clock_rate: Rate,
-    /// When it is started first.
-    pub starts: Moment,
-    /// Whether it becomes a follower again when leadership is lost, instead of ending.
-    pub stays: bool,
-    /// How often its application asks.
-    pub asks_every: Duration,
+    /// When its process first starts.
+    pub starts_at: Moment,
+    /// Whether the process follows again after a loss of leadership instead of exiting.
+    pub stays_on_loss: bool,
+    /// How often its application asks whether it leads.
+    pub poll_interval: Duration,
 }
 
-/// Where the election is held.
+/// The store that holds the election.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub enum StoreKind {
-    /// In a record: a Lease, or a file.
-    Record(RecordKind),
-    /// In `ZooKeeper`.
-    Ensemble(EnsembleKind),
+pub enum StoreConfig {
+    /// One record: a Lease or a file.
+    Record(RecordConfig),
+    /// A queue in `ZooKeeper`.
+    Ensemble(EnsembleConfig),
 }
 
-/// What is particular to an ensemble.
+/// The configuration of a `ZooKeeper` ensemble.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct EnsembleKind {
-    /// What its servers' clocks show at the beginning, and how fast each runs: one server for each.
-    pub shows: Duration,
-    /// How fast each server's clock runs.
-    pub rates: Vec<Rate>,
-    /// How fast they tick.
+pub struct EnsembleConfig {
+    /// The reading of every server's clock at the start of the run.
+    pub clock_start: Duration,
+    /// How fast each server's clock runs; one server per entry.
+    pub clock_rates: Vec<Rate>,
+    /// The servers' real tick.
     pub tick: Duration,
-    /// How fast candidates were told that they tick. Beyond what exclusion assumes where it is less than that.
-    pub told_tick: Duration,
-    /// How many ticks a server waits for another.
+    /// The tick that candidates are configured with. A value below `tick` breaks an assumption of
+    /// exclusion.
+    pub configured_tick: Duration,
+    /// How many ticks a server waits for another one.
     pub sync_limit: u32,
-    /// The least and the most that a message between servers takes.
+    /// The shortest and longest delivery time of a message between servers.
     pub latency: (Duration, Duration),
 }
 
-/// What is particular to a store of one record.
+/// The configuration of a store of one record.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct RecordKind {
-    /// It knows durations in whole seconds only, rounded up, as a Lease does.
+pub struct RecordConfig {
+    /// Whether the store rounds durations up to whole seconds, as a Lease does.
     pub whole_seconds: bool,
-    /// It replaces the record over the version that a write names, and no other. A store that does not is beyond
-    /// what exclusion assumes.
-    pub compares: bool,
+    /// Whether a write replaces only the version that it names. A store without this check breaks
+    /// an assumption of exclusion.
+    pub checks_version: bool,
 }
 
-/// Something that happens, from `at` on and for as long as it `lasts`.
+/// A fault and when it is active.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Fault {
-    /// When it begins.
+    /// When it starts.
     pub at: Moment,
-    /// How long it lasts; nothing for what happens at once.
-    pub lasts: Duration,
-    /// What it is.
-    pub what: What,
+    /// How long it lasts; zero for a single action.
+    pub duration: Duration,
+    /// Its effect.
+    pub kind: FaultKind,
 }
 
-/// What happens, and to whom.
+/// The effect of a fault, by the part that it affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum What {
-    /// To a candidate, its machine or its link to the store.
-    Candidate(Whom, Harm),
-    /// To the store.
-    Store(Outage),
-    /// To a server of the ensemble.
-    Server(Which, Mishap),
-    /// To the record, by somebody who is no candidate.
-    Stranger(Deed),
+pub enum FaultKind {
+    /// Affects a candidate, its machine, or its link to the store.
+    Candidate(CandidateTarget, CandidateFault),
+    /// Affects the store.
+    Store(StoreFault),
+    /// Affects servers of the ensemble.
+    Server(ServerTarget, ServerFault),
+    /// Changes the record from outside the election.
+    External(ExternalAction),
 }
 
-/// Whom a fault is meant for.
+/// The candidate that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Whom {
-    /// The candidate of this number.
+pub enum CandidateTarget {
+    /// The candidate with this index.
     Candidate(usize),
-    /// Whoever leads when it begins; the first candidate if nobody does.
+    /// The leader at the start of the fault, or the first candidate if there is none.
     Leader,
 }
 
-/// What can happen to a candidate.
+/// A fault of a candidate.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Harm {
-    /// The process stands still (SIGSTOP, a frozen cgroup, a suspended machine). Its clock goes on.
+pub enum CandidateFault {
+    /// The process is suspended (SIGSTOP, a frozen cgroup, a suspended machine). Its clock keeps
+    /// running.
     Pause,
-    /// The same, with a clock that does not count it: a virtual machine that was stopped. Beyond what exclusion assumes.
+    /// The process and its clock are suspended, as in a stopped virtual machine. Breaks an
+    /// assumption of exclusion.
     Freeze,
-    /// The process stands still again and again, up to so long between reading its clock and acting on it.
-    Starve(Duration),
-    /// SIGKILL; the process comes back after the fault, if it has a length.
-    Kill,
-    /// SIGTERM: a clean stop; the process comes back after the fault, if it has a length.
+    /// The process is suspended repeatedly, for up to this long, between reading its clock and
+    /// acting on it.
+    Stall(Duration),
+    /// SIGKILL. The process restarts after the fault, unless its duration is zero.
+    Crash,
+    /// SIGTERM, a clean stop. The process restarts after the fault, unless its duration is zero.
     Stop,
-    /// The preStop hook, and SIGTERM after the fault; the process comes back a moment later.
-    Leave,
-    /// Nobody asks any more: gives leadership up, and campaigns again after the fault.
+    /// The preStop hook, then SIGTERM at the end of the fault. The process restarts soon after.
+    PreStop,
+    /// The application stops polling: the candidate resigns, and campaigns again after the fault.
     Unasked,
-    /// Messages between it and the store suffer.
-    Link(Trouble),
-    /// News do not reach it.
-    Deaf,
-    /// News reach it up to so much late, and past what replies have told it.
-    Lag(Duration),
-    /// Its clock runs at another rate; it stays so.
-    Bend(Rate),
+    /// Impairs messages between the candidate and the store.
+    Link(LinkFault),
+    /// No watch events arrive.
+    WatchLoss,
+    /// Watch events arrive up to this late, possibly after newer replies.
+    WatchDelay(Duration),
+    /// The clock runs at this rate from now on.
+    ClockRate(Rate),
 }
 
-/// What becomes of messages, in cases of a thousand.
+/// How often each impairment of a message occurs, in permille.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
-pub struct Trouble {
-    /// A request never arrives.
+pub struct LinkFault {
+    /// The request is lost.
     pub requests_lost: u16,
-    /// A reply never arrives.
+    /// The reply is lost.
     pub replies_lost: u16,
-    /// A message arrives late, up to `longest`: a connection that was dropped may still deliver what it holds.
+    /// The message is late by up to `max_delay`. A dropped connection may still deliver what it
+    /// holds.
     pub late: u16,
-    /// The connection breaks, which the caller hears of before its time-out; the request may arrive all the same.
+    /// The connection breaks, and the caller learns of that before its timeout. The request may
+    /// still arrive.
     pub broken: u16,
-    /// Somebody between sends the request twice, and passes on the second reply.
-    pub twice: u16,
-    /// How late is late.
-    pub longest: Duration,
+    /// A proxy sends the request twice and forwards the second reply.
+    pub duplicated: u16,
+    /// The longest delay of a late message.
+    pub max_delay: Duration,
 }
 
-/// What can happen to the store.
+/// A fault of the store.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Outage {
-    /// It refuses every request at once.
-    Refuses,
-    /// It does not answer; what arrives is done when the fault is over.
-    Hangs,
-    /// It does what it is asked, or does not, and answers nothing: it dies again and again.
-    Dies,
-    /// It takes up to so much longer for each request.
+pub enum StoreFault {
+    /// Rejects every request at once.
+    Refuse,
+    /// Does not answer. Requests that arrive are processed after the fault.
+    Hang,
+    /// Crashes repeatedly: each request may or may not be applied, and none is answered.
+    CrashLoop,
+    /// Delays each request by up to this long.
     Slow(Duration),
-    /// Reads come from the past, and now and then the watch of whoever is shown that.
-    Stale,
-    /// Writes are answered with the record as it was, and not done.
-    Idle,
-    /// Something in front of the store, such as a mutating webhook, shortens the lease of each
-    /// write that acquires the record.
-    Shortens,
-    /// It comes back from a backup that is so many changes old. Beyond what exclusion assumes.
-    Restored(usize),
+    /// Serves reads, and sometimes watch events, from an earlier state.
+    StaleReads,
+    /// Answers writes with the current record and does not apply them.
+    IgnoreWrites,
+    /// Shortens the lease of each write that acquires the record, as a mutating webhook may.
+    ShortenLeases,
+    /// Restores a backup that is this many changes old. Breaks an assumption of exclusion.
+    Restore(usize),
 }
 
-/// Which server of an ensemble.
+/// The servers that a fault affects.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Which {
-    /// The one of this number.
+pub enum ServerTarget {
+    /// The server with this index.
     Server(usize),
-    /// Whoever leads the ensemble.
-    Leading,
-    /// The one that the leading candidate is connected to.
-    OfLeader,
-    /// All from this number on: also where the first few are spared, no majority may be left.
+    /// The leader of the ensemble.
+    QuorumLeader,
+    /// The server that the election's leader is connected to.
+    OfElectionLeader,
+    /// All servers from this index on. Even if the first few are spared, the majority may be lost.
     From(usize),
 }
 
-/// What can happen to a server.
+/// A fault of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Mishap {
-    /// It is cut off from the other servers, and not from candidates.
-    Cut,
-    /// It stands still.
-    Still,
-    /// It dies, and comes back after the fault.
-    Down,
-    /// Pings between it and the ensemble's leader, and their answers, take this long. Within what
-    /// exclusion assumes up to a quarter of a tick.
+pub enum ServerFault {
+    /// Partitioned from the other servers, but not from candidates.
+    Partition,
+    /// The server is suspended.
+    Pause,
+    /// The server crashes and restarts after the fault.
+    Crash,
+    /// Pings between this server and the ensemble's leader, and their answers, take this long.
+    /// Exclusion assumes at most a quarter of a tick.
     SlowPings(Duration),
 }
 
-/// What a stranger can do to the record.
+/// An action of another client on the record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Deed {
-    /// Edits a label: another version of the same record.
-    Label,
-    /// Makes watches say that the record may be gone, though it is not.
-    Rumour,
-    /// Leaves a znode in the line of an ensemble that no session owns, with a number or without.
-    Litter {
-        /// Whether its name ends with the first number of all.
+pub enum ExternalAction {
+    /// Edits a label, which creates another version of the same record.
+    EditLabel,
+    /// Sends watch events that claim the record is gone.
+    FalseDeletionEvent,
+    /// Creates a znode in the queue that no session owns.
+    CreateStrayNode {
+        /// Whether its name ends with the lowest sequence number.
         is_numbered: bool,
     },
-    /// Deletes it. Beyond what exclusion assumes, as are the next three.
+    /// Deletes the record. Breaks an assumption of exclusion, as do the next three.
     Delete,
-    /// Deletes it, and makes it anew from a copy: another record with the same holder.
-    Remake,
+    /// Deletes the record and creates it again from a copy: another record with the same holder.
+    Recreate,
     /// Removes the holder.
-    Wipe,
-    /// Puts himself in for so long.
-    Seize(Duration),
+    ClearHolder,
+    /// Writes a foreign holder into the record, with a lease of this duration.
+    SetHolder(Duration),
 }
 
 impl Fault {
-    /// When it is over.
+    /// When it ends.
     pub fn end(&self) -> Moment {
-        self.at + self.lasts
+        self.at + self.duration
     }
 
-    /// Whether there is somebody whom it hits among so many candidates.
-    pub const fn hits_one_of(&self, candidates: usize) -> bool {
-        match self.what {
-            What::Candidate(Whom::Candidate(candidate), _) => candidate < candidates,
-            What::Candidate(Whom::Leader, _)
-            | What::Store(_)
-            | What::Server(..)
-            | What::Stranger(_) => candidates > 0,
+    /// Whether it affects any of this many candidates.
+    pub const fn affects_any_of(&self, candidates: usize) -> bool {
+        match self.kind {
+            FaultKind::Candidate(CandidateTarget::Candidate(candidate), _) => {
+                candidate < candidates
+            }
+            FaultKind::Candidate(CandidateTarget::Leader, _)
+            | FaultKind::Store(_)
+            | FaultKind::Server(..)
+            | FaultKind::External(_) => candidates > 0,
         }
     }
 }
 
-impl Trouble {
-    /// Nothing comes through.
-    pub const CUT: Self = Self {
+impl LinkFault {
+    /// Every message is lost.
+    pub const PARTITION: Self = Self {
         requests_lost: 1_000,
         replies_lost: 1_000,
         late: 0,
         broken: 0,
-        twice: 0,
-        longest: Duration::ZERO,
+        duplicated: 0,
+        max_delay: Duration::ZERO,
     };
 }

@@ -1,50 +1,60 @@
-//! The smallest world that still fails in the same way: stories are read by people.
+//! Shrinks a failing scenario to the smallest one that violates the same property.
 //!
-//! Whatever can be left out is, one thing at a time, until nothing more can be.
+//! Pure. Start with [`shrink`], which removes or simplifies one thing at a time until nothing more
+//! can go.
 
 use crate::clock::Rate;
-use crate::hunt::judge;
-use crate::scenario::Setup;
+use crate::hunt::run_checked;
+use crate::scenario::Scenario;
 use std::time::Duration;
 
-/// Leaves out of `setup` what the violation of `property` does not need.
-pub(crate) fn shrink(mut setup: Setup, property: &'static str) -> Setup {
+/// Removes from `scenario` whatever the violation of `property` does not need.
+pub(crate) fn shrink(mut scenario: Scenario, property: &'static str) -> Scenario {
     loop {
-        let before = setup.clone();
-        for index in (0..setup.faults.len()).rev() {
-            keep_if_it_fails(&mut setup, property, |smaller| {
+        let before = scenario.clone();
+        for index in (0..scenario.faults.len()).rev() {
+            keep_if_still_failing(&mut scenario, property, |smaller| {
                 smaller.faults.remove(index);
             });
         }
-        for index in 0..setup.faults.len() {
-            keep_if_it_fails(&mut setup, property, |smaller| smaller.faults[index].lasts /= 2);
+        for index in 0..scenario.faults.len() {
+            keep_if_still_failing(&mut scenario, property, |smaller| {
+                smaller.faults[index].duration /= 2;
+            });
         }
-        for index in 0..setup.candidates.len() {
-            keep_if_it_fails(&mut setup, property, |smaller| {
+        for index in 0..scenario.candidates.len() {
+            keep_if_still_failing(&mut scenario, property, |smaller| {
                 smaller.candidates[index].clock_rate = Rate::TRUE;
             });
-            keep_if_it_fails(&mut setup, property, |smaller| {
-                // Clocks that show little are easier to read.
-                let shows = u64::try_from(index).unwrap_or(0) * 100;
-                smaller.candidates[index].clock_shows = Duration::from_secs(shows);
+            keep_if_still_failing(&mut scenario, property, |smaller| {
+                // Small readings are easier to read.
+                let clock_start = u64::try_from(index).unwrap_or(0) * 100;
+                smaller.candidates[index].clock_start = Duration::from_secs(clock_start);
             });
         }
-        keep_if_it_fails(&mut setup, property, |smaller| {
+        keep_if_still_failing(&mut scenario, property, |smaller| {
             smaller.candidates.pop();
         });
-        if setup == before {
-            return setup;
+        if scenario == before {
+            return scenario;
         }
     }
 }
 
-fn keep_if_it_fails(setup: &mut Setup, property: &'static str, change: impl FnOnce(&mut Setup)) {
-    let mut smaller = setup.clone();
+fn keep_if_still_failing(
+    scenario: &mut Scenario,
+    property: &'static str,
+    change: impl FnOnce(&mut Scenario),
+) {
+    let mut smaller = scenario.clone();
     change(&mut smaller);
-    let all_hit = smaller.faults.iter().all(|fault| fault.hits_one_of(smaller.candidates.len()));
-    if all_hit
-        && judge(smaller.clone()).verdict.is_some_and(|violation| violation.property == property)
+    let all_have_targets =
+        smaller.faults.iter().all(|fault| fault.affects_any_of(smaller.candidates.len()));
+    if all_have_targets
+        && run_checked(smaller.clone())
+            .violation
+            .is_some_and(|violation| violation.property == property)
     {
-        *setup = smaller;
+        *scenario = smaller;
     }
 }

@@ -1,10 +1,10 @@
-//! A store as it behaves in a world, and the one record that Lease and file come down to.
+//! The interface of simulated stores, and the record store that stands for Lease and file.
 //!
-//! Pure. Requests are done in the one order in which they arrive: that is what a store that agrees is. How it can be away,
-//! slow or behind is the world's to say.
+//! Pure. Start with [`Store`]. A store processes requests in the order of their arrival. Outages,
+//! delays, and stale reads are simulated by the [world](crate::world).
 
 use crate::clock::Moment;
-use crate::scenario::{Candidate, Deed, Mishap, RecordKind, Which};
+use crate::scenario::{CandidateConfig, ExternalAction, RecordConfig, ServerFault, ServerTarget};
 use crate::trace::Departure;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -18,105 +18,113 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
-/// What a world holds its election in.
+/// A store that can hold an election.
 pub trait Store: fmt::Debug {
-    /// The machine that runs over it.
+    /// The machine that runs over this store.
     type Election: Election<Request: Clone>;
 
     /// The machine of one candidate.
     fn machine(
         &self,
         identity: Identity,
-        candidate: &Candidate,
+        candidate: &CandidateConfig,
         jitter: Jitter,
         from: Instant,
     ) -> Self::Election;
 
-    /// A candidate sends a request: the number of the connection that it goes over.
-    fn sets_out(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
+    /// A candidate sends a request. Returns the number of its connection.
+    fn on_send(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
         0
     }
 
-    /// Does what `request` says, and replies, unless the reply comes later as an [`Effect`].
+    /// Processes `request`. Returns the reply unless it comes later as an [`Effect`].
     fn perform(&mut self, arrival: Arrival, request: &Request<Self>) -> Option<Event<Self>>;
 
-    /// The reply to this call has come in.
-    fn heard(&mut self, _from: usize, _call: u64) {}
+    /// The reply to this call has arrived.
+    fn on_reply(&mut self, _from: usize, _call: u64) {}
 
-    /// Whether news of this connection still reach its candidate.
+    /// Whether watch events on this connection still reach the candidate.
     fn is_connected(&self, _to: usize, _connection: u64) -> bool {
         true
     }
 
-    /// When something happens in it by itself.
-    fn next(&self) -> Moment {
+    /// When the next internal event is due.
+    fn next_at(&self) -> Moment {
         Moment::NEVER
     }
 
-    /// Lets the next of that happen.
-    fn turn(&mut self, _now: Moment) {}
+    /// Processes the next internal event.
+    fn step(&mut self, _now: Moment) {}
 
-    /// The next of what has come of all that.
+    /// Takes the next pending effect.
     fn next_effect(&mut self) -> Option<Effect<Self::Election>> {
         None
     }
 
-    /// Servers are struck, and which one first; `leader` is the candidate that leads.
-    fn strike(
+    /// Starts a fault of servers and returns the index of the first one. `leader` is the candidate
+    /// that leads.
+    fn begin_server_fault(
         &mut self,
         _now: Moment,
-        _which: Which,
+        _target: ServerTarget,
         _leader: Option<usize>,
-        _mishap: Mishap,
+        _fault: ServerFault,
     ) -> usize {
         0
     }
 
-    /// That is over.
-    fn mend(&mut self, _now: Moment, _which: Which, _struck: usize, _mishap: Mishap) {}
+    /// Ends the fault.
+    fn end_server_fault(
+        &mut self,
+        _now: Moment,
+        _target: ServerTarget,
+        _server: usize,
+        _fault: ServerFault,
+    ) {
+    }
 
-    /// The reply of a store that does not do what it is asked: from so many changes ago.
-    fn feign(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
+    /// The reply of a store that serves the state of `ago` changes ago and applies nothing.
+    fn false_reply(&self, _request: &Request<Self>, _ago: usize) -> Event<Self> {
         Event::<Self>::UNKNOWN
     }
 
-    /// The request that reaches a store behind something that shortens leases.
-    fn shorten(&self, request: &Request<Self>) -> Request<Self> {
+    /// The request after a component in front of the store has shortened its lease.
+    fn shorten_lease(&self, request: &Request<Self>) -> Request<Self> {
         request.clone()
     }
 
-    /// What watchers are told of the record as it was so many changes ago.
-    fn news(&self, _ago: usize) -> Option<Event<Self>> {
+    /// The watch event for the record as it was `ago` changes ago.
+    fn watch_event(&self, _ago: usize) -> Option<Event<Self>> {
         None
     }
 
-    /// What watchers are told when nobody knows whether the record is still there.
-    fn rumour(&self) -> Option<Event<Self>> {
+    /// A watch event that claims the record is gone.
+    fn false_deletion_event(&self) -> Option<Event<Self>> {
         None
     }
 
-    /// Does what a stranger does.
-    fn meddle(&mut self, now: Moment, deed: Deed);
+    /// Applies what another client does to the record.
+    fn apply_external_action(&mut self, now: Moment, action: ExternalAction);
 
-    /// Is as it was so many changes ago, numbers too.
+    /// Returns to the state of `ago` changes ago, version numbers included.
     fn restore(&mut self, now: Moment, ago: usize);
 
-    /// Counts the changes that all watchers are told of.
+    /// The number of changes that all watchers are notified of.
     fn changes(&self) -> u64;
 
-    /// Who holds the election, and how long whoever sees that has to wait for him.
+    /// The holder, and how long others must wait before they may take the election.
     fn holder(&self) -> (Option<&Identity>, Duration);
 }
 
 type Request<S> = <<S as Store>::Election as Election>::Request;
 type Event<S> = <<S as Store>::Election as Election>::Event;
 
-/// A request that comes in.
+/// The metadata of a request that arrives.
 #[derive(Clone, Copy, Debug)]
 pub struct Arrival {
-    /// When.
+    /// When it arrives.
     pub now: Moment,
-    /// Whose it is.
+    /// The candidate that sent it.
     pub from: usize,
     /// The number of the call.
     pub call: u64,
@@ -124,83 +132,83 @@ pub struct Arrival {
     pub connection: u64,
 }
 
-/// What a store does some time after it was asked, or unasked.
+/// An effect that a store has some time after a request, or without one.
 #[derive(Debug)]
 pub enum Effect<E: Election> {
-    /// It replies to a call.
+    /// A reply to a call.
     Reply {
-        /// Whose it is.
+        /// The candidate that called.
         to: usize,
-        /// Its number.
+        /// The number of the call.
         call: u64,
         /// The reply.
         event: E::Event,
     },
-    /// It tells news.
-    News {
-        /// Whom.
+    /// A watch event.
+    WatchEvent {
+        /// The candidate that watches.
         to: usize,
-        /// Over which connection.
+        /// The number of its connection.
         connection: u64,
-        /// What.
+        /// The event.
         event: E::Event,
     },
-    /// It has done what was asked, and nothing can undo that.
+    /// A request was applied irrevocably.
     Performed {
-        /// By whom.
+        /// The candidate that sent it.
         from: usize,
-        /// What.
+        /// The request.
         request: E::Request,
         /// The reply, which may never be sent.
         event: E::Event,
     },
-    /// Another holds the election.
-    Holder {
-        /// Who.
+    /// The election has another holder.
+    HolderChanged {
+        /// The new holder.
         holder: Option<Identity>,
-        /// Why the one before does no more, where that was no time-out.
+        /// Why the previous holder is gone, unless its session expired.
         departure: Option<Departure>,
     },
-    /// Whoever holds the election has begun another session since: this hold is out of his hands.
-    Orphaned,
-    /// Candidates may feel what happened in it.
-    Stirred,
+    /// The holder has begun another session, so it can no longer release this hold.
+    SessionForgotten,
+    /// Something happened that may affect candidates.
+    Disturbed,
 }
 
-/// One record, replaced only over the version that a write names.
+/// A store of one record, which a write replaces only over the version that it names.
 #[derive(Debug)]
 pub struct RecordStore {
-    kind: RecordKind,
+    config: RecordConfig,
     record: Option<Snapshot>,
-    /// The record after each of the last changes, newest last.
-    past: VecDeque<(Option<Snapshot>, u128)>,
-    /// Of the last write, in hundreds, and how often the store was set back: no number comes again here, as it may where a real
-    /// store was restored.
+    /// The record after each of the latest changes, newest last.
+    history: VecDeque<(Option<Snapshot>, u128)>,
+    /// The last version number: a multiple of 100 plus the number of restores. A number never
+    /// recurs here, although it may after a restore of a real store.
     number: u128,
-    set_back: u128,
+    restores: u128,
     changes: u64,
 }
 
 impl RecordStore {
-    /// How many changes are remembered.
-    const MEMORY: usize = 16;
+    /// How many changes are kept.
+    const HISTORY_LENGTH: usize = 16;
 
     /// A store without a record.
-    pub fn new(kind: RecordKind) -> Self {
-        let past = VecDeque::from([(None, 0)]);
-        Self { kind, record: None, past, number: 0, set_back: 0, changes: 0 }
+    pub fn new(config: RecordConfig) -> Self {
+        let history = VecDeque::from([(None, 0)]);
+        Self { config, record: None, history, number: 0, restores: 0, changes: 0 }
     }
 
     fn replace(&mut self, write: &Write) -> RecordEvent {
         let held = self.record.as_ref().map(|held| &held.version);
-        if held != write.over.as_ref() && self.kind.compares {
+        if held != write.over.as_ref() && self.config.checks_version {
             return RecordEvent::Conflict;
         }
         let seconds = write.duration.as_secs() + u64::from(write.duration.subsec_nanos() > 0);
         let duration =
-            if self.kind.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
+            if self.config.whole_seconds { Duration::from_secs(seconds) } else { write.duration };
         let uid = held.map(|held| held.uid.clone());
-        self.count();
+        self.next_version();
         let stamp = Stamp(self.number.to_string());
         let uid = uid.unwrap_or_else(|| format!("uid-{}", self.number).into());
         let record = Record {
@@ -211,26 +219,26 @@ impl RecordStore {
             renewed: stamp,
         };
         let snapshot = Snapshot { version: Version { uid, number: self.number }, record };
-        self.set(Some(snapshot.clone()));
+        self.set_record(Some(snapshot.clone()));
         RecordEvent::Applied(snapshot)
     }
 
-    fn count(&mut self) {
-        self.number = (self.number / 100 + 1) * 100 + self.set_back;
+    fn next_version(&mut self) {
+        self.number = (self.number / 100 + 1) * 100 + self.restores;
     }
 
-    fn set(&mut self, record: Option<Snapshot>) {
+    fn set_record(&mut self, record: Option<Snapshot>) {
         self.record = record;
         self.changes += 1;
-        if self.past.len() == Self::MEMORY {
-            self.past.pop_front();
+        if self.history.len() == Self::HISTORY_LENGTH {
+            self.history.pop_front();
         }
-        self.past.push_back((self.record.clone(), self.number));
+        self.history.push_back((self.record.clone(), self.number));
     }
 
-    fn was(&self, ago: usize) -> &(Option<Snapshot>, u128) {
-        let newest = self.past.len() - 1;
-        &self.past[newest.saturating_sub(ago)]
+    fn state_before(&self, ago: usize) -> &(Option<Snapshot>, u128) {
+        let newest = self.history.len() - 1;
+        &self.history[newest.saturating_sub(ago)]
     }
 }
 
@@ -240,7 +248,7 @@ impl Store for RecordStore {
     fn machine(
         &self,
         identity: Identity,
-        candidate: &Candidate,
+        candidate: &CandidateConfig,
         jitter: Jitter,
         from: Instant,
     ) -> RecordElection {
@@ -254,8 +262,8 @@ impl Store for RecordStore {
         })
     }
 
-    fn feign(&self, request: &RecordRequest, ago: usize) -> RecordEvent {
-        let (was, _) = self.was(ago);
+    fn false_reply(&self, request: &RecordRequest, ago: usize) -> RecordEvent {
+        let (was, _) = self.state_before(ago);
         match (request, was) {
             (RecordRequest::Write(write), Some(was))
                 if write.over.as_ref() == Some(&was.version) =>
@@ -267,7 +275,7 @@ impl Store for RecordStore {
         }
     }
 
-    fn shorten(&self, request: &RecordRequest) -> RecordRequest {
+    fn shorten_lease(&self, request: &RecordRequest) -> RecordRequest {
         match request {
             RecordRequest::Write(write) if write.intent == Intent::Acquire => {
                 RecordRequest::Write(Write { duration: write.duration / 8, ..write.clone() })
@@ -276,37 +284,39 @@ impl Store for RecordStore {
         }
     }
 
-    fn news(&self, ago: usize) -> Option<RecordEvent> {
-        Some(RecordEvent::Noticed(self.was(ago).0.clone()))
+    fn watch_event(&self, ago: usize) -> Option<RecordEvent> {
+        Some(RecordEvent::Noticed(self.state_before(ago).0.clone()))
     }
 
-    fn rumour(&self) -> Option<RecordEvent> {
+    fn false_deletion_event(&self) -> Option<RecordEvent> {
         Some(RecordEvent::Noticed(None))
     }
 
-    fn meddle(&mut self, _: Moment, deed: Deed) {
+    fn apply_external_action(&mut self, _: Moment, action: ExternalAction) {
         let Some(mut snapshot) = self.record.clone() else { return };
-        self.count();
+        self.next_version();
         snapshot.version.number = self.number;
-        match deed {
-            Deed::Rumour | Deed::Litter { .. } => return,
-            Deed::Label => {}
-            Deed::Delete => return self.set(None),
-            Deed::Remake => snapshot.version.uid = format!("uid-{}", self.number).into(),
-            Deed::Wipe => snapshot.record.holder = None,
-            Deed::Seize(duration) => {
+        match action {
+            ExternalAction::FalseDeletionEvent | ExternalAction::CreateStrayNode { .. } => return,
+            ExternalAction::EditLabel => {}
+            ExternalAction::Delete => return self.set_record(None),
+            ExternalAction::Recreate => {
+                snapshot.version.uid = format!("uid-{}", self.number).into();
+            }
+            ExternalAction::ClearHolder => snapshot.record.holder = None,
+            ExternalAction::SetHolder(duration) => {
                 snapshot.record.holder = Identity::lossy("stranger");
                 snapshot.record.duration = Some(duration);
             }
         }
-        self.set(Some(snapshot));
+        self.set_record(Some(snapshot));
     }
 
     fn restore(&mut self, _: Moment, ago: usize) {
-        let (record, number) = self.was(ago).clone();
+        let (record, number) = self.state_before(ago).clone();
         self.number = number;
-        self.set_back += 1;
-        self.set(record);
+        self.restores += 1;
+        self.set_record(record);
     }
 
     fn changes(&self) -> u64 {
@@ -315,7 +325,7 @@ impl Store for RecordStore {
 
     fn holder(&self) -> (Option<&Identity>, Duration) {
         let record = self.record.as_ref().map(|held| &held.record);
-        let protects = record.and_then(|record| record.duration).unwrap_or_default();
-        (record.and_then(|record| record.holder.as_ref()), protects)
+        let lease_duration = record.and_then(|record| record.duration).unwrap_or_default();
+        (record.and_then(|record| record.holder.as_ref()), lease_duration)
     }
 }

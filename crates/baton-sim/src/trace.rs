@@ -1,6 +1,6 @@
-//! What happens in a world, as somebody would see it who stood outside and knew the true time.
+//! The events of a run, at true time.
 //!
-//! Pure. Judges, storytellers and a picture on a screen all see the same.
+//! Pure. The checkers and the trace printer observe the same events.
 
 use crate::clock::{Clock, Moment};
 use crate::scenario::Fault;
@@ -11,93 +11,96 @@ use baton_election::leadership::Answer;
 use baton_election::machine::{Election, Reason, Transition, Withdrawal};
 use std::time::Duration;
 
-/// Sees everything.
+/// Receives the events of a run.
 pub trait Observer<E: Election> {
-    /// `happening` is what happens at `scene.now`.
-    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>);
+    /// Called for each `event`, at `context.now`.
+    fn observe(&mut self, context: &TraceContext<'_>, event: &TraceEvent<'_, E>);
 }
 
-/// Two see the same, the first one first.
+/// Both observe each event, the first one first.
 impl<E: Election, A: Observer<E>, B: Observer<E>> Observer<E> for (A, B) {
-    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
-        self.0.see(scene, happening);
-        self.1.see(scene, happening);
+    fn observe(&mut self, context: &TraceContext<'_>, event: &TraceEvent<'_, E>) {
+        self.0.observe(context, event);
+        self.1.observe(context, event);
     }
 }
 
-/// When it is, and what each candidate's clock would show.
+/// The true time of an event, and every candidate's clock.
 #[derive(Clone, Copy, Debug)]
-pub struct Scene<'a> {
+pub struct TraceContext<'a> {
     /// The true time.
     pub now: Moment,
     /// The clocks, by candidate.
     pub clocks: &'a [Clock],
 }
 
-impl Scene<'_> {
-    /// What the clock of `candidate` shows now.
-    pub fn shown_to(&self, candidate: usize) -> Instant {
+impl TraceContext<'_> {
+    /// The reading of the clock of `candidate` at this moment.
+    pub fn local_time(&self, candidate: usize) -> Instant {
         self.clocks[candidate].read(self.now)
     }
 }
 
-/// Something that happens. Candidates are told by their number.
+/// An event of a run. A `usize` is a candidate's index unless the variant says otherwise.
 #[derive(Hash, Debug)]
-pub enum Happening<'a, E: Election> {
-    /// A fault begins, or happens at once, and hits the candidate or the server of that number.
-    Begins(&'a Fault, Option<usize>),
-    /// A fault is over.
-    Ends(&'a Fault, Option<usize>),
-    /// What was wrong is felt: by this candidate, or by all where none is named.
-    Felt(Option<usize>),
-    /// News do not reach this candidate, or late: it has to ask.
-    Deafened(usize),
-    /// A process begins, and will campaign from an instant on.
-    Started(usize, &'a Identity, Instant),
-    /// A process ends.
-    Ended(usize, End),
-    /// Leadership is to be given up in this way, and this candidate not to campaign.
-    Resigns(usize, Withdrawal),
-    /// It may campaign again.
-    Campaigns(usize),
-    /// A machine asks something of the store; what it is granted counts from this instant on its own clock.
-    Asks(usize, &'a E::Request, Instant),
-    /// The record is replaced: this one is in it now, or nobody, and whoever sees that has to wait so long for him.
-    Holder(Option<&'a Identity>, Duration),
-    /// Just before that, where it is known why whoever held the election does no more.
-    Goes(Departure),
-    /// By a session that it has forgotten this one, who holds the election, does so: it can neither use nor end that.
-    Orphaned,
-    /// The store has done what was asked, and replies; the caller may be gone, or may never hear it.
-    Performed(usize, &'a E::Request, &'a E::Event),
-    /// A machine hears the reply to what it asked, at an instant on its own clock.
-    Hears(usize, &'a E::Event, Instant),
-    /// A machine hears news that it did not ask for.
-    Notices(usize, &'a E::Event, Instant),
-    /// A machine tells what happened to it.
-    Tells(usize, &'a Transition<E::Diagnostic>),
-    /// Another claim is published than before, or none.
-    Claims(usize, Option<Claim>),
-    /// An application is answered, as of an instant on the clock that it shares with its candidate.
-    Answered(usize, &'a Answer, Instant),
+pub enum TraceEvent<'a, E: Election> {
+    /// A fault starts. The number is that of the affected candidate or server.
+    FaultBegan(&'a Fault, Option<usize>),
+    /// A fault ends. The number is that of the affected candidate or server.
+    FaultEnded(&'a Fault, Option<usize>),
+    /// Effects of a fault reach this candidate, or all candidates for `None`.
+    Disturbed(Option<usize>),
+    /// Watch events of this candidate are lost or late, so it has to read.
+    WatchImpaired(usize),
+    /// A process starts, and will campaign from this local time on.
+    ProcessStarted(usize, &'a Identity, Instant),
+    /// A process exits.
+    ProcessExited(usize, ExitCause),
+    /// A candidate is told to withdraw in this way, and stops campaigning.
+    Withdrew(usize, Withdrawal),
+    /// A candidate may campaign again.
+    CampaignResumed(usize),
+    /// A machine sends a request at this local time. A claim that it is granted counts from here.
+    RequestSent(usize, &'a E::Request, Instant),
+    /// The record has this holder now, if any, and others must wait this long before they may take
+    /// it.
+    HolderChanged(Option<&'a Identity>, Duration),
+    /// Precedes [`Self::HolderChanged`] where it is known why the previous holder is gone.
+    HolderDeparted(Departure),
+    /// The holder has forgotten the session that keeps it in the record: it can neither use nor end
+    /// that session.
+    SessionForgotten,
+    /// The store has processed a request and replies. The caller may be gone, or the reply may get
+    /// lost.
+    RequestPerformed(usize, &'a E::Request, &'a E::Event),
+    /// A machine receives the reply to its request, at this local time.
+    ReplyReceived(usize, &'a E::Event, Instant),
+    /// A machine receives a watch event, at this local time.
+    WatchEventReceived(usize, &'a E::Event, Instant),
+    /// A machine reports a transition.
+    Transitioned(usize, &'a Transition<E::Diagnostic>),
+    /// A candidate publishes another claim than before, or none.
+    ClaimPublished(usize, Option<Claim>),
+    /// An application gets an answer, at this time on the clock that it shares with its candidate.
+    QueryAnswered(usize, &'a Answer, Instant),
 }
 
-/// Why whoever held the election does no more.
+/// Why the previous holder is gone.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Departure {
-    /// He gave it up.
-    GivenUp,
-    /// A stranger deleted what was his.
+    /// It released the election.
+    Released,
+    /// Another client deleted its record.
     Deleted,
 }
 
-/// How a process ended.
+/// Why a process exited.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum End {
-    /// Asked to stop, and stopped cleanly.
+pub enum ExitCause {
+    /// It was asked to stop, and stopped cleanly.
     Stopped,
-    /// Leadership was lost.
-    Lost(Reason),
-    /// Somebody killed it.
-    Killed,
+    /// It lost leadership.
+    LeadershipLost(Reason),
+    /// It was killed.
+    Crashed,
 }

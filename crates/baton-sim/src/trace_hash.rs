@@ -1,13 +1,14 @@
-//! One number for everything that happens in a world, so that two builds can be compared seed by seed.
+//! Hashes the trace of a run, so that two builds can be compared seed by seed.
 //!
-//! Pure. Names and texts of our own do not enter the hash, only values in the order of their fields and variants, and numbers
-//! are as wide on every machine: a program for 32 bits gives the same hash. FNV-1a, 64 bits.
+//! Pure. FNV-1a, 64 bits. The hash covers the values of fields and the positions of variants, not
+//! their names. Numbers have the same width on every machine, so a 32-bit build gives the same
+//! hash.
 
-use crate::trace::{Happening, Observer, Scene};
+use crate::trace::{Observer, TraceContext, TraceEvent};
 use baton_election::machine::Election;
 use std::hash::{Hash, Hasher};
 
-/// Hashes what it sees, with the true time of each event.
+/// Hashes every event together with its true time.
 pub(crate) struct TraceHash(Fnv);
 
 impl TraceHash {
@@ -15,16 +16,16 @@ impl TraceHash {
         Self(Fnv(0xcbf2_9ce4_8422_2325))
     }
 
-    /// The hash of all that was seen so far.
+    /// The hash of all events so far.
     pub(crate) fn value(&self) -> u64 {
         self.0.finish()
     }
 }
 
 impl<E: Election<Request: Hash, Event: Hash> + Hash> Observer<E> for TraceHash {
-    fn see(&mut self, scene: &Scene<'_>, happening: &Happening<'_, E>) {
-        scene.now.hash(&mut self.0);
-        happening.hash(&mut self.0);
+    fn observe(&mut self, context: &TraceContext<'_>, event: &TraceEvent<'_, E>) {
+        context.now.hash(&mut self.0);
+        event.hash(&mut self.0);
     }
 }
 

@@ -1,16 +1,16 @@
-//! A simulated world: candidates that run the machines that ship, on clocks that disagree, over one store, on true time.
+//! Runs a scenario: candidates with the machines that ship, on clocks that disagree, over one
+//! store.
 //!
-//! Pure, and built only with the feature `sim`: no release knows of it. It shares the machines, the claims and the promises
-//! with what ships, and nothing else; it judges nothing. Start with [`World::step`]. A seed unfolds the same way on any
-//! machine: numbers are whole, chance is handed in, and what happens at one moment happens in the order in which it
-//! was decided.
+//! Pure. Start with [`World::step`]. The world checks nothing; an [`Observer`] does. A seed gives
+//! the same run on any machine. All numbers are integers, randomness comes from the seed, and
+//! events of the same moment happen in the order in which they were scheduled.
 //!
 //! ```text
-//!  storm ─draws─► Setup ─► World ─┬─ Node × N: a clock, a process (machine, driver's rules), its application
-//!                                 ├─ Link × N: what becomes of calls, replies and news
-//!                                 └─ Store: one record, or an ensemble, in the one order in which requests arrive
-//!                                        │
-//!                                        └─► Observer: all that happens, on true time
+//!  draw ──► Scenario ──► World ─┬─ Node × N: clock, process, application
+//!                               ├─ Link × N: delivery of messages
+//!                               └─ Store: a record or an ensemble
+//!                                     │
+//!                                     └─► Observer: every event, at true time
 //! ```
 
 mod injection;
@@ -18,110 +18,111 @@ mod network;
 mod node;
 
 use crate::clock::{Clock, Moment};
+use crate::event_queue::EventQueue;
 use crate::link::Link;
-use crate::process::{Input, Process, Step};
-use crate::rng::Chance;
-use crate::scenario::{Candidate, Outage, Setup};
-use crate::schedule::Queue;
+use crate::process::{Input, Process, ProcessAction};
+use crate::rng::Rng;
+use crate::scenario::{CandidateConfig, Scenario, StoreFault};
 use crate::store::Store;
-use crate::trace::{End, Happening, Observer, Scene};
+use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::timing::Jitter;
 use network::{Call, Message};
-use node::{Alarm, Node};
+use node::{Node, Timer};
 use std::time::Duration;
 
-/// A candidate is restarted so long after it lost, at the most; kubelet was measured at 0.2 to 1.7 s.
-const LONGEST_RESTART: Duration = Duration::from_secs(2);
+/// The longest delay until a candidate restarts after a loss. Kubelet takes 0.2 to 1.7 s
+/// (measured).
+const MAX_RESTART_DELAY: Duration = Duration::from_secs(2);
 
-/// A world, as it is at one moment.
+/// The state of a run.
 #[derive(Debug)]
 pub struct World<S: Store, O> {
     now: Moment,
-    setup: Setup,
+    scenario: Scenario,
     clocks: Vec<Clock>,
     nodes: Vec<Node<S::Election>>,
     store: S,
-    /// What is wrong with the store, and by which fault.
-    outages: Vec<(usize, Outage)>,
-    /// What is on its way.
-    post: Queue<Message<S::Election>>,
-    /// The next fault to begin.
+    /// The active faults of the store, with their indices.
+    store_faults: Vec<(usize, StoreFault)>,
+    /// Messages in flight.
+    in_flight: EventQueue<Message<S::Election>>,
+    /// The index of the next fault to start.
     next_fault: usize,
-    /// Faults that will end, and whom they hit.
-    ends: Vec<(Moment, usize, Option<usize>)>,
-    chance: Chance,
+    /// When each active fault ends, its index, and the candidate or server that it affects.
+    active_faults: Vec<(Moment, usize, Option<usize>)>,
+    rng: Rng,
     observer: O,
 }
 
-/// What happens next.
+/// The next event.
 enum Next {
     Fault,
-    FaultOver(usize),
+    FaultEnd(usize),
     Message,
     Store,
-    Alarm(usize, Alarm),
+    Timer(usize, Timer),
     Nothing,
 }
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
-    /// The world of `setup`, before anything has happened.
-    pub fn new(setup: Setup, store: S, observer: O) -> Self {
-        let mut chance = Chance::new(setup.seed);
+    /// A world at the start of `scenario`.
+    pub fn new(scenario: Scenario, store: S, observer: O) -> Self {
+        let mut rng = Rng::new(scenario.seed);
         let clocks =
-            setup.candidates.iter().map(|c| Clock::new(c.clock_shows, c.clock_rate)).collect();
-        let nodes = setup
+            scenario.candidates.iter().map(|c| Clock::new(c.clock_start, c.clock_rate)).collect();
+        let nodes = scenario
             .candidates
             .iter()
-            .map(|c| Node::new(c, Link::new(chance.fork(), setup.latency)))
+            .map(|c| Node::new(c, Link::new(rng.fork(), scenario.latency)))
             .collect();
-        let (outages, ends) = (Vec::new(), Vec::new());
-        let post = Queue::default();
+        let (store_faults, active_faults) = (Vec::new(), Vec::new());
+        let in_flight = EventQueue::default();
         Self {
             now: Moment::START,
-            setup,
+            scenario,
             clocks,
             nodes,
             store,
-            outages,
-            post,
+            store_faults,
+            in_flight,
             next_fault: 0,
-            ends,
-            chance,
+            active_faults,
+            rng,
             observer,
         }
     }
 
-    /// Lets everything happen until the end, and returns who has seen it.
+    /// Runs to the end, and returns the observer.
     pub fn run(mut self) -> O {
         while self.step() {}
         self.observer
     }
 
-    /// Lets the next thing happen; false when the world is at its end.
+    /// Processes the next event; false at the end of the run.
     pub fn step(&mut self) -> bool {
         let (at, next) = self.next();
-        if at >= self.setup.end {
-            self.now = self.setup.end;
+        if at >= self.scenario.end {
+            self.now = self.scenario.end;
             return false;
         }
         self.now = self.now.max(at);
         match next {
             Next::Fault => {
                 self.next_fault += 1;
-                self.begin(self.next_fault - 1);
+                self.begin_fault(self.next_fault - 1);
             }
-            Next::FaultOver(index) => {
-                let (_, fault, candidate) = self.ends.swap_remove(index);
-                self.end(fault, candidate);
+            Next::FaultEnd(index) => {
+                let (_, fault, affected) = self.active_faults.swap_remove(index);
+                self.end_fault(fault, affected);
             }
-            Next::Message => self.arrive(),
+            Next::Message => self.deliver_next_message(),
             Next::Store => {
-                self.store.turn(self.now);
-                self.collect();
+                self.store.step(self.now);
+                self.apply_effects();
             }
-            Next::Alarm(node, alarm) => self.ring(node, alarm),
+            Next::Timer(node, timer) => self.fire_timer(node, timer),
             Next::Nothing => return false,
         }
         true
@@ -132,12 +133,12 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         self.now
     }
 
-    /// Who looks on.
+    /// The observer.
     pub const fn observer(&self) -> &O {
         &self.observer
     }
 
-    /// Whoever holds a claim by its own clock.
+    /// The first candidate that holds a current claim by its own clock.
     pub fn leader(&self) -> Option<usize> {
         let leads = |(node, clock): (&Node<S::Election>, &Clock)| {
             node.process
@@ -154,98 +155,100 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 first = (at, next);
             }
         };
-        if let Some(fault) = self.setup.faults.get(self.next_fault) {
+        if let Some(fault) = self.scenario.faults.get(self.next_fault) {
             consider(fault.at, Next::Fault);
         }
-        for (index, (at, _, _)) in self.ends.iter().enumerate() {
-            consider(*at, Next::FaultOver(index));
+        for (index, (at, _, _)) in self.active_faults.iter().enumerate() {
+            consider(*at, Next::FaultEnd(index));
         }
-        consider(self.post.next(), Next::Message);
-        consider(self.store.next(), Next::Store);
+        consider(self.in_flight.next_at(), Next::Message);
+        consider(self.store.next_at(), Next::Store);
         for (number, node) in self.nodes.iter().enumerate() {
-            for (alarm, at) in Alarm::ALL.into_iter().zip(node.alarms) {
-                consider(at, Next::Alarm(number, alarm));
+            for (timer, at) in Timer::ALL.into_iter().zip(node.timers) {
+                consider(at, Next::Timer(number, timer));
             }
         }
         first
     }
 
-    fn ring(&mut self, number: usize, alarm: Alarm) {
+    fn fire_timer(&mut self, number: usize, timer: Timer) {
         let node = &mut self.nodes[number];
-        node.alarms[alarm as usize] = Moment::NEVER;
-        match alarm {
-            Alarm::GoOn => self.go_on(number),
-            Alarm::Start => self.start(number),
-            Alarm::CallOver => {
+        node.timers[timer as usize] = Moment::NEVER;
+        match timer {
+            Timer::Resume => self.resume(number),
+            Timer::Start => self.start(number),
+            Timer::CallTimeout => {
                 if let Some(Call { number: call, .. }) = node.call {
                     self.deliver(number, Input::Reply { call, event: None });
                 }
             }
-            Alarm::Wake => self.deliver(number, Input::Wake),
-            Alarm::Ask => {
-                let every = self.setup.candidates[number].asks_every;
-                let due = self.clocks[number].read(self.now) + every;
-                self.set(number, Alarm::Ask, due);
-                self.deliver(number, Input::Asked);
+            Timer::Wake => self.deliver(number, Input::Wake),
+            Timer::Query => {
+                let interval = self.scenario.candidates[number].poll_interval;
+                let due = self.clocks[number].read(self.now) + interval;
+                self.set_timer(number, Timer::Query, due);
+                self.deliver(number, Input::Query);
             }
         }
     }
 
-    /// Hands `input` to the process of `number`, at once if that does not stand still.
+    /// Hands `input` to the process of candidate `number`, or queues it while the process is
+    /// suspended.
     fn deliver(&mut self, number: usize, input: Input<S::Election>) {
         let now = self.clocks[number].read(self.now);
         let node = &mut self.nodes[number];
         if node.process.is_none() {
             return;
         }
-        if node.is_still {
+        if node.is_paused {
             node.backlog.push(input);
             return;
         }
-        if let Some((_, longest, until)) = node.starved.last().copied()
-            && node.link.chance.in_thousand(300)
+        if let Some((_, max_stall, until)) = node.stalls.last().copied()
+            && node.link.rng.permille(300)
         {
-            let lasts = node.link.chance.of_any_size(longest).min(until.since(self.now));
-            node.in_hand = Some((input, now));
-            self.stand_still(number, lasts);
+            let duration = node.link.rng.skewed_duration(max_stall).min(until.since(self.now));
+            node.interrupted_input = Some((input, now));
+            self.pause(number, duration);
             return;
         }
-        self.act(number, input, now);
+        self.handle_input(number, input, now);
     }
 
-    /// Lets the process of `number` take `input` in at `now` on its clock, and does what it then wants.
-    fn act(&mut self, number: usize, input: Input<S::Election>, now: Instant) {
-        let scene = Scene { now: self.now, clocks: &self.clocks };
+    /// Lets the process handle `input` at `now` on its clock, and executes the resulting action.
+    fn handle_input(&mut self, number: usize, input: Input<S::Election>, now: Instant) {
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
         let node = &mut self.nodes[number];
         let Some(process) = &mut node.process else { return };
         if let Input::Reply { call, .. } = input {
-            // The reply and its time-out may both have waited: the first that is taken in counts.
-            let Some(over) = node.call.take_if(|waiting| waiting.number == call) else { return };
-            node.alarms[Alarm::CallOver as usize] = Moment::NEVER;
-            if over.is_harmed {
-                self.observer.see(&scene, &Happening::Felt(Some(number)));
+            // The reply and the timeout may both be queued. The first one that is handled counts.
+            let Some(call) = node.call.take_if(|pending| pending.number == call) else { return };
+            node.timers[Timer::CallTimeout as usize] = Moment::NEVER;
+            if call.is_impaired {
+                self.observer.observe(&context, &TraceEvent::Disturbed(Some(number)));
             }
         }
         let observer = &mut self.observer;
-        let step = process.take(input, now, &mut |happening| observer.see(&scene, happening));
+        let action = process.handle(input, now, &mut |event| observer.observe(&context, event));
         let wakes_at = process.wakes_at();
-        match step {
-            Step::Rest => {}
-            Step::Ask(request) => self.send(number, request, now),
-            Step::End(end) => return self.ended(number, end),
+        match action {
+            ProcessAction::Wait => {}
+            ProcessAction::Send(request) => self.send(number, request, now),
+            ProcessAction::Exit(cause) => return self.exited(number, cause),
         }
         match wakes_at {
-            Some(due) => self.set(number, Alarm::Wake, due),
-            None => self.nodes[number].alarms[Alarm::Wake as usize] = Moment::NEVER,
+            Some(due) => self.set_timer(number, Timer::Wake, due),
+            None => self.nodes[number].timers[Timer::Wake as usize] = Moment::NEVER,
         }
     }
 
-    /// Rings when the clock of `number` shows `due`; never at this very moment again, since a timer takes some time.
-    fn set(&mut self, number: usize, alarm: Alarm, due: Instant) {
-        let late = self.nodes[number].link.latency() / 8;
+    /// Fires when the clock of candidate `number` reads `due`, and at least a nanosecond from now,
+    /// so that true time advances.
+    fn set_timer(&mut self, number: usize, timer: Timer, due: Instant) {
+        let delay = self.nodes[number].link.latency() / 8;
         let soonest = self.now + Duration::from_nanos(1);
-        self.nodes[number].alarms[alarm as usize] =
-            self.clocks[number].when(due).max(soonest) + late;
+        self.nodes[number].timers[timer as usize] =
+            self.clocks[number].when(due).max(soonest) + delay;
     }
 
     fn start(&mut self, number: usize) {
@@ -253,73 +256,81 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         if node.process.is_some() {
             return;
         }
-        let candidate = &self.setup.candidates[number];
-        let Candidate { timing, stays, asks_every, .. } = *candidate;
+        let candidate = &self.scenario.candidates[number];
+        let CandidateConfig { timing, stays_on_loss, poll_interval, .. } = *candidate;
         node.starts += 1;
-        node.returns = false;
-        let name = char::from(b'a' + u8::try_from(number).expect("a world has few candidates"));
+        node.restarts_after_stop = false;
+        let name = char::from(b'a' + u8::try_from(number).expect("fewer than 26 candidates"));
         let identity = Identity::unique(name.encode_utf8(&mut [0; 4]), node.starts)
             .expect("a letter and a number");
         let now = self.clocks[number].read(self.now);
-        let damped = node.damping(now, timing.retry_period()).min(timing.lease_duration());
-        let from = now + damped;
-        let jitter = Jitter::new(node.link.chance.draw());
+        let damping = node.damping(now, timing.retry_period()).min(timing.lease_duration());
+        let from = now + damping;
+        let jitter = Jitter::new(node.link.rng.next_u64());
         let machine = self.store.machine(identity.clone(), candidate, jitter, from);
-        let process = Process::new(number, identity, machine, timing, stays);
-        let scene = Scene { now: self.now, clocks: &self.clocks };
-        self.observer.see(&scene, &Happening::Started(number, &process.identity, from));
+        let process = Process::new(number, identity, machine, timing, stays_on_loss);
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
+        self.observer
+            .observe(&context, &TraceEvent::ProcessStarted(number, &process.identity, from));
         node.process = Some(process);
-        node.link.is_deaf = node.link.deafening > 0;
-        let first_question = node.link.chance.lasting(Duration::ZERO, asks_every);
-        self.set(number, Alarm::Ask, now + first_question);
+        node.link.watch_is_broken = node.link.watch_faults > 0;
+        let first_query = node.link.rng.duration_between(Duration::ZERO, poll_interval);
+        self.set_timer(number, Timer::Query, now + first_query);
         self.deliver(number, Input::Wake);
     }
 
-    /// The process of `number` is over. One that lost is restarted; one that stopped comes back when its fault is over.
-    fn ended(&mut self, number: usize, end: End) {
-        let scene = Scene { now: self.now, clocks: &self.clocks };
-        self.observer.see(&scene, &Happening::Ended(number, end));
+    /// Handles the exit of a process. It restarts soon after a loss, and at the end of the fault
+    /// after a stop or a crash.
+    fn exited(&mut self, number: usize, cause: ExitCause) {
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
+        self.observer.observe(&context, &TraceEvent::ProcessExited(number, cause));
         let now = self.clocks[number].read(self.now);
         let node = &mut self.nodes[number];
         node.process = None;
         node.call = None;
-        node.in_hand = None;
+        node.interrupted_input = None;
         node.backlog.clear();
-        node.is_still = false;
-        node.alarms = [Moment::NEVER; Alarm::COUNT];
-        match end {
-            End::Stopped if node.returns => node.alarms[Alarm::Start as usize] = self.now,
-            End::Stopped => {}
-            End::Killed => node.bad_ends.push(now),
-            End::Lost(_) => {
-                node.bad_ends.push(now);
-                let rest = node.link.chance.of_any_size(LONGEST_RESTART);
-                node.alarms[Alarm::Start as usize] = self.now + rest;
+        node.is_paused = false;
+        node.timers = [Moment::NEVER; Timer::COUNT];
+        match cause {
+            ExitCause::Stopped if node.restarts_after_stop => {
+                node.timers[Timer::Start as usize] = self.now;
+            }
+            ExitCause::Stopped => {}
+            ExitCause::Crashed => node.failures.push(now),
+            ExitCause::LeadershipLost(_) => {
+                node.failures.push(now);
+                let delay = node.link.rng.skewed_duration(MAX_RESTART_DELAY);
+                node.timers[Timer::Start as usize] = self.now + delay;
             }
         }
     }
 
-    /// Nothing reaches the process of `number` for so long.
-    fn stand_still(&mut self, number: usize, lasts: Duration) {
+    /// Suspends the process of candidate `number` for `duration`.
+    fn pause(&mut self, number: usize, duration: Duration) {
         let node = &mut self.nodes[number];
-        let until = self.now + lasts;
-        let alarm = &mut node.alarms[Alarm::GoOn as usize];
-        *alarm = if node.is_still { (*alarm).max(until) } else { until };
-        node.is_still = true;
+        let until = self.now + duration;
+        let timer = &mut node.timers[Timer::Resume as usize];
+        *timer = if node.is_paused { (*timer).max(until) } else { until };
+        node.is_paused = true;
     }
 
-    /// What waited is taken in: first what was in hand, then the rest in any order, but news in theirs.
-    fn go_on(&mut self, number: usize) {
-        self.nodes[number].is_still = false;
-        if let Some((input, then)) = self.nodes[number].in_hand.take() {
-            self.act(number, input, then);
+    /// Resumes a process: first the interrupted input, then the backlog in random order, except
+    /// that watch events stay in order.
+    fn resume(&mut self, number: usize) {
+        self.nodes[number].is_paused = false;
+        if let Some((input, then)) = self.nodes[number].interrupted_input.take() {
+            self.handle_input(number, input, then);
         }
-        while !self.nodes[number].is_still && !self.nodes[number].backlog.is_empty() {
+        while !self.nodes[number].is_paused && !self.nodes[number].backlog.is_empty() {
             let node = &mut self.nodes[number];
-            let drawn = node.link.chance.index(node.backlog.len());
-            let is_news = |input: &Input<S::Election>| matches!(input, Input::News(_));
-            let taken = if is_news(&node.backlog[drawn]) {
-                node.backlog.iter().position(is_news).expect("one was just seen")
+            let drawn = node.link.rng.index(node.backlog.len());
+            let is_watch_event = |input: &Input<S::Election>| matches!(input, Input::WatchEvent(_));
+            let taken = if is_watch_event(&node.backlog[drawn]) {
+                node.backlog
+                    .iter()
+                    .position(is_watch_event)
+                    .expect("the backlog holds a watch event")
             } else {
                 drawn
             };

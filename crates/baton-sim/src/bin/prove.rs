@@ -1,8 +1,8 @@
-//! Attacks the machines that ship, in simulated worlds: `make prove`.
+//! Simulates the machines that ship under faults and checks every property: `make prove`.
 //!
-//! Each seed is a world with a storm in it; the judge looks on, and nothing may go wrong. Start with `hunt.rs`. A failure
-//! is shrunk and told in the words of the transcripts, with the command that tells it again.
-#![expect(clippy::print_stderr, reason = "a command line that is wrong is told")]
+//! Each seed is one scenario. A failing one is shrunk and printed in the notation of the
+//! transcripts, with the command that replays it. Start with [`hunt::hunt`].
+#![expect(clippy::print_stderr, reason = "usage errors go to stderr")]
 
 use baton_sim::hunt;
 use baton_sim::hunt::Length;
@@ -15,29 +15,29 @@ const USAGE: &str =
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
-    let Some(work) = parse(&arguments) else {
+    let Some(command) = parse(&arguments) else {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
     };
-    match work {
-        Work::Replay(seed) => hunt::replay(seed),
-        Work::Traces { from, seeds } => hunt::traces(from, seeds),
-        Work::Hunt { from, length } if hunt::edges_hold() => hunt::hunt(from, length),
-        Work::Hunt { .. } => {
-            eprintln!("prove: an assumption ends elsewhere than theory says");
+    match command {
+        Command::Replay(seed) => hunt::replay(seed),
+        Command::Traces { from, seeds } => hunt::traces(from, seeds),
+        Command::Hunt { from, length } if hunt::limits_match_theory() => hunt::hunt(from, length),
+        Command::Hunt { .. } => {
+            eprintln!("prove: the limit of an assumption is not where theory puts it");
             ExitCode::FAILURE
         }
     }
 }
 
-/// What the program is asked to do.
-enum Work {
+/// The command that the arguments select.
+enum Command {
     Hunt { from: u64, length: Length },
     Traces { from: u64, seeds: u64 },
     Replay(u64),
 }
 
-fn parse(arguments: &[String]) -> Option<Work> {
+fn parse(arguments: &[String]) -> Option<Command> {
     let (mut length, mut from, mut traces, mut replay) = (Length::Seeds(100_000), 0, None, None);
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
@@ -52,8 +52,8 @@ fn parse(arguments: &[String]) -> Option<Work> {
         }
     }
     Some(match (replay, traces) {
-        (Some(seed), _) => Work::Replay(seed),
-        (None, Some(seeds)) => Work::Traces { from, seeds },
-        (None, None) => Work::Hunt { from, length },
+        (Some(seed), _) => Command::Replay(seed),
+        (None, Some(seeds)) => Command::Traces { from, seeds },
+        (None, None) => Command::Hunt { from, length },
     })
 }

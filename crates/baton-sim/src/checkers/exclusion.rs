@@ -1,152 +1,169 @@
-//! Safety: who may hold what at one true instant, and what it rests on.
+//! Safety: at most one candidate leads at any true instant, and each claim rests on a write.
 //!
-//! Each function is one property. A claim or promise can only come to overlap with another when one of them is made, so
-//! looking then is enough.
+//! Each function is one property. An overlap begins when a claim or promise is made, so each is
+//! checked at that moment.
 
-use super::facts::Facts;
-use crate::trace::{Happening, Scene};
+use super::state::CheckerState;
+use crate::trace::{TraceContext, TraceEvent};
 use baton_election::leadership::Status;
 use baton_election::machine::Election;
 
-/// No two candidates hold a current claim.
-pub(super) fn of_claims<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// At most one candidate holds a current claim.
+pub(super) fn at_most_one_claim<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Claims(number, Some(claim)) = happening else { return None };
-    if claim.remaining(scene.shown_to(*number)).is_zero() {
+    let TraceEvent::ClaimPublished(number, Some(claim)) = event else { return None };
+    if claim.remaining(context.local_time(*number)).is_zero() {
         return None;
     }
-    let applied_at = |number: usize| facts.candidates[number].applied_at();
-    others(facts, *number)
-        .filter(|other| facts.candidates[*other].claims(scene.shown_to(*other)))
-        .find(|other| !facts.is_excused(applied_at(*number), applied_at(*other)))
+    let applied_at = |number: usize| state.candidates[number].applied_at();
+    others(state, *number)
+        .filter(|other| state.candidates[*other].claims(context.local_time(*other)))
+        .find(|other| !state.is_excused(applied_at(*number), applied_at(*other)))
         .map(|other| {
-            format!("{} claims {}, and so does {}", name(*number), claim.token(), name(other))
+            format!(
+                "{} claims token {} while {} holds a claim",
+                name(*number),
+                claim.token(),
+                name(other)
+            )
         })
 }
 
-/// No two answers "leading", given by two candidates, are valid; nor one beside another's claim.
-pub(super) fn of_promises<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// While one candidate's answer "leading" is valid, no other candidate answers so or holds a claim.
+pub(super) fn at_most_one_promise<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let number = begins_to_lead(scene, happening)?;
-    let applied_at = facts.candidates[number].applied_at();
-    let is_valid = |other: &usize| facts.candidates[*other].promises(scene.shown_to(*other));
+    let number = begins_to_lead(context, event)?;
+    let applied_at = state.candidates[number].applied_at();
+    let is_valid = |other: &usize| state.candidates[*other].promises(context.local_time(*other));
     let is_excused = |other: usize| {
-        facts.candidates[other]
+        state.candidates[other]
             .promised
-            .is_none_or(|(_, backed)| facts.is_excused(applied_at, backed))
+            .is_none_or(|(_, backed)| state.is_excused(applied_at, backed))
     };
-    others(facts, number).filter(is_valid).find(|other| !is_excused(*other)).map(|other| {
+    others(state, number).filter(is_valid).find(|other| !is_excused(*other)).map(|other| {
         format!(
-            "{} leads while an answer of {} that says the same is still valid",
+            "{} leads while an answer \"leading\" of {} is still valid",
             name(number),
             name(other)
         )
     })
 }
 
-/// An answer "leading" lies within a claim that was not given up, and names its term; no other answer names its giver.
+/// An answer "leading" is valid within a current claim, names its term, and is never given after a
+/// withdrawal. No other answer names the candidate itself as leader.
 pub(super) fn promises_are_backed<E: Election>(
-    facts: &Facts,
-    _: &Scene<'_>,
-    happening: &Happening<'_, E>,
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Answered(number, answer, asked) = happening else { return None };
-    let known = &facts.candidates[*number];
+    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let candidate = &state.candidates[*number];
     match &answer.status {
         Status::Leading(promise) => {
             let until = *asked + promise.valid_for;
-            let is_backed = known
+            let is_backed = candidate
                 .claim
                 .is_some_and(|claim| claim.token() == promise.token && until <= claim.deadline());
             (!is_backed
-                || known.resigns.is_some()
-                || promise.valid_for != known.timing.answer_validity())
+                || candidate.withdrawal.is_some()
+                || promise.valid_for != candidate.timing.answer_validity())
             .then(|| {
-                format!("{} promises {promise:?} at {asked:?} on {:?}", name(*number), known.claim)
+                format!(
+                    "{} gives {promise:?} at {asked:?} under {:?}",
+                    name(*number),
+                    candidate.claim
+                )
             })
         }
-        Status::Following { leader } if leader.is_some() && *leader == known.identity => {
-            Some(format!("{} names itself and does not lead", name(*number)))
+        Status::Following { leader } if leader.is_some() && *leader == candidate.identity => {
+            Some(format!("{} names itself as leader without leading", name(*number)))
         }
         Status::Unknown | Status::Following { .. } | Status::Resigning => None,
     }
 }
 
-/// Who holds a claim for as long as an answer is good, and was not told to give it up, says so.
-pub(super) fn leaders_say_so<E: Election>(
-    facts: &Facts,
-    _: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// A candidate that has not withdrawn and whose claim covers the validity of an answer answers
+/// "leading".
+pub(super) fn leader_answers_leading<E: Election>(
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Answered(number, answer, asked) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let claim = known.claim.filter(|_| known.resigns.is_none())?;
+    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let claim = candidate.claim.filter(|_| candidate.withdrawal.is_none())?;
     let denies = !matches!(answer.status, Status::Leading(_))
-        && claim.remaining(*asked) >= known.timing.answer_validity();
+        && claim.remaining(*asked) >= candidate.timing.answer_validity();
     denies.then(|| {
-        format!("{} holds {claim:?} at {asked:?}, and answers {:?}", name(*number), answer.status)
+        format!("{} holds {claim:?} at {asked:?} but answers {:?}", name(*number), answer.status)
     })
 }
 
-/// A claim ends no later than one renew deadline after a write of its holder was applied, and acknowledged; and what has
-/// ended already is not published.
+/// A claim ends at most one renew deadline after an acknowledged write of its holder was applied,
+/// and a claim that has already ended is never published.
 pub(super) fn claims_are_backed<E: Election>(
-    facts: &Facts,
-    _: &Scene<'_>,
-    happening: &Happening<'_, E>,
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Claims(number, Some(claim)) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let backed_until = known.acknowledged.map(|(_, shown)| shown + known.timing.renew_deadline());
-    let is_backed = backed_until >= Some(claim.deadline()) && claim.deadline() > known.heard_at;
+    let TraceEvent::ClaimPublished(number, Some(claim)) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let backed_until =
+        candidate.acknowledged_write.map(|(_, shown)| shown + candidate.timing.renew_deadline());
+    let is_backed =
+        backed_until >= Some(claim.deadline()) && claim.deadline() > candidate.last_input_at;
     (!is_backed).then(|| {
-        let (deadline, heard_at) = (claim.deadline(), known.heard_at);
+        let (deadline, last_input_at) = (claim.deadline(), candidate.last_input_at);
         format!(
-            "{} claims until {deadline:?} at {heard_at:?}, backed until {backed_until:?}",
+            "{} claims until {deadline:?} at {last_input_at:?}, backed until {backed_until:?}",
             name(*number)
         )
     })
 }
 
-/// Nobody but a stranger replaces the holder in the record while his claim is current.
-pub(super) fn record_names_claimant<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// Only another client replaces the holder while its claim is current.
+pub(super) fn record_names_claim_holder<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Holder(holder, _) = happening else { return None };
-    let by_stranger = facts.is_meddled(scene.now);
-    let is_robbed = |number: &usize| {
-        let known = &facts.candidates[*number];
-        known.claims(scene.shown_to(*number))
-            && known.identity.as_ref() != *holder
-            && !facts.is_excused(known.applied_at(), known.applied_at())
+    let TraceEvent::HolderChanged(holder, _) = event else { return None };
+    let is_external = state.is_external_change(context.now);
+    let is_replaced = |number: &usize| {
+        let candidate = &state.candidates[*number];
+        candidate.claims(context.local_time(*number))
+            && candidate.identity.as_ref() != *holder
+            && !state.is_excused(candidate.applied_at(), candidate.applied_at())
     };
-    (0..facts.candidates.len())
-        .find(|number| !by_stranger && is_robbed(number))
+    (0..state.candidates.len())
+        .find(|number| !is_external && is_replaced(number))
         .map(|number| format!("the record names {holder:?} while {} holds a claim", name(number)))
 }
 
-/// Whose claim or promise is made now, and current.
-fn begins_to_lead<E: Election>(scene: &Scene<'_>, happening: &Happening<'_, E>) -> Option<usize> {
-    if let Happening::Claims(number, Some(claim)) = happening {
-        return Some(*number).filter(|number| !claim.remaining(scene.shown_to(*number)).is_zero());
+/// The candidate whose current claim or promise begins with this event.
+fn begins_to_lead<E: Election>(
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
+) -> Option<usize> {
+    if let TraceEvent::ClaimPublished(number, Some(claim)) = event {
+        return Some(*number)
+            .filter(|number| !claim.remaining(context.local_time(*number)).is_zero());
     }
-    let Happening::Answered(number, answer, asked) = happening else { return None };
+    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
     let Status::Leading(promise) = answer.status else { return None };
-    Some(*number).filter(|number| *asked + promise.valid_for > scene.shown_to(*number))
+    Some(*number).filter(|number| *asked + promise.valid_for > context.local_time(*number))
 }
 
-fn others(facts: &Facts, number: usize) -> impl Iterator<Item = usize> {
-    (0..facts.candidates.len()).filter(move |other| *other != number)
+fn others(state: &CheckerState, number: usize) -> impl Iterator<Item = usize> {
+    (0..state.candidates.len()).filter(move |other| *other != number)
 }
 
 pub(crate) fn name(number: usize) -> char {
-    char::from(b'a' + u8::try_from(number).expect("a world has few candidates"))
+    char::from(b'a' + u8::try_from(number).expect("fewer than 26 candidates"))
 }

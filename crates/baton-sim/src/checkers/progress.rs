@@ -1,312 +1,353 @@
-//! Liveness: while one candidate and the store are well there is a leader, and soon.
+//! Liveness: while a candidate and the store are free of faults, there is a leader within bounds.
 
+use super::candidate_view::{CandidateView, Race};
 use super::exclusion::name;
-use super::facts::Facts;
-use super::known::{Known, Race};
+use super::state::CheckerState;
 use crate::clock::Moment;
-use crate::trace::{End, Happening, Scene};
+use crate::trace::{ExitCause, TraceContext, TraceEvent};
 use baton_election::machine::{Election, Request as _, Verb, Withdrawal};
 use std::time::Duration;
 
-/// Spread over candidates that wait for the same lease to run out.
-const SPREAD: Duration = Duration::from_millis(100);
-/// How long nobody leads after a release at the most.
-const HANDOVER: Duration = Duration::from_millis(100);
-/// The longest way that anything calls for over a record: a write that is refused, a read, and the write over that.
-const WAY_OVER_A_RECORD: u32 = 3;
-/// The same over an ensemble: to connect, make the path, join, list, look, check, read who leads, and write that.
-const WAY: u32 = 8;
-/// How often anybody asks in one retry period of calm, at the most.
-const MOST_IN_CALM: u32 = 2;
+/// The longest delay by which candidates spread after a lease expires.
+const MAX_SPREAD: Duration = Duration::from_millis(100);
+/// The longest time without a leader after a release.
+const MAX_HANDOVER: Duration = Duration::from_millis(100);
+/// The longest sequence of requests over a record: a refused write, a read, and the next write.
+const MAX_STEPS_OVER_RECORD: u32 = 3;
+/// The longest sequence over an ensemble: connect, create the path, join, list, look, check, read
+/// the acknowledged leader, and replace it.
+const MAX_STEPS_OVER_ENSEMBLE: u32 = 8;
+/// The most requests per retry period in calm.
+const MAX_CALM_REQUESTS: u32 = 2;
 
-/// Any candidate that is well, since it and the store are and since anybody led, sees a leader within `L + 2·retry` by its own
-/// clock, and the spread; what the calls take comes on top.
+/// A candidate sees a leader within `L + 2·retry` and the spread, by its own clock, plus the time
+/// of the calls. The time counts from when it and the store are free of faults and no claim is
+/// current.
 ///
-/// In an ensemble it waits for sessions that nobody uses any more, `T + 3/2·tick` by the slowest server's clock. Whoever stands
-/// next is told of their end at once, and begins to lead.
-pub(super) fn in_time<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    _: &Happening<'_, E>,
+/// In an ensemble it waits for the end of unused sessions, `T + 3/2·tick` by the slowest server's
+/// clock. The next candidate learns of that at once and begins to lead.
+pub(super) fn leader_in_time<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    if facts.is_led(scene.now) {
+    if state.has_leader(context.now) {
         return None;
     }
-    (0..facts.candidates.len()).find_map(|number| {
-        let known = &facts.candidates[number];
-        // News that come late may tell of a record that a stranger has deleted since: it is waited for as if it were there. Who was
-        // shown the past may be told of a later past, and waits for what he reads next.
-        let is_late = facts.meddled.is_some() || facts.misled_until.is_some();
-        let hears_since = if is_late { known.hears_news_since } else { Moment::START };
-        if facts.meddled.is_some() && known.deafening > 0 {
+    (0..state.candidates.len()).find_map(|number| {
+        let candidate = &state.candidates[number];
+        // A late watch event may show a record that another client has deleted since, which the
+        // candidate then waits for. After a stale read it may be shown an even older state until it
+        // reads again.
+        let may_be_stale = state.external_change.is_some() || state.stale_reads_until.is_some();
+        let watch_since = if may_be_stale { candidate.watch_reliable_since } else { Moment::START };
+        if state.external_change.is_some() && candidate.watch_faults > 0 {
             return None;
         }
-        let lease = known.timing.lease_duration().max(facts.protects);
-        let calm_since = facts
-            .well_since(number)?
-            .max(facts.last_led)
-            .max(facts.line_moves_since()?)
-            .max(hears_since);
-        // A session that its owner has had to forget lasts as long as any from when it was heard of last. Who goes on forgetting
-        // them when all others are over has no such reason.
-        let since = calm_since
-            .max(facts.last_orphaned.min(calm_since + facts.end_sessions_in(lease, calm_since)));
-        let waited = scene.now.since(since);
-        let rate = scene.clocks[number].rate();
-        let bound = match facts.lag() {
-            None => rate.takes(lease + known.timing.retry_period() * 2 + SPREAD),
+        let lease = candidate.timing.lease_duration().max(state.longest_lease);
+        let calm_since = state
+            .fault_free_since(number)?
+            .max(state.last_led_at)
+            .max(state.queue_moves_since()?)
+            .max(watch_since);
+        // A session that its owner had to forget lasts as long as any other from its last
+        // heartbeat. There is no excuse for forgetting sessions once all others have ended.
+        let since = calm_since.max(
+            state
+                .last_session_forgotten
+                .min(calm_since + state.session_end_bound(lease, calm_since)),
+        );
+        let waited = context.now.since(since);
+        let rate = context.clocks[number].rate();
+        let bound = match state.lag() {
+            None => rate.true_time_for(lease + candidate.timing.retry_period() * 2 + MAX_SPREAD),
             Some(lag) => {
-                let given_up = facts.set_back.map_or(Duration::ZERO, |_| {
-                    rate.takes(lease + known.timing.retry_period() * 2)
+                let restored = state.restored_at.map_or(Duration::ZERO, |_| {
+                    rate.true_time_for(lease + candidate.timing.retry_period() * 2)
                 });
-                let ended = facts.end_sessions_in(lease, since);
-                ended.max(given_up) + rate.takes(first_claim(known, lag))
+                let ended = state.session_end_bound(lease, since);
+                ended.max(restored) + rate.true_time_for(first_claim(candidate, lag))
             }
-        } + facts.latency * 16;
+        } + state.latency * 16;
         (waited > bound).then(|| {
             format!(
-                "nobody has led for {waited:?}, and {} is well: {bound:?} is allowed",
+                "no leader for {waited:?}, although {} has no fault and {bound:?} is allowed",
                 name(number)
             )
         })
     })
 }
 
-/// Who is in the record without a claim need not wait for himself: two retry periods and a call, and he leads again.
-pub(super) fn on_own_record<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    _: &Happening<'_, E>,
+/// A candidate that is in the record without a claim leads again after two retry periods and a
+/// call, without waiting for its own lease.
+pub(super) fn no_wait_on_own_record<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    if facts.is_led(scene.now) {
+    if state.has_leader(context.now) {
         return None;
     }
-    // In an ensemble he who lost stands in line anew.
-    let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
-    let number =
-        facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
-    // Of what came back with its store he need not have heard, and waits as any other until he writes again.
-    let known = Some(&facts.candidates[number]).filter(|known| !known.rests_on(facts.set_back))?;
-    let since = facts.well_since(number)?.max(facts.held_since).max(facts.last_led);
-    let waited = on_clock(scene, number, since);
-    let bound = known.timing.retry_period() * 2 + known.call() + facts.latency * 16;
+    // In an ensemble a candidate that lost joins the queue again.
+    let holder = state.holder.as_ref().filter(|_| state.tick.is_zero())?;
+    let number = state
+        .candidates
+        .iter()
+        .position(|candidate| candidate.identity.as_ref() == Some(holder))?;
+    // It may not know of a record that was restored with the store, and waits like any other
+    // candidate until it writes again.
+    let candidate = Some(&state.candidates[number])
+        .filter(|candidate| !candidate.rests_on(state.restored_at))?;
+    let since = state.fault_free_since(number)?.max(state.held_since).max(state.last_led_at);
+    let waited = on_clock(context, number, since);
+    let bound = candidate.timing.retry_period() * 2 + candidate.call_budget() + state.latency * 16;
     (waited > bound)
-        .then(|| format!("{} is in the record and has not led for {waited:?}", name(number)))
+        .then(|| format!("{} has been in the record without leading for {waited:?}", name(number)))
 }
 
-/// A withdrawn candidate holds no record without a claim: no candidate leads until it is gone, and
-/// its stop may come much later. It has three calls' time to find out and to release.
-pub(super) fn after_withdrawal<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    _: &Happening<'_, E>,
+/// A withdrawn candidate without a claim does not stay in the record, because no other candidate
+/// leads until it is gone and its stop may come much later. It has three calls to find out and to
+/// release.
+pub(super) fn withdrawn_releases_record<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let holder = facts.holder.as_ref().filter(|_| facts.tick.is_zero())?;
-    let number =
-        facts.candidates.iter().position(|known| known.identity.as_ref() == Some(holder))?;
-    let known = &facts.candidates[number];
-    let (_, withdrew) = known.resigns.filter(|_| !known.claims(scene.shown_to(number)))?;
-    let is_well = known.faults + facts.store_faults == 0 && !known.rests_on(facts.set_back);
-    let well_since =
-        known.well_since.max(facts.store_well_since).max(facts.held_since).max(facts.last_led);
-    let since = well_since.max(scene.clocks[number].when(withdrew.max(known.stalled_at)));
-    let waited = on_clock(scene, number, since);
-    let bound = known.timing.retry_period() * 2 + known.call() * 3 + facts.latency * 16;
-    (is_well && waited > bound).then(|| {
+    let holder = state.holder.as_ref().filter(|_| state.tick.is_zero())?;
+    let number = state
+        .candidates
+        .iter()
+        .position(|candidate| candidate.identity.as_ref() == Some(holder))?;
+    let candidate = &state.candidates[number];
+    let (_, withdrew) =
+        candidate.withdrawal.filter(|_| !candidate.claims(context.local_time(number)))?;
+    let is_fault_free =
+        candidate.faults + state.store_faults == 0 && !candidate.rests_on(state.restored_at);
+    let fault_free_since = candidate
+        .fault_free_since
+        .max(state.store_fault_free_since)
+        .max(state.held_since)
+        .max(state.last_led_at);
+    let since =
+        fault_free_since.max(context.clocks[number].when(withdrew.max(candidate.paused_at)));
+    let waited = on_clock(context, number, since);
+    let bound =
+        candidate.timing.retry_period() * 2 + candidate.call_budget() * 3 + state.latency * 16;
+    (is_fault_free && waited > bound).then(|| {
         format!(
-            "{} has withdrawn, leads no more, and has been in the record for {waited:?}",
+            "{} has been in the record without a claim for {waited:?} since it withdrew",
             name(number)
         )
     })
 }
 
-/// Within 100 ms of a release, if some other candidate has been well for long enough to hear of it. In an ensemble whose tick
-/// leaves little of a session, the first claim takes two answers, a lag and a retry period apart.
-pub(super) fn after_release<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    _: &Happening<'_, E>,
+/// Another candidate leads within 100 ms of a release if it has been free of faults for long enough
+/// to learn of it. In an ensemble whose tick leaves little of a session, the first claim takes two
+/// answers that are a lag and a retry period apart.
+pub(super) fn takeover_after_release<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let released = facts.released?;
-    let waited = scene.now.since(released);
-    if waited <= HANDOVER {
+    let released_at = state.released_at?;
+    let waited = context.now.since(released_at);
+    if waited <= MAX_HANDOVER {
         return None;
     }
-    let takes = |number: usize| {
-        let (known, rate) = (&facts.candidates[number], scene.clocks[number].rate());
-        match facts.lag() {
-            // News of a store that was set back look like old ones to who knows of larger numbers, and whoever had those is waited out.
-            None if facts.may_know_larger_numbers(number, released) => {
-                let lease = known.timing.lease_duration().max(facts.protects);
-                HANDOVER + facts.latency * 16 + rate.takes(lease + known.timing.retry_period() * 2)
+    let allowed = |number: usize| {
+        let (candidate, rate) = (&state.candidates[number], context.clocks[number].rate());
+        match state.lag() {
+            // To a candidate that knows newer versions, events of a restored store look old, so it
+            // waits for the lease of the holder that it knows.
+            None if state.may_know_newer_versions(number, released_at) => {
+                let lease = candidate.timing.lease_duration().max(state.longest_lease);
+                MAX_HANDOVER
+                    + state.latency * 16
+                    + rate.true_time_for(lease + candidate.timing.retry_period() * 2)
             }
-            None => HANDOVER,
-            Some(lag) => HANDOVER + facts.latency * 16 + rate.takes(first_claim(known, lag)),
+            None => MAX_HANDOVER,
+            Some(lag) => {
+                MAX_HANDOVER + state.latency * 16 + rate.true_time_for(first_claim(candidate, lag))
+            }
         }
     };
-    let has_long_been_well = |number: &usize| {
-        let known = &facts.candidates[*number];
-        let retry_period = known.timing.retry_period();
-        // Its answers since then must also be old enough for a claim to rest on.
-        let settles_in = facts.lag().map_or(Duration::ZERO, |lag| lag + retry_period * 3);
-        let long = settles_in.max(retry_period * 6);
-        let well_since = facts.well_since(*number).filter(|_| known.deafening == 0);
-        // In an ensemble none but the next in the line may, and not by a session that it was cut off from for so long that it
-        // had to take it for over.
-        let is_next =
-            facts.tick.is_zero() || facts.holder == known.identity && facts.orphaned.is_none();
+    let has_long_been_fault_free = |number: &usize| {
+        let candidate = &state.candidates[*number];
+        let retry_period = candidate.timing.retry_period();
+        // Its answers since then must be old enough for a claim to rest on them.
+        let settling_time = state.lag().map_or(Duration::ZERO, |lag| lag + retry_period * 3);
+        let long = settling_time.max(retry_period * 6);
+        let fault_free_since =
+            state.fault_free_since(*number).filter(|_| candidate.watch_faults == 0);
+        // In an ensemble only the next candidate in the queue may lead, and not by a session that
+        // it had to give up after a long partition.
+        let is_next = state.tick.is_zero()
+            || state.holder == candidate.identity && state.session_forgotten_at.is_none();
         is_next
-            && well_since
-                .is_some_and(|since| released.since(since.max(known.hears_news_since)) > long)
-            && waited > takes(*number)
+            && fault_free_since.is_some_and(|since| {
+                released_at.since(since.max(candidate.watch_reliable_since)) > long
+            })
+            && waited > allowed(*number)
     };
-    (0..facts.candidates.len()).find(has_long_been_well).map(|number| {
-        format!(
-            "it was given up {waited:?} ago, and {}, which is well, does not lead",
-            name(number)
-        )
+    (0..state.candidates.len()).find(has_long_been_fault_free).map(|number| {
+        format!("released {waited:?} ago, but {}, which has no fault, does not lead", name(number))
     })
 }
 
-/// Who stops cleanly, and was well meanwhile, leaves nobody waiting for his lease. What he had in an ensemble by a session that
-/// he could not reach for its whole length is not his to give back: he has forgotten it, as he must, since servers that were set
-/// back would refuse to take it up for ever. Nor is a record that came back with a store, where nobody has shown it to him since.
-pub(super) fn stops_release<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// A candidate that stops cleanly without a fault leaves no lease behind.
+///
+/// Two cases are excused. In an ensemble a candidate must forget a session that it could not reach
+/// for the whole timeout, because restored servers might refuse to resume it forever. Over a record
+/// it need not release one that was restored with the store and that it has not been shown since.
+pub(super) fn clean_stop_releases<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Ended(number, End::Stopped) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let (_, since) = known.resigns?;
-    let well_since = known.well_since.max(facts.store_well_since);
-    let was_well =
-        known.faults + facts.store_faults == 0 && scene.clocks[*number].read(well_since) < since;
-    let cut_off = scene.shown_to(*number).since(known.answered_at);
-    let is_refused = known.rests_on(facts.set_back) || cut_off > known.timing.lease_duration();
-    let has_forgotten = facts.orphaned.is_some() || !facts.tick.is_zero() && is_refused;
-    let is_back =
-        facts.tick.is_zero() && known.rests_on(facts.set_back) && known.follows != known.identity;
-    (was_well && facts.holder == known.identity && !has_forgotten && !is_back)
-        .then(|| format!("{} stopped cleanly, and its record is still there", name(*number)))
+    let TraceEvent::ProcessExited(number, ExitCause::Stopped) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let (_, since) = candidate.withdrawal?;
+    let fault_free_since = candidate.fault_free_since.max(state.store_fault_free_since);
+    let was_fault_free = candidate.faults + state.store_faults == 0
+        && context.clocks[*number].read(fault_free_since) < since;
+    let unreachable_for = context.local_time(*number).since(candidate.answered_at);
+    let is_refused = candidate.rests_on(state.restored_at)
+        || unreachable_for > candidate.timing.lease_duration();
+    let has_forgotten = state.session_forgotten_at.is_some() || !state.tick.is_zero() && is_refused;
+    let is_restored = state.tick.is_zero()
+        && candidate.rests_on(state.restored_at)
+        && candidate.believed_holder != candidate.identity;
+    (was_fault_free && state.holder == candidate.identity && !has_forgotten && !is_restored)
+        .then(|| format!("{} stopped cleanly but left its record behind", name(*number)))
 }
 
-/// Who was told to give leadership up, and does not know what became of its last write, reads: at once, and before it writes. What
-/// it released unread might be another's, and others wait for what it leaves.
-pub(super) fn looks_before_it_leaves<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// A withdrawn candidate that does not know the outcome of its last write reads at once, before it
+/// writes. A release without a read might remove another holder, and others wait for what it leaves
+/// behind.
+pub(super) fn reads_after_unknown_write<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
     let writes_now = |number: usize| {
-        let Happening::Asks(whose, request, _) = happening else { return false };
-        *whose == number && request.verb() != Verb::Read
+        let TraceEvent::RequestSent(sender, request, _) = event else { return false };
+        *sender == number && request.verb() != Verb::Read
     };
-    (0..facts.candidates.len()).filter(|_| facts.tick.is_zero()).find_map(|number| {
-        let known = &facts.candidates[number];
-        let (how, ordered) = known.resigns.filter(|_| known.is_in_doubt())?;
-        let leaves_at = known.promised.map_or(ordered, |(until, _)| until.max(ordered));
-        let may_rest = scene.clocks[number]
-            .when(leaves_at.max(known.rests_until).max(known.heard_at).max(known.stalled_at));
-        let writes = writes_now(number) && leaves_at <= scene.shown_to(number);
-        let waits = known.stalls == 0 && scene.now.since(may_rest) > facts.latency * 4;
-        (how == Withdrawal::Releasing && (writes || waits))
-            .then(|| format!("{} leaves, and does not look what became of its write", name(number)))
+    (0..state.candidates.len()).filter(|_| state.tick.is_zero()).find_map(|number| {
+        let candidate = &state.candidates[number];
+        let (how, ordered) = candidate.withdrawal.filter(|_| candidate.is_in_doubt())?;
+        let leaves_at = candidate.promised.map_or(ordered, |(until, _)| until.max(ordered));
+        let must_read_from = context.clocks[number].when(
+            leaves_at
+                .max(candidate.backoff_until)
+                .max(candidate.last_input_at)
+                .max(candidate.paused_at),
+        );
+        let writes = writes_now(number) && leaves_at <= context.local_time(number);
+        let waits = candidate.pauses == 0 && context.now.since(must_read_from) > state.latency * 4;
+        (how == Withdrawal::Releasing && (writes || waits)).then(|| {
+            format!("{} withdrew but does not read after a write of unknown outcome", name(number))
+        })
     })
 }
 
-/// Who stops cleanly, and was last shown less than it was told of or may have written, has looked once more: that nothing is its own
-/// may be what the past looked like, and others wait for what it leaves.
-pub(super) fn leaves_nothing_unread<E: Election>(
-    facts: &Facts,
-    _: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// A candidate that may have written the record reads once more before it stops if its last read
+/// was older than what it knows. A stale read may hide its own record, which others would wait for.
+pub(super) fn no_stop_on_stale_read<E: Election>(
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Ended(number, End::Stopped) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let (_, ordered) = known.resigns.filter(|_| facts.tick.is_zero())?;
-    let stood_still = known.stalls > 0 || ordered <= known.stalled_at;
-    (known.believes_the_past(ordered) && !stood_still)
-        .then(|| format!("{} stops, and believes the past", name(*number)))
+    let TraceEvent::ProcessExited(number, ExitCause::Stopped) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let (_, ordered) = candidate.withdrawal.filter(|_| state.tick.is_zero())?;
+    let was_paused = candidate.pauses > 0 || ordered <= candidate.paused_at;
+    (candidate.trusts_stale_read(ordered) && !was_paused)
+        .then(|| format!("{} stops on a stale read", name(*number)))
 }
 
-/// Who was told that it will be stopped holds the election until it is.
-pub(super) fn leaving_holds<E: Election>(
-    facts: &Facts,
-    _: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// A candidate in its preStop hook keeps leading until it is told to stop.
+pub(super) fn leads_until_stop<E: Election>(
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Claims(number, None) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let leaves = known.resigns.is_some_and(|(how, _)| how == Withdrawal::Renewing);
-    let is_excused = facts.is_undone_from_outside(known) || known.trouble.is_some();
+    let TraceEvent::ClaimPublished(number, None) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let leaves = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Renewing);
+    let is_excused = state.is_undone_from_outside(candidate) || candidate.disturbance.is_some();
     (leaves && !is_excused)
-        .then(|| format!("{} gives up before it was told to stop", name(*number)))
+        .then(|| format!("{} ends its term before it was told to stop", name(*number)))
 }
 
-/// Nobody asks without pause. In one retry period it goes the longest way no more than once for itself and for each candidate that
-/// comes or goes, and once for each deed of a stranger and each order to go or to come back. A connection is opened no more than
-/// four times a call, and may break at the next request. In calm a renewal or a look is enough, and one thing more: a look that
-/// news overtook, again, or over an ensemble who leads.
-pub(super) fn in_peace<E: Election>(
-    facts: &Facts,
-    scene: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// Requests are paced. Per retry period, a candidate goes through the longest sequence at most once
+/// for itself, once per candidate that comes or goes, and once per external action or order. It
+/// opens a connection at most four times per call, and each may break at the next request. In calm,
+/// a renewal or a read is enough, plus one request: a repeated read, or over an ensemble a read of
+/// the acknowledged leader.
+pub(super) fn requests_are_paced<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Asks(number, _, sent) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let (since, count) = known.asking;
-    if sent.since(since) >= known.timing.retry_period() || count < MOST_IN_CALM {
+    let TraceEvent::RequestSent(number, _, sent) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let (since, count) = candidate.request_window;
+    if sent.since(since) >= candidate.timing.retry_period() || count < MAX_CALM_REQUESTS {
         return None;
     }
-    let way = if facts.tick.is_zero() { WAY_OVER_A_RECORD } else { WAY };
-    let candidates = u32::try_from(facts.candidates.len()).expect("a world has few candidates");
-    let breaks = facts.lag().map_or(0, |lag| {
-        let calls = known.timing.retry_period().as_nanos()
-            / known.call_within(Some(lag)).as_nanos().max(1)
+    let sequence =
+        if state.tick.is_zero() { MAX_STEPS_OVER_RECORD } else { MAX_STEPS_OVER_ENSEMBLE };
+    let candidates = u32::try_from(state.candidates.len()).expect("fewer than 26 candidates");
+    let breaks = state.lag().map_or(0, |lag| {
+        let calls = candidate.timing.retry_period().as_nanos()
+            / candidate.call_budget_with_lag(Some(lag)).as_nanos().max(1)
             + 1;
         u32::try_from(calls).unwrap_or(u32::MAX).saturating_mul(8)
     });
-    // A leader whose record is edited again and again looks and writes once for each conflict, if
-    // not too often.
-    let contested = known.overtaken.min(most_tries(known)) * 2;
-    let in_storm = ((1 + candidates + known.deeds) * way + contested).saturating_add(breaks);
-    let most = if facts.is_calm(scene.now) { MOST_IN_CALM } else { in_storm };
-    (count >= most)
-        .then(|| format!("{} asks more than {most} times in one retry period", name(*number)))
+    // While its record is edited repeatedly, a leader reads and writes once per conflict, within
+    // limits.
+    let contested = candidate.overtaken_writes.min(max_contested_writes(candidate)) * 2;
+    let under_faults =
+        ((1 + candidates + candidate.extra_requests) * sequence + contested).saturating_add(breaks);
+    let limit = if state.is_calm(context.now) { MAX_CALM_REQUESTS } else { under_faults };
+    (count >= limit)
+        .then(|| format!("{} sends more than {limit} requests in one retry period", name(*number)))
 }
 
-/// How often a leader tries in one retry period while its record is edited again and again: sixteen
-/// times in the pace of failures.
-fn most_tries(known: &Known) -> u32 {
-    let (retry, call) = (known.timing.retry_period().as_nanos(), known.call().as_nanos().max(1));
+/// The most writes of a leader per retry period while its record is edited repeatedly: 16 times the
+/// pace after failures.
+fn max_contested_writes(candidate: &CandidateView) -> u32 {
+    let (retry, call) =
+        (candidate.timing.retry_period().as_nanos(), candidate.call_budget().as_nanos().max(1));
     u32::try_from(retry.div_ceil(call)).unwrap_or(u32::MAX).saturating_mul(16)
 }
 
-/// Who loses a race leaves it to the watch to say who won, and asks no sooner than a retry period later: a thousand losers would.
-pub(super) fn losers_wait<E: Election>(
-    facts: &Facts,
-    _: &Scene<'_>,
-    happening: &Happening<'_, E>,
+/// A candidate that loses a race waits for the watch to show the winner, and reads no sooner than a
+/// retry period later. A thousand losers would otherwise read at once.
+pub(super) fn loser_waits_for_watch<E: Election>(
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let Happening::Asks(number, _, sent) = happening else { return None };
-    let known = &facts.candidates[*number];
-    let Race::Lost(lost) = known.race else { return None };
-    let rests = sent.since(lost);
-    (facts.tick.is_zero() && rests < known.timing.retry_period())
-        .then(|| format!("{} lost a race, and asks {rests:?} later who won", name(*number)))
+    let TraceEvent::RequestSent(number, _, sent) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let Race::Lost(lost) = candidate.race else { return None };
+    let waited = sent.since(lost);
+    (state.tick.is_zero() && waited < candidate.timing.retry_period())
+        .then(|| format!("{} sends a request {waited:?} after it lost a race", name(*number)))
 }
 
-/// How long the first claim of whoever has become the first of the line takes: nothing, or where lags leave little of a session
-/// two answers, a lag and a retry period apart.
-fn first_claim(known: &Known, lag: Duration) -> Duration {
-    let timing = &known.timing;
+/// How long the first claim at the head of the queue takes: nothing, or two answers a lag and a
+/// retry period apart if lags leave little of a session.
+fn first_claim(candidate: &CandidateView, lag: Duration) -> Duration {
+    let timing = &candidate.timing;
     let least = timing.drift().least_of_ours(timing.lease_duration());
-    let is_tight = least < timing.retry_period() * 3 + lag + known.call();
+    let is_tight = least < timing.retry_period() * 3 + lag + candidate.call_budget();
     if is_tight { lag + timing.retry_period() } else { Duration::ZERO }
 }
 
-/// The time since `since` as the clock of `number` counts it.
-fn on_clock(scene: &Scene<'_>, number: usize, since: Moment) -> Duration {
-    scene.shown_to(number).since(scene.clocks[number].read(since))
+/// The time since `since`, by the clock of candidate `number`.
+fn on_clock(context: &TraceContext<'_>, number: usize, since: Moment) -> Duration {
+    context.local_time(number).since(context.clocks[number].read(since))
 }

@@ -1,71 +1,69 @@
-//! How the servers of an ensemble elect their leader, and how a follower joins it.
+//! How servers elect a leader, and how a follower joins it.
 //!
-//! Pure. Start with [`Ensemble::elect`]. The server with the longest log wins, as in ZooKeeper's
+//! Pure. Start with [`Ensemble::elect`]. The server with the newest log wins, as in `ZooKeeper`'s
 //! fast leader election.
 
 use crate::ensemble::quorum::Message;
 use crate::ensemble::server::{Leadership, Learner, Role};
-use crate::ensemble::{Ensemble, Happens};
+use crate::ensemble::{Ensemble, EnsembleEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Ensemble {
-    /// The server follows or leads no more: it lets its candidates go, and looks for a leader.
-    pub(super) fn look(&mut self, own: usize) {
-        self.servers[own].role = Role::Looking;
-        self.part(own);
-        let wait = self
-            .chance
-            .lasting(self.kind.latency.1 * 4, self.kind.latency.1 * 4 + self.kind.tick / 2);
-        self.queue.put(self.now + wait, Happens::Election);
+    /// The server leaves its role, disconnects its clients, and looks for a leader.
+    pub(super) fn start_looking(&mut self, id: usize) {
+        self.servers[id].role = Role::Looking;
+        self.disconnect_clients(id);
+        let wait = self.rng.duration_between(
+            self.config.latency.1 * 4,
+            self.config.latency.1 * 4 + self.config.tick / 2,
+        );
+        self.queue.push(self.now + wait, EnsembleEvent::Election);
     }
 
-    /// Whoever looks and can be heard finds a leader, or becomes one.
+    /// Lets each reachable server without a leader follow the current one, or elects a new one.
     pub(super) fn elect(&mut self) {
-        let looks = |own: &usize| {
-            self.servers[*own].is_reachable() && matches!(self.servers[*own].role, Role::Looking)
+        let looks = |id: &usize| {
+            self.servers[*id].is_reachable() && matches!(self.servers[*id].role, Role::Looking)
         };
         let looking: Vec<_> = (0..self.servers.len()).filter(looks).collect();
-        let leads = |own: &usize| {
-            self.servers[*own].is_reachable()
-                && matches!(&self.servers[*own].role, Role::Leading(_))
+        let leads = |id: &usize| {
+            self.servers[*id].is_reachable() && matches!(&self.servers[*id].role, Role::Leading(_))
         };
-        let newest = |own: &usize| match &self.servers[*own].role {
+        let newest = |id: &usize| match &self.servers[*id].role {
             Role::Leading(leadership) => leadership.epoch,
             Role::Looking | Role::Following { .. } => 0,
         };
         let leader = (0..self.servers.len())
             .filter(leads)
             .max_by_key(newest)
-            .filter(|own| newest(own) == self.epoch);
+            .filter(|id| newest(id) == self.epoch);
         match leader {
-            Some(leader) => looking.into_iter().for_each(|own| self.follow(own, leader)),
+            Some(leader) => looking.into_iter().for_each(|id| self.follow(id, leader)),
             None if looking.len() > self.servers.len() / 2 => {
-                let zxid =
-                    |own: &usize| self.servers[*own].last().map(|place| self.entries[place].zxid);
+                let zxid = |id: &usize| {
+                    self.servers[*id].last().map(|index| self.transactions[index].zxid)
+                };
                 let best = looking
                     .iter()
                     .copied()
-                    .max_by_key(|own| (zxid(own), *own))
-                    .expect("a majority is somebody");
+                    .max_by_key(|id| (zxid(id), *id))
+                    .expect("a majority is not empty");
                 self.lead(best);
-                looking
-                    .into_iter()
-                    .filter(|own| *own != best)
-                    .for_each(|own| self.follow(own, best));
-                self.count(best);
+                looking.into_iter().filter(|id| *id != best).for_each(|id| self.follow(id, best));
+                self.commit_acknowledged(best);
             }
             None => {}
         }
     }
 
-    fn lead(&mut self, own: usize) {
+    fn lead(&mut self, id: usize) {
         self.epoch += 1;
         self.terms += 1;
         let (term, epoch) = (self.terms, self.epoch);
-        let server = &mut self.servers[own];
+        let server = &mut self.servers[id];
         let mut outstanding = server.tree.clone();
-        for place in &server.log[server.applied..] {
-            outstanding.apply(&self.entries[*place].change);
+        for index in &server.log[server.applied..] {
+            outstanding.apply(&self.transactions[*index].change);
         }
         let leadership = Leadership {
             term,
@@ -76,28 +74,28 @@ impl Ensemble {
             tracker: None,
         };
         server.role = Role::Leading(Box::new(leadership));
-        self.queue.put(self.now + self.kind.tick / 2, Happens::Ping { server: own, term });
+        self.queue.push(self.now + self.config.tick / 2, EnsembleEvent::Ping { server: id, term });
     }
 
-    fn follow(&mut self, own: usize, leader: usize) {
+    fn follow(&mut self, id: usize, leader: usize) {
         self.terms += 1;
         let (now, stream) = (self.now, self.terms);
         let touched = BTreeSet::new();
-        self.servers[own].role =
+        self.servers[id].role =
             Role::Following { leader, stream, serves: false, heard_at: now, touched };
         let log = self.servers[leader].log.clone();
         let applied = self.servers[leader].applied;
         let Role::Leading(leadership) = &mut self.servers[leader].role else { return };
         let is_established = leadership.tracker.is_some();
-        leadership.learners.insert(own, Learner { stream, acked: 0, heard_at: now });
-        self.tell(leader, own, stream, Message::Sync(log));
+        leadership.learners.insert(id, Learner { stream, acked: 0, heard_at: now });
+        self.send(leader, id, stream, Message::Sync(log));
         if is_established {
-            self.tell(leader, own, stream, Message::Commit(applied));
-            self.tell(leader, own, stream, Message::UpToDate);
+            self.send(leader, id, stream, Message::Commit(applied));
+            self.send(leader, id, stream, Message::UpToDate);
         }
-        self.queue.put(
-            now + self.kind.tick * self.kind.sync_limit,
-            Happens::Silence { server: own, stream },
+        self.queue.push(
+            now + self.config.tick * self.config.sync_limit,
+            EnsembleEvent::Silence { server: id, stream },
         );
     }
 }

@@ -1,6 +1,6 @@
-//! One server of an ensemble: its log, its part in it, and whoever is connected to it.
+//! One server of an ensemble: its log, its role, and its clients.
 //!
-//! Pure data, and what changes in it alone; `quorum.rs` lets servers speak to each other.
+//! Pure. Messages between servers are in `quorum.rs`.
 
 use crate::clock::{Clock, Moment};
 use crate::ensemble::tracker::Tracker;
@@ -9,70 +9,69 @@ use baton_election::queue::messages::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A server.
 #[derive(Debug)]
 pub(super) struct Server {
     pub(super) clock: Clock,
-    /// By how many faults it is down, cut off from the other servers, or stands still.
+    /// The number of active faults: crashes, partitions, and pauses.
     pub(super) down: u32,
-    pub(super) cut: u32,
-    pub(super) still: u32,
-    /// How long its pings take, for each fault that slows them down.
+    pub(super) partitioned: u32,
+    pub(super) paused: u32,
+    /// The ping time of each active fault that slows down pings.
     pub(super) slow_pings: Vec<Duration>,
-    /// What it has on its disk, as places in the list of all transactions.
+    /// The log on disk, as indices of transactions.
     pub(super) log: Vec<usize>,
-    /// How many of them it has applied.
+    /// How many of these it has applied.
     pub(super) applied: usize,
     pub(super) tree: Tree,
     pub(super) role: Role,
-    /// Who is connected, by candidate.
+    /// The connections, by candidate.
     pub(super) connections: BTreeMap<usize, Connection>,
-    /// One-shot watches: a znode's name, a candidate, and its connection.
+    /// One-shot watches: znode name, candidate, and connection.
     pub(super) watches: Vec<(String, usize, u64)>,
 }
 
-/// What a server does in the ensemble.
+/// The role of a server in the ensemble.
 #[derive(Debug)]
 pub(super) enum Role {
-    /// Looks for a leader.
+    /// It has no leader.
     Looking,
     Following {
         leader: usize,
-        /// Names the connection to the leader: what belongs to another is not listened to.
+        /// Identifies the connection to the leader. Messages of other connections are ignored.
         stream: u64,
-        /// The leader said that it is up to date.
+        /// Whether the leader has declared it up to date.
         serves: bool,
         heard_at: Moment,
-        /// Sessions that were heard of since the leader's last ping.
+        /// Sessions that were active since the leader's last ping.
         touched: BTreeSet<SessionId>,
     },
     Leading(Box<Leadership>),
 }
 
-/// What a leader keeps.
+/// The state of a leader.
 #[derive(Debug)]
 pub(super) struct Leadership {
-    /// Tells this term's timers from those of another.
+    /// Distinguishes the timers of this term from those of others.
     pub(super) term: u64,
     pub(super) epoch: u64,
     pub(super) counter: u64,
     pub(super) learners: BTreeMap<usize, Learner>,
-    /// With all that it has proposed.
+    /// The state after all its proposals.
     pub(super) outstanding: Tree,
-    /// From when a majority has followed.
+    /// Present once a majority follows.
     pub(super) tracker: Option<Tracker>,
 }
 
-/// A follower, as its leader knows it.
+/// A follower from its leader's point of view.
 #[derive(Debug)]
 pub(super) struct Learner {
     pub(super) stream: u64,
-    /// How much of the log it is known to have on its disk.
+    /// How much of the log it has acknowledged.
     pub(super) acked: usize,
     pub(super) heard_at: Moment,
 }
 
-/// A candidate's connection.
+/// A connection of a candidate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
@@ -82,17 +81,29 @@ pub(super) struct Connection {
 impl Server {
     pub(super) fn new(clock: Clock) -> Self {
         let (log, watches, tree) = (Vec::new(), Vec::new(), Tree::default());
-        let (down, cut, still, applied) = (0, 0, 0, 0);
+        let (down, partitioned, paused, applied) = (0, 0, 0, 0);
         let (role, connections, slow_pings) = (Role::Looking, BTreeMap::new(), Vec::new());
-        Self { clock, down, cut, still, slow_pings, log, applied, tree, role, connections, watches }
+        Self {
+            clock,
+            down,
+            partitioned,
+            paused,
+            slow_pings,
+            log,
+            applied,
+            tree,
+            role,
+            connections,
+            watches,
+        }
     }
 
-    /// Whether it can speak to the others.
+    /// Whether it can communicate with other servers.
     pub(super) const fn is_reachable(&self) -> bool {
-        self.down == 0 && self.cut == 0 && self.still == 0
+        self.down == 0 && self.partitioned == 0 && self.paused == 0
     }
 
-    /// Whether it serves candidates.
+    /// Whether it serves clients.
     pub(super) fn serves(&self) -> bool {
         match &self.role {
             Role::Looking => false,
@@ -101,12 +112,12 @@ impl Server {
         }
     }
 
-    /// The number of the last transaction on its disk.
+    /// The index of the last transaction on disk.
     pub(super) fn last(&self) -> Option<usize> {
         self.log.last().copied()
     }
 
-    /// Notes a sign of life of `session`: the leader's own count, or what it is told at its next ping.
+    /// Records activity of `session`, in the leader's tracker or for the answer to the next ping.
     pub(super) fn touch(&mut self, session: SessionId, now: Moment) {
         let shown = self.clock.read(now);
         match &mut self.role {
@@ -122,16 +133,17 @@ impl Server {
         }
     }
 
-    /// Tells `from` once when the znode of that name is gone; who watches already is told once all the same.
+    /// Watches a znode once for `from`. Repeated watches of one connection fire once.
     pub(super) fn watch(&mut self, name: &str, from: usize, connection: u64) {
-        let is_held =
-            |held: &(String, usize, u64)| held.0 == name && (held.1, held.2) == (from, connection);
-        if !self.watches.iter().any(is_held) {
+        let is_same = |watch: &(String, usize, u64)| {
+            watch.0 == name && (watch.1, watch.2) == (from, connection)
+        };
+        if !self.watches.iter().any(is_same) {
             self.watches.push((name.to_owned(), from, connection));
         }
     }
 
-    /// Lets all candidates go, and returns them and their connections.
+    /// Drops all connections, and returns their candidates and numbers.
     pub(super) fn drop_connections(&mut self) -> Vec<(usize, u64)> {
         self.watches.clear();
         std::mem::take(&mut self.connections)

@@ -1,7 +1,7 @@
-//! How servers serve candidates: requests, replies, watches, connections.
+//! How servers serve clients: requests, replies, watches, and connections.
 //!
-//! Pure. Start with [`Ensemble::requested`]: a read is answered at once, of what this server has applied; the rest goes to
-//! whoever leads, and is answered when this server applies it.
+//! Pure. Start with [`Ensemble::requested`]. A read is answered at once from what this server has
+//! applied. Other requests go to the leader, and are answered when this server applies them.
 
 use crate::ensemble::quorum::Message;
 use crate::ensemble::server::{Connection, Role, Server};
@@ -15,7 +15,7 @@ use std::mem::take;
 use std::time::Duration;
 
 impl Ensemble {
-    /// A candidate's request has come in.
+    /// A client's request arrives.
     pub(super) fn requested(&mut self, caller: Caller, request: &QueueRequest) {
         let server = &mut self.servers[caller.server];
         if server.down > 0 || !server.serves() {
@@ -25,18 +25,18 @@ impl Ensemble {
             QueueRequest::Begin { timeout } => {
                 self.sessions += 1;
                 let session = SessionId(self.sessions);
-                let timeout = (*timeout).clamp(self.kind.tick * 2, self.kind.tick * 20);
+                let timeout = (*timeout).clamp(self.config.tick * 2, self.config.tick * 20);
                 self.connect(caller, session);
-                self.agree(caller, session, &QueueRequest::Begin { timeout });
+                self.submit(caller, session, &QueueRequest::Begin { timeout });
             }
             QueueRequest::Resume { .. } => {
                 let client = &self.clients[caller.from];
-                // A server that is behind what the client has seen does not take it in.
+                // A server that is behind what the client has seen rejects it.
                 let Some(session) = client.session.filter(|_| client.seen <= server.applied) else {
                     return self.reply(caller, request, QueueEvent::Unknown);
                 };
                 self.connect(caller, session);
-                self.take_up(caller, session);
+                self.resume_session(caller, session);
             }
             QueueRequest::Close
             | QueueRequest::MakePath
@@ -49,7 +49,7 @@ impl Ensemble {
                 let connection = server
                     .connections
                     .get(&caller.from)
-                    .filter(|own| own.number == caller.connection);
+                    .filter(|connection| connection.number == caller.connection);
                 let Some(session) = connection.and_then(|connection| connection.session) else {
                     return self.reply(caller, request, QueueEvent::Unknown);
                 };
@@ -63,7 +63,7 @@ impl Ensemble {
                     }
                     self.reply(caller, request, reply);
                 } else {
-                    self.agree(caller, session, request);
+                    self.submit(caller, session, request);
                 }
             }
         }
@@ -76,13 +76,13 @@ impl Ensemble {
         server.watches.retain(|(_, from, _)| *from != caller.from);
     }
 
-    /// Hands a request to whoever leads.
-    fn agree(&mut self, caller: Caller, session: SessionId, request: &QueueRequest) {
+    /// Passes a request to the leader.
+    fn submit(&mut self, caller: Caller, session: SessionId, request: &QueueRequest) {
         match &self.servers[caller.server].role {
             Role::Leading(_) => self.propose_for(caller.server, caller, session, request),
             Role::Following { leader, stream, .. } => {
                 let (leader, stream) = (*leader, *stream);
-                self.tell(
+                self.send(
                     caller.server,
                     leader,
                     stream,
@@ -93,27 +93,27 @@ impl Ensemble {
         }
     }
 
-    fn take_up(&mut self, caller: Caller, session: SessionId) {
+    fn resume_session(&mut self, caller: Caller, session: SessionId) {
         let shown = self.servers[caller.server].clock.read(self.now);
         match &mut self.servers[caller.server].role {
             Role::Leading(leadership) => {
                 let tracker = leadership.tracker.as_mut();
-                let timeout =
-                    tracker.and_then(|tracker| tracker.take_up(session, caller.server, shown));
-                self.taken_up(caller.server, caller, session, timeout);
+                let timeout = tracker
+                    .and_then(|tracker| tracker.resume_session(session, caller.server, shown));
+                self.session_resumed(caller.server, caller, session, timeout);
             }
             Role::Following { leader, stream, .. } => {
                 let (leader, stream) = (*leader, *stream);
-                self.tell(caller.server, leader, stream, Message::Revalidate(caller, session));
+                self.send(caller.server, leader, stream, Message::Revalidate(caller, session));
             }
             Role::Looking => {}
         }
     }
 
-    /// A session was taken up again, or is over.
-    pub(super) fn taken_up(
+    /// Replies with the outcome of a resumption; the session has ended if `timeout` is `None`.
+    pub(super) fn session_resumed(
         &mut self,
-        own: usize,
+        id: usize,
         caller: Caller,
         session: SessionId,
         timeout: Option<Duration>,
@@ -122,30 +122,30 @@ impl Ensemble {
         if let Some(timeout) = timeout {
             self.reply(caller, &resume, QueueEvent::Connected { session, timeout });
         } else {
-            self.servers[own].connections.remove(&caller.from);
+            self.servers[id].connections.remove(&caller.from);
             self.reply(caller, &resume, QueueEvent::Expired);
         }
     }
 
-    /// The server applies what was agreed on, up to a length of its log.
-    pub(super) fn apply(&mut self, own: usize, length: usize) {
-        while self.servers[own].applied < length.min(self.servers[own].log.len()) {
-            let server = &mut self.servers[own];
-            let place = server.log[server.applied];
+    /// Applies committed transactions up to `length` entries of the log.
+    pub(super) fn apply(&mut self, id: usize, length: usize) {
+        while self.servers[id].applied < length.min(self.servers[id].log.len()) {
+            let server = &mut self.servers[id];
+            let index = server.log[server.applied];
             server.applied += 1;
-            let gone = server.tree.apply(&self.entries[place].change);
-            if self.servers[own].applied > self.agreed_length {
-                self.agreed_length += 1;
-                self.agreed_on(place);
+            let gone = server.tree.apply(&self.transactions[index].change);
+            if self.servers[id].applied > self.committed_len {
+                self.committed_len += 1;
+                self.transaction_committed(index);
             }
-            self.fire(own, &gone);
-            if let Change::Close(session) = self.entries[place].change {
-                self.hang_up(own, place, session);
+            self.fire_watches(id, &gone);
+            if let Change::Close(session) = self.transactions[index].change {
+                self.close_connections(id, index, session);
             }
-            let asked_here =
-                self.entries[place].caller.as_ref().filter(|(caller, ..)| caller.server == own);
-            if let Some((caller, request, reply)) = asked_here
-                && (is_connected(&self.servers[own], *caller) || *request == QueueRequest::Close)
+            let local_caller =
+                self.transactions[index].caller.as_ref().filter(|(caller, ..)| caller.server == id);
+            if let Some((caller, request, reply)) = local_caller
+                && (is_connected(&self.servers[id], *caller) || *request == QueueRequest::Close)
             {
                 let (caller, request, reply) = (*caller, request.clone(), reply.clone());
                 self.reply(caller, &request, reply);
@@ -153,17 +153,17 @@ impl Ensemble {
         }
     }
 
-    /// A majority has it: nothing can undo it any more.
-    fn agreed_on(&mut self, place: usize) {
+    /// A majority has the transaction, so it is final.
+    fn transaction_committed(&mut self, index: usize) {
         let first = |tree: &Tree| tree.first().map(|znode| znode.owner);
-        let before = first(&self.agreed);
-        let entry = &self.entries[place];
-        self.agreed.apply(&entry.change);
-        if first(&self.agreed) != before {
-            let departure = match (&entry.change, &entry.caller) {
+        let before = first(&self.committed);
+        let transaction = &self.transactions[index];
+        self.committed.apply(&transaction.change);
+        if first(&self.committed) != before {
+            let departure = match (&transaction.change, &transaction.caller) {
                 (Change::DeleteFirst, _) => Some(Departure::Deleted),
                 (Change::Close(session), Some(_)) if before == Some(*session) => {
-                    Some(Departure::GivenUp)
+                    Some(Departure::Released)
                 }
                 (
                     Change::None
@@ -171,15 +171,15 @@ impl Ensemble {
                     | Change::Close(_)
                     | Change::MakePath
                     | Change::Join(_)
-                    | Change::Litter(_)
+                    | Change::StrayNode(_)
                     | Change::Acknowledge(..),
                     _,
                 ) => None,
             };
-            self.tell_first(departure);
+            self.report_holder(departure);
         }
-        let entry = &self.entries[place];
-        if let Some((caller, request, reply)) = &entry.caller {
+        let transaction = &self.transactions[index];
+        if let Some((caller, request, reply)) = &transaction.caller {
             self.effects.push_back(Effect::Performed {
                 from: caller.from,
                 request: request.clone(),
@@ -188,35 +188,36 @@ impl Ensemble {
         }
     }
 
-    /// Tells the world who is first in the line now, and why whoever was so before is not.
-    pub(super) fn tell_first(&mut self, departure: Option<Departure>) {
+    /// Reports the head of the queue, and why the previous one is gone.
+    pub(super) fn report_holder(&mut self, departure: Option<Departure>) {
         let (holder, owner) =
-            self.agreed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
-        self.effects.push_back(Effect::Holder { holder, departure });
+            self.committed.first().map(|znode| (znode.identity.clone(), znode.owner)).unzip();
+        self.effects.push_back(Effect::HolderChanged { holder, departure });
         if owner.is_some() && self.clients.iter().all(|client| client.session != owner) {
-            self.effects.push_back(Effect::Orphaned);
+            self.effects.push_back(Effect::SessionForgotten);
         }
     }
 
-    /// Tells whoever watches that these znodes are gone.
-    fn fire(&mut self, own: usize, gone: &[String]) {
+    /// Fires the watches of znodes that are gone.
+    fn fire_watches(&mut self, id: usize, gone: &[String]) {
         if gone.is_empty() {
             return;
         }
-        let (fired, kept) = take(&mut self.servers[own].watches)
+        let (fired, kept) = take(&mut self.servers[id].watches)
             .into_iter()
             .partition(|(name, ..)| gone.contains(name));
-        self.servers[own].watches = kept;
+        self.servers[id].watches = kept;
         let fired: Vec<(String, usize, u64)> = fired;
         for (_, to, connection) in fired {
-            self.effects.push_back(Effect::News { to, connection, event: QueueEvent::Fired });
+            self.effects.push_back(Effect::WatchEvent { to, connection, event: QueueEvent::Fired });
         }
     }
 
-    /// A session is over, so its connection is closed, unless its own client waits for just that.
-    fn hang_up(&mut self, own: usize, place: usize, session: SessionId) {
-        let closer = self.entries[place].caller.as_ref().map(|(caller, ..)| caller.connection);
-        let server = &mut self.servers[own];
+    /// Closes the connection of an ended session, unless its client waits for the reply to its own
+    /// close.
+    fn close_connections(&mut self, id: usize, index: usize, session: SessionId) {
+        let closer = self.transactions[index].caller.as_ref().map(|(caller, ..)| caller.connection);
+        let server = &mut self.servers[id];
         let ended: Vec<_> = server
             .connections
             .iter()
@@ -226,7 +227,7 @@ impl Ensemble {
         for (to, connection) in ended {
             server.connections.remove(&to);
             if closer != Some(connection) {
-                self.effects.push_back(Effect::News {
+                self.effects.push_back(Effect::WatchEvent {
                     to,
                     connection,
                     event: QueueEvent::Disconnected,
@@ -251,5 +252,8 @@ impl Ensemble {
 }
 
 fn is_connected(server: &Server, caller: Caller) -> bool {
-    server.connections.get(&caller.from).is_some_and(|own| own.number == caller.connection)
+    server
+        .connections
+        .get(&caller.from)
+        .is_some_and(|connection| connection.number == caller.connection)
 }

@@ -1,7 +1,8 @@
-//! Which sessions live, as the server counts that leads the ensemble: in buckets of whole ticks.
+//! Tracks which sessions are alive on the leading server, in buckets of whole ticks.
 //!
-//! Pure. Times are what that server's clock shows. Source: `SessionTrackerImpl` and `ExpiryQueue` of ZooKeeper: whoever was last
-//! heard of at `t` is ended in `(t + T, t + T + tick]`, and never sooner.
+//! Pure. Times are by that server's clock. Source: `SessionTrackerImpl` and `ExpiryQueue` of
+//! `ZooKeeper`. A session with timeout T whose last heartbeat was at t ends within `(t + T, t + T +
+//! tick]`.
 
 use crate::rng::nanos;
 use baton_election::instant::Instant;
@@ -25,17 +26,17 @@ struct Tracked {
     owner: Option<usize>,
 }
 
-/// What a server may do for a session.
+/// The status of a session from the point of view of a server.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Verdict {
-    Lives,
-    Over,
-    /// It was taken up at another server meanwhile.
+pub(super) enum SessionStatus {
+    Live,
+    Expired,
+    /// It was resumed at another server.
     Moved,
 }
 
 impl Tracker {
-    /// A new leader counts a whole time-out anew for everybody.
+    /// A new leader gives every session its full timeout again.
     pub(super) fn new(
         tick: Duration,
         sessions: &BTreeMap<SessionId, Duration>,
@@ -59,7 +60,7 @@ impl Tracker {
         self.sessions.insert(session, Tracked { timeout, expires, is_closing: false, owner });
     }
 
-    /// A sign of life came in.
+    /// Records a heartbeat.
     pub(super) fn touch(&mut self, session: SessionId, now: Instant) {
         let tick = self.tick;
         if let Some(tracked) = self.sessions.get_mut(&session).filter(|tracked| !tracked.is_closing)
@@ -68,8 +69,8 @@ impl Tracker {
         }
     }
 
-    /// The session is taken up again at `server`; `None` if it is over.
-    pub(super) fn take_up(
+    /// Resumes the session at `server`; `None` if it has ended.
+    pub(super) fn resume_session(
         &mut self,
         session: SessionId,
         server: usize,
@@ -82,39 +83,40 @@ impl Tracker {
         Some(timeout)
     }
 
-    pub(super) fn judge(&self, session: SessionId, server: usize) -> Verdict {
+    pub(super) fn session_status(&self, session: SessionId, server: usize) -> SessionStatus {
         match self.sessions.get(&session) {
             Some(Tracked { is_closing: false, owner, .. })
                 if owner.is_none_or(|owner| owner == server) =>
             {
-                Verdict::Lives
+                SessionStatus::Live
             }
-            Some(Tracked { is_closing: false, .. }) => Verdict::Moved,
-            Some(_) | None => Verdict::Over,
+            Some(Tracked { is_closing: false, .. }) => SessionStatus::Moved,
+            Some(_) | None => SessionStatus::Expired,
         }
     }
 
-    pub(super) fn closing(&mut self, session: SessionId) {
+    pub(super) fn mark_closing(&mut self, session: SessionId) {
         if let Some(tracked) = self.sessions.get_mut(&session) {
             tracked.is_closing = true;
         }
     }
 
-    /// Those whose time is over, from now on closing.
+    /// Returns the expired sessions, and marks them as closing.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<SessionId> {
-        let over = self
+        let expired = self
             .sessions
             .iter_mut()
             .filter(|(_, tracked)| !tracked.is_closing && tracked.expires <= now);
-        over.map(|(session, tracked)| {
-            tracked.is_closing = true;
-            *session
-        })
-        .collect()
+        expired
+            .map(|(session, tracked)| {
+                tracked.is_closing = true;
+                *session
+            })
+            .collect()
     }
 
-    /// When the next bucket is looked at.
-    pub(super) fn next(&self, now: Instant) -> Instant {
+    /// When the next bucket expires.
+    pub(super) fn next_bucket(&self, now: Instant) -> Instant {
         self.bucket(now)
     }
 

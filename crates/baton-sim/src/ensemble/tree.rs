@@ -1,14 +1,15 @@
-//! What an ensemble agrees on: sessions, the line of candidates, and who acknowledged that it leads.
+//! The replicated state of an ensemble: sessions, the queue of candidates, and the acknowledged
+//! leader.
 //!
-//! Pure. Servers hold a tree each and change it by the same transactions in the same order. Start with [`Tree::prepare`],
-//! which the leading server alone calls.
+//! Pure. Each server has a tree, and all apply the same transactions in the same order. Start with
+//! [`Tree::prepare`], which only the leading server calls.
 
 use baton_election::identity::Identity;
 use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// A candidate's znode.
+/// The znode of a candidate.
 #[derive(Clone, Debug)]
 pub(super) struct Znode {
     pub(super) name: String,
@@ -16,37 +17,37 @@ pub(super) struct Znode {
     pub(super) identity: Identity,
 }
 
-/// One state of it all.
+/// The replicated state.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tree {
     pub(super) sessions: BTreeMap<SessionId, Duration>,
     has_path: bool,
     counter: u32,
-    /// By number, which is the order of the line.
+    /// By sequence number, which is the order of the queue.
     children: BTreeMap<u32, Znode>,
-    /// Names among them that no session owns.
-    litter: BTreeSet<&'static str>,
+    /// Names of further children that no session owns.
+    stray_nodes: BTreeSet<&'static str>,
     leader: Option<(SessionId, String)>,
 }
 
-/// A change that was agreed on.
+/// A committed change.
 #[derive(Clone, Debug)]
 pub(super) enum Change {
-    /// A check, or what could not be done: agreed on, and nothing changes.
+    /// No change: a check, or a request that failed.
     None,
     Open(SessionId, Duration),
     Close(SessionId),
     MakePath,
     Join(Znode),
     Acknowledge(SessionId, String),
-    /// By a stranger: whoever is first is deleted.
+    /// Another client deletes the head of the queue.
     DeleteFirst,
-    /// By a stranger: a znode of that name, which no session owns.
-    Litter(&'static str),
+    /// Another client creates a znode of this name that no session owns.
+    StrayNode(&'static str),
 }
 
 impl Tree {
-    /// What `request` of `session` comes to, as transaction `zxid` after all before it, and its reply.
+    /// Prepares `request` of `session` as the transaction `zxid`: the change, and the reply.
     pub(super) fn prepare(
         &self,
         request: &QueueRequest,
@@ -85,19 +86,25 @@ impl Tree {
         }
     }
 
-    /// What a read shows.
+    /// The result of a read.
     pub(super) fn read(&self, request: &QueueRequest) -> QueueEvent {
         match request {
             QueueRequest::List if !self.has_path => QueueEvent::Missing,
             QueueRequest::List => {
-                let litter = self.litter.iter().map(ToString::to_string);
+                let stray_nodes = self.stray_nodes.iter().map(ToString::to_string);
                 QueueEvent::Listed(
-                    self.children.values().map(|znode| znode.name.clone()).chain(litter).collect(),
+                    self.children
+                        .values()
+                        .map(|znode| znode.name.clone())
+                        .chain(stray_nodes)
+                        .collect(),
                 )
             }
             QueueRequest::Look { name } => match self.find(name) {
                 Some(znode) => QueueEvent::Found { owner: Some(znode.owner) },
-                None if self.litter.contains(name.as_str()) => QueueEvent::Found { owner: None },
+                None if self.stray_nodes.contains(name.as_str()) => {
+                    QueueEvent::Found { owner: None }
+                }
                 None => QueueEvent::Missing,
             },
             QueueRequest::ReadLeader => QueueEvent::Leader(
@@ -115,7 +122,7 @@ impl Tree {
         }
     }
 
-    /// Changes, and returns the names of the znodes that are gone.
+    /// Applies `change`, and returns the names of the removed znodes.
     pub(super) fn apply(&mut self, change: &Change) -> Vec<String> {
         match change {
             Change::None => {}
@@ -133,8 +140,8 @@ impl Tree {
                 self.counter += 1;
             }
             Change::Acknowledge(session, text) => self.leader = Some((*session, text.clone())),
-            Change::Litter(name) => {
-                self.litter.insert(name);
+            Change::StrayNode(name) => {
+                self.stray_nodes.insert(name);
             }
             Change::DeleteFirst => {
                 let first = self.first().map(|znode| znode.name.clone());
@@ -144,7 +151,7 @@ impl Tree {
         Vec::new()
     }
 
-    /// Whoever is first in the line.
+    /// The head of the queue.
     pub(super) fn first(&self) -> Option<&Znode> {
         self.children.values().next()
     }

@@ -1,150 +1,171 @@
-//! How each fault begins and ends.
+//! Starts and ends faults.
 //!
-//! Pure. Start with [`World::begin`].
+//! Pure. Start with [`World::begin_fault`].
 
 use crate::clock::{Moment, Rate};
 use crate::process::{Input, Order};
-use crate::scenario::{Deed, Fault, Harm, Outage, What, Whom};
+use crate::scenario::{
+    CandidateFault, CandidateTarget, ExternalAction, Fault, FaultKind, StoreFault,
+};
 use crate::store::Store;
-use crate::trace::{End, Happening, Observer, Scene};
-use crate::world::{Alarm, World};
+use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
+use crate::world::{Timer, World};
 use std::time::Duration;
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
-    /// The fault of this number begins.
-    pub(super) fn begin(&mut self, number: usize) {
-        let fault = self.setup.faults[number];
-        let hit = match fault.what {
-            What::Candidate(Whom::Candidate(candidate), _) => Some(candidate),
-            What::Candidate(Whom::Leader, _) => Some(self.leader().unwrap_or(0)),
-            What::Server(which, mishap) => {
-                Some(self.store.strike(self.now, which, self.leader(), mishap))
+    /// Starts the fault with index `number`.
+    pub(super) fn begin_fault(&mut self, number: usize) {
+        let fault = self.scenario.faults[number];
+        let affected = match fault.kind {
+            FaultKind::Candidate(CandidateTarget::Candidate(candidate), _) => Some(candidate),
+            FaultKind::Candidate(CandidateTarget::Leader, _) => Some(self.leader().unwrap_or(0)),
+            FaultKind::Server(target, server_fault) => {
+                Some(self.store.begin_server_fault(self.now, target, self.leader(), server_fault))
             }
-            What::Store(_) | What::Stranger(_) => None,
+            FaultKind::Store(_) | FaultKind::External(_) => None,
         };
-        self.tell_fault(&fault, hit, true);
-        if fault.lasts > Duration::ZERO {
-            self.ends.push((fault.end(), number, hit));
+        self.emit_fault(&fault, affected, true);
+        if fault.duration > Duration::ZERO {
+            self.active_faults.push((fault.end(), number, affected));
         }
-        match (fault.what, hit) {
-            (What::Candidate(_, harm), Some(candidate)) => {
-                self.harm(number, candidate, harm, fault.lasts);
+        match (fault.kind, affected) {
+            (FaultKind::Candidate(_, candidate_fault), Some(candidate)) => {
+                self.begin_candidate_fault(number, candidate, candidate_fault, fault.duration);
             }
-            (What::Store(Outage::Restored(ago)), _) => {
+            (FaultKind::Store(StoreFault::Restore(ago)), _) => {
                 let before = self.store.changes();
                 self.store.restore(self.now, ago);
-                self.collect();
+                self.apply_effects();
                 if self.store.changes() != before {
-                    self.changed();
+                    self.record_changed();
                 }
             }
-            (What::Store(outage), _) => self.outages.push((number, outage)),
-            (What::Stranger(Deed::Rumour), _) => self.tell_rumour(),
-            (What::Stranger(deed), _) => {
+            (FaultKind::Store(store_fault), _) => self.store_faults.push((number, store_fault)),
+            (FaultKind::External(ExternalAction::FalseDeletionEvent), _) => {
+                self.send_false_deletion();
+            }
+            (FaultKind::External(action), _) => {
                 let before = self.store.changes();
-                self.store.meddle(self.now, deed);
-                self.collect();
+                self.store.apply_external_action(self.now, action);
+                self.apply_effects();
                 if self.store.changes() != before {
-                    self.changed();
+                    self.record_changed();
                 }
             }
-            (What::Server(..), _) => self.collect(),
-            (What::Candidate(..), None) => {}
+            (FaultKind::Server(..), _) => self.apply_effects(),
+            (FaultKind::Candidate(..), None) => {}
         }
     }
 
-    /// The fault of this number, which hit `hit`, a candidate or a server, is over.
-    pub(super) fn end(&mut self, number: usize, hit: Option<usize>) {
-        let fault = self.setup.faults[number];
-        match (fault.what, hit) {
-            (What::Candidate(_, harm), Some(candidate)) => self.heal(number, candidate, harm),
-            (What::Store(_), _) => self.outages.retain(|(other, _)| *other != number),
-            (What::Server(which, mishap), Some(struck)) => {
-                self.store.mend(self.now, which, struck, mishap);
-                self.collect();
+    /// Ends the fault with index `number`, which affects the candidate or server `affected`.
+    pub(super) fn end_fault(&mut self, number: usize, affected: Option<usize>) {
+        let fault = self.scenario.faults[number];
+        match (fault.kind, affected) {
+            (FaultKind::Candidate(_, candidate_fault), Some(candidate)) => {
+                self.end_candidate_fault(number, candidate, candidate_fault);
             }
-            (What::Stranger(_) | What::Candidate(..) | What::Server(..), _) => {}
+            (FaultKind::Store(_), _) => self.store_faults.retain(|(other, _)| *other != number),
+            (FaultKind::Server(target, server_fault), Some(server)) => {
+                self.store.end_server_fault(self.now, target, server, server_fault);
+                self.apply_effects();
+            }
+            (FaultKind::External(_) | FaultKind::Candidate(..) | FaultKind::Server(..), _) => {}
         }
-        self.tell_fault(&fault, hit, false);
+        self.emit_fault(&fault, affected, false);
     }
 
-    fn harm(&mut self, number: usize, candidate: usize, harm: Harm, lasts: Duration) {
+    fn begin_candidate_fault(
+        &mut self,
+        number: usize,
+        candidate: usize,
+        fault: CandidateFault,
+        duration: Duration,
+    ) {
         let node = &mut self.nodes[candidate];
-        match harm {
-            Harm::Pause => self.stand_still(candidate, lasts),
-            Harm::Freeze => {
-                self.bend(candidate, Rate::off_by(-1_000_000));
-                self.stand_still(candidate, lasts);
+        match fault {
+            CandidateFault::Pause => self.pause(candidate, duration),
+            CandidateFault::Freeze => {
+                self.set_clock_rate(candidate, Rate::off_by(-1_000_000));
+                self.pause(candidate, duration);
             }
-            Harm::Starve(longest) => node.starved.push((number, longest, self.now + lasts)),
-            Harm::Kill if node.process.is_some() => self.ended(candidate, End::Killed),
-            Harm::Kill => node.alarms[Alarm::Start as usize] = Moment::NEVER,
-            Harm::Stop => self.deliver(candidate, Input::Order(Order::Stop)),
-            Harm::Leave => self.deliver(candidate, Input::Order(Order::Leave)),
-            Harm::Unasked => self.deliver(candidate, Input::Order(Order::Resign)),
-            Harm::Link(trouble) => node.link.begin(number, trouble),
-            Harm::Lag(longest) => node.link.lag(number, longest),
-            Harm::Deaf => {
-                node.link.deafening += 1;
-                node.link.is_deaf = true;
+            CandidateFault::Stall(max_delay) => {
+                node.stalls.push((number, max_delay, self.now + duration));
             }
-            Harm::Bend(rate) => self.bend(candidate, rate),
+            CandidateFault::Crash if node.process.is_some() => {
+                self.exited(candidate, ExitCause::Crashed);
+            }
+            CandidateFault::Crash => node.timers[Timer::Start as usize] = Moment::NEVER,
+            CandidateFault::Stop => self.deliver(candidate, Input::Order(Order::Stop)),
+            CandidateFault::PreStop => self.deliver(candidate, Input::Order(Order::PrepareStop)),
+            CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Resign)),
+            CandidateFault::Link(link_fault) => node.link.begin(number, link_fault),
+            CandidateFault::WatchDelay(max_delay) => node.link.delay_watch(number, max_delay),
+            CandidateFault::WatchLoss => {
+                node.link.watch_faults += 1;
+                node.link.watch_is_broken = true;
+            }
+            CandidateFault::ClockRate(rate) => self.set_clock_rate(candidate, rate),
         }
     }
 
-    fn heal(&mut self, number: usize, candidate: usize, harm: Harm) {
+    fn end_candidate_fault(&mut self, number: usize, candidate: usize, fault: CandidateFault) {
         let node = &mut self.nodes[candidate];
-        match harm {
-            Harm::Pause | Harm::Bend(_) => {}
-            Harm::Freeze => self.bend(candidate, self.setup.candidates[candidate].clock_rate),
-            Harm::Starve(_) => node.starved.retain(|(other, ..)| *other != number),
-            Harm::Kill | Harm::Stop => self.bring_back(candidate),
-            Harm::Leave => {
+        match fault {
+            CandidateFault::Pause | CandidateFault::ClockRate(_) => {}
+            CandidateFault::Freeze => {
+                self.set_clock_rate(candidate, self.scenario.candidates[candidate].clock_rate);
+            }
+            CandidateFault::Stall(_) => node.stalls.retain(|(other, ..)| *other != number),
+            CandidateFault::Crash | CandidateFault::Stop => self.restart(candidate),
+            CandidateFault::PreStop => {
                 self.deliver(candidate, Input::Order(Order::Stop));
-                self.bring_back(candidate);
+                self.restart(candidate);
             }
-            Harm::Unasked => self.deliver(candidate, Input::Order(Order::Campaign)),
-            Harm::Link(_) | Harm::Lag(_) => node.link.end(number),
-            Harm::Deaf => {
-                node.link.deafening -= 1;
-                // A watch that comes back may tell of what has long been over.
-                if node.link.deafening == 0 && node.link.chance.in_thousand(500) {
-                    node.link.is_deaf = false;
-                    let ago = node.link.chance.index(4);
-                    self.tell_news(candidate, ago);
+            CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Campaign)),
+            CandidateFault::Link(_) | CandidateFault::WatchDelay(_) => node.link.end(number),
+            CandidateFault::WatchLoss => {
+                node.link.watch_faults -= 1;
+                // A watch that reconnects may deliver an outdated state.
+                if node.link.watch_faults == 0 && node.link.rng.permille(500) {
+                    node.link.watch_is_broken = false;
+                    let ago = node.link.rng.index(4);
+                    self.send_watch_state(candidate, ago);
                 }
             }
         }
     }
 
-    /// Starts the process of `candidate`; one that is still about to stop, when it has.
-    fn bring_back(&mut self, candidate: usize) {
+    /// Starts the process of `candidate`, or lets it restart once its current stop is complete.
+    fn restart(&mut self, candidate: usize) {
         let node = &mut self.nodes[candidate];
         if node.process.is_none() {
-            node.alarms[Alarm::Start as usize] = self.now;
+            node.timers[Timer::Start as usize] = self.now;
         } else {
-            node.returns = true;
+            node.restarts_after_stop = true;
         }
     }
 
-    /// The clock of `candidate` runs at `rate`, and what it has to ring for comes sooner or later.
-    fn bend(&mut self, candidate: usize, rate: Rate) {
-        let due = [Alarm::CallOver, Alarm::Wake, Alarm::Ask].map(|alarm| {
-            let at = self.nodes[candidate].alarms[alarm as usize];
-            (alarm, at, self.clocks[candidate].read(at))
+    /// Changes the rate of the clock of `candidate`, and reschedules the timers that depend on it.
+    fn set_clock_rate(&mut self, candidate: usize, rate: Rate) {
+        let due = [Timer::CallTimeout, Timer::Wake, Timer::Query].map(|timer| {
+            let at = self.nodes[candidate].timers[timer as usize];
+            (timer, at, self.clocks[candidate].read(at))
         });
-        self.clocks[candidate].bend(self.now, rate);
-        for (alarm, at, due) in due {
+        self.clocks[candidate].set_rate(self.now, rate);
+        for (timer, at, due) in due {
             if at != Moment::NEVER {
-                self.set(candidate, alarm, due);
+                self.set_timer(candidate, timer, due);
             }
         }
     }
 
-    fn tell_fault(&mut self, fault: &Fault, hit: Option<usize>, begins: bool) {
-        let scene = Scene { now: self.now, clocks: &self.clocks };
-        let happening =
-            if begins { Happening::Begins(fault, hit) } else { Happening::Ends(fault, hit) };
-        self.observer.see(&scene, &happening);
+    fn emit_fault(&mut self, fault: &Fault, affected: Option<usize>, begins: bool) {
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
+        let event = if begins {
+            TraceEvent::FaultBegan(fault, affected)
+        } else {
+            TraceEvent::FaultEnded(fault, affected)
+        };
+        self.observer.observe(&context, &event);
     }
 }

@@ -1,13 +1,14 @@
-//! What is on its way between candidates and the store, and what happens when it arrives.
+//! Messages between candidates and the store, and what happens when they arrive.
 //!
-//! Pure. Start with [`World::send`]; `link.rs` draws what becomes of each message.
+//! Pure. Start with [`World::send`]. [`Link`](crate::link::Link) draws the delivery of each
+//! message.
 
-use crate::link::Fate;
+use crate::link::Delivery;
 use crate::process::{Input, Process};
-use crate::scenario::Outage;
+use crate::scenario::StoreFault;
 use crate::store::{Arrival, Effect, Store};
-use crate::trace::{Departure, Happening, Observer, Scene};
-use crate::world::{Alarm, World};
+use crate::trace::{Departure, Observer, TraceContext, TraceEvent};
+use crate::world::{Timer, World};
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event, Outcome, Request, Verb};
 use std::time::Duration;
@@ -16,198 +17,219 @@ use std::time::Duration;
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) struct Call {
     pub(super) number: u64,
-    pub(super) is_harmed: bool,
+    pub(super) is_impaired: bool,
 }
 
-/// A message on its way.
+/// A message in flight.
 #[derive(Debug)]
 pub(super) enum Message<E: Election> {
-    Request(Sent<E>),
+    Request(InFlightRequest<E>),
     Reply { to: usize, call: u64, event: Option<E::Event> },
-    News { to: usize, starts: u32, connection: u64, event: E::Event, is_late: bool },
+    WatchEvent { to: usize, starts: u32, connection: u64, event: E::Event, is_delayed: bool },
 }
 
-/// A request on its way.
+/// A request in flight.
 #[derive(Debug)]
-pub(super) struct Sent<E: Election> {
+pub(super) struct InFlightRequest<E: Election> {
     from: usize,
     call: u64,
     connection: u64,
     request: E::Request,
-    is_answered: bool,
-    is_late: bool,
+    expects_reply: bool,
+    is_delayed: bool,
 }
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
-    /// Sends a request that was asked for at `now` on the clock of `from`.
+    /// Sends a request of candidate `from`, whose clock reads `now`.
     pub(super) fn send(
         &mut self,
         from: usize,
         request: <S::Election as Election>::Request,
         now: Instant,
     ) {
-        let connection = self.store.sets_out(from, &request);
+        let connection = self.store.on_send(from, &request);
         let node = &mut self.nodes[from];
         let timeout = node.process.as_ref().map_or(Duration::ZERO, Process::call_timeout);
         node.calls += 1;
         let call = node.calls;
-        let Fate { arrives: [first, again], breaks, is_harmed } = node.link.request(timeout);
-        node.call = Some(Call { number: call, is_harmed });
-        if is_harmed {
-            self.felt(Some(from));
+        let Delivery { arrives: [first, again], breaks, is_impaired } = node.link.request(timeout);
+        node.call = Some(Call { number: call, is_impaired });
+        if is_impaired {
+            self.disturbed(Some(from));
         }
         if let Some(breaks) = breaks {
-            self.post.put(self.now + breaks, Message::Reply { to: from, call, event: None });
+            self.in_flight.push(self.now + breaks, Message::Reply { to: from, call, event: None });
         }
-        // Who sends it twice passes on the second reply.
-        let is_late = is_harmed;
+        // A proxy that sends the request twice forwards the second reply.
+        let is_delayed = is_impaired;
         if let Some(again) = again {
-            let (request, is_answered) = (request.clone(), breaks.is_none());
-            let sent = Sent { from, call, connection, request, is_answered, is_late };
-            self.post.put(self.now + again, Message::Request(sent));
+            let (request, expects_reply) = (request.clone(), breaks.is_none());
+            let sent =
+                InFlightRequest { from, call, connection, request, expects_reply, is_delayed };
+            self.in_flight.push(self.now + again, Message::Request(sent));
         }
         if let Some(first) = first {
-            let is_answered = breaks.is_none() && again.is_none();
-            let sent = Sent { from, call, connection, request, is_answered, is_late };
-            self.post.put(self.now + first, Message::Request(sent));
+            let expects_reply = breaks.is_none() && again.is_none();
+            let sent =
+                InFlightRequest { from, call, connection, request, expects_reply, is_delayed };
+            self.in_flight.push(self.now + first, Message::Request(sent));
         }
-        self.set(from, Alarm::CallOver, now + timeout);
-        self.collect();
+        self.set_timer(from, Timer::CallTimeout, now + timeout);
+        self.apply_effects();
     }
 
-    /// The next message arrives.
-    pub(super) fn arrive(&mut self) {
-        let Some(message) = self.post.take() else { return };
+    /// Delivers the next message.
+    pub(super) fn deliver_next_message(&mut self) {
+        let Some(message) = self.in_flight.pop() else { return };
         match message {
-            Message::Request(sent) => self.arrived(sent),
+            Message::Request(sent) => self.request_arrived(sent),
             Message::Reply { to, call, event } => {
                 let node = &mut self.nodes[to];
-                if node.call.is_some_and(|waiting| waiting.number == call) {
+                if node.call.is_some_and(|pending| pending.number == call) {
                     if event.is_some() {
-                        self.store.heard(to, call);
-                        self.reached(to);
+                        self.store.on_reply(to, call);
+                        self.restore_watch(to);
                     }
                     self.deliver(to, Input::Reply { call, event });
                 }
             }
-            Message::News { to, starts, connection, event, is_late } => {
+            Message::WatchEvent { to, starts, connection, event, is_delayed } => {
                 if self.nodes[to].starts == starts && self.store.is_connected(to, connection) {
-                    if is_late {
-                        self.deafened(to);
+                    if is_delayed {
+                        self.watch_impaired(to);
                     }
-                    self.deliver(to, Input::News(event));
+                    self.deliver(to, Input::WatchEvent(event));
                 }
             }
         }
     }
 
-    fn arrived(&mut self, sent: Sent<S::Election>) {
-        let Some((fault, outage)) = self.outages.last().copied() else {
+    fn request_arrived(&mut self, sent: InFlightRequest<S::Election>) {
+        let Some((fault, store_fault)) = self.store_faults.last().copied() else {
             return self.perform(&sent);
         };
-        self.harmed(sent.from, sent.call);
-        match outage {
-            Outage::Refuses => {
+        self.call_impaired(sent.from, sent.call);
+        match store_fault {
+            StoreFault::Refuse => {
                 let latency = self.nodes[sent.from].link.latency();
-                self.post.put(
+                self.in_flight.push(
                     self.now + latency,
                     Message::Reply { to: sent.from, call: sent.call, event: None },
                 );
             }
-            Outage::Hangs => {
-                let over = self
-                    .ends
+            StoreFault::Hang => {
+                let fault_end = self
+                    .active_faults
                     .iter()
                     .find(|(_, ending, _)| *ending == fault)
                     .map_or(self.now, |end| end.0);
-                let at = over + self.chance.lasting(Duration::ZERO, self.setup.latency.1);
+                let at =
+                    fault_end + self.rng.duration_between(Duration::ZERO, self.scenario.latency.1);
                 let soonest = self.now + Duration::from_nanos(1);
-                self.post.put(at.max(soonest), Message::Request(Sent { is_late: true, ..sent }));
+                self.in_flight.push(
+                    at.max(soonest),
+                    Message::Request(InFlightRequest { is_delayed: true, ..sent }),
+                );
             }
-            Outage::Dies => {
-                if self.chance.in_thousand(500) {
-                    self.perform(&Sent { is_late: true, is_answered: false, ..sent });
+            StoreFault::CrashLoop => {
+                if self.rng.permille(500) {
+                    self.perform(&InFlightRequest {
+                        is_delayed: true,
+                        expects_reply: false,
+                        ..sent
+                    });
                 }
             }
-            Outage::Shortens => {
-                let request = self.store.shorten(&sent.request);
-                self.perform(&Sent { request, ..sent });
+            StoreFault::ShortenLeases => {
+                let request = self.store.shorten_lease(&sent.request);
+                self.perform(&InFlightRequest { request, ..sent });
             }
-            Outage::Slow(_) if sent.is_late => self.perform(&sent),
-            Outage::Slow(longest) => {
-                let at = self.now + self.chance.of_any_size(longest);
-                self.post.put(at, Message::Request(Sent { is_late: true, ..sent }));
+            StoreFault::Slow(_) if sent.is_delayed => self.perform(&sent),
+            StoreFault::Slow(longest) => {
+                let at = self.now + self.rng.skewed_duration(longest);
+                self.in_flight
+                    .push(at, Message::Request(InFlightRequest { is_delayed: true, ..sent }));
             }
-            Outage::Stale | Outage::Idle | Outage::Restored(_) => {
+            StoreFault::StaleReads | StoreFault::IgnoreWrites | StoreFault::Restore(_) => {
                 let is_read = sent.request.verb() == Verb::Read;
-                let feigns = is_read == (outage == Outage::Stale) && self.chance.in_thousand(500);
-                let ago = if outage == Outage::Idle { 0 } else { self.chance.index(6) };
-                if feigns {
-                    // Now and then its watch is opened anew, at the same server.
-                    if outage == Outage::Stale && self.chance.in_thousand(100) {
-                        self.tell_news(sent.from, ago);
+                let serves_stale_state =
+                    is_read == (store_fault == StoreFault::StaleReads) && self.rng.permille(500);
+                let ago =
+                    if store_fault == StoreFault::IgnoreWrites { 0 } else { self.rng.index(6) };
+                if serves_stale_state {
+                    // Sometimes the watch is reopened at the same stale server.
+                    if store_fault == StoreFault::StaleReads && self.rng.permille(100) {
+                        self.send_watch_state(sent.from, ago);
                     }
-                    let event = self.store.feign(&sent.request, ago);
-                    self.reply(sent.from, sent.call, event, sent.is_answered);
+                    let event = self.store.false_reply(&sent.request, ago);
+                    self.reply(sent.from, sent.call, event, sent.expects_reply);
                 } else {
-                    self.perform(&Sent { is_late: true, ..sent });
+                    self.perform(&InFlightRequest { is_delayed: true, ..sent });
                 }
             }
         }
     }
 
-    /// The store does what was asked, and replies now or later.
-    fn perform(&mut self, sent: &Sent<S::Election>) {
-        let Sent { from, call, connection, .. } = *sent;
+    /// Lets the store process a request. The reply may come later, as an effect.
+    fn perform(&mut self, sent: &InFlightRequest<S::Election>) {
+        let InFlightRequest { from, call, connection, .. } = *sent;
         let before = self.store.changes();
-        // Nobody waits for a call of that number.
-        let answered = if sent.is_answered { call } else { u64::MAX };
+        // No call has this number, so the reply is dropped.
+        let reply_to = if sent.expects_reply { call } else { u64::MAX };
         let event = self
             .store
-            .perform(Arrival { now: self.now, from, call: answered, connection }, &sent.request);
+            .perform(Arrival { now: self.now, from, call: reply_to, connection }, &sent.request);
         let has_changed = self.store.changes() != before;
         if has_changed {
-            self.changed();
+            self.record_changed();
         }
-        let waits = self.nodes[from].call.is_some_and(|waiting| waiting.number == call);
-        if event.is_none() && !waits {
-            // A sign of life of a session that perhaps nobody uses any more: others have to wait for it anew.
-            self.felt(None);
+        let is_awaited = self.nodes[from].call.is_some_and(|pending| pending.number == call);
+        if event.is_none() && !is_awaited {
+            // A heartbeat of a session that may be abandoned: others have to wait for its timeout
+            // again.
+            self.disturbed(None);
         }
         if let Some(event) = event {
-            let scene = Scene { now: self.now, clocks: &self.clocks };
-            self.observer.see(&scene, &Happening::Performed(from, &sent.request, &event));
-            if has_changed && (sent.is_late || !waits) {
-                // Others have to wait for a change that nobody made use of.
-                self.felt(None);
+            let context = TraceContext { now: self.now, clocks: &self.clocks };
+            self.observer
+                .observe(&context, &TraceEvent::RequestPerformed(from, &sent.request, &event));
+            if has_changed && (sent.is_delayed || !is_awaited) {
+                // Others have to wait for a write that its candidate may not know of.
+                self.disturbed(None);
             }
-            self.reply(from, call, event, sent.is_answered);
+            self.reply(from, call, event, sent.expects_reply);
         }
-        self.collect();
+        self.apply_effects();
     }
 
-    /// Does what the store has come to.
-    pub(super) fn collect(&mut self) {
+    /// Executes the pending effects of the store.
+    pub(super) fn apply_effects(&mut self) {
         while let Some(effect) = self.store.next_effect() {
             match effect {
                 Effect::Reply { to, call, event } => self.reply(to, call, event, true),
-                Effect::News { to, connection, event } => self.tell(to, connection, event),
+                Effect::WatchEvent { to, connection, event } => {
+                    self.send_watch_event(to, connection, event);
+                }
                 Effect::Performed { from, request, event } => {
-                    let scene = Scene { now: self.now, clocks: &self.clocks };
-                    self.observer.see(&scene, &Happening::Performed(from, &request, &event));
+                    let context = TraceContext { now: self.now, clocks: &self.clocks };
+                    self.observer
+                        .observe(&context, &TraceEvent::RequestPerformed(from, &request, &event));
                 }
-                Effect::Holder { holder, departure } => {
-                    let scene = Scene { now: self.now, clocks: &self.clocks };
+                Effect::HolderChanged { holder, departure } => {
+                    let context = TraceContext { now: self.now, clocks: &self.clocks };
                     if let Some(departure) = departure {
-                        self.observer.see(&scene, &Happening::Goes(departure));
+                        self.observer.observe(&context, &TraceEvent::HolderDeparted(departure));
                     }
-                    self.observer.see(&scene, &Happening::Holder(holder.as_ref(), Duration::ZERO));
+                    self.observer.observe(
+                        &context,
+                        &TraceEvent::HolderChanged(holder.as_ref(), Duration::ZERO),
+                    );
                 }
-                Effect::Orphaned => {
-                    let scene = Scene { now: self.now, clocks: &self.clocks };
-                    self.observer.see(&scene, &Happening::Orphaned);
+                Effect::SessionForgotten => {
+                    let context = TraceContext { now: self.now, clocks: &self.clocks };
+                    self.observer.observe(&context, &TraceEvent::SessionForgotten);
                 }
-                Effect::Stirred => self.felt(None),
+                Effect::Disturbed => self.disturbed(None),
             }
         }
     }
@@ -217,92 +239,98 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         to: usize,
         call: u64,
         event: <S::Election as Election>::Event,
-        is_answered: bool,
+        expects_reply: bool,
     ) {
-        if !is_answered {
+        if !expects_reply {
             return;
         }
-        let (after, is_harmed) = self.nodes[to].link.reply();
-        if is_harmed {
-            self.harmed(to, call);
+        let (after, is_impaired) = self.nodes[to].link.reply();
+        if is_impaired {
+            self.call_impaired(to, call);
             if event.outcome() == Outcome::Applied {
-                self.felt(None);
+                self.disturbed(None);
             }
         }
         if let Some(after) = after {
-            self.post.put(self.now + after, Message::Reply { to, call, event: Some(event) });
+            self.in_flight.push(self.now + after, Message::Reply { to, call, event: Some(event) });
         }
     }
 
-    /// The record is another than before: whoever watches is told.
-    pub(super) fn changed(&mut self) {
-        let (holder, protects) = self.store.holder();
-        let scene = Scene { now: self.now, clocks: &self.clocks };
+    /// Reports the new record, and sends it to all watchers.
+    pub(super) fn record_changed(&mut self) {
+        let (holder, lease_duration) = self.store.holder();
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
         if holder.is_none() {
-            self.observer.see(&scene, &Happening::Goes(Departure::GivenUp));
+            self.observer.observe(&context, &TraceEvent::HolderDeparted(Departure::Released));
         }
-        self.observer.see(&scene, &Happening::Holder(holder, protects));
+        self.observer.observe(&context, &TraceEvent::HolderChanged(holder, lease_duration));
         for to in 0..self.nodes.len() {
-            self.tell_news(to, 0);
+            self.send_watch_state(to, 0);
         }
     }
 
-    /// Tells `to` what the record was like so many changes ago, if it can hear it.
-    pub(super) fn tell_news(&mut self, to: usize, ago: usize) {
+    /// Sends to `to` the record as it was `ago` changes ago, if `to` watches.
+    pub(super) fn send_watch_state(&mut self, to: usize, ago: usize) {
         let node = &mut self.nodes[to];
         let Some(process) = &node.process else { return };
-        if !self.setup.tells_leaders && process.claim(self.clocks[to].read(self.now)).is_some() {
+        if !self.scenario.leaders_watch && process.claim(self.clocks[to].read(self.now)).is_some() {
             return;
         }
-        if let Some(event) = self.store.news(ago) {
-            self.tell(to, 0, event);
+        if let Some(event) = self.store.watch_event(ago) {
+            self.send_watch_event(to, 0, event);
         }
     }
 
-    fn tell(&mut self, to: usize, connection: u64, event: <S::Election as Election>::Event) {
+    fn send_watch_event(
+        &mut self,
+        to: usize,
+        connection: u64,
+        event: <S::Election as Election>::Event,
+    ) {
         let node = &mut self.nodes[to];
-        if let Some(at) = node.link.news(self.now) {
-            let (starts, is_late) = (node.starts, at > self.now + self.setup.latency.1);
-            if is_late {
-                self.deafened(to);
+        if let Some(at) = node.link.watch_event(self.now) {
+            let (starts, is_delayed) = (node.starts, at > self.now + self.scenario.latency.1);
+            if is_delayed {
+                self.watch_impaired(to);
             }
-            self.post.put(at, Message::News { to, starts, connection, event, is_late });
+            self.in_flight
+                .push(at, Message::WatchEvent { to, starts, connection, event, is_delayed });
         }
     }
 
-    /// Tells everybody that the record may be gone.
-    pub(super) fn tell_rumour(&mut self) {
+    /// Sends every candidate a watch event that claims the record is gone.
+    pub(super) fn send_false_deletion(&mut self) {
         for to in 0..self.nodes.len() {
-            if let Some(event) = self.store.rumour() {
-                self.tell(to, 0, event);
+            if let Some(event) = self.store.false_deletion_event() {
+                self.send_watch_event(to, 0, event);
             }
         }
     }
 
-    /// A reply came through to `to`, so its watch is opened anew, from what that reply knew.
-    fn reached(&mut self, to: usize) {
+    /// Reopens the watch of `to` after a reply, from the current record.
+    fn restore_watch(&mut self, to: usize) {
         let link = &mut self.nodes[to].link;
-        if link.is_deaf && link.deafening == 0 {
-            link.is_deaf = false;
-            self.tell_news(to, 0);
+        if link.watch_is_broken && link.watch_faults == 0 {
+            link.watch_is_broken = false;
+            self.send_watch_state(to, 0);
         }
     }
 
-    /// Marks the call as one that did not go as it should.
-    fn harmed(&mut self, from: usize, number: u64) {
+    /// Marks the call as affected by a fault.
+    fn call_impaired(&mut self, from: usize, number: u64) {
         if let Some(call) = self.nodes[from].call.as_mut().filter(|call| call.number == number) {
-            call.is_harmed = true;
+            call.is_impaired = true;
         }
-        self.felt(Some(from));
+        self.disturbed(Some(from));
     }
 
-    fn deafened(&mut self, candidate: usize) {
-        let scene = Scene { now: self.now, clocks: &self.clocks };
-        self.observer.see(&scene, &Happening::Deafened(candidate));
+    fn watch_impaired(&mut self, candidate: usize) {
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
+        self.observer.observe(&context, &TraceEvent::WatchImpaired(candidate));
     }
 
-    pub(super) fn felt(&mut self, candidate: Option<usize>) {
-        let scene = Scene { now: self.now, clocks: &self.clocks };
-        self.observer.see(&scene, &Happening::Felt(candidate));
+    pub(super) fn disturbed(&mut self, candidate: Option<usize>) {
+        let context = TraceContext { now: self.now, clocks: &self.clocks };
+        self.observer.observe(&context, &TraceEvent::Disturbed(candidate));
     }
 }

@@ -1,4 +1,4 @@
-//! One candidate of a world: its process, its link, its alarms, and its past ends.
+//! One candidate of a world: its process, link, timers, and recent failures.
 //!
 //! Pure.
 
@@ -6,82 +6,85 @@ use super::network::Call;
 use crate::clock::Moment;
 use crate::link::Link;
 use crate::process::{Input, Process};
-use crate::scenario::Candidate;
+use crate::scenario::CandidateConfig;
 use baton_election::instant::Instant;
 use baton_election::machine::Election;
 use std::cmp::min;
 use std::time::Duration;
 
-/// How long a bad end delays later starts.
-const MEMORY: Duration = Duration::from_mins(10);
+/// How long a failure delays later starts.
+const FAILURE_MEMORY: Duration = Duration::from_mins(10);
 
 /// One candidate and its machine.
 #[derive(Debug)]
 pub(super) struct Node<E: Election> {
     pub(super) process: Option<Process<E>>,
     pub(super) starts: u32,
-    /// It is to be started as soon as it has stopped.
-    pub(super) returns: bool,
-    pub(super) bad_ends: Vec<Instant>,
+    /// Whether it restarts as soon as it has stopped.
+    pub(super) restarts_after_stop: bool,
+    pub(super) failures: Vec<Instant>,
     pub(super) call: Option<Call>,
     pub(super) calls: u64,
-    pub(super) alarms: [Moment; Alarm::COUNT],
-    /// It stands still until the alarm: what reaches it waits, and so does what it had in its hands.
-    pub(super) is_still: bool,
-    pub(super) in_hand: Option<(Input<E>, Instant)>,
+    pub(super) timers: [Moment; Timer::COUNT],
+    /// Whether the process is suspended. Until it resumes, inputs wait in `backlog`, and so does
+    /// the one that it was about to handle.
+    pub(super) is_paused: bool,
+    pub(super) interrupted_input: Option<(Input<E>, Instant)>,
     pub(super) backlog: Vec<Input<E>>,
-    /// By how much a process may stand still between reading its clock and acting on it, by which fault, and until when.
-    pub(super) starved: Vec<(usize, Duration, Moment)>,
+    /// Faults that suspend the process between reading its clock and acting on it: index, longest
+    /// pause, and end.
+    pub(super) stalls: Vec<(usize, Duration, Moment)>,
     pub(super) link: Link,
 }
 
-/// What a node is woken for.
+/// Why a node wakes up.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Alarm {
-    /// It goes on after it stood still.
-    GoOn,
-    /// Its process is started.
+pub(super) enum Timer {
+    /// The process resumes.
+    Resume,
+    /// The process starts.
     Start,
-    /// Its call took too long.
-    CallOver,
-    /// Its machine wants to be woken.
+    /// The call times out.
+    CallTimeout,
+    /// The machine asked to be woken.
     Wake,
-    /// Its application asks.
-    Ask,
+    /// The application asks whether it leads.
+    Query,
 }
 
-impl Alarm {
+impl Timer {
     pub(super) const ALL: [Self; 5] =
-        [Self::GoOn, Self::Start, Self::CallOver, Self::Wake, Self::Ask];
+        [Self::Resume, Self::Start, Self::CallTimeout, Self::Wake, Self::Query];
     pub(super) const COUNT: usize = Self::ALL.len();
 }
 
 impl<E: Election> Node<E> {
-    pub(super) fn new(candidate: &Candidate, link: Link) -> Self {
-        let mut alarms = [Moment::NEVER; Alarm::COUNT];
-        alarms[Alarm::Start as usize] = candidate.starts;
-        let (process, call, in_hand) = (None, None, None);
-        let (bad_ends, backlog, starved) = (Vec::new(), Vec::new(), Vec::new());
-        let (starts, returns, calls, is_still) = (0, false, 0, false);
+    pub(super) fn new(candidate: &CandidateConfig, link: Link) -> Self {
+        let mut timers = [Moment::NEVER; Timer::COUNT];
+        timers[Timer::Start as usize] = candidate.starts_at;
+        let (process, call, interrupted_input) = (None, None, None);
+        let (failures, backlog, stalls) = (Vec::new(), Vec::new(), Vec::new());
+        let (starts, restarts_after_stop, calls, is_paused) = (0, false, 0, false);
         Self {
             process,
             starts,
-            returns,
-            bad_ends,
+            restarts_after_stop,
+            failures,
             call,
             calls,
-            alarms,
-            is_still,
-            in_hand,
+            timers,
+            is_paused,
+            interrupted_input,
             backlog,
-            starved,
+            stalls,
             link,
         }
     }
 
-    /// How long a process holds back after bad ends shortly before.
+    /// How long a process waits before it campaigns, after its recent failures.
     pub(super) fn damping(&self, now: Instant, retry: Duration) -> Duration {
-        let recent = self.bad_ends.iter().filter(|end| now.since(**end) < MEMORY).count();
+        let recent =
+            self.failures.iter().filter(|failure| now.since(**failure) < FAILURE_MEMORY).count();
         match u32::try_from(recent) {
             Ok(0) => Duration::ZERO,
             Ok(recent) => retry.saturating_mul(1 << min(recent, 16)),

@@ -1,4 +1,4 @@
-//! What both kinds of world have: candidates with clocks of their own, calls that anything may become of, and what must hold.
+//! Parts that both models share: candidates with their own clocks, pending calls, and properties.
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
@@ -6,22 +6,23 @@ use baton_election::machine::{Election, Event, Reason, Withdrawal};
 use std::mem::replace;
 use std::time::Duration;
 
-/// One candidate: the machine that ships, and whatever its process keeps beside it. Times are whole seconds by its own clock.
+/// One candidate: the machine that ships, and the state of its process. Times are whole seconds by
+/// its own clock.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Candidate<E, R, V> {
     pub(crate) machine: E,
-    /// What its clock counts in a step, and what it shows.
+    /// How far its clock advances per step, and its reading.
     rate: u64,
-    shows: u64,
+    clock: u64,
     pub(crate) call: Call<R, V>,
     pub(crate) starts: u8,
-    errand: Errand,
-    /// Whether its application asks whenever it can, and until when the last answer "leading" is good.
-    asks: bool,
-    promised: Instant,
-    /// The term that it was last seen in, while that lasts.
+    release_state: ReleaseState,
+    /// Whether its application always polls, and when the last answer "leading" expires.
+    polls: bool,
+    promised_until: Instant,
+    /// The current term.
     term: Option<FencingToken>,
-    /// It began a term after it was told to withdraw.
+    /// Whether it began a term after it withdrew.
     began_withdrawn: bool,
 }
 
@@ -34,15 +35,15 @@ pub(crate) enum Call<R, V> {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Errand {
+enum ReleaseState {
     None,
     Withdrawn,
     Released,
 }
 
-/// For how long an answer "leading" is good.
+/// How long an answer "leading" is valid.
 pub(crate) const VALIDITY: Duration = Duration::from_millis(500);
-/// What a slow clock counts in a step, and a fast one: 20 % off either way.
+/// How far a slow and a fast clock advance per step: 20 % off either way.
 const RATES: [u64; 2] = [2, 3];
 
 impl<E, R, V> Candidate<E, R, V>
@@ -50,87 +51,88 @@ where
     E: Election<Request = R, Event = V>,
     V: Event,
 {
-    /// The candidate of that number. Clocks show different times, which nobody may compare.
+    /// The candidate with this index. Clocks start at different readings, which must not be
+    /// compared.
     pub(crate) fn new(
         number: usize,
         rate: u64,
-        asks: bool,
+        polls: bool,
         machine: impl FnOnce(Instant) -> E,
     ) -> Self {
-        let shows = number as u64 * 100;
-        let machine = machine(instant(shows));
-        let (call, errand) = (Call::None, Errand::None);
+        let clock = number as u64 * 100;
+        let machine = machine(instant(clock));
+        let (call, release_state) = (Call::None, ReleaseState::None);
         Self {
             machine,
             rate,
-            shows,
+            clock,
             call,
             starts: 1,
-            errand,
-            asks,
-            promised: instant(0),
+            release_state,
+            polls,
+            promised_until: instant(0),
             term: None,
             began_withdrawn: false,
         }
     }
 
     pub(crate) fn now(&self) -> Instant {
-        instant(self.shows)
+        instant(self.clock)
     }
 
-    /// A step of time passes.
+    /// Advances time by a step.
     pub(crate) fn step(&mut self) {
-        self.shows += self.rate;
-        self.ask();
+        self.clock += self.rate;
+        self.poll();
     }
 
-    /// Its driver turns; false if there was nothing to do.
+    /// Takes a turn of the driver; false if nothing was due.
     pub(crate) fn turn(&mut self) -> bool {
         let now = self.now();
         let before = self.machine.standing();
         self.machine.handle_timeout(now);
-        let asks =
+        let request =
             matches!(self.call, Call::None).then(|| self.machine.poll_request(now)).flatten();
         while self.machine.poll_transition().is_some() {}
-        let has_asked = asks.is_some();
-        if let Some(request) = asks {
+        let has_sent = request.is_some();
+        if let Some(request) = request {
             self.call = Call::Sent(request);
         }
-        self.ask();
-        has_asked || self.machine.standing() != before
+        self.poll();
+        has_sent || self.machine.standing() != before
     }
 
-    /// It hears something, and its driver turns.
-    pub(crate) fn hear(&mut self, event: V) {
+    /// Handles an event, and takes a turn of the driver.
+    pub(crate) fn handle_event(&mut self, event: V) {
         self.machine.handle_event(event, self.now());
         self.turn();
     }
 
-    /// It hears the reply that is there, if one is, and returns it.
-    pub(crate) fn hear_reply(&mut self) -> Option<V>
+    /// Handles and returns the reply of the pending call, if there is one.
+    pub(crate) fn handle_reply(&mut self) -> Option<V>
     where
         V: Clone,
     {
         match replace(&mut self.call, Call::None) {
             Call::Replied(event) => {
-                self.hear(event.clone());
+                self.handle_event(event.clone());
                 Some(event)
             }
             Call::None | Call::Sent(_) => None,
         }
     }
 
-    /// Its call is given up; the request that may still be on its way.
-    pub(crate) fn give_up(&mut self) -> Option<R> {
+    /// Times the call out, and returns the request if it may still be in flight.
+    pub(crate) fn time_out(&mut self) -> Option<R> {
         let sent = self.drop_call();
-        self.hear(V::UNKNOWN);
+        self.handle_event(V::UNKNOWN);
         sent
     }
 
-    /// Another process begins in its place: what was promised stays promised.
+    /// Replaces the process by a new one. Promises stay valid.
     pub(crate) fn restart(&mut self, machine: E) -> Option<R> {
         self.starts += 1;
-        (self.machine, self.errand, self.term) = (machine, Errand::None, None);
+        (self.machine, self.release_state, self.term) = (machine, ReleaseState::None, None);
         self.drop_call()
     }
 
@@ -141,24 +143,24 @@ where
         }
     }
 
-    /// Whether it can be told to give up leadership: while it leads, or while a request of its own
-    /// may make it the leader.
+    /// Whether it can be told to withdraw: while it leads, or while its own request may make it the
+    /// leader.
     pub(crate) fn may_withdraw(&self, is_racing: bool) -> bool {
-        self.errand == Errand::None && (is_racing || self.claim().is_some())
+        self.release_state == ReleaseState::None && (is_racing || self.claim().is_some())
     }
 
     pub(crate) fn withdraw(&mut self) {
-        self.errand = Errand::Withdrawn;
+        self.release_state = ReleaseState::Withdrawn;
         self.machine.withdraw(Withdrawal::Releasing);
     }
 
-    /// Whether its release follows now: the last promise has run out.
+    /// Whether it has withdrawn and its last promise has expired.
     pub(crate) fn may_release(&self) -> bool {
-        self.errand == Errand::Withdrawn && self.promised <= self.now()
+        self.release_state == ReleaseState::Withdrawn && self.promised_until <= self.now()
     }
 
     pub(crate) fn release(&mut self) {
-        self.errand = Errand::Released;
+        self.release_state = ReleaseState::Released;
         self.machine.release(Reason::Shutdown, self.now());
         self.turn();
     }
@@ -173,18 +175,18 @@ where
         }
     }
 
-    /// Its application asks: while enough of the claim is left, the answer is good for [`VALIDITY`].
-    fn ask(&mut self) {
+    /// Polls as the application. The answer is valid for [`VALIDITY`] if the claim lasts that long.
+    fn poll(&mut self) {
         if let Standing::Leading(claim) = self.machine.standing()
-            && self.asks
+            && self.polls
             && claim.remaining(self.now()) >= VALIDITY
         {
-            self.promised = self.now() + VALIDITY;
+            self.promised_until = self.now() + VALIDITY;
         }
     }
 
     fn promises(&self) -> bool {
-        self.now() < self.promised
+        self.now() < self.promised_until
     }
 }
 
@@ -196,15 +198,15 @@ fn instant(seconds: u64) -> Instant {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct Terms {
     greatest: FencingToken,
-    /// A term began with a token that was not larger than all before it.
-    are_in_disorder: bool,
+    /// Whether a term began with a token that was not larger than all before it.
+    is_out_of_order: bool,
 }
 
 impl Terms {
-    pub(crate) const NONE: Self = Self { greatest: FencingToken::new(0), are_in_disorder: false };
+    pub(crate) const NONE: Self = Self { greatest: FencingToken::new(0), is_out_of_order: false };
 
-    /// Takes in who claims what now.
-    pub(crate) fn note<E, R, V>(&mut self, candidates: &mut [Candidate<E, R, V>])
+    /// Records the terms that began with the last action.
+    pub(crate) fn update<E, R, V>(&mut self, candidates: &mut [Candidate<E, R, V>])
     where
         E: Election<Request = R, Event = V>,
         V: Event,
@@ -214,26 +216,26 @@ impl Terms {
             if let Some(token) = term
                 && candidate.term != term
             {
-                candidate.began_withdrawn |= candidate.errand != Errand::None;
-                self.are_in_disorder |= token <= self.greatest;
+                candidate.began_withdrawn |= candidate.release_state != ReleaseState::None;
+                self.is_out_of_order |= token <= self.greatest;
                 self.greatest = self.greatest.max(token);
             }
             candidate.term = term;
         }
     }
 
-    pub(crate) const fn are_in_order(&self) -> bool {
-        !self.are_in_disorder
+    pub(crate) const fn are_increasing(&self) -> bool {
+        !self.is_out_of_order
     }
 
-    /// Whether a term has followed on another.
-    pub(crate) fn follows(&self, first: FencingToken) -> bool {
+    /// Whether a term has a larger token than `first`.
+    pub(crate) fn has_later_than(&self, first: FencingToken) -> bool {
         self.greatest > first
     }
 }
 
-/// How many hold a current claim.
-pub(crate) fn claims<E, R, V>(candidates: &[Candidate<E, R, V>]) -> usize
+/// The number of current claims.
+pub(crate) fn count_claims<E, R, V>(candidates: &[Candidate<E, R, V>]) -> usize
 where
     E: Election<Request = R, Event = V>,
     V: Event,
@@ -241,8 +243,8 @@ where
     candidates.iter().filter(|candidate| candidate.claim().is_some()).count()
 }
 
-/// Whether any has begun a term after it was told to withdraw.
-pub(crate) fn begins_withdrawn<E, R, V>(candidates: &[Candidate<E, R, V>]) -> bool
+/// Whether any candidate began a term after it withdrew.
+pub(crate) fn any_began_withdrawn<E, R, V>(candidates: &[Candidate<E, R, V>]) -> bool
 where
     E: Election<Request = R, Event = V>,
     V: Event,
@@ -250,31 +252,32 @@ where
     candidates.iter().any(|candidate| candidate.began_withdrawn)
 }
 
-/// Whether an answer of one is good beside a claim or an answer of another.
+/// Whether one candidate's promise overlaps another's promise or claim.
 pub(crate) fn promises_overlap<E, R, V>(candidates: &[Candidate<E, R, V>]) -> bool
 where
     E: Election<Request = R, Event = V>,
     V: Event,
 {
     candidates.iter().enumerate().any(|(one, promising)| {
-        let is_beside = |(other, candidate): (usize, &Candidate<E, R, V>)| {
+        let overlaps = |(other, candidate): (usize, &Candidate<E, R, V>)| {
             other != one && (candidate.promises() || candidate.claim().is_some())
         };
-        promising.promises() && candidates.iter().enumerate().any(is_beside)
+        promising.promises() && candidates.iter().enumerate().any(overlaps)
     })
 }
 
-/// Which clocks there are.
+/// Which combinations of clocks are checked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Clocks {
-    /// Each number of slow ones, the others fast: candidates differ in nothing else, so whose they are does not matter.
+pub(crate) enum ClockRates {
+    /// Every number of slow clocks. Candidates differ in nothing else, so their order does not
+    /// matter.
     All,
-    /// One candidate's is slow, whose claims last longest; all others are fast, whose patience ends soonest.
+    /// One slow clock, whose claims last longest. The others are fast and stop waiting soonest.
     Worst,
 }
 
-impl Clocks {
-    /// The rates of so many candidates' clocks.
+impl ClockRates {
+    /// The rates of the candidates' clocks, for each combination.
     pub(crate) fn of_candidates(self, candidates: usize) -> impl Iterator<Item = Vec<u64>> {
         let slow = match self {
             Self::All => 0..=candidates,
@@ -285,10 +288,10 @@ impl Clocks {
         })
     }
 
-    /// Those of the clock of an ensemble's leader.
+    /// The rates of the ensemble leader's clock.
     pub(crate) fn of_ensemble(self) -> impl Iterator<Item = u64> {
         let [slow, fast] = RATES;
-        let is_looked_at = move |rate: &u64| self == Self::All || *rate == fast;
-        [slow, fast].into_iter().filter(is_looked_at)
+        let is_included = move |rate: &u64| self == Self::All || *rate == fast;
+        [slow, fast].into_iter().filter(is_included)
     }
 }

@@ -1,5 +1,5 @@
-//! An ensemble of ZooKeeper servers in a small world: what is agreed on, what a server that is cut off still knows, and what comes
-//! of a request. Start with [`State::perform`].
+//! The ensemble of the session model: the agreed state, the view of partitioned servers, and
+//! requests. Start with [`State::perform`].
 
 use super::candidates::{Candidate, Terms};
 use baton_election::queue::QueueElection;
@@ -7,7 +7,7 @@ use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest,
 use std::sync::Arc;
 use std::time::Duration;
 
-/// In seconds of the clock of the ensemble's leader.
+/// The session timeout, in seconds of the clock of the ensemble's leader.
 pub(super) const TIMEOUT: u64 = 5;
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -15,26 +15,26 @@ pub(crate) struct State {
     pub(super) step: u8,
     pub(super) candidates: Vec<Candidate<QueueElection, QueueRequest, QueueEvent>>,
     pub(super) connections: Vec<Connection>,
-    /// What the clock of the ensemble's leader counts in a step, and what it shows.
+    /// How far the clock of the ensemble's leader advances per step, and its reading.
     pub(super) rate: u64,
-    pub(super) shows: u64,
-    /// Until when each session surely lives, by number.
+    pub(super) clock: u64,
+    /// Until when each session is guaranteed to live; `None` once it has ended.
     pub(super) sessions: Vec<Option<u64>>,
     pub(super) tree: Arc<Tree>,
-    pub(super) joined: u8,
-    /// A request that nobody waits for any more, and its session.
-    pub(super) late: Option<(usize, QueueRequest)>,
+    pub(super) join_count: u8,
+    /// An abandoned request in flight, and its session.
+    pub(super) late_request: Option<(usize, QueueRequest)>,
     pub(super) terms: Terms,
-    pub(super) cuts: u8,
+    pub(super) partitions: u8,
     pub(super) crashes: u8,
     pub(super) releases: u8,
     pub(super) deletions: u8,
 }
 
-/// What was agreed on.
+/// The agreed state.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Tree {
-    pub(super) line: Vec<Znode>,
+    pub(super) queue: Vec<Znode>,
     pub(super) leader: Option<Acknowledgement>,
 }
 
@@ -47,27 +47,27 @@ pub(super) struct Znode {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Connection {
     pub(super) session: Option<usize>,
-    /// What its server knew when it was cut off.
-    pub(super) cut: Option<Arc<Tree>>,
-    /// Its server has heard of the session, and has not told the leader.
-    pub(super) is_untold: bool,
-    /// The znode that it watches, and whether that is gone, which is still to be told.
+    /// The state that its server knew when it was partitioned.
+    pub(super) partition_view: Option<Arc<Tree>>,
+    /// Whether its server has seen activity of the session that it has not reported.
+    pub(super) has_unreported_activity: bool,
+    /// The watched znode, and whether the watch has fired and its event is in flight.
     pub(super) watch: Option<String>,
-    pub(super) fires: bool,
+    pub(super) watch_fired: bool,
 }
 
 impl Tree {
-    fn stands(&self, name: &str) -> bool {
-        self.line.iter().any(|znode| znode.name == name)
+    fn contains(&self, name: &str) -> bool {
+        self.queue.iter().any(|znode| znode.name == name)
     }
 
     fn read(&self, request: &QueueRequest) -> Option<QueueEvent> {
         match request {
-            QueueRequest::List => {
-                Some(QueueEvent::Listed(self.line.iter().map(|znode| znode.name.clone()).collect()))
-            }
+            QueueRequest::List => Some(QueueEvent::Listed(
+                self.queue.iter().map(|znode| znode.name.clone()).collect(),
+            )),
             QueueRequest::Look { name } => {
-                let found = self.line.iter().find(|znode| znode.name == *name);
+                let found = self.queue.iter().find(|znode| znode.name == *name);
                 let owner = |znode: &Znode| QueueEvent::Found { owner: Some(id(znode.session)) };
                 Some(found.map_or(QueueEvent::Missing, owner))
             }
@@ -84,16 +84,17 @@ impl Tree {
 }
 
 impl State {
-    /// The session is over, or a stranger's deed: these znodes are gone, and whoever watches one is to be told.
+    /// Removes znodes, and fires the watches of servers that are not partitioned.
     pub(super) fn remove(&mut self, is_gone: impl Fn(&Znode) -> bool) {
-        for connection in self.connections.iter_mut().filter(|connection| connection.cut.is_none())
+        for connection in
+            self.connections.iter_mut().filter(|connection| connection.partition_view.is_none())
         {
             let watched = |znode: &&Znode| connection.watch.as_ref() == Some(&znode.name);
-            if self.tree.line.iter().find(watched).is_some_and(&is_gone) {
-                (connection.watch, connection.fires) = (None, true);
+            if self.tree.queue.iter().find(watched).is_some_and(&is_gone) {
+                (connection.watch, connection.watch_fired) = (None, true);
             }
         }
-        Arc::make_mut(&mut self.tree).line.retain(|znode| !is_gone(znode));
+        Arc::make_mut(&mut self.tree).queue.retain(|znode| !is_gone(znode));
     }
 
     pub(super) fn end(&mut self, session: usize) {
@@ -102,28 +103,29 @@ impl State {
         Arc::make_mut(&mut self.tree).leader.take_if(|leader| leader.owner == Some(id(session)));
     }
 
-    /// What comes of `request` of `number`; `None` where its server can only wait.
+    /// Processes `request` of candidate `number`; `None` if its server has to wait.
     pub(super) fn perform(&mut self, number: usize, request: &QueueRequest) -> Option<QueueEvent> {
         if let QueueRequest::Begin { .. } | QueueRequest::Resume { .. } = request {
             return Some(self.connect(number, request));
         }
         let connection = &mut self.connections[number];
         let session = connection.session?;
-        connection.is_untold = true;
-        if let Some(reply) = connection.cut.as_ref().unwrap_or(&self.tree).read(request) {
+        connection.has_unreported_activity = true;
+        if let Some(reply) = connection.partition_view.as_ref().unwrap_or(&self.tree).read(request)
+        {
             if let (QueueRequest::Look { name }, QueueEvent::Found { .. }) = (request, &reply) {
                 connection.watch = Some(name.clone());
             }
             return Some(reply);
         }
-        if connection.cut.is_some() {
+        if connection.partition_view.is_some() {
             return None;
         }
         Some(self.agree(session, request))
     }
 
     fn connect(&mut self, number: usize, request: &QueueRequest) -> QueueEvent {
-        let lives = self.shows + TIMEOUT;
+        let lives = self.clock + TIMEOUT;
         let connection = &mut self.connections[number];
         *connection = Connection { session: connection.session, ..Connection::NONE };
         if let QueueRequest::Begin { .. } = request {
@@ -153,13 +155,13 @@ impl State {
             }
             QueueRequest::MakePath => QueueEvent::Made,
             QueueRequest::Join { prefix, .. } => {
-                let name = format!("{prefix}{:010}", self.joined);
-                self.joined += 1;
-                Arc::make_mut(&mut self.tree).line.push(Znode { name: name.clone(), session });
-                QueueEvent::Joined { name, czxid: self.joined.into() }
+                let name = format!("{prefix}{:010}", self.join_count);
+                self.join_count += 1;
+                Arc::make_mut(&mut self.tree).queue.push(Znode { name: name.clone(), session });
+                QueueEvent::Joined { name, czxid: self.join_count.into() }
             }
             QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. }
-                if !self.tree.stands(name) =>
+                if !self.tree.contains(name) =>
             {
                 QueueEvent::Missing
             }
@@ -183,16 +185,22 @@ impl State {
         }
     }
 
-    /// Keeps what was given up, and may still change something, where it may come late.
-    pub(super) fn abandon(&mut self, number: usize, request: Option<QueueRequest>, late: bool) {
+    /// Keeps an abandoned request that may still change something, if the model allows late
+    /// requests.
+    pub(super) fn abandon(
+        &mut self,
+        number: usize,
+        request: Option<QueueRequest>,
+        allows_late: bool,
+    ) {
         let (Some(request), Some(session), true) =
-            (request, self.connections[number].session, late)
+            (request, self.connections[number].session, allows_late)
         else {
             return;
         };
         match request {
             QueueRequest::Close | QueueRequest::Join { .. } | QueueRequest::Acknowledge { .. } => {
-                self.late = Some((session, request));
+                self.late_request = Some((session, request));
             }
             QueueRequest::Begin { .. }
             | QueueRequest::Resume { .. }
@@ -204,20 +212,26 @@ impl State {
         }
     }
 
-    /// Whether `number` stands in the line behind another, so that no claim can rest on its znode.
-    pub(super) fn waits(&self, number: usize) -> bool {
+    /// Whether the znode of candidate `number` is behind another one, so that no claim can rest on
+    /// it.
+    pub(super) fn is_behind_another(&self, number: usize) -> bool {
         let session = self.connections[number].session;
-        self.tree.line.iter().skip(1).any(|znode| Some(znode.session) == session)
+        self.tree.queue.iter().skip(1).any(|znode| Some(znode.session) == session)
     }
 }
 
 impl Connection {
-    pub(super) const NONE: Self =
-        Self { session: None, cut: None, is_untold: false, watch: None, fires: false };
+    pub(super) const NONE: Self = Self {
+        session: None,
+        partition_view: None,
+        has_unreported_activity: false,
+        watch: None,
+        watch_fired: false,
+    };
 
-    /// Whether its server has something to tell the leader, and can.
-    pub(super) const fn has_news(&self) -> bool {
-        self.cut.is_none() && self.is_untold
+    /// Whether its server must report activity to the leader, and can.
+    pub(super) const fn must_report(&self) -> bool {
+        self.partition_view.is_none() && self.has_unreported_activity
     }
 }
 

@@ -1,24 +1,24 @@
-//! Goes through every path of small worlds with the machines that ship: `make prove MODEL=lease`, or `zookeeper`.
+//! Checks every path through small models of the machines that ship: `make prove MODEL=lease`, or
+//! `zookeeper`.
 //!
-//! Where `crates/baton-sim` draws worlds, this leaves nothing out within its bounds: each order of turns, requests, replies and
-//! time-outs, each clock as slow or as fast as the drift allows, processes that stand still as long as they like. Start with
-//! `record.rs`; the bounds stand below, and are printed with what was counted.
+//! Within its bounds it covers each order of turns, requests, replies, and timeouts, each clock at
+//! the limits of the drift, and pauses of any length. The bounds are the constants below, and are
+//! printed with the results. Start with `record.rs`.
 #![expect(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "what was seen, and where it fails, is the product"
+    reason = "the result goes to stdout, the progress to stderr"
 )]
-#![expect(
-    clippy::disallowed_methods,
-    reason = "how long a run takes is measured by a clock of its own"
-)]
+#![expect(clippy::disallowed_methods, reason = "the duration of a run is measured in real time")]
 
 mod candidates;
 mod ensemble;
 mod record;
 mod session;
 
-use candidates::Clocks;
+use candidates::ClockRates;
+use record::RecordModel;
+use session::SessionModel;
 use stateright::report::WriteReporter;
 use stateright::{Checker, Expectation, HasDiscoveries, Model};
 use std::env;
@@ -30,84 +30,90 @@ use std::time::Instant;
 
 const USAGE: &str = "model short|long [lease|zookeeper]";
 
-/// Nothing but pauses, lost and late replies, and clocks that disagree: long enough for the slowest leader to stop and the fastest
-/// follower to begin.
-const RECORD: record::World = record::World {
+/// Only pauses, lost and late replies, and clocks that disagree, for long enough that the slowest
+/// leader stops and the fastest follower begins.
+const RECORD: RecordModel = RecordModel {
     candidates: 2,
-    clocks: Clocks::All,
+    clocks: ClockRates::All,
     steps: 2,
     writes: 2,
-    news: false,
-    late: false,
+    watch_events: false,
+    late_writes: false,
     crashes: 0,
     releases: 0,
     deletions: 0,
 };
-const SESSION: session::World = session::World {
+const SESSION: SessionModel = SessionModel {
     candidates: 2,
-    clocks: Clocks::All,
+    clocks: ClockRates::All,
     steps: 2,
     sessions: 2,
-    late: false,
-    prompt: false,
-    joined: false,
-    cuts: 0,
+    late_requests: false,
+    prompt_replies: false,
+    starts_joined: false,
+    partitions: 0,
     crashes: 0,
     releases: 0,
     deletions: 0,
 };
 
-/// How many ways into states of each of the short worlds are looked at: as many as take less than a minute.
-const FIRST: usize = 3_000_000;
+/// The most transitions of each short model that are explored, which takes less than a minute.
+const MAX_TRANSITIONS: usize = 3_000_000;
 
-/// Seen to the end, or as far as that.
-const SHORT_RECORDS: &[record::World] = &[
-    record::World { steps: 1, writes: 3, news: true, releases: 1, ..RECORD },
-    record::World { late: true, ..RECORD },
+/// Explored completely, or up to [`MAX_TRANSITIONS`].
+const SHORT_RECORDS: &[RecordModel] = &[
+    RecordModel { steps: 1, writes: 3, watch_events: true, releases: 1, ..RECORD },
+    RecordModel { late_writes: true, ..RECORD },
 ];
-const SHORT_SESSIONS: &[session::World] =
-    &[session::World { steps: 1, releases: 1, ..SESSION }, session::World { cuts: 1, ..SESSION }];
+const SHORT_SESSIONS: &[SessionModel] =
+    &[SessionModel { steps: 1, releases: 1, ..SESSION }, SessionModel { partitions: 1, ..SESSION }];
 
-/// What takes as long as it takes, but ends: `docs/safety.md` has how many states each has.
-const LONG_RECORDS: &[record::World] = &[
-    record::World { late: true, crashes: 1, ..RECORD },
-    record::World { writes: 3, ..RECORD },
-    record::World { writes: 3, releases: 1, ..RECORD },
-    record::World { news: true, deletions: 1, ..RECORD },
-    record::World { news: true, late: true, ..RECORD },
-    record::World { steps: 3, late: true, ..RECORD },
-    record::World { candidates: 3, steps: 1, ..RECORD },
-    record::World { candidates: 3, clocks: Clocks::Worst, ..RECORD },
+/// Explored completely. `docs/safety.md` lists the number of states of each.
+const LONG_RECORDS: &[RecordModel] = &[
+    RecordModel { late_writes: true, crashes: 1, ..RECORD },
+    RecordModel { writes: 3, ..RECORD },
+    RecordModel { writes: 3, releases: 1, ..RECORD },
+    RecordModel { watch_events: true, deletions: 1, ..RECORD },
+    RecordModel { watch_events: true, late_writes: true, ..RECORD },
+    RecordModel { steps: 3, late_writes: true, ..RECORD },
+    RecordModel { candidates: 3, steps: 1, ..RECORD },
+    RecordModel { candidates: 3, clocks: ClockRates::Worst, ..RECORD },
 ];
-const LONG_SESSIONS: &[session::World] = &[
-    session::World { steps: 1, late: true, ..SESSION },
-    session::World { steps: 1, releases: 1, ..SESSION },
-    session::World { steps: 1, crashes: 1, ..SESSION },
-    session::World { clocks: Clocks::Worst, steps: 1, cuts: 1, ..SESSION },
-    session::World { clocks: Clocks::Worst, steps: 1, deletions: 1, ..SESSION },
-    session::World { clocks: Clocks::Worst, ..SESSION },
-    session::World { clocks: Clocks::Worst, prompt: true, cuts: 1, ..SESSION },
-    session::World {
-        clocks: Clocks::Worst,
-        prompt: true,
-        joined: true,
+const LONG_SESSIONS: &[SessionModel] = &[
+    SessionModel { steps: 1, late_requests: true, ..SESSION },
+    SessionModel { steps: 1, releases: 1, ..SESSION },
+    SessionModel { steps: 1, crashes: 1, ..SESSION },
+    SessionModel { clocks: ClockRates::Worst, steps: 1, partitions: 1, ..SESSION },
+    SessionModel { clocks: ClockRates::Worst, steps: 1, deletions: 1, ..SESSION },
+    SessionModel { clocks: ClockRates::Worst, ..SESSION },
+    SessionModel { clocks: ClockRates::Worst, prompt_replies: true, partitions: 1, ..SESSION },
+    SessionModel {
+        clocks: ClockRates::Worst,
+        prompt_replies: true,
+        starts_joined: true,
         sessions: 3,
         crashes: 1,
         ..SESSION
     },
-    session::World {
-        clocks: Clocks::Worst,
-        prompt: true,
-        joined: true,
+    SessionModel {
+        clocks: ClockRates::Worst,
+        prompt_replies: true,
+        starts_joined: true,
         sessions: 3,
         releases: 1,
         ..SESSION
     },
-    session::World { clocks: Clocks::Worst, prompt: true, joined: true, steps: 3, ..SESSION },
-    session::World {
-        clocks: Clocks::Worst,
-        prompt: true,
-        joined: true,
+    SessionModel {
+        clocks: ClockRates::Worst,
+        prompt_replies: true,
+        starts_joined: true,
+        steps: 3,
+        ..SESSION
+    },
+    SessionModel {
+        clocks: ClockRates::Worst,
+        prompt_replies: true,
+        starts_joined: true,
         candidates: 3,
         sessions: 3,
         ..SESSION
@@ -120,72 +126,72 @@ fn main() -> ExitCode {
     let (records, sessions) = match arguments.first() {
         Some(&"short") => (SHORT_RECORDS, SHORT_SESSIONS),
         Some(&"long") => (LONG_RECORDS, LONG_SESSIONS),
-        Some(_) | None => return misused(),
+        Some(_) | None => return usage_error(),
     };
-    let first = (arguments[0] == "short").then_some(FIRST);
+    let limit = (arguments[0] == "short").then_some(MAX_TRANSITIONS);
     let holds = match arguments[1..] {
-        [] => see("lease", records, first) && see("zookeeper", sessions, first),
-        ["lease"] => see("lease", records, first),
-        ["zookeeper"] => see("zookeeper", sessions, first),
-        _ => return misused(),
+        [] => check_all("lease", records, limit) && check_all("zookeeper", sessions, limit),
+        ["lease"] => check_all("lease", records, limit),
+        ["zookeeper"] => check_all("zookeeper", sessions, limit),
+        _ => return usage_error(),
     };
     if holds { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn misused() -> ExitCode {
+fn usage_error() -> ExitCode {
     eprintln!("usage: {USAGE}");
     ExitCode::from(2)
 }
 
-/// Sees each of `worlds` to its end, or its `first` ways; false where something does not hold.
-fn see<M>(machine: &str, worlds: &[M], first: Option<usize>) -> bool
+/// Checks each of `models` completely or up to a number of transitions; false on a violation.
+fn check_all<M>(machine: &str, models: &[M], limit: Option<usize>) -> bool
 where
     M: Model + Debug + Copy + Send + Sync + 'static,
     M::State: Debug + Hash + Send + Sync + Clone + PartialEq,
     M::Action: Debug + Send + Sync + Clone + PartialEq,
 {
-    let begun = Instant::now();
-    let mut all = 0;
-    for world in worlds {
-        println!("model: {machine}: {world:?}");
-        let Some(states) = see_one(*world, first) else { return false };
-        all += states;
+    let started_at = Instant::now();
+    let mut total = 0;
+    for model in models {
+        println!("model: {machine}: {model:?}");
+        let Some(states) = check_one(*model, limit) else { return false };
+        total += states;
     }
-    let seconds = begun.elapsed().as_secs_f64();
+    let seconds = started_at.elapsed().as_secs_f64();
     println!(
-        "model: {machine}: {all} states in {seconds:.0} s, {} MB at the most: all holds",
+        "model: {machine}: {total} states in {seconds:.0} s, peak memory {} MB: no violation",
         memory()
     );
     true
 }
 
-/// Goes through one world, path by path, and returns how many states it has; none where something does not hold.
-fn see_one<M>(world: M, first: Option<usize>) -> Option<usize>
+/// Checks one model depth-first and returns its number of states, or `None` on a violation.
+fn check_one<M>(model: M, limit: Option<usize>) -> Option<usize>
 where
     M: Model + Debug + Send + Sync + 'static,
     M::State: Debug + Hash + Send + Sync + Clone + PartialEq,
     M::Action: Debug + Send + Sync + Clone + PartialEq,
 {
-    let checker = world.checker().finish_when(HasDiscoveries::AnyFailures);
-    let checker = if let Some(first) = first { checker.target_state_count(first) } else { checker };
+    let checker = model.checker().finish_when(HasDiscoveries::AnyFailures);
+    let checker = if let Some(limit) = limit { checker.target_state_count(limit) } else { checker };
     let checker = checker.spawn_dfs();
-    let is_cut_short = |seen: usize| first.is_some_and(|first| seen >= first);
+    let is_incomplete = |count: usize| limit.is_some_and(|limit| count >= limit);
     let checker = checker.report(&mut WriteReporter::new(&mut stderr()));
     for property in checker.model().properties() {
         let found = checker.discovery(property.name);
-        let is_hoped_for = match property.expectation {
+        let must_be_reachable = match property.expectation {
             Expectation::Sometimes => true,
             Expectation::Always | Expectation::Eventually => false,
         };
-        // What is hoped for may lie beyond.
-        let is_beyond = is_hoped_for && is_cut_short(checker.state_count());
-        if is_hoped_for != found.is_some() && !is_beyond {
+        // A state that must be reachable may lie beyond the limit.
+        let is_beyond = must_be_reachable && is_incomplete(checker.state_count());
+        if must_be_reachable != found.is_some() && !is_beyond {
             let path = found.map(stateright::Path::into_actions).unwrap_or_default();
             println!(
-                "model: after {} states, {} steps: {} does not hold",
-                checker.unique_state_count(),
+                "model: violated \"{}\" after {} steps, {} states",
+                property.name,
                 path.len(),
-                property.name
+                checker.unique_state_count()
             );
             for action in &path {
                 println!("  {action:?}");
@@ -193,16 +199,16 @@ where
             return None;
         }
     }
-    let how = if is_cut_short(checker.state_count()) { "the first of them" } else { "all of them" };
+    let extent = if is_incomplete(checker.state_count()) { "up to the limit" } else { "complete" };
     println!(
-        "model: {} states, {} ways into them: {how}",
+        "model: {} states, {} transitions, {extent}",
         checker.unique_state_count(),
         checker.state_count()
     );
     Some(checker.unique_state_count())
 }
 
-/// The most memory that this process has had, in megabytes; zero where Linux does not tell.
+/// The peak memory of this process in megabytes; zero where Linux does not report it.
 fn memory() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap_or_default();

@@ -1,9 +1,10 @@
-//! Small worlds around one record, as Lease and file have it.
+//! A small model of one record, as in a Lease or a file.
 //!
-//! Start with [`Action`]: each is one thing that may happen next, and nothing has to happen before another but what it comes of. So
-//! processes stand still as long as they like, calls are given up at any time, and replies, news and abandoned writes come late.
+//! Start with [`Action`]. Actions may happen in any order that causality allows. So processes pause
+//! for any time, calls time out at any time, and replies, watch events, and abandoned writes may be
+//! late.
 
-use super::candidates::{self, Call, Candidate, Clocks, Terms, VALIDITY};
+use super::candidates::{self, Call, Candidate, ClockRates, Terms, VALIDITY};
 use baton_election::claim::{FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -16,21 +17,21 @@ use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use stateright::{Model, Property};
 use std::time::Duration;
 
-/// How large a world may become.
+/// The bounds of the model.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct World {
+pub(crate) struct RecordModel {
     pub(crate) candidates: usize,
-    pub(crate) clocks: Clocks,
-    /// Steps of time. In each a slow clock counts two seconds, and a fast one three.
+    pub(crate) clocks: ClockRates,
+    /// Steps of time. Per step, slow clocks advance by two seconds and fast ones by three.
     pub(crate) steps: u8,
-    /// Writes that the store does, before it does none any more.
+    /// The number of writes that the store applies.
     pub(crate) writes: u8,
-    /// Whether changes are told: in their order, and as late as may be.
-    pub(crate) news: bool,
-    /// Whether a write whose caller has given up may be done all the same, at any time; of two, the younger.
-    pub(crate) late: bool,
-    /// How many processes are killed, and followed by another; how many give leadership up; how often a stranger
-    /// deletes the record, when everybody has seen its last change.
+    /// Whether watch events are sent. They arrive in order, with any delay.
+    pub(crate) watch_events: bool,
+    /// Whether an abandoned write may still be applied at any time. Only the latest one is kept.
+    pub(crate) late_writes: bool,
+    /// The number of restarts after a crash, of withdrawals, and of deletions by another client
+    /// after all candidates have seen the last change.
     pub(crate) crashes: u8,
     pub(crate) releases: u8,
     pub(crate) deletions: u8,
@@ -40,14 +41,14 @@ pub(crate) struct World {
 pub(crate) struct State {
     step: u8,
     candidates: Vec<Candidate<RecordElection, RecordRequest, RecordEvent>>,
-    /// The largest version that each has taken in.
-    known: Vec<u8>,
+    /// The highest version that each candidate has seen.
+    known_versions: Vec<u8>,
     record: Option<Snapshot>,
     version: u8,
-    /// Changes that each is still to be told of, oldest first.
-    news: Vec<Vec<Option<Snapshot>>>,
-    /// A write that nobody waits for any more.
-    late: Option<Write>,
+    /// The watch events in flight to each candidate, oldest first.
+    watch_events: Vec<Vec<Option<Snapshot>>>,
+    /// An abandoned write in flight.
+    late_write: Option<Write>,
     terms: Terms,
     crashes: u8,
     releases: u8,
@@ -56,52 +57,52 @@ pub(crate) struct State {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
-    /// Time passes, for everybody.
+    /// Time advances for all.
     Step,
-    /// A driver turns because it is due.
+    /// A driver takes a turn that is due.
     Turn(usize),
-    /// A request reaches the store, and is done.
-    Arrives(usize),
-    /// A reply comes in.
-    Hears(usize),
-    /// A call is given up; its reply is lost.
-    GivesUp(usize),
-    /// A write that was given up is done.
-    ArrivesLate,
-    /// News come in.
-    Notices(usize),
-    /// SIGKILL, and another process in its place.
-    Crashes(usize),
-    /// It is to give leadership up.
-    Withdraws(usize),
-    /// Its last promise has run out.
-    Releases(usize),
-    /// A stranger deletes the record.
-    Deletes,
+    /// A request arrives at the store, which processes it.
+    DeliverRequest(usize),
+    /// A reply arrives.
+    DeliverReply(usize),
+    /// A call times out, and its reply is lost.
+    TimeOut(usize),
+    /// An abandoned write is applied.
+    DeliverLateRequest,
+    /// A watch event arrives.
+    DeliverWatchEvent(usize),
+    /// A process is killed and replaced by a new one.
+    Crash(usize),
+    /// A candidate is told to withdraw.
+    Withdraw(usize),
+    /// A withdrawn candidate releases after its last promise has expired.
+    Release(usize),
+    /// Another client deletes the record.
+    Delete,
 }
 
-/// Durations that only just pass when clocks are 20 % off either way: the slowest leader stops in the step in which the fastest
-/// follower may begin.
+/// Durations that are barely valid with clocks 20 % off either way: the slowest leader stops in the
+/// step in which the fastest follower may begin.
 fn machine(number: usize, start: u8, from: Instant) -> RecordElection {
     let [lease_duration, renew_deadline, retry_period] =
         [5_000, 3_300, 1_000].map(Duration::from_millis);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
-    let drift = Drift::parts_per_million(200_000).expect("less than the whole");
+    let drift = Drift::parts_per_million(200_000).expect("a drift below 100 %");
     let timing = Timing::new(durations, drift).expect("3.3 s × 1.2 is less than 5 s × 0.8");
     let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
     RecordElection::new(identity, timing, Jitter::none(), from)
 }
 
 impl State {
-    fn perform(&mut self, request: RecordRequest, tells: bool) -> RecordEvent {
+    fn perform(&mut self, request: RecordRequest, notifies: bool) -> RecordEvent {
         match request {
             RecordRequest::Read => RecordEvent::Read(self.record.clone()),
-            RecordRequest::Write(write) => self.replace(&write, tells),
+            RecordRequest::Write(write) => self.replace(&write, notifies),
         }
     }
 
-    fn replace(&mut self, write: &Write, tells: bool) -> RecordEvent {
+    fn replace(&mut self, write: &Write, notifies: bool) -> RecordEvent {
         let held = self.record.as_ref().map(|record| &record.version);
         if held != write.over.as_ref() {
             return RecordEvent::Conflict;
@@ -116,37 +117,38 @@ impl State {
             renewed: Stamp(self.version.to_string()),
         };
         let snapshot = Snapshot { version: Version { uid, number: self.version.into() }, record };
-        self.set(Some(snapshot.clone()), tells);
+        self.set(Some(snapshot.clone()), notifies);
         RecordEvent::Applied(snapshot)
     }
 
-    fn set(&mut self, record: Option<Snapshot>, tells: bool) {
+    fn set(&mut self, record: Option<Snapshot>, notifies: bool) {
         self.record = record;
-        if tells {
-            self.news.iter_mut().for_each(|news| news.push(self.record.clone()));
+        if notifies {
+            self.watch_events.iter_mut().for_each(|events| events.push(self.record.clone()));
         }
     }
 
-    fn abandon(&mut self, request: Option<RecordRequest>, late: bool) {
+    fn abandon(&mut self, request: Option<RecordRequest>, allows_late: bool) {
         if let Some(RecordRequest::Write(write)) = request
-            && late
+            && allows_late
         {
-            self.late = Some(write);
+            self.late_write = Some(write);
         }
     }
 
-    fn learns(&mut self, number: usize, event: &RecordEvent) {
+    fn learn(&mut self, number: usize, event: &RecordEvent) {
         if let RecordEvent::Read(Some(seen))
         | RecordEvent::Applied(seen)
         | RecordEvent::Noticed(Some(seen)) = event
         {
-            let version = u8::try_from(seen.version.number).expect("versions are counted in bytes");
-            self.known[number] = self.known[number].max(version);
+            let version =
+                u8::try_from(seen.version.number).expect("a small model has few versions");
+            self.known_versions[number] = self.known_versions[number].max(version);
         }
     }
 
-    /// Whether a deletion is one that the machines promise to outlive: everybody knows whom to wait for, and nobody has a
-    /// create on its way.
+    /// Whether the machines must tolerate a deletion: all candidates know whom to wait for, and no
+    /// create is in flight.
     fn may_be_deleted(&self) -> bool {
         let creates = |write: &Write| write.over.is_none();
         let is_creating =
@@ -157,37 +159,37 @@ impl State {
                 Call::Sent(RecordRequest::Read) | Call::None | Call::Replied(_) => false,
             };
         self.record.is_some()
-            && self.known.iter().all(|known| *known == self.version)
+            && self.known_versions.iter().all(|known| *known == self.version)
             && !self.candidates.iter().any(is_creating)
-            && !self.late.as_ref().is_some_and(creates)
+            && !self.late_write.as_ref().is_some_and(creates)
     }
 }
 
-impl Model for World {
+impl Model for RecordModel {
     type State = State;
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let of = |rates: Vec<u64>, asks| State {
+        let of = |rates: Vec<u64>, polls| State {
             step: 0,
             candidates: (rates.iter().enumerate())
                 .map(|(number, rate)| {
-                    Candidate::new(number, *rate, asks, |now| machine(number, 1, now))
+                    Candidate::new(number, *rate, polls, |now| machine(number, 1, now))
                 })
                 .collect(),
-            known: vec![0; rates.len()],
+            known_versions: vec![0; rates.len()],
             record: None,
             version: 0,
-            news: vec![Vec::new(); rates.len()],
-            late: None,
+            watch_events: vec![Vec::new(); rates.len()],
+            late_write: None,
             terms: Terms::NONE,
             crashes: 0,
             releases: 0,
             deletions: 0,
         };
-        // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
-        let asks = self.releases + self.deletions > 0;
-        self.clocks.of_candidates(self.candidates).map(|rates| of(rates, asks)).collect()
+        // A promise lies within a claim, so it matters only where a claim can end early.
+        let polls = self.releases + self.deletions > 0;
+        self.clocks.of_candidates(self.candidates).map(|rates| of(rates, polls)).collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
@@ -195,53 +197,57 @@ impl Model for World {
         if state.step < self.steps {
             actions.push(Action::Step);
         }
-        if state.late.is_some() && !is_full {
-            actions.push(Action::ArrivesLate);
+        if state.late_write.is_some() && !is_full {
+            actions.push(Action::DeliverLateRequest);
         }
         if state.deletions < self.deletions && state.may_be_deleted() {
-            actions.push(Action::Deletes);
+            actions.push(Action::Delete);
         }
         for (number, candidate) in state.candidates.iter().enumerate() {
             match &candidate.call {
                 Call::None => actions.push(Action::Turn(number)),
                 Call::Sent(RecordRequest::Write(_)) if is_full => {
-                    actions.push(Action::GivesUp(number));
+                    actions.push(Action::TimeOut(number));
                 }
-                Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
+                Call::Sent(_) => {
+                    actions.extend([Action::DeliverRequest(number), Action::TimeOut(number)]);
+                }
                 Call::Replied(_) => {
-                    actions.extend([Action::Hears(number), Action::GivesUp(number)]);
+                    actions.extend([Action::DeliverReply(number), Action::TimeOut(number)]);
                 }
             }
-            // A watch begins where a read ended.
-            if !state.news[number].is_empty() && candidate.machine.standing() != Standing::Unknown {
-                actions.push(Action::Notices(number));
+            // A watch starts after a read.
+            if !state.watch_events[number].is_empty()
+                && candidate.machine.standing() != Standing::Unknown
+            {
+                actions.push(Action::DeliverWatchEvent(number));
             }
-            // Who comes after a deletion knows of nobody to wait for.
+            // A process that starts after a deletion does not know whom to wait for.
             if state.crashes < self.crashes && state.deletions == 0 {
-                actions.push(Action::Crashes(number));
+                actions.push(Action::Crash(number));
             }
             let is_racing = matches!(
                 candidate.call,
                 Call::Sent(RecordRequest::Write(_)) | Call::Replied(RecordEvent::Applied(_))
             );
             if state.releases < self.releases && candidate.may_withdraw(is_racing) {
-                actions.push(Action::Withdraws(number));
+                actions.push(Action::Withdraw(number));
             }
             if candidate.may_release() {
-                actions.push(Action::Releases(number));
+                actions.push(Action::Release(number));
             }
         }
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         if let Action::Turn(number) = action {
-            // Most often nothing is due, which is cheaper to see of one candidate than of all.
+            // Usually nothing is due, and cloning one candidate is cheaper than cloning the state.
             let mut candidate = last.candidates[number].clone();
             let has_turned = candidate.turn();
             return has_turned.then(|| {
                 let mut state = last.clone();
                 state.candidates[number] = candidate;
-                state.terms.note(&mut state.candidates);
+                state.terms.update(&mut state.candidates);
                 state
             });
         }
@@ -252,71 +258,71 @@ impl Model for World {
                 state.step += 1;
                 state.candidates.iter_mut().for_each(Candidate::step);
             }
-            Action::Arrives(number) => {
+            Action::DeliverRequest(number) => {
                 let Call::Sent(request) = state.candidates[number].call.clone() else {
                     return None;
                 };
-                state.candidates[number].call = Call::Replied(state.perform(request, self.news));
+                state.candidates[number].call =
+                    Call::Replied(state.perform(request, self.watch_events));
             }
-            Action::Hears(number) => {
-                let event = state.candidates[number].hear_reply()?;
-                state.learns(number, &event);
+            Action::DeliverReply(number) => {
+                let event = state.candidates[number].handle_reply()?;
+                state.learn(number, &event);
             }
-            Action::GivesUp(number) => {
-                let request = state.candidates[number].give_up();
-                state.abandon(request, self.late);
+            Action::TimeOut(number) => {
+                let request = state.candidates[number].time_out();
+                state.abandon(request, self.late_writes);
             }
-            Action::ArrivesLate => {
-                let write = state.late.take()?;
-                state.replace(&write, self.news);
+            Action::DeliverLateRequest => {
+                let write = state.late_write.take()?;
+                state.replace(&write, self.watch_events);
             }
-            Action::Notices(number) => {
-                let event = RecordEvent::Noticed(state.news[number].remove(0));
-                state.learns(number, &event);
-                state.candidates[number].hear(event);
+            Action::DeliverWatchEvent(number) => {
+                let event = RecordEvent::Noticed(state.watch_events[number].remove(0));
+                state.learn(number, &event);
+                state.candidates[number].handle_event(event);
             }
-            Action::Crashes(number) => {
+            Action::Crash(number) => {
                 state.crashes += 1;
-                (state.known[number], state.news[number]) = (0, Vec::new());
+                (state.known_versions[number], state.watch_events[number]) = (0, Vec::new());
                 let candidate = &mut state.candidates[number];
                 let request =
                     candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
-                state.abandon(request, self.late);
+                state.abandon(request, self.late_writes);
             }
-            Action::Withdraws(number) => {
+            Action::Withdraw(number) => {
                 state.releases += 1;
                 state.candidates[number].withdraw();
             }
-            Action::Releases(number) => state.candidates[number].release(),
-            Action::Deletes => {
+            Action::Release(number) => state.candidates[number].release(),
+            Action::Delete => {
                 state.deletions += 1;
-                state.set(None, self.news);
+                state.set(None, self.watch_events);
             }
         }
-        state.terms.note(&mut state.candidates);
+        state.terms.update(&mut state.candidates);
         Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::<Self>::always("no two hold a current claim", |_, state| {
-                candidates::claims(&state.candidates) < 2
+            Property::<Self>::always("at most one candidate holds a claim", |_, state| {
+                candidates::count_claims(&state.candidates) < 2
             }),
-            Property::<Self>::always(
-                "no answer is good beside another's claim or answer",
-                |_, state| !candidates::promises_overlap(&state.candidates),
-            ),
+            Property::<Self>::always("at most one candidate promises", |_, state| {
+                !candidates::promises_overlap(&state.candidates)
+            }),
             Property::<Self>::always("no term begins after a withdrawal", |_, state| {
-                !candidates::begins_withdrawn(&state.candidates)
+                !candidates::any_began_withdrawn(&state.candidates)
             }),
-            Property::<Self>::always("tokens grow from term to term", |_, state| {
-                state.terms.are_in_order()
+            Property::<Self>::always("tokens increase from term to term", |_, state| {
+                state.terms.are_increasing()
             }),
-            Property::<Self>::sometimes("somebody leads", |_, state| {
-                candidates::claims(&state.candidates) == 1
+            Property::<Self>::sometimes("a candidate leads", |_, state| {
+                candidates::count_claims(&state.candidates) == 1
             }),
-            Property::<Self>::sometimes("another term follows", |_, state| {
-                state.terms.follows(FencingToken::new(1))
+            Property::<Self>::sometimes("a second term begins", |_, state| {
+                state.terms.has_later_than(FencingToken::new(1))
             }),
         ]
     }

@@ -1,11 +1,12 @@
-//! Small worlds around sessions, as an ensemble of ZooKeeper servers keeps them.
+//! A small model of sessions in a ZooKeeper ensemble.
 //!
-//! Each candidate is connected to a server of its own, which answers reads alone, and tells the ensemble's leader whom it heard of
-//! before time goes on. A server that is cut off does neither: it goes on answering reads, of what it knew, and is
-//! left at the next connect. A session lives for its time-out by the leader's clock, and may end at any moment from then on.
-//! That pings are late, servers behind, and leaders elected anew is drawn by the simulator. Start with [`Action`].
+//! Start with [`Action`]. Each candidate has its own server, which answers reads by itself, and
+//! reports active sessions to the ensemble's leader before time advances. A partitioned server
+//! reports nothing and answers reads from its last state until the candidate connects again. A
+//! session lives for its timeout by the leader's clock, and may end at any moment after that. Slow
+//! pings, lagging servers, and server elections are left to the simulator.
 
-use super::candidates::{self, Call, Candidate, Clocks, Terms, VALIDITY};
+use super::candidates::{self, Call, Candidate, ClockRates, Terms, VALIDITY};
 use super::ensemble::{Connection, State, TIMEOUT, Tree};
 use baton_election::claim::FencingToken;
 use baton_election::identity::Identity;
@@ -18,24 +19,27 @@ use stateright::{Model, Property};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How large a world may become.
+/// The bounds of the model.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct World {
+pub(crate) struct SessionModel {
     pub(crate) candidates: usize,
-    pub(crate) clocks: Clocks,
-    /// Steps of time. In each a slow clock counts two seconds, and a fast one three; the leader's clock is one of them.
+    pub(crate) clocks: ClockRates,
+    /// Steps of time. Per step, slow clocks advance by two seconds and fast ones by three,
+    /// including the clock of the ensemble's leader.
     pub(crate) steps: u8,
-    /// Sessions that are opened, before none is any more.
+    /// The number of sessions that can be opened.
     pub(crate) sessions: usize,
-    /// Whether a request whose caller has given up may be done all the same, at any time; of two, the younger.
-    pub(crate) late: bool,
-    /// Whether a reply comes in as soon as its request is done.
-    pub(crate) prompt: bool,
-    /// Whether all stand in the line as it begins, in the order of their numbers, and know it.
-    pub(crate) joined: bool,
-    /// How many servers are cut off, processes killed and followed by another, leaderships given up, and znodes of those
-    /// who stand behind another deleted by a stranger.
-    pub(crate) cuts: u8,
+    /// Whether an abandoned request may still be processed at any time. Only the latest one is
+    /// kept.
+    pub(crate) late_requests: bool,
+    /// Whether replies arrive as soon as their requests are processed.
+    pub(crate) prompt_replies: bool,
+    /// Whether all candidates have joined the queue at the start, in order of their index, and know
+    /// it.
+    pub(crate) starts_joined: bool,
+    /// The number of partitioned servers, of restarts after a crash, of withdrawals, and of znodes
+    /// behind another one that another client deletes.
+    pub(crate) partitions: u8,
     pub(crate) crashes: u8,
     pub(crate) releases: u8,
     pub(crate) deletions: u8,
@@ -43,44 +47,44 @@ pub(crate) struct World {
 
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Action {
-    /// Time passes, for everybody.
+    /// Time advances for all.
     Step,
-    /// A driver turns because it is due.
+    /// A driver takes a turn that is due.
     Turn(usize),
-    /// A request reaches its server, and is done.
-    Arrives(usize),
-    /// A reply comes in.
-    Hears(usize),
-    /// A call is given up; its reply is lost, and the connection.
-    GivesUp(usize),
-    /// A request that was given up is done.
-    ArrivesLate,
-    /// A server answers the leader's ping, and tells whom it heard of.
+    /// A request arrives at its server, which processes it.
+    DeliverRequest(usize),
+    /// A reply arrives.
+    DeliverReply(usize),
+    /// A call times out. Its reply is lost, and so is the connection.
+    TimeOut(usize),
+    /// An abandoned request is processed.
+    DeliverLateRequest,
+    /// A server answers the leader's ping and reports active sessions.
     Pong(usize),
-    /// A server is cut off from the others.
-    Cut(usize),
+    /// A server is partitioned from the others.
+    Partition(usize),
     /// The leader ends a session.
-    Expires(usize),
+    ExpireSession(usize),
     /// A watch fires.
-    Fires(usize),
-    /// SIGKILL, and another process in its place.
-    Crashes(usize),
-    /// It is to give leadership up.
-    Withdraws(usize),
-    /// Its last promise has run out.
-    Releases(usize),
-    /// A stranger deletes its znode.
-    Deletes(usize),
+    FireWatch(usize),
+    /// A process is killed and replaced by a new one.
+    Crash(usize),
+    /// A candidate is told to withdraw.
+    Withdraw(usize),
+    /// A withdrawn candidate releases after its last promise has expired.
+    Release(usize),
+    /// Another client deletes the candidate's znode.
+    Delete(usize),
 }
 
-/// Durations that only just pass with sessions of 5 s and ticks of half a second, when clocks are 20 % off either way: the slowest
-/// leader stops in the step in which the fastest server may end its session.
+/// Durations that are barely valid for sessions of 5 s, ticks of 0.5 s, and clocks 20 % off either
+/// way. The slowest leader stops in the step in which the fastest server may end its session.
 fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
     let [lease_duration, renew_deadline, retry_period] =
         [TIMEOUT * 1_000, 2_300, 1_000].map(Duration::from_millis);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
-    let drift = Drift::parts_per_million(200_000).expect("less than the whole");
+    let drift = Drift::parts_per_million(200_000).expect("a drift below 100 %");
     let timing = Timing::new(durations, drift).expect("2.3 s × 1.2 is less than 5 s × 0.8");
     let timing = SessionTiming::new(timing, Duration::from_millis(500))
         .expect("3.3 s are left, less a heartbeat");
@@ -88,21 +92,21 @@ fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
     QueueElection::new(identity, timing, Jitter::none(), from)
 }
 
-impl World {
-    /// What `number` asked for is done, if its server need not wait.
+impl SessionModel {
+    /// Processes the request of candidate `number`, unless its server has to wait.
     fn arrive(&self, state: &mut State, number: usize) -> Option<()> {
         let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
         state.candidates[number].call = Call::Replied(state.perform(number, &request)?);
-        if self.prompt {
-            state.candidates[number].hear_reply();
+        if self.prompt_replies {
+            state.candidates[number].handle_reply();
         }
         Some(())
     }
 
-    /// `state`, after candidate `number` has done all that it can do at once.
+    /// Lets candidate `number` do everything that it can do at once.
     fn join(&self, mut state: State, number: usize) -> State {
-        let is_its_own = |action: &Action| {
-            [Action::Turn, Action::Arrives, Action::Hears, Action::Pong]
+        let is_own = |action: &Action| {
+            [Action::Turn, Action::DeliverRequest, Action::DeliverReply, Action::Pong]
                 .iter()
                 .any(|of| *action == of(number))
         };
@@ -111,7 +115,7 @@ impl World {
             self.actions(&state, &mut actions);
             match actions
                 .into_iter()
-                .filter(is_its_own)
+                .filter(is_own)
                 .find_map(|action| self.next_state(&state, action))
             {
                 Some(next) => state = next,
@@ -121,48 +125,48 @@ impl World {
     }
 }
 
-impl Model for World {
+impl Model for SessionModel {
     type State = State;
     type Action = Action;
 
     fn init_states(&self) -> Vec<State> {
-        let of = |rate, rates: &[u64], asks| State {
+        let of = |rate, rates: &[u64], polls| State {
             step: 0,
             candidates: (rates.iter().enumerate())
                 .map(|(number, rate)| {
-                    Candidate::new(number, *rate, asks, |now| machine(number, 1, now))
+                    Candidate::new(number, *rate, polls, |now| machine(number, 1, now))
                 })
                 .collect(),
             connections: vec![Connection::NONE; rates.len()],
             rate,
-            shows: 0,
+            clock: 0,
             sessions: Vec::new(),
-            tree: Arc::new(Tree { line: Vec::new(), leader: None }),
-            joined: 0,
-            late: None,
+            tree: Arc::new(Tree { queue: Vec::new(), leader: None }),
+            join_count: 0,
+            late_request: None,
             terms: Terms::NONE,
-            cuts: 0,
+            partitions: 0,
             crashes: 0,
             releases: 0,
             deletions: 0,
         };
-        // An answer lies within a claim: it matters to nobody where no claim is given up before its end.
-        let asks = self.releases > 0;
+        // A promise lies within a claim, so it matters only where a claim can end early.
+        let polls = self.releases > 0;
         let clocks = self.clocks.of_candidates(self.candidates);
         let states = clocks
-            .flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, asks)));
-        let joining = || (0..self.candidates).filter(|_| self.joined);
+            .flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, polls)));
+        let joining = || (0..self.candidates).filter(|_| self.starts_joined);
         states
             .map(|state| joining().fold(state, |state, number| self.join(state, number)))
             .collect()
     }
 
     fn actions(&self, state: &State, actions: &mut Vec<Action>) {
-        if state.step < self.steps && !state.connections.iter().any(Connection::has_news) {
+        if state.step < self.steps && !state.connections.iter().any(Connection::must_report) {
             actions.push(Action::Step);
         }
-        if state.late.is_some() {
-            actions.push(Action::ArrivesLate);
+        if state.late_request.is_some() {
+            actions.push(Action::DeliverLateRequest);
         }
         for (number, (candidate, connection)) in
             state.candidates.iter().zip(&state.connections).enumerate()
@@ -171,49 +175,54 @@ impl Model for World {
                 Call::None => actions.push(Action::Turn(number)),
                 Call::Sent(QueueRequest::Begin { .. }) if state.sessions.len() >= self.sessions => {
                 }
-                Call::Sent(_) => actions.extend([Action::Arrives(number), Action::GivesUp(number)]),
+                Call::Sent(_) => {
+                    actions.extend([Action::DeliverRequest(number), Action::TimeOut(number)]);
+                }
                 Call::Replied(_) => {
-                    actions.extend([Action::Hears(number), Action::GivesUp(number)]);
+                    actions.extend([Action::DeliverReply(number), Action::TimeOut(number)]);
                 }
             }
-            if connection.has_news() {
+            if connection.must_report() {
                 actions.push(Action::Pong(number));
             }
-            if connection.session.is_some() && connection.cut.is_none() && state.cuts < self.cuts {
-                actions.push(Action::Cut(number));
+            if connection.session.is_some()
+                && connection.partition_view.is_none()
+                && state.partitions < self.partitions
+            {
+                actions.push(Action::Partition(number));
             }
-            if connection.fires {
-                actions.push(Action::Fires(number));
+            if connection.watch_fired {
+                actions.push(Action::FireWatch(number));
             }
             if state.crashes < self.crashes {
-                actions.push(Action::Crashes(number));
+                actions.push(Action::Crash(number));
             }
             if state.releases < self.releases && candidate.may_withdraw(false) {
-                actions.push(Action::Withdraws(number));
+                actions.push(Action::Withdraw(number));
             }
             if candidate.may_release() {
-                actions.push(Action::Releases(number));
+                actions.push(Action::Release(number));
             }
-            if state.deletions < self.deletions && state.waits(number) {
-                actions.push(Action::Deletes(number));
+            if state.deletions < self.deletions && state.is_behind_another(number) {
+                actions.push(Action::Delete(number));
             }
         }
         for (session, lives) in state.sessions.iter().enumerate() {
-            if lives.is_some_and(|lives| lives < state.shows) {
-                actions.push(Action::Expires(session));
+            if lives.is_some_and(|lives| lives < state.clock) {
+                actions.push(Action::ExpireSession(session));
             }
         }
     }
 
     fn next_state(&self, last: &State, action: Action) -> Option<State> {
         if let Action::Turn(number) = action {
-            // Most often nothing is due, which is cheaper to see of one candidate than of all.
+            // Usually nothing is due, and cloning one candidate is cheaper than cloning the state.
             let mut candidate = last.candidates[number].clone();
             let has_turned = candidate.turn();
             return has_turned.then(|| {
                 let mut state = last.clone();
                 state.candidates[number] = candidate;
-                state.terms.note(&mut state.candidates);
+                state.terms.update(&mut state.candidates);
                 state
             });
         }
@@ -222,77 +231,76 @@ impl Model for World {
             Action::Turn(_) => {}
             Action::Step => {
                 state.step += 1;
-                state.shows += state.rate;
+                state.clock += state.rate;
                 state.candidates.iter_mut().for_each(Candidate::step);
             }
-            Action::Arrives(number) => self.arrive(&mut state, number)?,
-            Action::Hears(number) => {
-                state.candidates[number].hear_reply()?;
+            Action::DeliverRequest(number) => self.arrive(&mut state, number)?,
+            Action::DeliverReply(number) => {
+                state.candidates[number].handle_reply()?;
             }
-            Action::GivesUp(number) => {
-                let request = state.candidates[number].give_up();
-                state.abandon(number, request, self.late);
+            Action::TimeOut(number) => {
+                let request = state.candidates[number].time_out();
+                state.abandon(number, request, self.late_requests);
             }
-            Action::ArrivesLate => {
-                let (session, request) = state.late.take()?;
+            Action::DeliverLateRequest => {
+                let (session, request) = state.late_request.take()?;
                 state.agree(session, &request);
             }
             Action::Pong(number) => {
                 let connection = &mut state.connections[number];
-                connection.is_untold = false;
+                connection.has_unreported_activity = false;
                 let session = connection.session?;
                 if state.sessions[session].is_some() {
-                    state.sessions[session] = Some(state.shows + TIMEOUT);
+                    state.sessions[session] = Some(state.clock + TIMEOUT);
                 }
             }
-            Action::Cut(number) => {
-                state.cuts += 1;
-                state.connections[number].cut = Some(Arc::clone(&state.tree));
+            Action::Partition(number) => {
+                state.partitions += 1;
+                state.connections[number].partition_view = Some(Arc::clone(&state.tree));
             }
-            Action::Expires(session) => state.end(session),
-            Action::Fires(number) => {
-                state.connections[number].fires = false;
-                state.candidates[number].hear(QueueEvent::Fired);
+            Action::ExpireSession(session) => state.end(session),
+            Action::FireWatch(number) => {
+                state.connections[number].watch_fired = false;
+                state.candidates[number].handle_event(QueueEvent::Fired);
             }
-            Action::Crashes(number) => {
+            Action::Crash(number) => {
                 state.crashes += 1;
                 let candidate = &mut state.candidates[number];
                 let request =
                     candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
-                state.abandon(number, request, self.late);
+                state.abandon(number, request, self.late_requests);
             }
-            Action::Withdraws(number) => {
+            Action::Withdraw(number) => {
                 state.releases += 1;
                 state.candidates[number].withdraw();
             }
-            Action::Releases(number) => state.candidates[number].release(),
-            Action::Deletes(number) => {
+            Action::Release(number) => state.candidates[number].release(),
+            Action::Delete(number) => {
                 state.deletions += 1;
                 let session = state.connections[number].session;
                 state.remove(|znode| Some(znode.session) == session);
             }
         }
-        state.terms.note(&mut state.candidates);
+        state.terms.update(&mut state.candidates);
         Some(state)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::<Self>::always("no two hold a current claim", |_, state| {
-                candidates::claims(&state.candidates) < 2
+            Property::<Self>::always("at most one candidate holds a claim", |_, state| {
+                candidates::count_claims(&state.candidates) < 2
             }),
-            Property::<Self>::always(
-                "no answer is good beside another's claim or answer",
-                |_, state| !candidates::promises_overlap(&state.candidates),
-            ),
-            Property::<Self>::always("tokens grow from term to term", |_, state| {
-                state.terms.are_in_order()
+            Property::<Self>::always("at most one candidate promises", |_, state| {
+                !candidates::promises_overlap(&state.candidates)
             }),
-            Property::<Self>::sometimes("somebody leads", |_, state| {
-                candidates::claims(&state.candidates) == 1
+            Property::<Self>::always("tokens increase from term to term", |_, state| {
+                state.terms.are_increasing()
             }),
-            Property::<Self>::sometimes("another term follows", |_, state| {
-                state.terms.follows(FencingToken::new(1))
+            Property::<Self>::sometimes("a candidate leads", |_, state| {
+                candidates::count_claims(&state.candidates) == 1
+            }),
+            Property::<Self>::sometimes("a second term begins", |_, state| {
+                state.terms.has_later_than(FencingToken::new(1))
             }),
         ]
     }

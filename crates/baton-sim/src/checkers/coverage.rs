@@ -1,10 +1,11 @@
-//! How much there was to judge: a run in which nothing happened has shown nothing.
+//! Counts how much a run gave the checkers to check, because a run without leaders or faults proves
+//! nothing.
 
 use std::fmt;
 
-/// Counts of what gives a judge something to look at.
+/// Counts of the events that the properties depend on.
 #[derive(Clone, Copy, Default, Debug)]
-pub(crate) struct Census {
+pub(crate) struct Coverage {
     pub(super) terms: u64,
     pub(super) promises: u64,
     pub(super) losses: u64,
@@ -12,12 +13,13 @@ pub(crate) struct Census {
     pub(super) conflicts: u64,
     pub(super) unknowns: u64,
     pub(super) faults: u64,
-    /// Times in which nothing had been wrong for so long that nothing might happen: over a record, and over an ensemble.
-    pub(super) calms: [u64; 2],
+    /// Periods so long without faults that no transition was allowed: over a record and over an
+    /// ensemble.
+    pub(super) calm_periods: [u64; 2],
 }
 
-impl Census {
-    /// Each count, by name.
+impl Coverage {
+    /// Each count and its name.
     pub(crate) fn counts(&self) -> [(&'static str, u64); 9] {
         [
             ("terms", self.terms),
@@ -27,8 +29,8 @@ impl Census {
             ("conflicts", self.conflicts),
             ("unknown outcomes", self.unknowns),
             ("faults", self.faults),
-            ("calms over a record", self.calms[0]),
-            ("calms over an ensemble", self.calms[1]),
+            ("calm periods over a record", self.calm_periods[0]),
+            ("calm periods over an ensemble", self.calm_periods[1]),
         ]
     }
 
@@ -40,15 +42,16 @@ impl Census {
         self.conflicts += other.conflicts;
         self.unknowns += other.unknowns;
         self.faults += other.faults;
-        self.calms = [0, 1].map(|held| self.calms[held] + other.calms[held]);
+        self.calm_periods =
+            [0, 1].map(|store| self.calm_periods[store] + other.calm_periods[store]);
     }
 }
 
-impl fmt::Display for Census {
+impl fmt::Display for Coverage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (what, count)) in self.counts().into_iter().enumerate() {
+        for (index, (name, count)) in self.counts().into_iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
-            write!(f, "{comma}{count} {what}")?;
+            write!(f, "{comma}{count} {name}")?;
         }
         Ok(())
     }

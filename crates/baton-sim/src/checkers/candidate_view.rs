@@ -1,0 +1,340 @@
+//! The checkers' view of one candidate.
+
+mod budget;
+mod replies;
+
+use crate::clock::Moment;
+use baton_election::claim::{Claim, FencingToken};
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::machine::{Request, Verb, Withdrawal};
+use baton_election::timing::Timing;
+use std::time::Duration;
+
+/// One candidate. Each `Instant` is by its own clock.
+pub(super) struct CandidateView {
+    pub(super) timing: Timing,
+    pub(super) identity: Option<Identity>,
+    /// The claim that it publishes.
+    pub(super) claim: Option<Claim>,
+    /// The token of that claim, or of the previous one until its end is published.
+    pub(super) term: Option<FencingToken>,
+    /// When the longest promise expires, and when the write that backs it was applied.
+    pub(super) promised: Option<(Instant, Option<Moment>)>,
+    /// How and when it was told to withdraw.
+    pub(super) withdrawal: Option<(Withdrawal, Instant)>,
+    /// Whether its process runs and may campaign, and from when on.
+    pub(super) is_campaigning: bool,
+    pub(super) campaigns_from: Instant,
+    /// Since when it has been free of faults, and how many are active.
+    pub(super) fault_free_since: Moment,
+    pub(super) faults: u32,
+    /// The number of faults of its watch, and since when its watch has been reliable.
+    pub(super) watch_faults: u32,
+    pub(super) watch_reliable_since: Moment,
+    /// The number of faults that let only some requests through.
+    pub(super) intermittent_faults: u32,
+    /// The number of faults that suspend it, and when one last started or ended.
+    pub(super) pauses: u32,
+    pub(super) paused_at: Instant,
+    /// The number of attempts to renew since the renewal that its claim rests on, and when that was
+    /// sent.
+    attempts: (u32, Instant),
+    /// `attempts` at the end of its last term.
+    pub(super) attempts_at_loss: (u32, Instant),
+    /// When it was last given a reason to read before the next renewal.
+    pub(super) contradicted_at: Option<Instant>,
+    /// The verb of its last request if the outcome is unknown.
+    failed: Option<Verb>,
+    /// The verb of the pending request, and when it was sent.
+    pending: Option<Verb>,
+    pub(super) sent_at: Instant,
+    /// Whether it held a claim when it sent the request, so that the request does not begin a term.
+    pub(super) led_when_sent: bool,
+    /// When the pending write was applied.
+    applied_write: Option<(Moment, Instant)>,
+    /// When the latest write that it knows to be applied was applied.
+    pub(super) acknowledged_write: Option<(Moment, Instant)>,
+    /// When it last handled an input.
+    pub(super) last_input_at: Instant,
+    /// Whether a release of its own was applied and no reply has contradicted that.
+    pub(super) has_released: bool,
+    /// The first and last disturbance since it sent the renewal of its last full claim.
+    pub(super) disturbance: Option<(Instant, Instant)>,
+    /// `disturbance` at the end of its last term.
+    pub(super) disturbance_at_loss: Option<(Instant, Instant)>,
+    /// The highest version that it was shown, or the version of the last read.
+    pub(super) newest_version: u128,
+    /// The version that it was shown last, and the lowest one that includes everything that it was
+    /// shown or may have written.
+    shown_version: u128,
+    required_version: u128,
+    /// The version that its last write replaces, or else the newest one at that time. The write
+    /// creates a higher version.
+    base_version: Option<u128>,
+    /// When it last sent a request, got a reply, or saw its term expire.
+    pub(super) last_checked_at: Instant,
+    /// The holder in that version, and when it was shown that the record is gone.
+    pub(super) believed_holder: Option<Identity>,
+    pub(super) deletion_seen_at: Option<Moment>,
+    /// Reads of a lower version were overtaken by watch events since the last request; all reads,
+    /// if an event said that the record is gone.
+    stale_below: u128,
+    /// When it received the reply to a read, if there was no other input since.
+    fresh_read_at: Option<Instant>,
+    pub(super) race: Race,
+    /// The length of its last claim, from the time of its request.
+    claim_length: Duration,
+    /// When it sent the request of its last claim of full length. In a session, a claim that rests
+    /// on an old answer is shorter.
+    pub(super) full_claim_sent_at: Instant,
+    /// When it last received a reply.
+    pub(super) answered_at: Instant,
+    /// Until when it may wait after a failed request.
+    pub(super) backoff_until: Instant,
+    /// The start of the current retry period, and the number of requests in it.
+    pub(super) request_window: (Instant, u32),
+    /// The number of events in this period that allow extra requests: external actions and orders
+    /// to withdraw or campaign.
+    pub(super) extra_requests: u32,
+    /// The number of writes in this period that met a conflict although they replaced a later
+    /// version than the refused one before, and that version.
+    pub(super) overtaken_writes: u32,
+    refused_base: Option<u128>,
+}
+
+/// The outcome of a write that follows a read and would begin a term, until the next watch event.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Race {
+    None,
+    Running,
+    /// It met a conflict at this time.
+    Lost(Instant),
+}
+
+impl CandidateView {
+    pub(super) fn new(timing: Timing) -> Self {
+        let start = Instant::since_boot(Duration::ZERO);
+        Self {
+            timing,
+            identity: None,
+            claim: None,
+            term: None,
+            promised: None,
+            withdrawal: None,
+            is_campaigning: false,
+            campaigns_from: start,
+            fault_free_since: Moment::START,
+            faults: 0,
+            watch_faults: 0,
+            watch_reliable_since: Moment::START,
+            intermittent_faults: 0,
+            pauses: 0,
+            paused_at: start,
+            attempts: (0, start),
+            attempts_at_loss: (0, start),
+            contradicted_at: None,
+            failed: None,
+            pending: None,
+            sent_at: start,
+            led_when_sent: false,
+            applied_write: None,
+            acknowledged_write: None,
+            last_input_at: start,
+            has_released: false,
+            disturbance: None,
+            disturbance_at_loss: None,
+            newest_version: 0,
+            shown_version: 0,
+            required_version: 0,
+            base_version: None,
+            last_checked_at: start,
+            believed_holder: None,
+            deletion_seen_at: None,
+            stale_below: 0,
+            fresh_read_at: None,
+            race: Race::None,
+            claim_length: Duration::ZERO,
+            full_claim_sent_at: start,
+            answered_at: start,
+            backoff_until: start,
+            request_window: (start, 0),
+            extra_requests: 0,
+            overtaken_writes: 0,
+            refused_base: None,
+        }
+    }
+
+    /// The view of a restarted process. Promises and active faults carry over.
+    pub(super) fn restarted(&self, identity: Identity) -> Self {
+        let Self {
+            promised,
+            faults,
+            watch_faults,
+            watch_reliable_since,
+            intermittent_faults,
+            pauses,
+            paused_at,
+            ..
+        } = *self;
+        let fresh = Self {
+            promised,
+            faults,
+            watch_faults,
+            watch_reliable_since,
+            intermittent_faults,
+            pauses,
+            paused_at,
+            ..Self::new(self.timing)
+        };
+        Self { identity: Some(identity), ..fresh }
+    }
+
+    /// The candidate receives an order to withdraw when its clock reads `shown`. A preStop hook
+    /// after SIGTERM changes nothing.
+    pub(super) fn withdraw(&mut self, how: Withdrawal, shown: Instant) {
+        let (how, since) = match (self.withdrawal, how) {
+            (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
+            (_, how) => (how, shown),
+        };
+        (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
+    }
+
+    /// The candidate may campaign again.
+    pub(super) fn campaign(&mut self, now: Moment) {
+        (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, now);
+    }
+
+    /// A watch event of the candidate is lost or late when its clock reads `shown`.
+    pub(super) fn impair_watch(&mut self, now: Moment, shown: Instant) {
+        (self.watch_reliable_since, self.contradicted_at) = (now, Some(shown));
+    }
+
+    /// Whether it may campaign and has no fault.
+    pub(super) fn is_eligible(&self) -> bool {
+        self.is_campaigning && self.faults == 0
+    }
+
+    /// Whether its claim is current when its clock reads `shown`.
+    pub(super) fn claims(&self, shown: Instant) -> bool {
+        self.claim.is_some_and(|claim| !claim.remaining(shown).is_zero())
+    }
+
+    /// Whether the outcome of its last write is unknown and no request is pending.
+    pub(super) fn is_in_doubt(&self) -> bool {
+        self.pending.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
+    }
+
+    /// Whether it may hold the record, was last shown an older version than it was shown or may
+    /// have written before, and has not read since `ordered`.
+    pub(super) fn trusts_stale_read(&self, ordered: Instant) -> bool {
+        let is_stale = self.base_version.is_some() && self.shown_version < self.required_version;
+        is_stale && self.last_checked_at < ordered && !self.has_pending_request()
+    }
+
+    /// When a write of its own was applied that it has no reply to.
+    pub(super) fn unacknowledged(&self) -> Option<Moment> {
+        self.applied_write.map(|(applied, _)| applied)
+    }
+
+    /// Whether it waits for a reply.
+    pub(super) fn has_pending_request(&self) -> bool {
+        self.pending.is_some()
+    }
+
+    /// When the write that its claim rests on was applied.
+    pub(super) fn applied_at(&self) -> Option<Moment> {
+        self.acknowledged_write.map(|(applied, _)| applied)
+    }
+
+    /// Whether its claim rests on a write from before `then`.
+    pub(super) fn rests_on(&self, then: Option<Moment>) -> bool {
+        self.applied_at().is_some_and(|applied| Some(applied) <= then)
+    }
+
+    /// Whether its application may act when its clock reads `shown`.
+    pub(super) fn promises(&self, shown: Instant) -> bool {
+        self.promised.is_some_and(|(until, _)| shown < until)
+    }
+
+    pub(super) fn promise(&mut self, until: Instant) {
+        if self.promised.is_none_or(|(other, _)| other < until) {
+            self.promised = Some((until, self.applied_at()));
+        }
+    }
+
+    /// The candidate sends a request that replaces the version `base`, if any.
+    pub(super) fn send_request<R: Request>(
+        &mut self,
+        request: &R,
+        base: Option<u128>,
+        sent: Instant,
+    ) {
+        self.pending = Some(request.verb());
+        (self.sent_at, self.last_checked_at, self.applied_write) = (sent, sent, None);
+        if request.verb() != Verb::Read {
+            self.base_version = base.or(Some(self.newest_version));
+        }
+        (self.led_when_sent, self.stale_below) = (self.claims(sent), 0);
+        let begins_term =
+            request.verb() != Verb::Read && !request.is_renewal() && self.is_campaigning;
+        self.race = if begins_term && self.fresh_read_at == Some(sent) {
+            Race::Running
+        } else {
+            Race::None
+        };
+        // After a broken connection the session is resumed first. The request that broke counts as
+        // an attempt.
+        let is_resume = request.verb() == Verb::Connect;
+        let has_failed = is_resume && matches!(self.failed.take(), Some(Verb::Read | Verb::List));
+        self.attempts.0 += u32::from(request.is_renewal() || is_resume) + u32::from(has_failed);
+        let (since, count) = self.request_window;
+        let is_same_period = sent.since(since) < self.timing.retry_period();
+        self.request_window = if is_same_period { (since, count + 1) } else { (sent, 1) };
+        self.extra_requests = if is_same_period { self.extra_requests } else { 0 };
+        self.overtaken_writes = if is_same_period { self.overtaken_writes } else { 0 };
+    }
+
+    /// The store applied its write.
+    pub(super) fn applied(&mut self, now: Moment, shown: Instant, is_release: bool) {
+        self.applied_write = Some((now, shown));
+        self.has_released |= is_release;
+    }
+
+    /// The candidate publishes another claim, or none.
+    pub(super) fn publish_claim(&mut self, claim: Option<Claim>, lag: Option<Duration>) {
+        let token = claim.map(|claim| claim.token());
+        if self.term.is_some() && self.term != token {
+            (self.disturbance_at_loss, self.attempts_at_loss) = (self.disturbance, self.attempts);
+        }
+        if let Some(claim) = claim {
+            let since = self.sent_at;
+            self.claim_length = claim.deadline().since(since);
+            // The disturbance that shortened a claim precedes it, and may still end it.
+            if self.claim_length >= self.min_claim(lag) {
+                let rests_on = lag.map_or(since, |_| self.rests_on_answer_of(claim));
+                self.disturbance = self
+                    .disturbance
+                    .filter(|(_, to)| *to >= rests_on)
+                    .map(|(from, to)| (from.max(rests_on), to));
+                self.full_claim_sent_at = rests_on;
+            }
+            self.has_released = false;
+            self.attempts = (0, since);
+        }
+        (self.term, self.claim) = (token, claim);
+    }
+
+    /// The earliest send time of the answer that `claim` rests on in a session. A pause after that
+    /// leaves a gap between answers in which the next claim may end.
+    fn rests_on_answer_of(&self, claim: Claim) -> Instant {
+        let life = self.timing.drift().least_of_ours(self.timing.lease_duration());
+        Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
+    }
+
+    /// The candidate is disturbed when its clock reads `shown`.
+    pub(super) fn disturbed(&mut self, shown: Instant) {
+        let (since, _) = self.disturbance.unwrap_or((shown, shown));
+        self.disturbance = Some((since, shown));
+    }
+}

@@ -1,0 +1,60 @@
+//! Extracts what requests and events say about the record, so that the checkers can compare a
+//! candidate with the newest state that it was shown.
+
+use baton_election::identity::Identity;
+use baton_election::machine::Election;
+use baton_election::queue::QueueElection;
+use baton_election::queue::messages::{QueueEvent, QueueRequest};
+use baton_election::record::RecordElection;
+use baton_election::record::messages::{RecordEvent, RecordRequest};
+
+/// The state of the record according to an event.
+#[derive(Clone, Copy)]
+pub(crate) enum ReportedRecord<'a> {
+    Unspecified,
+    /// The record is gone.
+    Absent,
+    /// The record has this version and this holder.
+    Present(u128, Option<&'a Identity>),
+}
+
+/// A machine whose requests and events the checkers can read.
+pub(crate) trait Inspect: Election {
+    fn reported_record(event: &Self::Event) -> ReportedRecord<'_>;
+
+    /// The version that a write replaces.
+    fn replaced_version(request: &Self::Request) -> Option<u128>;
+}
+
+impl Inspect for RecordElection {
+    fn reported_record(event: &RecordEvent) -> ReportedRecord<'_> {
+        match event {
+            RecordEvent::Read(None) | RecordEvent::Noticed(None) => ReportedRecord::Absent,
+            RecordEvent::Read(Some(seen))
+            | RecordEvent::Noticed(Some(seen))
+            | RecordEvent::Applied(seen) => {
+                ReportedRecord::Present(seen.version.number, seen.record.holder.as_ref())
+            }
+            RecordEvent::Conflict | RecordEvent::Unknown => ReportedRecord::Unspecified,
+        }
+    }
+
+    fn replaced_version(request: &RecordRequest) -> Option<u128> {
+        match request {
+            RecordRequest::Read => None,
+            RecordRequest::Write(write) => write.over.as_ref().map(|over| over.number),
+        }
+    }
+}
+
+/// Over `ZooKeeper` the last event does not determine the leader, because a candidate may learn of
+/// the end of a session sooner or later.
+impl Inspect for QueueElection {
+    fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {
+        ReportedRecord::Unspecified
+    }
+
+    fn replaced_version(_: &QueueRequest) -> Option<u128> {
+        None
+    }
+}

@@ -1,0 +1,382 @@
+//! The state that the checkers derive from the events of a run.
+//!
+//! It is in the terms of the properties: current holders, undisturbed periods, and times of writes.
+
+use super::candidate_view::CandidateView;
+use super::coverage::Coverage;
+use super::inspect::Inspect;
+use crate::clock::{Moment, Rate};
+use crate::scenario::{Scenario, StoreConfig};
+use crate::trace::{Departure, TraceContext, TraceEvent};
+use baton_election::claim::{Claim, FencingToken};
+use baton_election::identity::Identity;
+use baton_election::instant::Instant;
+use baton_election::leadership::Status;
+use baton_election::machine::{Event, Outcome, Request, Transition, Verb};
+use std::time::Duration;
+
+/// The derived state of a run.
+pub(super) struct CheckerState {
+    pub(super) candidates: Vec<CandidateView>,
+    /// The longest delivery time of a message without faults.
+    pub(super) latency: Duration,
+    /// The configured tick of the ensemble and its sync limit; zero over a record.
+    pub(super) tick: Duration,
+    pub(super) sync_limit: u32,
+    /// The rate of the slowest server's clock.
+    pub(super) slowest_clock: Rate,
+    /// Whether leaders receive watch events.
+    pub(super) leaders_watch: bool,
+    /// The number of active faults of the store, and the time since which there has been none.
+    pub(super) store_faults: u32,
+    pub(super) store_fault_free_since: Moment,
+    /// When a fault of a server last started or ended.
+    pub(super) server_fault_at: Option<Moment>,
+    /// When something that may cause a transition last happened.
+    pub(super) quiet_since: Moment,
+    /// When a candidate last held a claim.
+    pub(super) last_led_at: Moment,
+    /// The holder, and since when it has been in the record.
+    pub(super) holder: Option<Identity>,
+    pub(super) held_since: Moment,
+    /// When the holder forgot the session that keeps it in the record. Only the ensemble can end
+    /// that session.
+    pub(super) session_forgotten_at: Option<Moment>,
+    /// When a holder last forgot its session.
+    pub(super) last_session_forgotten: Moment,
+    /// The longest that any record has made others wait.
+    pub(super) longest_lease: Duration,
+    /// The largest token of any term so far, and the candidate that held it.
+    pub(super) greatest_token: Option<(FencingToken, usize)>,
+    /// When another client last deleted the record.
+    pub(super) deleted_at: Option<Moment>,
+    /// When another client last changed the record, and whether all candidates had long been
+    /// undisturbed by then.
+    pub(super) external_change: Option<(Moment, bool)>,
+    /// When another client last did anything.
+    pub(super) last_external_action: Moment,
+    /// When the store was last restored. Claims that rest on an earlier write are excused from then
+    /// on.
+    pub(super) restored_at: Option<Moment>,
+    /// Until when reads are, or the store itself is, from the past.
+    pub(super) stale_reads_until: Option<Moment>,
+    /// When the election was released, if no candidate has acquired it since.
+    pub(super) released_at: Option<Moment>,
+    /// Whether the next change of holder is a release.
+    is_release: bool,
+    /// The time of the last event.
+    now: Moment,
+    pub(super) coverage: Coverage,
+}
+
+impl CheckerState {
+    pub(super) fn new(scenario: &Scenario) -> Self {
+        let ensemble = match &scenario.store {
+            StoreConfig::Ensemble(config) => Some(config),
+            StoreConfig::Record(_) => None,
+        };
+        Self {
+            candidates: scenario
+                .candidates
+                .iter()
+                .map(|candidate| CandidateView::new(candidate.timing))
+                .collect(),
+            latency: scenario.latency.1,
+            tick: ensemble.map_or(Duration::ZERO, |config| config.configured_tick),
+            sync_limit: ensemble.map_or(0, |config| config.sync_limit),
+            slowest_clock: ensemble
+                .and_then(|config| config.clock_rates.iter().copied().min())
+                .unwrap_or(Rate::TRUE),
+            leaders_watch: scenario.leaders_watch,
+            store_faults: 0,
+            store_fault_free_since: Moment::START,
+            server_fault_at: None,
+            quiet_since: Moment::START,
+            last_led_at: Moment::START,
+            holder: None,
+            held_since: Moment::START,
+            session_forgotten_at: None,
+            last_session_forgotten: Moment::START,
+            longest_lease: Duration::ZERO,
+            greatest_token: None,
+            deleted_at: None,
+            external_change: None,
+            last_external_action: Moment::START,
+            restored_at: None,
+            stale_reads_until: None,
+            released_at: None,
+            is_release: false,
+            now: Moment::START,
+            coverage: Coverage::default(),
+        }
+    }
+
+    /// Whether no fault is active.
+    pub(super) fn is_fault_free(&self) -> bool {
+        self.store_faults == 0 && self.candidates.iter().all(|candidate| candidate.faults == 0)
+    }
+
+    /// Since when candidate `number` and the store have been free of faults, if they are.
+    pub(super) fn fault_free_since(&self, number: usize) -> Option<Moment> {
+        let candidate = &self.candidates[number];
+        let since = candidate.fault_free_since.max(self.store_fault_free_since);
+        Some(since).filter(|_| candidate.is_eligible() && self.store_faults == 0)
+    }
+
+    /// Whether claims or promises may overlap because one of them rests on a write from before
+    /// another client intervened.
+    pub(super) fn is_excused(&self, one: Option<Moment>, other: Option<Moment>) -> bool {
+        let Some((external_change, was_quiet)) = self.external_change else { return false };
+        let is_from_before =
+            |applied: Option<Moment>| applied.is_none_or(|applied| applied <= external_change);
+        // Candidates wait after a record vanishes. When a znode vanishes, the next one in the queue
+        // leads at once.
+        let is_quiet = self.tick.is_zero() && was_quiet && self.quiet_since < external_change;
+        !is_quiet && (is_from_before(one) || is_from_before(other))
+    }
+
+    /// Whether another client or a stale read may cost `candidate` its leadership. Neither excuses
+    /// the loss of a claim that rests on a later write.
+    pub(super) fn is_undone_from_outside(&self, candidate: &CandidateView) -> bool {
+        candidate.rests_on(self.external_change.map(|(at, _)| at))
+            || candidate.rests_on(self.stale_reads_until)
+    }
+
+    /// Whether another client causes the change at `now`.
+    pub(super) fn is_external_change(&self, now: Moment) -> bool {
+        self.external_change.is_some_and(|(at, _)| at == now)
+    }
+
+    /// Advances [`Self::last_led_at`], because claims end between events.
+    pub(super) fn follow_clocks(&mut self, context: &TraceContext<'_>) {
+        for (candidate, clock) in self.candidates.iter().zip(context.clocks) {
+            if let Some(claim) = candidate.claim {
+                let holds = !claim.remaining(clock.read(context.now)).is_zero();
+                let led = if holds { context.now } else { clock.when(claim.deadline()) };
+                self.last_led_at = self.last_led_at.max(led);
+            }
+        }
+    }
+
+    /// Whether a candidate holds a claim, or held one until now.
+    pub(super) fn has_leader(&self, now: Moment) -> bool {
+        self.last_led_at == now
+    }
+
+    /// Takes in an event.
+    pub(super) fn note<E: Inspect>(
+        &mut self,
+        context: &TraceContext<'_>,
+        event: &TraceEvent<'_, E>,
+    ) {
+        let now = context.now;
+        self.now = now;
+        match event {
+            TraceEvent::FaultBegan(fault, affected) => self.fault_began(context, fault, *affected),
+            TraceEvent::FaultEnded(fault, affected) => self.fault_ended(context, fault, *affected),
+            TraceEvent::Disturbed(Some(number)) => {
+                self.candidates[*number].fault_free_since = now;
+                self.disturbed(now);
+            }
+            TraceEvent::WatchImpaired(number) => {
+                self.candidates[*number].impair_watch(now, context.local_time(*number));
+                self.disturbed(now);
+            }
+            TraceEvent::Disturbed(None) => {
+                self.store_fault_free_since = now;
+                self.disturbed(now);
+            }
+            TraceEvent::ProcessStarted(number, identity, from) => {
+                self.started(context, *number, identity, *from);
+            }
+            TraceEvent::ProcessExited(number, _) => self.exited(*number, now),
+            TraceEvent::Withdrew(number, how) => {
+                self.allow_extra_request();
+                self.candidates[*number].withdraw(*how, context.local_time(*number));
+                self.disturbed(now);
+            }
+            TraceEvent::CampaignResumed(number) => {
+                self.allow_extra_request();
+                self.candidates[*number].campaign(now);
+                self.disturbed(now);
+            }
+            TraceEvent::RequestSent(number, request, sent) => {
+                let base = E::replaced_version(request);
+                self.candidates[*number].send_request(*request, base, *sent);
+            }
+            TraceEvent::RequestPerformed(number, request, reply) => {
+                self.performed(context, *number, *request, *reply);
+            }
+            TraceEvent::HolderChanged(holder, lease) => self.holder_changed(*holder, *lease, now),
+            TraceEvent::SessionForgotten => {
+                (self.session_forgotten_at, self.last_session_forgotten) = (Some(now), now);
+            }
+            TraceEvent::HolderDeparted(departure) => self.holder_departed(*departure, now),
+            TraceEvent::ReplyReceived(number, event, at) => {
+                self.receive_reply(*number, *event, *at);
+                self.candidates[*number].learn(E::reported_record(event), now, false);
+            }
+            TraceEvent::WatchEventReceived(number, event, at) => {
+                self.candidates[*number].last_input_at = *at;
+                self.candidates[*number].learn(E::reported_record(event), now, true);
+            }
+            // The expiry of a term ends a process that is about to stop, so it cannot read again.
+            TraceEvent::Transitioned(number, Transition::Lost { .. }) => {
+                self.candidates[*number].last_checked_at = context.local_time(*number);
+            }
+            TraceEvent::Transitioned(..) => {}
+            TraceEvent::ClaimPublished(number, claim) => {
+                self.claim_published(context, *number, *claim);
+            }
+            TraceEvent::QueryAnswered(number, answer, asked) => {
+                self.query_answered(*number, &answer.status, *asked);
+            }
+        }
+    }
+
+    /// How much there has been to check. A calm period counts at its end.
+    pub(super) fn coverage(&self) -> Coverage {
+        let is_calm =
+            self.is_fault_free() && self.now.since(self.quiet_since) > self.settling_time();
+        let mut coverage = self.coverage;
+        coverage.calm_periods[usize::from(!self.tick.is_zero())] += u64::from(is_calm);
+        coverage
+    }
+
+    /// Records that something which may cause a transition happened at `now`.
+    pub(super) fn disturbed(&mut self, now: Moment) {
+        self.quiet_since = self.quiet_since.max(now);
+    }
+
+    fn started(
+        &mut self,
+        context: &TraceContext<'_>,
+        number: usize,
+        identity: &Identity,
+        from: Instant,
+    ) {
+        let began = context.clocks[number].when(from).max(context.now);
+        let candidate = &mut self.candidates[number];
+        *candidate = candidate.restarted(identity.clone());
+        (candidate.is_campaigning, candidate.campaigns_from, candidate.fault_free_since) =
+            (true, from, began);
+        if candidate.faults + self.store_faults > 0 {
+            candidate.disturbed(context.local_time(number));
+        }
+        self.disturbed(began);
+    }
+
+    /// Whether this candidate may know versions that the restored store has not reached again. That
+    /// ends once it has been free of faults for long enough to be shown a lower version.
+    pub(super) fn may_know_newer_versions(&self, number: usize, now: Moment) -> bool {
+        let timing = self.candidates[number].timing;
+        let long =
+            (timing.lease_duration().max(self.longest_lease) + timing.retry_period() * 2) * 2;
+        let is_long_fault_free = |then| {
+            self.fault_free_since(number).is_some_and(|since| now.since(since.max(then)) > long)
+        };
+        self.restored_at.is_some_and(|then| !is_long_fault_free(then))
+    }
+
+    fn exited(&mut self, number: usize, now: Moment) {
+        self.expire_unacknowledged_write(number);
+        let candidate = &mut self.candidates[number];
+        (candidate.claim, candidate.term, candidate.is_campaigning, candidate.withdrawal) =
+            (None, None, false, None);
+        self.disturbed(now);
+    }
+
+    /// Starts the store's fault-free period anew at the unacknowledged write of a candidate that
+    /// may never use it, because others have to wait for the lease that it wrote.
+    pub(super) fn expire_unacknowledged_write(&mut self, number: usize) {
+        let wrote = self.candidates[number].unacknowledged().unwrap_or(Moment::START);
+        self.store_fault_free_since = self.store_fault_free_since.max(wrote);
+    }
+
+    fn query_answered(&mut self, number: usize, status: &Status, asked: Instant) {
+        if let Status::Leading(promise) = status {
+            self.coverage.promises += 1;
+            self.candidates[number].promise(asked + promise.valid_for);
+        }
+    }
+
+    fn holder_departed(&mut self, departure: Departure, now: Moment) {
+        match departure {
+            Departure::Released => self.is_release = true,
+            Departure::Deleted => {
+                // A disturbance between the deletion and its commit may keep candidates from
+                // learning of it.
+                let was_quiet = self
+                    .external_change
+                    .is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
+                self.external_change = Some((now, was_quiet));
+                self.disturbed(now);
+            }
+        }
+    }
+
+    fn holder_changed(&mut self, holder: Option<&Identity>, lease: Duration, now: Moment) {
+        self.longest_lease = self.longest_lease.max(lease);
+        let is_external = self.is_external_change(now);
+        self.released_at = (std::mem::take(&mut self.is_release) && !is_external).then_some(now);
+        self.coverage.releases += u64::from(self.released_at.is_some());
+        self.session_forgotten_at = None;
+        if self.holder.as_ref() != holder {
+            (self.holder, self.held_since) = (holder.cloned(), now);
+        }
+    }
+
+    fn performed<R: Request, E: Event>(
+        &mut self,
+        context: &TraceContext<'_>,
+        number: usize,
+        request: &R,
+        reply: &E,
+    ) {
+        let backs_claim =
+            request.is_renewal() || self.tick.is_zero() && request.verb() != Verb::Read;
+        if !backs_claim || reply.outcome() != Outcome::Applied {
+            return;
+        }
+        // The change of holder precedes this event.
+        let is_release = self.released_at == Some(context.now);
+        let candidate = &mut self.candidates[number];
+        candidate.applied(context.now, context.local_time(number), is_release);
+        if candidate.faults > 0 {
+            // The candidate may never use a lease that others have to wait for.
+            self.store_fault_free_since = context.now;
+        }
+    }
+
+    fn receive_reply<E: Event>(&mut self, number: usize, event: &E, at: Instant) {
+        self.candidates[number].receive_reply(event, at);
+        match event.outcome() {
+            Outcome::Applied => {}
+            Outcome::Conflict => self.coverage.conflicts += 1,
+            Outcome::Unknown => self.coverage.unknowns += 1,
+        }
+    }
+
+    fn claim_published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
+        let (shown, store_faults, lag, restored_at) =
+            (context.local_time(number), self.store_faults, self.lag(), self.restored_at);
+        let candidate = &mut self.candidates[number];
+        if candidate.faults + store_faults > 0 {
+            candidate.disturbed(shown);
+        }
+        if let Some(claim) = claim {
+            self.released_at = None;
+            self.last_led_at = context.now;
+            if candidate.term != Some(claim.token())
+                && !claim.remaining(shown).is_zero()
+                && !candidate.rests_on(restored_at)
+            {
+                self.coverage.terms += 1;
+                self.greatest_token = Some((claim.token(), number));
+            }
+        } else if candidate.withdrawal.is_none() {
+            self.coverage.losses += 1;
+        }
+        candidate.publish_claim(claim, lag);
+    }
+}
