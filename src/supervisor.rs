@@ -8,7 +8,9 @@ mod startup_log;
 use crate::cli::{Settings, Surroundings};
 use crate::config::{Backend, Config, Memory};
 use crate::driver::leadership::{Publisher, Reader, publish};
-use crate::driver::{Control, DriverContext, Ended, Over, Released, drive, orders};
+use crate::driver::{
+    Control, DriverContext, DriverOutcome, DriverStopped, ReleaseOutcome, drive, orders,
+};
 use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
@@ -132,7 +134,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
         Ok(store) => store,
         Err(error) => return refuse(config, &error),
     };
-    match Candidate::prepare(config, &store.place(), machine, signals, publisher, reader) {
+    match Candidate::prepare(config, &store.location(), machine, signals, publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
         Err(error) => refuse(config, &*error),
@@ -274,7 +276,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let end = tokio::select! {
             ended = &mut driving => after(ended),
             died = servers.join_next() => server_died(died.as_ref(), &reader),
-            Over = require_polling(config.require_polling, &reader, &control, &health, &asked) => fault(&reader),
+            DriverStopped = require_polling(config.require_polling, &reader, &control, &health, &asked) => fault(&reader),
             () = signals.next() => {
                 let patience = config.timing.call_timeout() * 3;
                 stop(driving, &control, &mut signals, &reader, patience).await
@@ -300,7 +302,7 @@ async fn remember(lifecycle: Lifecycle, end: End) {
 /// Stops cleanly: withdraws, waits until the last promise has run out, and releases. A second signal ends it at
 /// once, without another touch of the store.
 async fn stop(
-    mut driving: Pin<&mut impl Future<Output = Ended>>,
+    mut driving: Pin<&mut impl Future<Output = DriverOutcome>>,
     control: &Control,
     signals: &mut Signals,
     reader: &Reader,
@@ -313,10 +315,10 @@ async fn stop(
         Clock.sleep_until(promised_until).await;
         match timeout(patience, control.release(Reason::Shutdown)).await {
             Ok(released) => match released? {
-                Released::Confirmed => Ok(Release::Confirmed),
-                Released::Refused => Ok(Release::Refused),
+                ReleaseOutcome::Confirmed => Ok(Release::Confirmed),
+                ReleaseOutcome::Refused => Ok(Release::Refused),
             },
-            Err(_elapsed) => Ok::<_, Over>(Release::Unconfirmed),
+            Err(_elapsed) => Ok::<_, DriverStopped>(Release::Unconfirmed),
         }
     };
     tokio::select! {
@@ -326,10 +328,10 @@ async fn stop(
         }
         ended = &mut driving => {
             match ended {
-                Ended::Lost(Reason::Deadline) => Release::Expired.tell(),
-                Ended::Lost(reason) => return End { exit: ended.exit(true), reason, led },
-                Ended::Refused => Release::Refused.tell(),
-                Ended::Unsuited => Release::Needless.tell(),
+                DriverOutcome::Lost(Reason::Deadline) => Release::Expired.tell(),
+                DriverOutcome::Lost(reason) => return End { exit: ended.exit(true), reason, led },
+                DriverOutcome::Refused => Release::Refused.tell(),
+                DriverOutcome::Incompatible => Release::Needless.tell(),
             }
             End { exit: ended.exit(true), ..clean }
         }
@@ -345,11 +347,13 @@ async fn stop(
     }
 }
 
-fn after(ended: Ended) -> End {
+fn after(ended: DriverOutcome) -> End {
     let exit = ended.exit(false);
     match ended {
-        Ended::Lost(reason) => End { exit, reason, led: true },
-        Ended::Refused | Ended::Unsuited => End { exit, reason: Reason::Fault, led: false },
+        DriverOutcome::Lost(reason) => End { exit, reason, led: true },
+        DriverOutcome::Refused | DriverOutcome::Incompatible => {
+            End { exit, reason: Reason::Fault, led: false }
+        }
     }
 }
 

@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use zookeeper_client::client::{CallError, Client, News, Session};
+use zookeeper_client::client::{CallError, Client, ConnectionEvent, SessionRequest};
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::jute::Reader;
-use zookeeper_client::requests::Children;
+use zookeeper_client::jute::Decoder;
+use zookeeper_client::operations::GetChildren;
 use zookeeper_client::servers::Servers;
 use zookeeper_client::wire;
-use zookeeper_client::wire::{Code, Received, Request as _};
+use zookeeper_client::wire::{Code, Operation as _, ServerMessage};
 
 /// A session that was granted: the server's first frame.
 const WELCOME: &[u8] =
@@ -92,14 +92,17 @@ pub(super) fn read(bytes: &[u8]) {
 /// A session is granted where the first frame grants one, and the second accepts what we show.
 fn introduced(ensemble: &Ensemble, said: &[u8]) {
     let mut frames = frames(said, LONGEST_FIRST_FRAME);
-    let expected = frames.next().and_then(|first| wire::welcome(first).ok()).and_then(|granted| {
-        let Some(grant) = granted else { return Some(None) };
-        let (second, _) = wire::received(frames.next()?).ok()?;
-        matches!(second, Received::Reply(_, Ok(_))).then_some(Some(grant))
-    });
+    let expected = frames
+        .next()
+        .and_then(|first| wire::parse_connect_response(first).ok())
+        .and_then(|granted| {
+            let Some(grant) = granted else { return Some(None) };
+            let (second, _) = wire::parse_message(frames.next()?).ok()?;
+            matches!(second, ServerMessage::Reply(_, Ok(_))).then_some(Some(grant))
+        });
     let digest = Credential::parse_all("digest:shop:secret").expect("it is one");
     let granted = ensemble.meet(said, digest, &async |client: &Client<Resolver>| {
-        client.connect(Session::New, ASKED, WITHIN).await
+        client.connect(SessionRequest::New, ASKED, WITHIN).await
     });
     assert_eq!(granted.as_ref().ok(), expected.as_ref(), "{granted:?}");
 }
@@ -108,35 +111,38 @@ fn introduced(ensemble: &Ensemble, said: &[u8]) {
 fn challenged(ensemble: &Ensemble, said: &[u8]) {
     let sasl = Credential::parse_all("sasl:shop:secret").expect("it is one");
     let granted = ensemble.meet(said, sasl, &async |client: &Client<Resolver>| {
-        client.connect(Session::New, ASKED, WITHIN).await
+        client.connect(SessionRequest::New, ASKED, WITHIN).await
     });
     assert!(granted.is_err(), "{granted:?}");
 }
 
 /// The answer to our first request is the first frame with its number, news aside; what stands behind it is heard as news.
 fn asked(ensemble: &Ensemble, said: &[u8]) {
-    let children = Children { path: "/o".to_owned() };
+    let children = GetChildren { path: "/o".to_owned() };
     let mut behind = frames(said, LONGEST_FRAME);
     let mut fired = 0;
-    let expected = behind.by_ref().map(wire::received).find_map(|received| match received {
-        Ok((Received::Fired, _)) => {
+    let expected = behind.by_ref().map(wire::parse_message).find_map(|received| match received {
+        Ok((ServerMessage::WatchFired, _)) => {
             fired += 1;
             None
         }
-        Ok((Received::Reply(1, answer), _)) => Some(Some(answer)),
-        Ok((Received::Reply(..), _)) | Err(_) => Some(None),
+        Ok((ServerMessage::Reply(1, answer), _)) => Some(Some(answer)),
+        Ok((ServerMessage::Reply(..), _)) | Err(_) => Some(None),
     });
     let expected = match expected.flatten() {
-        Some(Ok(body)) => children.decode(&mut Reader::new(body)).ok().map(Ok),
+        Some(Ok(body)) => children.decode(&mut Decoder::new(body)).ok().map(Ok),
         Some(Err(Code::SessionMoved | Code::Other(_))) | None => None,
         Some(Err(code)) => Some(Err(code)),
     };
     // Whatever else comes unasked breaks the connection.
     fired += behind
-        .take_while(|frame| matches!(wire::received(frame), Ok((Received::Fired, _))))
+        .take_while(|frame| {
+            matches!(wire::parse_message(frame), Ok((ServerMessage::WatchFired, _)))
+        })
         .count();
     ensemble.meet(&[WELCOME, said].concat(), Vec::new(), &async |client: &Client<Resolver>| {
-        let granted = client.connect(Session::New, ASKED, WITHIN).await.expect("it was granted");
+        let granted =
+            client.connect(SessionRequest::New, ASKED, WITHIN).await.expect("it was granted");
         assert_eq!(granted.map(|grant| grant.session), Some(7));
         let answer = client.call(&children).await;
         match (&expected, answer) {
@@ -152,7 +158,7 @@ fn asked(ensemble: &Ensemble, said: &[u8]) {
             (_, other) => panic!("{expected:?} was said, and heard is {other:?}"),
         }
         let mut heard = 0;
-        while let News::Fired = client.next_news().await {
+        while let ConnectionEvent::WatchFired = client.next_event().await {
             heard += 1;
         }
         assert!(heard <= fired, "{heard} watches fired, of {fired}");

@@ -2,12 +2,14 @@
 //! with the one that ships.
 
 use std::time::Duration;
-use zookeeper_client::access::ReadAccess;
-use zookeeper_client::frames::{Frames, NoFrame};
-use zookeeper_client::jute::Reader;
-use zookeeper_client::requests::{Access, Children, Create, Kind, Part, Read, Sasl, Together};
+use zookeeper_client::access::GetAcl;
+use zookeeper_client::frames::{Frames, InvalidFrameLength};
+use zookeeper_client::jute::Decoder;
+use zookeeper_client::operations::{
+    Access, Create, CreateMode, GetChildren, GetData, Multi, Op, Sasl,
+};
 use zookeeper_client::wire;
-use zookeeper_client::wire::{Received, Request};
+use zookeeper_client::wire::{Operation, ServerMessage};
 
 /// The longest frame that is read.
 const LONGEST: i32 = 4 << 20;
@@ -41,7 +43,7 @@ fn frames_come_out_whole(bytes: &[u8]) {
     }
 }
 
-fn cut(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<NoFrame>) {
+fn cut(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<InvalidFrameLength>) {
     let mut frames = Frames::default();
     let mut out = Vec::new();
     for part in bytes.chunks(step) {
@@ -61,7 +63,7 @@ fn cut(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<NoFrame>) {
 fn a_session_is_as_it_was_granted(bytes: &[u8]) {
     let mut told = Cut(bytes);
     let expected = (|| Some((told.int()?, told.int()?, told.long()?, told.buffer()?.to_vec())))();
-    let granted = wire::welcome(bytes);
+    let granted = wire::parse_connect_response(bytes);
     assert_eq!(granted.is_ok(), expected.is_some());
     let Some((_, timeout, session, password)) = expected else { return };
     let grant = granted.expect("it was just looked at");
@@ -71,7 +73,7 @@ fn a_session_is_as_it_was_granted(bytes: &[u8]) {
         (grant.session.cast_signed(), grant.timeout.as_millis()),
         (session, timeout.cast_unsigned().into())
     );
-    let hello = wire::hello(Some(&grant), Duration::from_secs(1), 7);
+    let hello = wire::connect_request(Some(&grant), Duration::from_secs(1), 7);
     let mut hello = Cut(&hello[16..]);
     let shown = (hello.int(), hello.long(), hello.buffer());
     assert_eq!(shown, (Some(1000), Some(session), Some(&*password)));
@@ -80,15 +82,19 @@ fn a_session_is_as_it_was_granted(bytes: &[u8]) {
 fn a_reply_keeps_its_number_and_its_body(bytes: &[u8]) {
     let mut told = Cut(bytes);
     let header = (|| Some((told.int()?, told.long()?, told.int()?)))();
-    let received = wire::received(bytes);
+    let received = wire::parse_message(bytes);
     let Some((xid, zxid, code)) = header else { return assert!(received.is_err()) };
     let Ok((what, known)) = received else {
         return assert_eq!(xid, -1, "only news have more to be malformed in");
     };
     match what {
-        Received::Fired => assert_eq!((xid, known), (-1, None)),
-        Received::Reply(number, Ok(body)) => assert_eq!((number, 0, body), (xid, code, told.0)),
-        Received::Reply(number, Err(_)) => assert!(number == xid && code != 0, "{number} {code}"),
+        ServerMessage::WatchFired => assert_eq!((xid, known), (-1, None)),
+        ServerMessage::Reply(number, Ok(body)) => {
+            assert_eq!((number, 0, body), (xid, code, told.0))
+        }
+        ServerMessage::Reply(number, Err(_)) => {
+            assert!(number == xid && code != 0, "{number} {code}")
+        }
     }
     assert!(known.is_none_or(|known| known == zxid && zxid > 0), "{known:?}");
 }
@@ -101,7 +107,7 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
             .and_then(|count| (0..count).map(|_| told.buffer()).collect::<Option<Vec<_>>>())
     };
     let names = names.map(|names| names.into_iter().map(lossy).collect());
-    assert_eq!(decode(&Children { path: path() }, bytes), names);
+    assert_eq!(decode(&GetChildren { path: path() }, bytes), names);
 
     let mut told = Cut(bytes);
     let node = (|| {
@@ -115,7 +121,7 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
             Some(number(44)).filter(|owner| !matches!(owner, 0 | 0x8000_0000_0000_0000)),
         ))
     })();
-    let read = decode(&Read { path: path(), watch: true }, bytes)
+    let read = decode(&GetData { path: path(), watch: true }, bytes)
         .map(|node| (node.data, node.czxid, node.owner));
     assert_eq!(read, node);
 
@@ -129,7 +135,7 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
         let stat = told.take(44)?;
         Some((entries, i32::from_be_bytes(stat[40..].try_into().expect("four bytes"))))
     })();
-    let read = decode(&ReadAccess { path: path() }, bytes).map(|list| {
+    let read = decode(&GetAcl { path: path() }, bytes).map(|list| {
         let entries =
             list.entries.into_iter().map(|entry| (entry.permissions, entry.scheme, entry.id));
         (entries.collect(), list.version)
@@ -140,8 +146,8 @@ fn names_and_znodes_are_as_they_were_sent(bytes: &[u8]) {
 
 /// A claim hangs on this reply: it must not be taken for done when it is not, nor the other way round.
 fn a_transaction_is_done_where_each_part_is_answered(bytes: &[u8]) {
-    let (check, delete) = (Part::Check("/o".to_owned()), Part::Delete("/o".to_owned()));
-    for parts in [vec![check.clone()], vec![check, delete, Part::Create(create())]] {
+    let (check, delete) = (Op::Check("/o".to_owned()), Op::Delete("/o".to_owned()));
+    for parts in [vec![check.clone()], vec![check, delete, Op::Create(create())]] {
         let codes = &[13, 2, 1][..parts.len()];
         let mut told = Cut(bytes);
         let answers = |op: i32| {
@@ -155,20 +161,25 @@ fn a_transaction_is_done_where_each_part_is_answered(bytes: &[u8]) {
             && told.byte().is_some_and(|end| end != 0)
             && told.int().is_some();
         let count = parts.len();
-        match decode(&Together(parts), bytes) {
+        match decode(&Multi(parts), bytes) {
             Some(Ok(())) => assert!(is_done, "this was not done"),
-            Some(Err(refusal)) => assert!(!is_done && refusal.part < count, "{refusal:?}"),
+            Some(Err(refusal)) => assert!(!is_done && refusal.index < count, "{refusal:?}"),
             None => assert!(!is_done, "this was done"),
         }
     }
 }
 
 fn create() -> Create {
-    Create { path: "/o".to_owned(), data: Vec::new(), kind: Kind::Ephemeral, access: Access::Open }
+    Create {
+        path: "/o".to_owned(),
+        data: Vec::new(),
+        mode: CreateMode::Ephemeral,
+        access: Access::Open,
+    }
 }
 
-fn decode<R: Request>(request: &R, bytes: &[u8]) -> Option<R::Reply> {
-    request.decode(&mut Reader::new(bytes)).ok()
+fn decode<R: Operation>(request: &R, bytes: &[u8]) -> Option<R::Reply> {
+    request.decode(&mut Decoder::new(bytes)).ok()
 }
 
 fn lossy(bytes: &[u8]) -> String {

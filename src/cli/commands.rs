@@ -13,7 +13,7 @@ use crate::config;
 use crate::config::{Backend, Config, ConfigError, ElectionName, Kind, Listen, OnLost};
 use crate::error_chain::ErrorChain;
 use crate::http::Version;
-use crate::kubernetes::rbac::{Role, Subject};
+use crate::kubernetes::rbac::{RbacManifest, Subject};
 use crate::process::exit::Exit;
 use baton_election::duration::Rounded;
 use hyper::{Method, StatusCode};
@@ -122,7 +122,7 @@ pub fn rbac(rbac: &Rbac) -> Exit {
         name: rbac.service_account.clone(),
         namespace: namespace.clone(),
     };
-    say(&Role { election: rbac.election.clone(), namespace, subject })
+    say(&RbacManifest { election: rbac.election.clone(), namespace, subject })
 }
 
 /// Prints standard input, with a sidecar in every Pod template that is labelled for it; nothing, where one cannot have its.

@@ -211,7 +211,7 @@ impl Resolve for Resolver {
         &self,
         name: &str,
         patience: Duration,
-    ) -> Result<Vec<SocketAddr>, zookeeper_client::resolve::LookupError> {
+    ) -> Result<Vec<SocketAddr>, zookeeper_client::resolve::ResolveError> {
         Ok(Self::look_up(self, name, patience).await?)
     }
 }

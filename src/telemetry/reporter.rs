@@ -6,7 +6,7 @@
 use crate::config::{ElectionName, Flags};
 use crate::error_chain::ErrorChain;
 use crate::process::exit::Exit;
-use crate::store::{Call, StoreError};
+use crate::store::{RequestSummary, StoreError};
 use crate::telemetry::metrics::Metrics;
 use baton_election::claim::FencingToken;
 use baton_election::duration::Rounded;
@@ -164,9 +164,9 @@ impl Reporter {
     }
 
     /// Tells of a request and how it went.
-    pub fn request(&self, call: Call, outcome: Outcome, took: Duration) {
-        self.metrics.count_request(call, outcome, took);
-        let (verb, outcome) = (call.verb.as_str(), outcome.as_str());
+    pub fn request(&self, request: RequestSummary, outcome: Outcome, took: Duration) {
+        self.metrics.count_request(request, outcome, took);
+        let (verb, outcome) = (request.verb.as_str(), outcome.as_str());
         tracing::debug!(
             event = "request",
             verb,

@@ -10,9 +10,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
-use zookeeper_client::client::{CallError, Client, News, Session};
+use zookeeper_client::client::{CallError, Client, ConnectionEvent, SessionRequest};
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::requests::{Access, Children, Create, Kind, Read};
+use zookeeper_client::operations::{Access, Create, CreateMode, GetChildren, GetData};
 use zookeeper_client::servers::check_path;
 use zookeeper_client::wire::{Code, Grant};
 
@@ -42,7 +42,7 @@ async fn connected(servers: &str) -> (Client<Resolver>, Grant) {
 }
 
 async fn begin(client: &Client<Resolver>, timeout: Duration) -> Grant {
-    client.connect(Session::New, timeout, PATIENCE).await.unwrap().unwrap()
+    client.connect(SessionRequest::New, timeout, PATIENCE).await.unwrap().unwrap()
 }
 
 /// A znode at the top that no other test uses.
@@ -50,12 +50,12 @@ fn own_path() -> String {
     format!("/{}", Uuid::new_v4())
 }
 
-fn create(path: &str, kind: Kind) -> Create {
-    Create { path: path.to_owned(), data: b"x".to_vec(), kind, access: Access::Open }
+fn create(path: &str, mode: CreateMode) -> Create {
+    Create { path: path.to_owned(), data: b"x".to_vec(), mode, access: Access::Open }
 }
 
-fn read(path: &str, watch: bool) -> Read {
-    Read { path: path.to_owned(), watch }
+fn read(path: &str, watch: bool) -> GetData {
+    GetData { path: path.to_owned(), watch }
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
         let (client, first) = connected(&ensemble.connect_string()).await;
         assert_eq!(first.timeout, T);
         ensemble.restart_with(&["maxSessionTimeout=5000"]);
-        let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        let again = client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(
             (again.session, again.timeout),
             (first.session, Duration::from_secs(5)),
@@ -79,11 +79,11 @@ fn every_answer_to_a_connect_tells_the_session_and_its_time_out() {
         let short = begin(&client, Duration::from_secs(1)).await;
         assert_ne!(short.session, first.session);
         let lives = own_path();
-        client.call(&create(&lives, Kind::Ephemeral)).await.unwrap();
+        client.call(&create(&lives, CreateMode::Ephemeral)).await.unwrap();
         let admin = ensemble.admin();
         eventually(PATIENCE, "the session runs out", || admin.read(&lives).is_err());
         assert!(
-            client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(),
+            client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().is_none(),
             "it has run out"
         );
     });
@@ -95,10 +95,10 @@ fn a_session_outlives_its_client_unless_it_is_closed() {
         let ensemble = Ensemble::shared();
         let (kept, closed) = (own_path(), own_path());
         let (client, grant) = connected(&ensemble.connect_string()).await;
-        client.call(&create(&kept, Kind::Ephemeral)).await.unwrap();
+        client.call(&create(&kept, CreateMode::Ephemeral)).await.unwrap();
         drop(client);
         let (client, _) = connected(&ensemble.connect_string()).await;
-        client.call(&create(&closed, Kind::Ephemeral)).await.unwrap();
+        client.call(&create(&closed, CreateMode::Ephemeral)).await.unwrap();
         client.close().await.unwrap();
         assert!(matches!(client.call(&read(&kept, false)).await, Err(CallError::NotSent)));
 
@@ -131,14 +131,14 @@ fn news_that_come_during_a_call_are_told_behind_its_reply() {
             tokio::select! {
                 biased;
                 _ = &mut call => panic!("the request was not held"),
-                _ = client.next_news() => panic!("the news were told in the middle of a call"),
+                _ = client.next_event() => panic!("the news were told in the middle of a call"),
                 () = sleep(SHORT) => {}
             }
         }
         proxy.set(Way::Requests, Flow::Pass);
         call.await.unwrap();
-        let news = timeout(PATIENCE, client.next_news()).await.unwrap();
-        assert!(matches!(news, News::Fired), "{news:?}");
+        let news = timeout(PATIENCE, client.next_event()).await.unwrap();
+        assert!(matches!(news, ConnectionEvent::WatchFired), "{news:?}");
     });
 }
 
@@ -150,19 +150,19 @@ fn a_call_that_is_given_up_takes_its_connection_with_it() {
         let (client, grant) = connected(&proxy.address().to_string()).await;
         let path = own_path();
         proxy.set(Way::Requests, Flow::Lose);
-        let request = create(&path, Kind::Ephemeral);
+        let request = create(&path, CreateMode::Ephemeral);
         assert!(
             timeout(Duration::from_millis(300), client.call(&request)).await.is_err(),
             "nobody answers"
         );
         assert!(matches!(client.call(&request).await, Err(CallError::NotSent)));
         assert!(
-            timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
+            timeout(Duration::from_millis(300), client.next_event()).await.is_err(),
             "who gave up knows it"
         );
 
         proxy.set(Way::Requests, Flow::Pass);
-        let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        let again = client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(again.session, grant.session);
         client.call(&request).await.unwrap();
     });
@@ -175,18 +175,21 @@ fn a_connection_that_breaks_is_told_once() {
         let proxy = Proxy::to(ensemble.address(0));
         let (client, _) = connected(&proxy.address().to_string()).await;
         proxy.cut();
-        assert!(matches!(timeout(PATIENCE, client.next_news()).await, Ok(News::Lost(_))));
-        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "once");
+        assert!(matches!(
+            timeout(PATIENCE, client.next_event()).await,
+            Ok(ConnectionEvent::Lost(_))
+        ));
+        assert!(timeout(Duration::from_millis(300), client.next_event()).await.is_err(), "once");
         assert!(matches!(client.call(&read("/", false)).await, Err(CallError::NotSent)));
 
-        client.connect(Session::Same, T, PATIENCE).await.unwrap();
+        client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap();
         proxy.set(Way::Replies, Flow::Close);
         assert!(
             matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))),
             "who calls is told"
         );
         assert!(
-            timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
+            timeout(Duration::from_millis(300), client.next_event()).await.is_err(),
             "and nobody else"
         );
     });
@@ -202,12 +205,12 @@ fn servers_that_are_away_or_silent_leave_the_others_a_chance() {
         let servers = connect_string([nobody, silent.address(), ensemble.address(0)].into_iter());
         let client = client(&format!("no-such-name.invalid:1,{servers}"));
         for _ in 0..4 {
-            client.connect(Session::New, T, Duration::from_secs(4)).await.unwrap().unwrap();
+            client.connect(SessionRequest::New, T, Duration::from_secs(4)).await.unwrap().unwrap();
         }
     });
     run(async {
         let client = client("no-such-name.invalid:1,127.0.0.1:1");
-        let error = client.connect(Session::New, T, PATIENCE).await.unwrap_err().to_string();
+        let error = client.connect(SessionRequest::New, T, PATIENCE).await.unwrap_err().to_string();
         for part in [
             "127.0.0.1:1 cannot be connected to: Connection refused",
             "no-such-name.invalid:1 has no address",
@@ -232,12 +235,13 @@ fn a_resolver_that_hangs_leaves_the_other_servers_a_chance_and_is_named() {
         for _ in 0..4 {
             let client = client(&format!("slow-name.invalid:1,{servers}"));
             let connected =
-                timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(2))).await;
+                timeout(PATIENCE, client.connect(SessionRequest::New, T, Duration::from_secs(2)))
+                    .await;
             connected.expect("the whole of it is bounded").unwrap().unwrap();
         }
         let client = client("slow-name.invalid:1");
         let failed =
-            timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
+            timeout(PATIENCE, client.connect(SessionRequest::New, T, Duration::from_secs(1))).await;
         let error = failed.expect("the whole of it is bounded").unwrap_err().to_string();
         assert!(error.contains("slow-name.invalid:1 has no address"), "{error}");
         assert!(error.contains("no name server has answered yet"), "{error}");
@@ -284,15 +288,15 @@ fn long_replies_are_read_whole() {
         let ensemble = Ensemble::shared();
         let path = own_path();
         let (client, _) = connected(&ensemble.connect_string()).await;
-        client.call(&create(&path, Kind::Persistent)).await.unwrap();
+        client.call(&create(&path, CreateMode::Persistent)).await.unwrap();
         let name = "n".repeat(200);
         for _ in 0..500 {
             client
-                .call(&create(&format!("{path}/{name}"), Kind::EphemeralSequential))
+                .call(&create(&format!("{path}/{name}"), CreateMode::EphemeralSequential))
                 .await
                 .unwrap();
         }
-        let names = client.call(&Children { path: path.clone() }).await.unwrap();
+        let names = client.call(&GetChildren { path: path.clone() }).await.unwrap();
         assert_eq!(names.len(), 500);
         assert!(names.iter().all(|child| child.starts_with(&name) && child.len() == 210));
     });

@@ -7,11 +7,11 @@ use baton::process::resolver::Resolver;
 use std::fs;
 use std::net::SocketAddr;
 use tempfile::TempDir;
-use zookeeper_client::client::{CallError, Client, Session};
+use zookeeper_client::client::{CallError, Client, SessionRequest};
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::requests::{Access, Create, Kind};
-use zookeeper_client::tls::{OwnFiles, TlsFiles};
+use zookeeper_client::operations::{Access, Create, CreateMode};
+use zookeeper_client::tls::{ClientCertificate, TlsFiles};
 use zookeeper_client::wire::Code;
 
 fn client(servers: &str, credentials: &str) -> Client<Resolver> {
@@ -21,7 +21,7 @@ fn client(servers: &str, credentials: &str) -> Client<Resolver> {
 }
 
 fn mine(path: &str) -> Create {
-    Create { access: Access::Creator, ..create(path, Kind::Persistent) }
+    Create { access: Access::Creator, ..create(path, CreateMode::Persistent) }
 }
 
 async fn refusal(client: &Client<Resolver>, request: &Create) -> Option<Code> {
@@ -43,9 +43,9 @@ fn what_is_made_with_credentials_is_read_by_all_and_changed_by_their_owners_also
         let path = own_path();
         assert_eq!(refusal(&owner, &mine(&path)).await, None);
         assert_eq!(stranger.call(&read(&path, false)).await.unwrap().data, b"x");
-        let below = create(&format!("{path}/below"), Kind::Ephemeral);
+        let below = create(&format!("{path}/below"), CreateMode::Ephemeral);
         assert_eq!(refusal(&stranger, &below).await, Some(Code::NoAuth));
-        owner.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        owner.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(refusal(&owner, &below).await, None);
         assert_eq!(
             refusal(&stranger, &mine(&own_path())).await,
@@ -67,8 +67,10 @@ fn sasl_users_are_let_in_by_their_password_only() {
         assert_eq!(refusal(&alice, &mine(&own_path())).await, None);
 
         for wrong in ["sasl:alice:wrong", "sasl:bob:secret"] {
-            let error =
-                client(&servers, wrong).connect(Session::New, T, PATIENCE).await.unwrap_err();
+            let error = client(&servers, wrong)
+                .connect(SessionRequest::New, T, PATIENCE)
+                .await
+                .unwrap_err();
             assert!(
                 error.is_refusal() && error.to_string().contains("refuses the sasl credentials"),
                 "{error}"
@@ -77,7 +79,7 @@ fn sasl_users_are_let_in_by_their_password_only() {
         let nobody = client(&servers, "");
         begin(&nobody, T).await;
         assert_eq!(
-            refusal(&nobody, &create(&own_path(), Kind::Persistent)).await,
+            refusal(&nobody, &create(&own_path(), CreateMode::Persistent)).await,
             Some(Code::AuthRequired)
         );
     });
@@ -96,25 +98,25 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         let proxy = Proxy::to(secure);
         let by_name = format!("localhost:{}", proxy.address().port());
         let connect = async |servers: &str, authority: &str, own: Option<&str>| {
-            let own = own.map(|name| OwnFiles {
+            let client = own.map(|name| ClientCertificate {
                 certificate: at(&format!("{name}.crt")),
                 key: at(&format!("{name}.key")),
             });
-            let tls = TlsFiles { authorities: at(authority), own }.load().unwrap();
+            let tls = TlsFiles { authorities: at(authority), client }.load().unwrap();
             let client = Client::new(
                 &servers.parse().unwrap(),
                 Dialer { tls: Some(tls), credentials: Vec::new() },
                 Resolver::default(),
             );
             client
-                .connect(Session::New, T, PATIENCE)
+                .connect(SessionRequest::New, T, PATIENCE)
                 .await
                 .map(|_| client)
                 .map_err(|error| error.to_string())
         };
         let client = at_last(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;
         let path = own_path();
-        assert_eq!(refusal(&client, &create(&path, Kind::Persistent)).await, None);
+        assert_eq!(refusal(&client, &create(&path, CreateMode::Persistent)).await, None);
         assert_eq!(client.call(&read(&path, true)).await.unwrap().data, b"x");
 
         let refused = async |servers: &str, authority, own| {
