@@ -6,12 +6,10 @@
 //! sent.
 //!
 //! ```text
-//!            ┌─────────────── turn: timeout, transitions, publish ◄─┐
-//!            ▼                                                      │
-//!   poll_request ──► Store::perform (within the call timeout) ─────►┤
-//!                    Store::next_event (a watch) ──────────────────►┤
-//!                    Order (withdraw, release, campaign) ──────────►┤
-//!                    poll_timeout ─────────────────────────────────►┘
+//!  ┌─► turn: handle_timeout, publish the standing, report transitions
+//!  │   start Store::perform if poll_request has a request
+//!  │   wait for its reply, a store event, an order, or poll_timeout
+//!  └── pass that to the machine
 //! ```
 
 mod admission;
@@ -53,7 +51,7 @@ struct TimedOut {
     timeout: Duration,
 }
 
-/// What [`drive`] needs besides the machine and the store.
+/// The parameters of [`drive`] besides the machine and the store.
 #[derive(Debug)]
 pub struct DriverContext {
     /// Publishes standings.

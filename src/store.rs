@@ -32,7 +32,7 @@ pub enum StoreError {
     #[error("cannot reach the store")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
     /// The store denies us a right. This is not a lost race, and retrying sooner does not help.
-    #[error("the store refused the request")]
+    #[error("the store refuses this candidate")]
     Refused(#[source] Box<dyn Error + Send + Sync>),
     /// The record in the store cannot be used. No right is missing, so this ends no candidate.
     #[error("cannot use the record in the store")]

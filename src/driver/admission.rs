@@ -5,12 +5,11 @@
 use baton_election::instant::Instant;
 use std::time::Duration;
 
-/// What the store's answers have shown of our rights.
+/// Our rights, as far as the store's answers have shown them.
 ///
 /// * Reading and writing are separate rights, and a follower may write nothing for months. So
-///   answers
-///   to reads admit a candidate, unless the store refused it a write within the last lease duration:
-///   without the right to write it would look like a follower but could never lead.
+///   answers to reads admit a candidate. But a candidate without the right to write could never
+///   lead: after a refused write, reads admit it only once a lease duration has passed.
 /// * Refusals in a row over one lease duration end the process.
 /// * A single refusal is forgotten after a lease duration: another candidate leads, or a server had
 ///   just restarted.

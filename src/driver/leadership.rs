@@ -4,9 +4,9 @@
 //! [`Reader`].
 //!
 //! ```text
-//!  election ──Standing──► Publisher ══╗              ╔══► Reader::promise(now)   to the application
-//!                                     ╠═ one mutex ══╣
-//!  driver ◄── last promise's end ═════╝              ╚══► Reader::glance(now)    to observers
+//!  driver: standing ─► Publisher ─┐        ┌─► Reader::promise(now): the application
+//!                                 ├─ lock ─┤
+//!  driver: last promise's end ◄───┘        └─► Reader::glance(now): observers
 //! ```
 
 use baton_election::claim::{Claim, Standing};

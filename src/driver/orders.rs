@@ -18,7 +18,7 @@ pub enum ReleaseOutcome {
     /// The store holds nothing of ours.
     Confirmed,
     /// The store refuses us, as after `helm uninstall`, which deletes the rights before the leader
-    /// exits. What it holds of ours expires. Only a process about to exit gets this; others retry.
+    /// exits. Our record expires by itself. Only a process about to exit gets this; others retry.
     Refused,
 }
 

@@ -12,11 +12,11 @@ pub struct RbacManifest {
     pub election: String,
     /// The namespace of Lease and Role; if absent, the manifest names none.
     pub namespace: Option<String>,
-    /// Who gets the rights.
+    /// The account that gets the rights.
     pub subject: Subject,
 }
 
-/// Who gets the rights.
+/// An account that gets rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
     /// A service account.

@@ -287,7 +287,7 @@ impl ZooKeeperStore {
         format!("{}/{name}", self.path)
     }
 
-    /// What a failed call means to the machine, or the error to report.
+    /// The event that a failed call means to the machine, or the error to report.
     fn explain(
         &self,
         FailedCall { action, path, error }: FailedCall,

@@ -83,7 +83,7 @@ fn a_proxy_that_a_kubeconfig_names_is_not_passed_by() {
             .arg(kubeconfig.path()));
     assert_eq!(code, 2);
     assert!(
-        errors.contains("not through http://proxy:3128/") && errors.contains("take proxy-url out"),
+        errors.contains("not through http://proxy:3128/") && errors.contains("remove proxy-url"),
         "{errors}"
     );
 }

@@ -5,8 +5,8 @@
 //! was refused, never sent, or has an unknown outcome.
 //!
 //! ```text
-//!  client ─► dial ─► credentials, digest_md5, tls       one attempt: connect, authenticate
-//!    └─────► frames ─► wire, operations, access ─► jute pure: any bytes to replies
+//!  client ─► dial ─► credentials, digest_md5, tls   one connection attempt
+//!    └─► frames ─► wire, operations, access ─► jute  pure: any bytes to replies
 //! ```
 #![forbid(unsafe_code)]
 

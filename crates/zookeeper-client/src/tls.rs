@@ -65,7 +65,7 @@ pub enum TlsError {
         file: TlsFile,
         /// Its path.
         path: PathBuf,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
         /// The cause.
         source: rustls::Error,

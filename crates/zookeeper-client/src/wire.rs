@@ -74,7 +74,7 @@ pub fn request<R: Operation>(xid: i32, operation: &R) -> Vec<u8> {
     frame.finish()
 }
 
-/// What a server sends once it has granted a session.
+/// A message from a server that has granted a session.
 #[derive(Debug, PartialEq, Eq)]
 pub enum ServerMessage<'a> {
     /// The reply to the request with this xid: its body, or the error.
@@ -194,7 +194,7 @@ mod tests {
     use super::*;
     use crate::samples::bytes;
 
-    /// What a server of version 3.9.5 granted to kazoo, without the frame length.
+    /// The session that a server of version 3.9.5 granted to kazoo, without the frame length.
     const CONNECT_RESPONSE: &str =
         "00000000 00001770 010000b3d9ee0000 00000010 d0fcfa011db655932e64d96d2e449be9 00";
 

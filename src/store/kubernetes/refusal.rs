@@ -1,7 +1,7 @@
-//! What errors of the API server mean for a call: a lost race, a missing Lease, or a failure.
+//! Interprets errors of the API server: a lost race, a missing Lease, or a failure.
 //!
-//! Pure. Start with [`LeaseRef`]. A 404, 409, or 422 counts only if the API server itself describes
-//! it as such: a proxy in front of it has error pages too, which leave the outcome unknown.
+//! Pure. Start with [`LeaseRef`]. A 404, 409, or 422 counts only if the API server describes it as
+//! such. The error page of a proxy leaves the outcome unknown.
 
 use crate::kubernetes::api_server::ApiServerError;
 use crate::kubernetes::rbac::RbacManifest;

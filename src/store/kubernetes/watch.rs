@@ -51,7 +51,7 @@ struct WatchStream {
     opened_at: Instant,
 }
 
-/// What a watch reports.
+/// A report of a watch.
 pub(super) enum WatchUpdate {
     /// The Lease at some moment.
     Changed(Rc<LeaseObject>),

@@ -1,15 +1,14 @@
 //! Keeps strangers out of an election whose candidates have credentials.
 //!
 //! Touches ZooKeeper, through the store. Start with [`ZooKeeperStore::keep_strangers_out`].
-//! Deleting a znode takes a right on its parent, so two access lists protect a leader: that of the
-//! election's path, whose children are the candidates, and that of the path's parent, whose child
-//! names the leader.
+//! Deleting a znode takes a right on its parent. So two access lists protect a leader. The children
+//! of the election's path are the candidates; a child of the path's parent names the leader.
 //!
 //! * An open path is closed if all its candidates are ours. Other candidates could not join again,
-//!   so
-//!   with them there the path is refused and an operator decides.
+//!   so with them there the path is refused and an operator decides.
 //! * An open parent is refused. Closing it could leave another election below it without a leader:
-//!   a candidate without credentials, first in its queue, could no longer create the leader's znode.
+//!   a candidate without credentials, first in its queue, could no longer create the leader's
+//!   znode.
 //! * The root and `/baton` are shared by all teams, so they may be open.
 
 use crate::store::zookeeper::{FailedCall, StoreError, ZooKeeperStore};
@@ -198,9 +197,10 @@ impl ZooKeeperStore {
         Ok(true)
     }
 
-    /// Whether we administer a znode and strangers do not. Only the servers know under which names
-    /// access lists know us, so this tries to set the list, with a version that never matches: the
-    /// servers compare versions after they have checked the right.
+    /// Whether we administer a znode and strangers do not.
+    ///
+    /// Only the servers know which identities are ours, so this tries to set the list with a version
+    /// that never matches. The servers check the right before they compare versions.
     async fn is_ours(&self, path: &str) -> Result<bool, FailedCall> {
         let list =
             self.call("read the access list of", path, &GetAcl { path: path.to_owned() }).await?;

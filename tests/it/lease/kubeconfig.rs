@@ -75,12 +75,12 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
         (kubeconfig(&json!({ "server": "not a url" }), user), "failed to parse cluster url"),
         (
             kubeconfig(&json!({ "server": "ftp://127.0.0.1/" }), user),
-            "ftp://127.0.0.1/ is no address of an API server",
+            "ftp://127.0.0.1/ is not the address of an API server",
         ),
         (kubeconfig(&json!({ "certificate-authority": "/nowhere" }), user), "/nowhere"),
         (
             kubeconfig(&json!({ "certificate-authority": no_certificate }), user),
-            "no certificate is in",
+            "holds no certificate",
         ),
         (
             kubeconfig(&json!({ "proxy-url": "http://127.0.0.1:3128" }), user),
@@ -92,7 +92,7 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
         ),
         (
             kubeconfig(cluster, &json!({ "tokenFile": "/nowhere" })),
-            "the token file /nowhere cannot be read",
+            "cannot read the token file /nowhere",
         ),
         (kubeconfig(cluster, &json!({ "tokenFile": two_lines })), "two-lines cannot be sent"),
         (kubeconfig(cluster, &json!({ "tokenFile": empty })), "empty cannot be sent"),
@@ -114,10 +114,10 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
             kubeconfig(cluster, &json!({ "exec": { "args": [] } })),
             "the kubeconfig's exec names no command",
         ),
-        (kubeconfig(cluster, &program("no-such-program", &[])), "no-such-program cannot be run"),
+        (kubeconfig(cluster, &program("no-such-program", &[])), "cannot run no-such-program"),
         (
             kubeconfig(cluster, &program("echo", &["hello"])),
-            "what echo printed is no ExecCredential",
+            "the output of echo is not an ExecCredential",
         ),
         (
             kubeconfig(cluster, &program("echo", &[r#"{"status": {}}"#])),
@@ -125,17 +125,17 @@ fn what_no_client_can_be_made_of_is_named_at_once() {
         ),
         (
             kubeconfig(cluster, &program("echo", &[two_lines_of_a_token])),
-            "the bearer token in what echo printed cannot be",
+            "the bearer token in the output of echo cannot be",
         ),
-        (kubeconfig(cluster, &asking), "sh wants to ask a person"),
+        (kubeconfig(cluster, &asking), "sh needs a terminal"),
         (kubeconfig(cluster, &json!({ "auth-provider": { "name": "azure" } })), "kubelogin"),
         (
             kubeconfig(cluster, &json!({ "auth-provider": { "name": "oidc", "config": oidc } })),
-            "oidc\\\" is not known here",
+            "oidc\\\" is not supported",
         ),
         (
             kubeconfig(cluster, &json!({ "auth-provider": { "name": "gcp", "config": gcp } })),
-            "gcp\\\" is not known here",
+            "gcp\\\" is not supported",
         ),
     ] {
         let said = refused(folder.path(), &kubeconfig.to_string(), &[]);

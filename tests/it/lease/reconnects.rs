@@ -94,7 +94,7 @@ fn a_context_that_leads_elsewhere_by_now_is_refused_and_named() {
     old.revoke();
     eventually(PATIENCE, "it is refused", || !leader.events("store_refuses").is_empty());
     let told = leader.events("store_refuses")[0]["message"].to_string();
-    assert!(told.contains(&format!("leads to {}", elsewhere.address())), "{told}");
+    assert!(told.contains(&format!("now names {}", elsewhere.address())), "{told}");
     assert!(!elsewhere.was_visited(), "it went to another cluster");
 
     moved["clusters"][0]["cluster"]["server"] = here;

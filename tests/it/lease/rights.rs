@@ -102,7 +102,7 @@ fn a_leader_that_may_not_release_ends_when_its_last_promise_has_run_out() {
     let told = leader.output();
     assert!(told.contains("the store refuses the release"), "{told}");
     // Its watch may end at any time, and says so.
-    let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot be watched");
+    let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot watch Lease");
     assert_eq!(
         told.lines().find(asks),
         None,
@@ -189,7 +189,7 @@ fn a_namespace_that_is_not_there_is_named_and_refused_from_the_start() {
         rig.candidate("lost").by(&rig.store.namespace.admin).flag("--namespace", "nowhere").start();
     eventually(PATIENCE, "it is refused", || !lost.events("store_refuses").is_empty());
     let told = lost.events("store_refuses")[0]["message"].as_str().unwrap_or_default().to_owned();
-    assert!(told.contains("namespace \"nowhere\" is not there"), "{told}");
+    assert!(told.contains("namespace \"nowhere\" does not exist"), "{told}");
     throughout(rig.timing.lease_duration / 2, "it waits, since somebody may make it yet", || {
         lost.is_healthy() && lost.probe("/readyz") == 503
     });

@@ -121,7 +121,7 @@ fn sasl_users_elect_and_who_has_the_wrong_password_is_told_and_ends() {
     eventually(PATIENCE, "it says why", || {
         messages(&stranger, "store_refuses")
             .iter()
-            .any(|message| message.contains("refuses the sasl credentials"))
+            .any(|message| message.contains("refused the sasl credentials"))
     });
     assert_eq!(stranger.exit_code(), 77);
     hands_over(&rig, &leader, &follower);
@@ -169,7 +169,7 @@ fn credentials_that_cannot_be_read_any_more_are_told_of_once_and_the_last_good_o
     let output = leader.output();
     let told = output
         .lines()
-        .filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
+        .filter(|line| line.contains("still using the previous") && line.contains("line 1"));
     assert_eq!(told.count(), 1, "{output}");
     rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 1, "what is ours can still be written");
@@ -233,7 +233,7 @@ fn credentials_on_a_disk_that_hangs_delay_nothing() {
     let output = leader.output();
     let told = output
         .lines()
-        .filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
+        .filter(|line| line.contains("still using the previous") && line.contains("disk"));
     assert_eq!(told.count(), 1, "{output}");
     rig.hear_enough();
     assert_eq!(rig.tokens(ELECTION).len(), 1);

@@ -220,7 +220,7 @@ fn open_path_of_another_administrator_is_refused() {
     assert_eq!(rig.store.admin.access(&path).unwrap(), before, "it is as the owner left it");
     let told = messages(&refused, "store_refuses").join("\n");
     assert!(told.contains("an administrator's credentials"), "{told}");
-    assert!(told.contains("hide these entries from us: digest:owner"), "{told}");
+    assert!(told.contains("the servers hide from us: digest:owner"), "{told}");
     let leader = with(&rig, "b", "digest:owner:own").start();
     assert_eq!(rig.leader().identity, leader.identity);
     assert_eq!(

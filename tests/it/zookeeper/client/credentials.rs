@@ -72,7 +72,7 @@ fn sasl_users_are_let_in_by_their_password_only() {
                 .await
                 .unwrap_err();
             assert!(
-                error.is_refusal() && error.to_string().contains("refuses the sasl credentials"),
+                error.is_refusal() && error.to_string().contains("refused the sasl credentials"),
                 "{error}"
             );
         }
@@ -124,7 +124,7 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         };
         let nameless = refused(&by_name, "ca.crt", None).await;
         assert!(
-            nameless.contains("grants no session") || nameless.contains("cannot agree on TLS"),
+            nameless.contains("granted no session") || nameless.contains("TLS handshake with"),
             "{nameless}"
         );
         let elsewhere = refused(&secure.to_string(), "ca.crt", Some("candidate")).await;
@@ -133,7 +133,7 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
         let distrusted = refused(&by_name, "other.crt", Some("candidate")).await;
         assert!(
-            distrusted.contains("come from the authority in --zookeeper-ca-file"),
+            distrusted.contains("be signed by a trusted authority"),
             "{distrusted}"
         );
         let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;
