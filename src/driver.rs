@@ -209,13 +209,13 @@ struct Driver<E: Election> {
 }
 
 impl<E: Election> Driver<E> {
-    /// Notes a turn at `now` that was due at `due` or earlier.
+    /// Notes that a turn due by `due` happens at `now`.
     fn note_delay(&mut self, due: Option<Instant>, now: Instant) {
         let delay = due.map_or(Duration::ZERO, |due| now.since(due));
         self.longest_delay = self.longest_delay.max(delay);
     }
 
-    /// How a loss of leadership ends, and the pause that may have caused it.
+    /// The report of a loss: the exit code, and a pause that may have caused the loss.
     fn loss(&self, reason: Reason) -> Loss {
         let exit = match self.context.on_lost {
             OnLost::Exit => Some(DriverOutcome::Lost(reason).exit(self.is_stopping)),
@@ -274,7 +274,7 @@ impl<E: Election> Driver<E> {
                 event
             }
             Err(error) => {
-                // A process that exits without its rights reports this where it exits.
+                // Rights lost while the process exits are reported with the exit.
                 let is_final = self.is_exiting && matches!(error, StoreError::Refused(_));
                 match self.release.take_if(|_| is_final) {
                     Some(waiter) => drop(waiter.send(ReleaseOutcome::Refused)),
@@ -295,8 +295,8 @@ impl<E: Election> Driver<E> {
         self.election.handle_event(event, now);
     }
 
-    /// Handles an event of the store. It shows that the store is up, which matters for a follower
-    /// whose watch spares it requests.
+    /// Handles an event of the store. It counts as contact with the store, since a follower with a
+    /// working watch sends no requests.
     fn handle_store_event(&mut self, event: E::Event) {
         let now = Clock.now();
         if event.shows_admission() {
@@ -306,8 +306,8 @@ impl<E: Election> Driver<E> {
         self.election.handle_event(event, now);
     }
 
-    /// Handles an answer that only an admitted candidate gets. It does not end the trouble of a
-    /// refused write, unless it reports a write.
+    /// Handles an answer that only an admitted candidate gets. After a refused write, answers to
+    /// reads do not clear the reported trouble.
     fn admit(&mut self, has_written: bool, now: Instant) {
         if has_written {
             self.admission.wrote();

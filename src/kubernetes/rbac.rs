@@ -5,10 +5,10 @@
 
 use std::fmt;
 
-/// A Role and its RoleBinding; displays as YAML.
+/// A Role and its binding; displays as YAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RbacManifest {
-    /// The name of the election, the Lease, the Role, and the RoleBinding.
+    /// The name of the election, the Lease, the Role, and the binding.
     pub election: String,
     /// The namespace of Lease and Role; if absent, the manifest names none.
     pub namespace: Option<String>,

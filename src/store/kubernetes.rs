@@ -89,10 +89,10 @@ impl LeaseStore {
                 None
             }
         };
-        let seen = object.as_ref().map(|object| object.seen.clone());
-        let known = self.latest.replace(object).map(|latest| number(&latest.seen));
-        self.watch.note_read(seen.as_ref().map_or(0, number), known);
-        Ok(seen)
+        let snapshot = object.as_ref().map(|object| object.snapshot.clone());
+        let known = self.latest.replace(object).map(|latest| number(&latest.snapshot));
+        self.watch.note_read(snapshot.as_ref().map_or(0, number), known);
+        Ok(snapshot)
     }
 
     async fn write(&self, write: &Write) -> Result<RecordEvent, LeaseError> {
@@ -109,7 +109,7 @@ impl LeaseStore {
         match self.api.call(put).await? {
             Ok(response) => {
                 let object = self.api.object(response).await?;
-                let applied = object.seen.clone();
+                let applied = object.snapshot.clone();
                 self.latest.replace(Some(object));
                 Ok(RecordEvent::Applied(applied))
             }
@@ -124,7 +124,7 @@ impl LeaseStore {
     /// watch has brought another version meanwhile; `None` if the server holds another by then.
     async fn object_at(&self, version: &Version) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
         let latest =
-            || self.latest.borrow().clone().filter(|object| object.seen.version == *version);
+            || self.latest.borrow().clone().filter(|object| object.snapshot.version == *version);
         match latest() {
             Some(object) => Ok(Some(object)),
             None => self.read().await.map(|_| latest()),
@@ -133,8 +133,8 @@ impl LeaseStore {
 
     /// Keeps `object` as the latest if it is newer.
     fn keep(&self, object: Rc<LeaseObject>) {
-        let known = self.latest.borrow().as_ref().map(|latest| number(&latest.seen));
-        if known.is_none_or(|known| known < number(&object.seen)) {
+        let known = self.latest.borrow().as_ref().map(|latest| number(&latest.snapshot));
+        if known.is_none_or(|known| known < number(&object.snapshot)) {
             self.latest.replace(Some(object));
         }
     }
@@ -180,9 +180,9 @@ impl Store<RecordElection> for LeaseStore {
     async fn next_event(&self) -> RecordEvent {
         match self.watch.next(&self.api).await {
             WatchUpdate::Changed(object) => {
-                let seen = object.seen.clone();
+                let snapshot = object.snapshot.clone();
                 self.keep(object);
-                RecordEvent::Noticed(Some(seen))
+                RecordEvent::Noticed(Some(snapshot))
             }
             WatchUpdate::ReadRequired => RecordEvent::Noticed(None),
         }

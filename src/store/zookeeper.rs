@@ -56,17 +56,17 @@ pub struct ZooKeeperStore {
 
 /// The servers refused a call.
 #[derive(Debug, thiserror::Error)]
-#[error("the ZooKeeper servers refused to {action} {path}: {remedy}")]
+#[error("the ZooKeeper servers refused to {action} {path}: {code}; {remedy}")]
 struct RefusedCall {
     action: &'static str,
     path: String,
+    code: Code,
     remedy: &'static str,
-    source: Code,
 }
 
 /// No server granted a session. `Display` also names the flags that the failures depend on.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}{flags}", flags = related_flags(.0))]
+#[error("{error}{flags}", error = .0, flags = related_flags(.0))]
 struct ConnectFailed(ConnectError);
 
 fn related_flags(error: &ConnectError) -> String {
@@ -82,7 +82,7 @@ fn related_flags(error: &ConnectError) -> String {
         | DialError::Protocol(..) => None,
     });
     let flags: BTreeSet<&str> = flags.collect();
-    flags.into_iter().map(|flag| format!("; {flag}")).collect()
+    flags.into_iter().flat_map(|flag| ["; ", flag]).collect()
 }
 
 /// A call that failed.
@@ -139,8 +139,8 @@ impl ZooKeeperStore {
         }
     }
 
-    /// Creates the missing part of the path from its lower end upward: a candidate that may create
-    /// its own znode may lack rights on the ancestors.
+    /// Creates the election's path, and an ancestor only if it is missing: a candidate that may
+    /// create its own znode may lack rights on the ancestors.
     ///
     /// A server that does not support containers closes the connection after its answer. The next
     /// attempt then creates persistent znodes.
@@ -292,14 +292,14 @@ impl ZooKeeperStore {
         &self,
         FailedCall { action, path, error }: FailedCall,
     ) -> Result<QueueEvent, StoreError> {
-        let source = match error {
+        let code = match error {
             CallError::NotSent | CallError::Unknown(_) => {
                 return Err(StoreError::Unreachable(Box::new(error)));
             }
             CallError::Refused(Code::SessionExpired) => return Ok(QueueEvent::Expired),
             CallError::Refused(code) => code,
         };
-        let remedy = match source {
+        let remedy = match code {
             Code::NoNode if !self.chroot.is_empty() => {
                 "the chroot after the servers' ports must exist: create it, or remove it from \
                  --zookeeper-servers"
@@ -326,7 +326,7 @@ impl ZooKeeperStore {
             | Code::BadArguments
             | Code::Other(_) => "see the servers' logs, or choose another --zookeeper-path",
         };
-        Err(StoreError::Refused(Box::new(RefusedCall { action, path, remedy, source })))
+        Err(StoreError::Refused(Box::new(RefusedCall { action, path, code, remedy })))
     }
 }
 

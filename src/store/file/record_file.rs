@@ -98,8 +98,8 @@ pub(super) struct RecordFile {
     record: PathBuf,
 }
 
-/// The prospective record of one write, removed on drop unless it has become the record. Each write
-/// has its own, since an earlier one that timed out may still be running.
+/// A file with the record that one write prepares, removed on drop unless it has become the record.
+/// Each write has its own, since an earlier one that timed out may still be running.
 #[derive(Debug)]
 struct Draft<'a> {
     folder: &'a PrivateFolder,

@@ -33,7 +33,7 @@ pub(super) enum InvalidLease {
 /// A Lease as the API server sent it.
 pub(super) struct LeaseObject {
     /// The election's record and version.
-    pub(super) seen: Snapshot,
+    pub(super) snapshot: Snapshot,
     fields: Fields,
 }
 
@@ -62,7 +62,7 @@ impl LeaseObject {
         let number = resource_version.ok_or(InvalidLease::Missing("resourceVersion"))?;
         let number = version_number(&number).ok_or(InvalidLease::Version(number))?;
         let record = record(&spec_of(&fields));
-        Ok(Self { seen: Snapshot { version: Version { uid, number }, record }, fields })
+        Ok(Self { snapshot: Snapshot { version: Version { uid, number }, record }, fields })
     }
 }
 
@@ -168,7 +168,7 @@ mod tests {
     }
 
     fn renewal() -> Write {
-        let held = lease(&json!({ "holderIdentity": "a" })).seen;
+        let held = lease(&json!({ "holderIdentity": "a" })).snapshot;
         let identity = Identity::parse("a").unwrap();
         Write::over(Some(&held), Intent::Renew, &identity, Duration::from_millis(1_500))
     }
@@ -188,7 +188,7 @@ mod tests {
             json!({ "holderIdentity": null, "leaseDurationSeconds": -15, "leaseTransitions": "many" }),
         ];
         for spec in specs {
-            let record = lease(&spec).seen.record;
+            let record = lease(&spec).snapshot.record;
             assert_eq!(
                 (record.holder, record.duration, record.transitions),
                 (None, None, 0),
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn invalid_identity_still_holds_the_lease() {
-        assert!(lease(&json!({ "holderIdentity": "a\nb" })).seen.record.holder.is_some());
+        assert!(lease(&json!({ "holderIdentity": "a\nb" })).snapshot.record.holder.is_some());
     }
 
     #[test]
@@ -269,7 +269,7 @@ mod tests {
         let base = lease(&json!({ "holderIdentity": "a", "leaseTransitions": 3 }));
         let identity = Identity::parse("a").unwrap();
         let release =
-            Write::over(Some(&base.seen), Intent::Release, &identity, Duration::from_secs(15));
+            Write::over(Some(&base.snapshot), Intent::Release, &identity, Duration::from_secs(15));
         let spec = after_writing(&base, &release)["spec"].clone();
         let fields =
             [&spec["holderIdentity"], &spec["leaseDurationSeconds"], &spec["leaseTransitions"]];

@@ -72,6 +72,7 @@ enum WatchStart {
 enum StreamEnd {
     /// A read has seen a newer version, or the store went back.
     Overtaken,
+    /// The server or the network ended it, or it has lasted too long.
     Ended,
     /// The server reported an error.
     Failed(String),
@@ -142,7 +143,7 @@ impl LeaseWatch {
                         self.pause_until(stream.opened_at + api.retry_period).await;
                     }
                     Err(StreamEnd::Failed(reason)) => {
-                        self.fail(api, &reason, stream.opened_at).await
+                        self.fail(api, &reason, stream.opened_at).await;
                     }
                 },
                 (None, Some(position)) => {
@@ -215,7 +216,7 @@ impl LeaseWatch {
     fn changed(&self, object: &RawValue, name: &str) -> Option<WatchUpdate> {
         let object = LeaseObject::parse(object.get().as_bytes(), name).ok()?;
         self.has_logged_failure.set(false);
-        let number = object.seen.version.number;
+        let number = object.snapshot.version.number;
         if self.position.get().is_some_and(|position| number <= position) {
             return None;
         }

@@ -30,10 +30,10 @@ const NO_VERSION: i32 = i32::MAX;
 /// An access list that lets strangers remove a leader.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "strangers may create or delete below {path}, and so remove a leader: in zkCli, after addauth \
-     with {login}, run `setAcl {path} {closed}`{condition}{losers}{masked}"
+    "strangers can create or delete znodes below {path}, and so remove a leader: in zkCli, after \
+     addauth with {login}, run `setAcl {path} {closed}`{condition}{losers}{masked}"
 )]
-struct OpenToStrangers {
+struct OpenAccessList {
     path: String,
     closed: AccessList,
     login: &'static str,
@@ -42,7 +42,7 @@ struct OpenToStrangers {
     masked: String,
 }
 
-impl OpenToStrangers {
+impl OpenAccessList {
     /// `may_close` says whether our credentials suffice for the command that closes `list`, and
     /// `condition` when to run it.
     fn new(path: &str, list: &AccessList, may_close: bool, condition: &'static str) -> Self {
@@ -70,7 +70,7 @@ fn phrase(before: &str, names: &[String]) -> String {
 /// Why a check did not finish.
 enum CheckError {
     Call(FailedCall),
-    Open(OpenToStrangers),
+    Open(OpenAccessList),
 }
 
 impl ZooKeeperStore {
@@ -121,7 +121,7 @@ impl ZooKeeperStore {
             Some(list) => {
                 let condition = " once every candidate below it has credentials, or choose another \
                                  --zookeeper-path";
-                Err(CheckError::Open(OpenToStrangers::new(parent, &list, true, condition)))
+                Err(CheckError::Open(OpenAccessList::new(parent, &list, true, condition)))
             }
         }
     }
@@ -133,7 +133,7 @@ impl ZooKeeperStore {
             if !self.is_ours_alone().await.map_err(CheckError::Call)? {
                 let condition = " (there are candidates without these credentials: they keep their \
                                  place in the queue and can lead, but cannot join again)";
-                return Err(CheckError::Open(OpenToStrangers::new(
+                return Err(CheckError::Open(OpenAccessList::new(
                     &self.path, &list, true, condition,
                 )));
             }
@@ -147,7 +147,7 @@ impl ZooKeeperStore {
                 Err(FailedCall { error: CallError::Refused(Code::BadVersion), .. }) => {}
                 Err(FailedCall { error: CallError::Refused(Code::NoNode), .. }) => return Ok(()),
                 Err(FailedCall { error: CallError::Refused(Code::NoAuth), .. }) => {
-                    return Err(CheckError::Open(OpenToStrangers::new(
+                    return Err(CheckError::Open(OpenAccessList::new(
                         &self.path, &list, false, "",
                     )));
                 }

@@ -30,13 +30,8 @@ pub enum CredentialFilesError {
     #[error("cannot use {0:?} as --zookeeper-auth-file")]
     Credentials(PathBuf, #[source] CredentialError),
     /// A certificate or key is unusable.
-    #[error("cannot use --{flag}")]
-    Tls {
-        /// The flag that names the file.
-        flag: &'static str,
-        /// The cause.
-        source: TlsError,
-    },
+    #[error("cannot use --{}", flag(.0))]
+    Tls(#[from] TlsError),
     /// The disk did not answer.
     #[error(
         "the credentials and certificates were not read within {0:?}: check whether their disk \
@@ -154,10 +149,7 @@ impl FilePaths {
                     .map_err(|error| CredentialFilesError::Credentials(file.clone(), error))?
             }
         };
-        let tls = self.tls.as_ref().map(TlsFiles::load).transpose();
-        let tls =
-            tls.map_err(|source| CredentialFilesError::Tls { flag: flag(&source), source })?;
-        Ok(Dialer { tls, credentials })
+        Ok(Dialer { tls: self.tls.as_ref().map(TlsFiles::load).transpose()?, credentials })
     }
 }
 

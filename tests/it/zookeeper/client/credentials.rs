@@ -132,10 +132,7 @@ fn tls_is_spoken_with_servers_that_we_trust_and_that_trust_us() {
         Authority::begin(other.path());
         fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
         let distrusted = refused(&by_name, "other.crt", Some("candidate")).await;
-        assert!(
-            distrusted.contains("be signed by a trusted authority"),
-            "{distrusted}"
-        );
+        assert!(distrusted.contains("be signed by a trusted authority"), "{distrusted}");
         let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;
         assert!(plain.contains("its port must be the secure one"), "{plain}");
     });
