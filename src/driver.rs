@@ -42,8 +42,8 @@ const LOGGED_DELAY: Duration = Duration::from_millis(500);
 /// A call exceeded its share of the renew deadline.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{location} did not answer within {}, one call's share of the renew deadline: check whether it is \
-     up and responsive",
+    "{location} did not answer within {}, one call's share of the renew deadline: check whether \
+     it is up and responsive",
     Rounded::nearest(*.timeout)
 )]
 struct TimedOut {

@@ -90,10 +90,10 @@ fn a_reply_keeps_its_number_and_its_body(bytes: &[u8]) {
     match what {
         ServerMessage::WatchFired => assert_eq!((xid, known), (-1, None)),
         ServerMessage::Reply(number, Ok(body)) => {
-            assert_eq!((number, 0, body), (xid, code, told.0))
+            assert_eq!((number, 0, body), (xid, code, told.0));
         }
         ServerMessage::Reply(number, Err(_)) => {
-            assert!(number == xid && code != 0, "{number} {code}")
+            assert!(number == xid && code != 0, "{number} {code}");
         }
     }
     assert!(known.is_none_or(|known| known == zxid && zxid > 0), "{known:?}");

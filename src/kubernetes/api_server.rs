@@ -99,7 +99,7 @@ impl ApiServer {
         });
         let (client, pinned) = timeout(FIRST_LOAD_TIMEOUT, loading)
             .await
-            .map_err(|_elapsed| ApiServerError::Late(FIRST_LOAD_TIMEOUT))??;
+            .map_err(|_elapsed| ApiServerError::TimedOut(FIRST_LOAD_TIMEOUT))??;
         Ok(Self { pinned, current: RefCell::new(client), loading: Mutex::default() })
     }
 
@@ -239,8 +239,9 @@ fn read_from(path: &PathBuf) -> Result<Kubeconfig, KubeconfigError> {
     let is_utf16 =
         |content: &[u8]| content.starts_with(b"\xff\xfe") || content.starts_with(b"\xfe\xff");
     if fs::read(path).is_ok_and(|content| is_utf16(&content) && content.len() % 2 == 1) {
-        let cut = io::Error::new(io::ErrorKind::InvalidData, "its UTF-16 ends within a character");
-        return Err(KubeconfigError::ReadConfig(cut, path.clone()));
+        let error =
+            io::Error::new(io::ErrorKind::InvalidData, "its UTF-16 ends within a character");
+        return Err(KubeconfigError::ReadConfig(error, path.clone()));
     }
     Kubeconfig::read_from(path)
 }
@@ -271,7 +272,10 @@ fn files_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Vec<String
 fn check(config: &Config, pinned: &PinnedCluster) -> Result<(), ApiServerError> {
     let address = config.cluster_url.to_string();
     if address != pinned.address {
-        return Err(ApiServerError::Elsewhere { pinned: pinned.address.clone(), current: address });
+        return Err(ApiServerError::AddressChanged {
+            pinned: pinned.address.clone(),
+            current: address,
+        });
     }
     if !matches!(config.cluster_url.scheme_str(), Some("http" | "https")) {
         return Err(ApiServerError::Server(address));

@@ -16,8 +16,9 @@ pub(super) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/service
 pub enum ApiServerError {
     /// The Pod has no usable service account.
     #[error(
-        "this is a Pod (KUBERNETES_SERVICE_HOST is set), but its service account cannot be used: mount its token \
-         (automountServiceAccountToken: true, or a projected volume at {SERVICE_ACCOUNT})"
+        "this is a Pod (KUBERNETES_SERVICE_HOST is set), but its service account cannot be used: \
+         mount its token (automountServiceAccountToken: true, or a projected volume at \
+         {SERVICE_ACCOUNT})"
     )]
     InCluster(#[source] InClusterError),
     /// There is no usable kubeconfig.
@@ -28,16 +29,16 @@ pub enum ApiServerError {
     Kubeconfig(#[source] KubeconfigError),
     /// The server's address is not a URL of an API server.
     #[error(
-        "{0} is not the address of an API server: in the kubeconfig, the cluster's server must start \
-         with https://"
+        "{0} is not the address of an API server: in the kubeconfig, the cluster's server must \
+         start with https://"
     )]
     Server(String),
     /// The kubeconfig now names another API server.
     #[error(
-        "the kubeconfig now names {current}, but this election is held at {pinned}: restart Baton to \
-         use the new address"
+        "the kubeconfig now names {current}, but this election is held at {pinned}: restart Baton \
+         to use the new address"
     )]
-    Elsewhere {
+    AddressChanged {
         /// The address of the election.
         pinned: String,
         /// The address in the kubeconfig.
@@ -57,8 +58,8 @@ pub enum ApiServerError {
     Proxy(String),
     /// The kubeconfig has a legacy auth provider.
     #[error(
-        "the kubeconfig's auth-provider {0:?} is not supported, by kubectl neither since 1.26: use an \
-         exec plugin, such as kubelogin or gke-gcloud-auth-plugin"
+        "the kubeconfig's auth-provider {0:?} is not supported (kubectl removed it in 1.26): use \
+         an exec plugin, such as kubelogin or gke-gcloud-auth-plugin"
     )]
     AuthProvider(String),
     /// The token file is unreadable.
@@ -82,8 +83,8 @@ pub enum ApiServerError {
     Client(#[source] kube::Error),
     /// The disk did not answer.
     #[error(
-        "the kubeconfig, or a file that it or the service account names, was not read within {0:?}: \
-         check whether the disk responds"
+        "the kubeconfig, or a file that it or the service account names, was not read within \
+         {0:?}: check whether the disk responds"
     )]
-    Late(Duration),
+    TimedOut(Duration),
 }

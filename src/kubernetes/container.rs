@@ -43,7 +43,10 @@ pub fn container(
         "imagePullPolicy": "IfNotPresent",
         "restartPolicy": "Always",
         "env": environment(restart, election, flags),
-        "ports": [{"name": "baton", "containerPort": 4040}, {"name": "baton-metrics", "containerPort": 4041}],
+        "ports": [
+            {"name": "baton", "containerPort": 4040},
+            {"name": "baton-metrics", "containerPort": 4041},
+        ],
         "lifecycle": {"preStop": {"exec": {"command": ["/baton", "stopping"]}}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         // No CPU limit: a throttled sidecar renews late.
@@ -61,14 +64,20 @@ pub fn container(
     });
     if restart == RestartApplication::Always {
         let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
-        container["restartPolicyRules"] = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": alone}}]);
+        container["restartPolicyRules"] = json!([{
+            "action": "RestartAllContainers",
+            "exitCodes": {"operator": "NotIn", "values": alone},
+        }]);
     }
     container
 }
 
 fn environment(restart: RestartApplication, election: &str, flags: &[(&str, &str)]) -> Vec<Value> {
     let text = |name: &str, value: &str| json!({"name": name, "value": value});
-    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let field = |name: &str, path: &str| {
+        let source = json!({"fieldRef": {"fieldPath": path}});
+        json!({"name": name, "valueFrom": source})
+    };
     let mut environment = vec![text("BATON_ELECTION", election)];
     if restart == RestartApplication::Never {
         environment.push(text("BATON_ON_LOST", "stay"));

@@ -47,7 +47,7 @@ pub enum ExecPluginError {
         source: io::Error,
     },
     /// The plugin failed.
-    #[error("{program} ended with {status}: {stderr}")]
+    #[error("{program} ended with {status} and wrote: {stderr}")]
     Failed {
         /// The command.
         program: String,
@@ -58,7 +58,7 @@ pub enum ExecPluginError {
     },
     /// The plugin took too long.
     #[error("{program} did not end within {after:?}: run it by hand to see what it waits for")]
-    Late {
+    TimedOut {
         /// The command.
         program: String,
         /// The time limit.
@@ -82,7 +82,7 @@ impl ExecPluginError {
     pub(super) fn is_transient(&self) -> bool {
         use io::ErrorKind::{NotFound, PermissionDenied};
         match self {
-            Self::Failed { .. } | Self::Late { .. } => true,
+            Self::Failed { .. } | Self::TimedOut { .. } => true,
             Self::Run { source, .. } => ![NotFound, PermissionDenied].contains(&source.kind()),
             Self::NoCommand
             | Self::Interactive(_)
@@ -134,7 +134,7 @@ pub(super) async fn run(exec: &ExecConfig) -> Result<PluginCredentials, ExecPlug
             Err(ExecPluginError::Failed { program, status, stderr })
         }
         Ok(Err(source)) => Err(ExecPluginError::Run { program, source }),
-        Err(_elapsed) => Err(ExecPluginError::Late { program, after: TIMEOUT }),
+        Err(_elapsed) => Err(ExecPluginError::TimedOut { program, after: TIMEOUT }),
     }
 }
 

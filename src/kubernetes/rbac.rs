@@ -105,7 +105,8 @@ mod tests {
 
     fn forbidden(user: &str) -> String {
         format!(
-            r#"leases.coordination.k8s.io "orders" is forbidden: User "{user}" cannot get resource "leases" in API group"#
+            "leases.coordination.k8s.io \"orders\" is forbidden: User \"{user}\" cannot get \
+             resource \"leases\" in API group"
         )
     }
 
@@ -133,8 +134,10 @@ mod tests {
 
     #[test]
     fn no_manifest_if_no_role_would_help() {
-        let quota = r#"leases.coordination.k8s.io "orders" is forbidden: exceeded quota: one, requested: count/leases=1"#;
-        let deleting = r#"leases "orders" is forbidden: unable to create new content in namespace sales because it is being terminated"#;
+        let quota = "leases.coordination.k8s.io \"orders\" is forbidden: exceeded quota: one, \
+                     requested: count/leases=1";
+        let deleting = "leases \"orders\" is forbidden: unable to create new content in namespace \
+                        sales because it is being terminated";
         for message in [quota, deleting, "Forbidden", &forbidden("system:anonymous")] {
             assert_eq!(RbacManifest::for_refusal("orders", "sales", message), None, "{message}");
         }

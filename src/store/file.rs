@@ -151,8 +151,8 @@ impl FileStore {
         if error.kind() != io::ErrorKind::NotFound && !self.has_warned.replace(true) {
             let (location, sysctl) = (self.location(), "fs.inotify.max_user_instances");
             tracing::warn!(
-                "cannot watch {location}, so changes are noticed only by the next read (see {sysctl}): \
-                 {error}"
+                "cannot watch {location}, so changes are noticed only by the next read (see \
+                 {sysctl}): {error}"
             );
         }
     }
@@ -232,7 +232,8 @@ impl FolderWatch {
         inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW)?;
         #[expect(
             deprecated,
-            reason = "its replacement is unsafe; an OwnedFd that is not replaced meets its conditions"
+            reason = "its replacement is unsafe; an OwnedFd that is not replaced meets its \
+                      conditions"
         )]
         let fd = AsyncFd::new(fd)?;
         Ok(Self { fd, folder })

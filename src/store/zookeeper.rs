@@ -5,6 +5,7 @@
 //! [`ZooKeeperStore`]; [`ZooKeeperStore::explain`] decides which errors are refusals.
 
 mod access;
+mod errors;
 mod files;
 
 pub use files::CredentialFilesError;
@@ -19,12 +20,12 @@ use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{
     Acknowledgement, QueueEvent, QueueRequest, SessionId, leader_path,
 };
+use errors::{ConnectFailed, FailedCall, RefusedCall};
 use files::CredentialFiles;
 use std::cell::Cell;
-use std::collections::BTreeSet;
 use std::time::Duration;
 use zookeeper_client::client::{CallError, Client, ConnectionEvent, SessionRequest};
-use zookeeper_client::dial::{ConnectError, DialError, Dialer};
+use zookeeper_client::dial::Dialer;
 use zookeeper_client::operations::{
     Access, Create, CreateContainer, CreateMode, GetChildren, GetData, Multi, Op, OpFailure, Znode,
 };
@@ -52,44 +53,6 @@ pub struct ZooKeeperStore {
     /// The limit of one connection attempt: below a call's, so that the attempt reports its
     /// failures.
     connect_timeout: Duration,
-}
-
-/// The servers refused a call.
-#[derive(Debug, thiserror::Error)]
-#[error("the ZooKeeper servers refused to {action} {path}: {code}; {remedy}")]
-struct RefusedCall {
-    action: &'static str,
-    path: String,
-    code: Code,
-    remedy: &'static str,
-}
-
-/// No server granted a session. `Display` also names the flags that the failures depend on.
-#[derive(Debug, thiserror::Error)]
-#[error("{error}{flags}", error = .0, flags = related_flags(.0))]
-struct ConnectFailed(ConnectError);
-
-fn related_flags(error: &ConnectError) -> String {
-    let flags = error.failures().iter().filter_map(|failure| match failure {
-        DialError::Tls(..) => Some("--zookeeper-ca-file names the trusted authorities"),
-        DialError::NotGranted(..) => {
-            Some("--zookeeper-ca-file turns TLS on, --zookeeper-cert-file presents a certificate")
-        }
-        DialError::Refused { .. } => Some("--zookeeper-auth-file names the credentials"),
-        DialError::Resolve(..)
-        | DialError::Connect(..)
-        | DialError::Timeout(..)
-        | DialError::Protocol(..) => None,
-    });
-    let flags: BTreeSet<&str> = flags.collect();
-    flags.into_iter().flat_map(|flag| ["; ", flag]).collect()
-}
-
-/// A call that failed.
-struct FailedCall {
-    action: &'static str,
-    path: String,
-    error: CallError,
 }
 
 impl ZooKeeperStore {
@@ -133,9 +96,9 @@ impl ZooKeeperStore {
             }),
             Ok(None) => Ok(QueueEvent::Expired),
             Err(error) if error.is_refusal() => {
-                Err(StoreError::Refused(Box::new(ConnectFailed(error))))
+                Err(StoreError::Refused(Box::new(ConnectFailed::new(error))))
             }
-            Err(error) => Err(StoreError::Unreachable(Box::new(ConnectFailed(error)))),
+            Err(error) => Err(StoreError::Unreachable(Box::new(ConnectFailed::new(error)))),
         }
     }
 
@@ -299,34 +262,8 @@ impl ZooKeeperStore {
             CallError::Refused(Code::SessionExpired) => return Ok(QueueEvent::Expired),
             CallError::Refused(code) => code,
         };
-        let remedy = match code {
-            Code::NoNode if !self.chroot.is_empty() => {
-                "the chroot after the servers' ports must exist: create it, or remove it from \
-                 --zookeeper-servers"
-            }
-            Code::NoAuth => {
-                "candidates need the rights to read, create, and delete there: pass their credentials \
-                 with --zookeeper-auth-file"
-            }
-            Code::AuthRequired | Code::AuthFailed | Code::InvalidAccess => {
-                "pass credentials that the servers know with --zookeeper-auth-file"
-            }
-            Code::EphemeralOnLocalSession => {
-                "set localSessionsUpgradingEnabled=true on the servers, or turn local sessions off"
-            }
-            Code::QuotaExceeded => "raise the quota on the path, or delete what uses it up",
-            Code::NoNode
-            | Code::NodeExists
-            | Code::BadVersion
-            | Code::NotEmpty
-            | Code::ParentIsEphemeral
-            | Code::Unimplemented
-            | Code::SessionExpired
-            | Code::SessionMoved
-            | Code::BadArguments
-            | Code::Other(_) => "see the servers' logs, or choose another --zookeeper-path",
-        };
-        Err(StoreError::Refused(Box::new(RefusedCall { action, path, code, remedy })))
+        let refused = RefusedCall::new(action, path, code, !self.chroot.is_empty());
+        Err(StoreError::Refused(Box::new(refused)))
     }
 }
 

@@ -277,8 +277,8 @@ mod tests {
         let frame = wire::request(5, &GetAcl { path: "/o".to_owned() });
         assert_eq!(frame[4..], bytes("00000005 00000006 000000022f6f"));
         let world = "00000001 0000001f 00000005776f726c64 00000006616e796f6e65";
-        let stat = "000000000000000c 000000000000000c 000001a1fec5fa4a 000001a1fec5fa4a 00000000 00000000 \
-                    00000003 8000000000000000 00000000 00000000 000000000000000c";
+        let stat = "000000000000000c 000000000000000c 000001a1fec5fa4a 000001a1fec5fa4a 00000000 \
+                    00000000 00000003 8000000000000000 00000000 00000000 000000000000000c";
         let read = GetAcl { path: "/o".to_owned() };
         let read = |hex: &str| read.decode(&mut Decoder::new(&bytes(hex)));
         let open = list(&[(ALL, "world", "anyone")]);

@@ -28,7 +28,8 @@ pub enum Credential {
 pub enum CredentialError {
     /// There is no credential. An empty file is more likely a mistake than a wish for open access.
     #[error(
-        "it is empty: write a line like digest:user:password or sasl:user:password, or omit the file"
+        "it is empty: write a line like digest:user:password or sasl:user:password, or omit the \
+         file"
     )]
     Empty,
     /// The line with this number is not a credential, or a second `sasl`.

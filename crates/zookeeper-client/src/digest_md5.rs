@@ -18,7 +18,8 @@ pub enum SaslError {
     Challenge,
     /// The server accepted the response but cannot prove that it knows the password.
     #[error(
-        "the server accepted the SASL response but does not know the password: it may be an impostor"
+        "the server accepted the SASL response but does not know the password: it may be an \
+         impostor"
     )]
     Impostor,
 }
@@ -137,8 +138,9 @@ mod tests {
             br#"realm="zk-sasl-md5",nonce="OA6MG9tEQGm2hh",charset=utf-8,algorithm=md5-sess"#;
         let exchange = Exchange::respond("alice", "secret1", challenge, "OA6MHXh6VqTrRk").unwrap();
         let expected = format!(
-            "charset=utf-8,qop=auth,username=\"alice\",realm=\"zk-sasl-md5\",nonce=\"OA6MG9tEQGm2hh\",\
-             cnonce=\"OA6MHXh6VqTrRk\",digest-uri=\"zookeeper/zk-sasl-md5\",nc=00000001,response={RESPONSE}"
+            "charset=utf-8,qop=auth,username=\"alice\",realm=\"zk-sasl-md5\",\
+             nonce=\"OA6MG9tEQGm2hh\",cnonce=\"OA6MHXh6VqTrRk\",\
+             digest-uri=\"zookeeper/zk-sasl-md5\",nc=00000001,response={RESPONSE}"
         );
         assert_eq!(exchange.response, expected);
         assert_eq!(exchange.verify(format!("rspauth={PROOF}").as_bytes()), Ok(()));

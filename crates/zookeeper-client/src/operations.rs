@@ -46,7 +46,7 @@ impl Access {
             Self::Open => &[(ALL, "world", "anyone")],
             Self::Creator => &[(ALL, "auth", ""), (READ, "world", "anyone")],
         };
-        frame.int(i32::try_from(entries.len()).expect("two at the most"));
+        frame.int(i32::try_from(entries.len()).expect("at most two entries"));
         for (permissions, scheme, id) in entries {
             frame.int(*permissions).text(scheme).text(id);
         }
@@ -303,7 +303,8 @@ mod tests {
         let path = "0000000e 2f6f2f5f635f782d6c617463682d";
         assert_written(2, &own, &format!("00000002 00000001 {path} 000000026d65 {OPEN} 00000003"));
         let mine = create("/o/mine", b"x", CreateMode::Ephemeral, Access::Creator);
-        let creator = "00000002 0000001f 0000000461757468 00000000 00000001 00000005776f726c64 00000006616e796f6e65";
+        let creator = "00000002 0000001f 0000000461757468 00000000 00000001 00000005776f726c64 \
+                       00000006616e796f6e65";
         assert_written(
             11,
             &mine,
@@ -356,14 +357,16 @@ mod tests {
             Ok(["zookeeper", "cont", "o"].map(str::to_owned).into())
         );
         let own = GetData { path: OWN.to_owned(), watch: false };
-        let node = "000000026d65 0000000000000003 0000000000000003 000001a1fec5f4f4 000001a1fec5f4f4 00000000 00000000 \
-                    00000000 010000b3d9ee0000 00000002 00000000 0000000000000003";
+        let node = "000000026d65 0000000000000003 0000000000000003 000001a1fec5f4f4 \
+                    000001a1fec5f4f4 00000000 00000000 00000000 010000b3d9ee0000 00000002 \
+                    00000000 0000000000000003";
         assert_eq!(
             decoded(&own, node),
             Ok(Znode { data: b"me".into(), czxid: 3, owner: Some(0x0100_00b3_d9ee_0000) })
         );
-        let container = "00000000 000000000000000c 000000000000000c 000001a1fec5fa4a 000001a1fec5fa4a 00000000 00000000 \
-                         00000000 8000000000000000 00000000 00000000 000000000000000c";
+        let container = "00000000 000000000000000c 000000000000000c 000001a1fec5fa4a \
+                         000001a1fec5fa4a 00000000 00000000 00000000 8000000000000000 00000000 \
+                         00000000 000000000000000c";
         assert_eq!(
             decoded(&own, container),
             Ok(Znode { data: Vec::new(), czxid: 12, owner: None })
@@ -376,7 +379,8 @@ mod tests {
             Op::Check(OWN.to_owned()),
             Op::Create(create("/o_leader", b"me 7", CreateMode::Ephemeral, Access::Open)),
         ]);
-        let done = "0000000d 00 00000000 00000001 00 00000000 00000009 2f6f5f6c6561646572 ffffffff 01 ffffffff";
+        let done = "0000000d 00 00000000 00000001 00 00000000 00000009 2f6f5f6c6561646572 \
+                    ffffffff 01 ffffffff";
         assert_eq!(decoded(&acknowledge, done), Ok(Ok(())));
         let second =
             "ffffffff 00 00000000 00000000 ffffffff 00 ffffff92 ffffff92 ffffffff 01 ffffffff";

@@ -209,7 +209,8 @@ mod tests {
         let same = "0000002d 00000000 0000000000000009 00001770 010000b3d9ee0000 00000010 \
                     d0fcfa011db655932e64d96d2e449be9 00";
         assert_eq!(connect_request(Some(&grant), Duration::from_secs(6), 9), bytes(same));
-        let shown = "00000025 fffffffc 00000064 00000000 00000006646967657374 0000000b73686f703a736563726574";
+        let shown = "00000025 fffffffc 00000064 00000000 00000006646967657374 \
+                     0000000b73686f703a736563726574";
         assert_eq!(auth_request("digest", b"shop:secret"), bytes(shown));
     }
 

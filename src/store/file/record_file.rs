@@ -66,13 +66,16 @@ pub(super) enum RecordFileError {
     Folder(#[from] FolderError),
     /// The file is not a record.
     #[error(
-        "{} is not an election's record, so it was left unchanged: move it away while no candidate of \
-         this election runs",
+        "{} is not an election's record, so it was left unchanged: move it away while no \
+         candidate of this election runs",
         path.display()
     )]
     Foreign { path: PathBuf, source: RecordFormatError },
     /// Another process holds the lock.
-    #[error("{} is still locked by another candidate, which may be paused (fuser shows it)", path.display())]
+    #[error(
+        "{} is still locked by another candidate, which may be paused (fuser shows it)",
+        path.display()
+    )]
     Locked { path: PathBuf },
     /// The deadline of the call has passed.
     #[error("ran out of time to replace {}", path.display())]

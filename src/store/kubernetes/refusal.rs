@@ -25,8 +25,8 @@ pub(super) enum LeaseError {
     #[error("the API server answered {code}: {message}")]
     Status { code: u16, message: String },
     #[error(
-        "the API server rejected our credentials (401): {0}: check whether the token or certificate \
-         has expired, and whether the account exists"
+        "the API server rejected our credentials (401): {0}: check whether the token or \
+         certificate has expired, and whether the account exists"
     )]
     Unauthorized(String),
     #[error("the API server refused the request (403): {0}")]
@@ -214,8 +214,10 @@ mod tests {
         assert!(is_lost(&status(409, "Conflict", "leases", "orders"), false));
         assert!(is_lost(&status(409, "AlreadyExists", "leases", "orders"), true));
         let unconditional = Status {
-            message: r#"Lease "orders" is invalid: metadata.resourceVersion: Invalid value: 0: must be specified"#
-                .to_owned(),
+            message:
+                "Lease \"orders\" is invalid: metadata.resourceVersion: Invalid value: 0: must be \
+                      specified"
+                    .to_owned(),
             ..status(422, "Invalid", "Lease", "orders")
         };
         assert!(is_lost(&unconditional, true));

@@ -11,7 +11,8 @@
 //!   znode.
 //! * The root and `/baton` are shared by all teams, so they may be open.
 
-use crate::store::zookeeper::{FailedCall, StoreError, ZooKeeperStore};
+use crate::store::zookeeper::errors::FailedCall;
+use crate::store::zookeeper::{StoreError, ZooKeeperStore};
 use baton_election::queue::messages::QueueEvent;
 use zookeeper_client::access::{AccessList, GetAcl, SetAcl};
 use zookeeper_client::client::CallError;
@@ -199,8 +200,8 @@ impl ZooKeeperStore {
 
     /// Whether we administer a znode and strangers do not.
     ///
-    /// Only the servers know which identities are ours, so this tries to set the list with a version
-    /// that never matches. The servers check the right before they compare versions.
+    /// Only the servers know which identities are ours, so this tries to set the list with a
+    /// version that never matches. The servers check the right before they compare versions.
     async fn is_ours(&self, path: &str) -> Result<bool, FailedCall> {
         let list =
             self.call("read the access list of", path, &GetAcl { path: path.to_owned() }).await?;

@@ -37,7 +37,7 @@ pub enum CredentialFilesError {
         "the credentials and certificates were not read within {0:?}: check whether their disk \
          responds"
     )]
-    Late(Duration),
+    TimedOut(Duration),
 }
 
 /// The files, and the read in progress.
@@ -73,7 +73,7 @@ impl CredentialFiles {
         };
         let dialer = timeout(FIRST_READ_TIMEOUT, files.start())
             .await
-            .map_err(|_elapsed| CredentialFilesError::Late(FIRST_READ_TIMEOUT))??;
+            .map_err(|_elapsed| CredentialFilesError::TimedOut(FIRST_READ_TIMEOUT))??;
         files.warn_clear_text(&dialer);
         Ok((files, dialer))
     }
@@ -102,7 +102,7 @@ impl CredentialFiles {
         let reading = in_progress.get_or_insert_with(|| self.start());
         let result = timeout(patience, reading)
             .await
-            .map_err(|_elapsed| CredentialFilesError::Late(patience))?;
+            .map_err(|_elapsed| CredentialFilesError::TimedOut(patience))?;
         *in_progress = None;
         result
     }
@@ -130,8 +130,8 @@ impl CredentialFiles {
             self.warned_clear_text.set(true);
             tracing::warn!(
                 event = "password_in_clear",
-                "the {} password in --zookeeper-auth-file crosses the network unencrypted: turn TLS \
-                 on with --zookeeper-ca-file, or use sasl credentials",
+                "the {} password in --zookeeper-auth-file crosses the network unencrypted: turn \
+                 TLS on with --zookeeper-ca-file, or use sasl credentials",
                 credential.scheme()
             );
         }
