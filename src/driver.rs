@@ -30,7 +30,7 @@ use baton_election::claim::Standing;
 use baton_election::duration::Rounded;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event, Outcome, Reason, Request, Transition, Withdrawal};
-use orders::Order;
+use orders::DriverOrder;
 use std::future::{Future, pending};
 use std::pin::pin;
 use std::time::Duration;
@@ -319,10 +319,10 @@ impl<E: Election> Driver<E> {
         }
     }
 
-    fn handle_order(&mut self, order: Order) {
+    fn handle_order(&mut self, order: DriverOrder) {
         let now = Clock.now();
         match order {
-            Order::Withdraw { how, for_good, done } => {
+            DriverOrder::Withdraw { how, for_good, done } => {
                 self.is_exiting |= for_good;
                 self.is_stopping |= for_good && how == Withdrawal::Releasing;
                 let before = self.election.standing();
@@ -334,12 +334,12 @@ impl<E: Election> Driver<E> {
                 }
                 done.send(self.context.publisher.promised_until().unwrap_or(now)).ok();
             }
-            Order::Release(reason, done) => {
+            DriverOrder::Release(reason, done) => {
                 self.election.release(reason, now);
                 self.release = Some(done);
             }
-            Order::Campaign(_) if self.is_exiting => {}
-            Order::Campaign(from) => self.election.campaign(from),
+            DriverOrder::Campaign(_) if self.is_exiting => {}
+            DriverOrder::Campaign(from) => self.election.campaign(from),
         }
     }
 }

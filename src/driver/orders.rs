@@ -24,7 +24,7 @@ pub enum ReleaseOutcome {
 
 /// An order to the driver.
 #[derive(Debug)]
-pub(super) enum Order {
+pub(super) enum DriverOrder {
     /// Promise nothing more and reply with the end of the last promise. With `for_good` later
     /// orders to campaign are ignored, since the process is about to exit.
     Withdraw { how: Withdrawal, for_good: bool, done: oneshot::Sender<Instant> },
@@ -42,33 +42,37 @@ pub fn orders() -> (Control, Orders) {
 
 /// The sender of orders.
 #[derive(Debug, Clone)]
-pub struct Control(mpsc::Sender<Order>);
+pub struct Control(mpsc::Sender<DriverOrder>);
 
 impl Control {
     /// Stops leading until an order to campaign. Returns when the last promise expires.
     pub async fn withdraw(&self) -> Result<Instant, DriverStopped> {
-        self.send(|done| Order::Withdraw { how: Withdrawal::Releasing, for_good: false, done })
-            .await
+        self.send(|done| DriverOrder::Withdraw {
+            how: Withdrawal::Releasing,
+            for_good: false,
+            done,
+        })
+        .await
     }
 
     /// Stops leading for good, since the process is about to exit.
     pub async fn withdraw_for_good(&self, how: Withdrawal) -> Result<Instant, DriverStopped> {
-        self.send(|done| Order::Withdraw { how, for_good: true, done }).await
+        self.send(|done| DriverOrder::Withdraw { how, for_good: true, done }).await
     }
 
     /// Releases what the store holds of ours.
     pub async fn release(&self, reason: Reason) -> Result<ReleaseOutcome, DriverStopped> {
-        self.send(|done| Order::Release(reason, done)).await
+        self.send(|done| DriverOrder::Release(reason, done)).await
     }
 
     /// Campaigns again from `from` on.
     pub async fn campaign(&self, from: Instant) -> Result<(), DriverStopped> {
-        self.0.send(Order::Campaign(from)).await.map_err(|_| DriverStopped)
+        self.0.send(DriverOrder::Campaign(from)).await.map_err(|_| DriverStopped)
     }
 
     async fn send<T>(
         &self,
-        order: impl FnOnce(oneshot::Sender<T>) -> Order,
+        order: impl FnOnce(oneshot::Sender<T>) -> DriverOrder,
     ) -> Result<T, DriverStopped> {
         let (done, reply) = oneshot::channel();
         self.0.send(order(done)).await.map_err(|_| DriverStopped)?;
@@ -78,11 +82,11 @@ impl Control {
 
 /// The receiver of orders.
 #[derive(Debug)]
-pub struct Orders(mpsc::Receiver<Order>);
+pub struct Orders(mpsc::Receiver<DriverOrder>);
 
 impl Orders {
     /// The next order; pends forever if all senders are gone.
-    pub(super) async fn next(&mut self) -> Order {
+    pub(super) async fn next(&mut self) -> DriverOrder {
         match self.0.recv().await {
             Some(command) => command,
             None => std::future::pending().await,

@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn losing_controlling_and_masked_are_named() {
+    fn identities_are_named_by_their_rights() {
         let ours = list(&[(ALL, "digest", "shop:hash"), (READ, "world", "anyone")]).entries;
         let others =
             [(ALL, "digest", "shop:hash"), (ALL, "digest", "e\nvil:hash"), (READ, "sasl", "ops")];

@@ -50,10 +50,10 @@ pub fn connect_request(before: Option<&Grant>, timeout: Duration, last_zxid: i64
 
 /// Parses the answer to [`connect_request`]; `None` if the requested session has expired.
 pub fn parse_connect_response(body: &[u8]) -> Result<Option<Grant>, Malformed> {
-    let mut reader = Decoder::new(body);
+    let mut decoder = Decoder::new(body);
     let (_version, timeout, session) =
-        (reader.int()?, reader.int()?, reader.long()?.cast_unsigned());
-    let password = reader.buffer()?.to_vec();
+        (decoder.int()?, decoder.int()?, decoder.long()?.cast_unsigned());
+    let password = decoder.buffer()?.to_vec();
     let timeout = u64::try_from(timeout).map(Duration::from_millis).unwrap_or_default();
     let granted = session != 0 && !timeout.is_zero();
     Ok(granted.then_some(Grant { session, timeout, password }))
@@ -85,17 +85,17 @@ pub enum ServerMessage<'a> {
 
 /// Parses a message, and returns it with the last transaction the server had processed, if stated.
 pub fn parse_message(body: &[u8]) -> Result<(ServerMessage<'_>, Option<i64>), Malformed> {
-    let mut reader = Decoder::new(body);
-    let (xid, zxid, code) = (reader.int()?, reader.long()?, reader.int()?);
-    let received = match xid {
+    let mut decoder = Decoder::new(body);
+    let (xid, zxid, code) = (decoder.int()?, decoder.long()?, decoder.int()?);
+    let message = match xid {
         WATCH_EVENT_XID => {
-            let (_kind, _state, _path) = (reader.int()?, reader.int()?, reader.text()?);
+            let (_kind, _state, _path) = (decoder.int()?, decoder.int()?, decoder.text()?);
             ServerMessage::WatchFired
         }
-        _ => ServerMessage::Reply(xid, Code::of(code).map_or_else(|| Ok(reader.rest()), Err)),
+        _ => ServerMessage::Reply(xid, Code::of(code).map_or_else(|| Ok(decoder.rest()), Err)),
     };
     // The header of a watch event names the change itself, which this client has not read yet.
-    Ok((received, (xid != WATCH_EVENT_XID && zxid > 0).then_some(zxid)))
+    Ok((message, (xid != WATCH_EVENT_XID && zxid > 0).then_some(zxid)))
 }
 
 /// An operation: how its request is written and its reply read.
