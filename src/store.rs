@@ -14,8 +14,11 @@ use std::future::Future;
 pub trait Store<E: Election> {
     /// Performs `request` and returns the machine's event for the reply.
     ///
-    /// An error stands for [`Event::UNKNOWN`] or [`Event::REFUSED`] and says why. A future dropped
-    /// at its timeout stands for `UNKNOWN`.
+    /// An error stands for the event [`UNKNOWN`] or [`REFUSED`] and says why. A future dropped at
+    /// its timeout stands for `UNKNOWN`.
+    ///
+    /// [`UNKNOWN`]: baton_election::machine::Event::UNKNOWN
+    /// [`REFUSED`]: baton_election::machine::Event::REFUSED
     fn perform(&self, request: E::Request) -> impl Future<Output = Result<E::Event, StoreError>>;
 
     /// The next event that is not the reply to a request. It may never come.

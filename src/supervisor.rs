@@ -276,7 +276,13 @@ impl<'a, M: Election> Candidate<'a, M> {
         let end = tokio::select! {
             ended = &mut driving => after(ended),
             died = servers.join_next() => server_died(died.as_ref(), &reader),
-            DriverStopped = require_polling(config.require_polling, &reader, &control, &health, &asked) => fault(&reader),
+            DriverStopped = require_polling(
+                config.require_polling,
+                &reader,
+                &control,
+                &health,
+                &asked,
+            ) => fault(&reader),
             () = signals.next() => {
                 let patience = config.timing.call_timeout() * 3;
                 stop(driving, &control, &mut signals, &reader, patience).await
