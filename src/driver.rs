@@ -1,180 +1,181 @@
-//! The one async loop: a machine of `election` over a real store.
+//! The one async loop: runs an election machine over a store.
 //!
-//! Touches tokio, `election`, `claim`, `report` and the clock; knows no store and takes no decision about the
-//! election. Start with [`drive`]. The order of a turn matters: what a machine says is published before anything is
-//! awaited, and a request counts from the instant at which it was polled, just before it is sent.
+//! Touches tokio, the clock, [`leadership`], and telemetry; knows no particular store and decides
+//! nothing about the election. Start with [`drive`]. Two rules order a turn: publish the machine's
+//! standing before awaiting anything, and count a request from when it was polled, before it is
+//! sent.
 //!
 //! ```text
-//!            ┌────────────── turn: time-out, transitions, publish ◄─┐
-//!            ▼                                                      │
-//!   poll_request ──► Store::perform (within one call's time-out) ──►┤
-//!                    Store::next_event (a watch) ──────────────────►┤
-//!                    Command (stop, resign, campaign) ─────────────►┤
-//!                    poll_timeout ─────────────────────────────────►┘
+//!  ┌─► turn: handle_timeout, publish the standing, report transitions
+//!  │   start Store::perform if poll_request has a request
+//!  │   wait for its reply, a store event, an order, or poll_timeout
+//!  └── pass that to the machine
 //! ```
 
 mod admission;
 pub mod leadership;
 mod orders;
 
-pub use orders::{Control, Orders, Over, Released, orders};
+pub use orders::{Control, DriverStopped, Orders, ReleaseOutcome, orders};
 
 use crate::config::OnLost;
 use crate::driver::leadership::Publisher;
 use crate::health::Health;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
-use crate::store::{Call, Store, StoreError};
+use crate::store::{RequestSummary, Store, StoreError};
 use crate::telemetry::reporter::{Loss, Reporter};
 use admission::Admission;
 use baton_election::claim::Standing;
 use baton_election::duration::Rounded;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event, Outcome, Reason, Request, Transition, Withdrawal};
-use orders::Command;
+use orders::DriverOrder;
 use std::future::{Future, pending};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// A turn of the loop that is this late means that the process was paused or starved. It is logged.
-const NOTEWORTHY_PAUSE: Duration = Duration::from_millis(500);
+/// A turn this late is logged: the process was paused or starved.
+const LOGGED_DELAY: Duration = Duration::from_millis(500);
 
-/// A call that took longer than its share of the renew deadline.
+/// A call exceeded its share of the renew deadline.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "{place} did not answer within {}, one call's share of the renew deadline: see whether it is up and not slow",
+    "{location} did not answer within {}, one call's share of the renew deadline: check whether \
+     it is up and responsive",
     Rounded::nearest(*.timeout)
 )]
 struct TimedOut {
-    place: String,
+    location: String,
     timeout: Duration,
 }
 
-/// What a drive needs besides machine and store.
+/// The parameters of [`drive`] besides the machine and the store.
 #[derive(Debug)]
 pub struct DriverContext {
-    /// Where standings are published.
+    /// Publishes standings.
     pub publisher: Publisher,
-    /// What the supervisor orders.
+    /// Receives orders from the supervisor and HTTP.
     pub orders: Orders,
-    /// Where transitions and requests are told.
+    /// Logs and counts transitions and requests.
     pub reporter: Reporter,
-    /// How the loop itself is.
+    /// Tracks the health of the loop.
     pub health: Health,
-    /// What to do when leadership is lost.
+    /// Whether the process exits when leadership is lost.
     pub on_lost: OnLost,
-    /// How long a store may refuse us from the start.
+    /// How long the store may refuse us from the start.
     pub patience_with_refusals: Duration,
 }
 
-/// Why a drive ended.
+/// Why [`drive`] returned.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
-    /// Leadership was lost, and the process is to end with it.
+pub enum DriverOutcome {
+    /// Leadership was lost, and the process must exit.
     Lost(Reason),
     /// The store refused us from the start for a whole lease duration.
     Refused,
-    /// The store's own settings do not let us lead with ours.
-    Unsuited,
+    /// The store's settings prevent us from leading with ours.
+    Incompatible,
 }
 
-impl Ended {
-    /// The exit code of the process then; `is_stopping` during a clean stop.
+impl DriverOutcome {
+    /// The exit code of the process; `is_stopping` during a clean stop.
     pub const fn exit(self, is_stopping: bool) -> Exit {
         match self {
-            // By the deadline the last promise has expired too: nothing is left to release, and no
-            // reader can be misled.
-            Self::Lost(Reason::Deadline) | Self::Refused | Self::Unsuited if is_stopping => {
+            // The last promise has expired too, so nothing is left to release and no client is
+            // misled.
+            Self::Lost(Reason::Deadline) | Self::Refused | Self::Incompatible if is_stopping => {
                 Exit::Clean
             }
             Self::Lost(_) => Exit::Lost,
             Self::Refused => Exit::Refused,
-            Self::Unsuited => Exit::Usage,
+            Self::Incompatible => Exit::Usage,
         }
     }
 }
 
-/// Runs `election` over `store` until leadership is lost (unless it may stay) or the store has refused us for good.
+/// Runs `election` over `store` until leadership is lost (unless the process may stay) or the store
+/// has refused us for good.
 ///
-/// Dropping the future is safe at any time: a write that is under way has an unknown outcome, and the claim ends by
-/// its deadline.
+/// Cancel-safe: a write in progress then has an unknown outcome, and the claim ends at its
+/// deadline.
 pub async fn drive<E: Election, S: Store<E>>(
     election: E,
     store: &S,
     context: DriverContext,
-) -> Ended {
+) -> DriverOutcome {
     let admission = Admission::new(context.patience_with_refusals);
     let mut driver = Driver {
         election,
         context,
         release: None,
         admission,
-        is_ending: false,
+        is_exiting: false,
         is_stopping: false,
-        stood_still: Duration::ZERO,
+        longest_delay: Duration::ZERO,
     };
-    let mut reply = None;
+    let mut call = None;
     let mut due = None;
-    let mut news = pin!(store.next_event());
+    let mut store_event = pin!(store.next_event());
     loop {
         let now = Clock.now();
-        driver.came_round(due, now);
-        if let Some(ended) = driver.turn(now) {
-            return ended;
+        driver.note_delay(due, now);
+        if let Some(outcome) = driver.turn(now) {
+            return outcome;
         }
         let call_timeout = driver.election.call_timeout();
-        if reply.is_none() {
-            reply = driver
+        if call.is_none() {
+            call = driver
                 .election
                 .poll_request(now)
-                .map(|request| Box::pin(call(store, request, call_timeout)));
-            // A request may have been refused by the deadline, which poll_request looks at first.
-            if let Some(ended) = driver.turn(now) {
-                return ended;
+                .map(|request| Box::pin(perform(store, request, call_timeout)));
+            // poll_request checks the deadline first, and may have ended the term instead.
+            if let Some(outcome) = driver.turn(now) {
+                return outcome;
             }
         }
         let wake = driver.election.poll_timeout().map(|(due, _)| due);
-        let call_ends = reply.as_ref().map(|_| now + call_timeout);
+        let call_ends = call.as_ref().map(|_| now + call_timeout);
         driver.context.health.expect_turn_by(wake, call_ends);
         due = wake.map(|wake| wake.max(now)).into_iter().chain(call_ends).min();
         tokio::select! {
-            called = wait_for(&mut reply) => {
-                reply = None;
-                driver.replied(called);
+            completed = wait_for(&mut call) => {
+                call = None;
+                driver.handle_reply(completed);
             }
-            event = &mut news => {
-                news.set(store.next_event());
-                driver.noticed(event);
+            event = &mut store_event => {
+                store_event.set(store.next_event());
+                driver.handle_store_event(event);
             }
-            command = driver.context.orders.next() => driver.obey(command),
+            order = driver.context.orders.next() => driver.handle_order(order),
             () = sleep_until(wake) => driver.election.handle_timeout(Clock.now()),
         }
     }
 }
 
-/// What came of one request.
-struct Called<E: Election> {
-    request: Call,
+/// A request and its result.
+struct CompletedRequest<E: Election> {
+    request: RequestSummary,
     result: Result<E::Event, StoreError>,
     took: Duration,
 }
 
-async fn call<E: Election, S: Store<E>>(
+async fn perform<E: Election, S: Store<E>>(
     store: &S,
     request: E::Request,
     timeout: Duration,
-) -> Called<E> {
+) -> CompletedRequest<E> {
     let began = Clock.now();
-    tracing::trace!(?request, "asking the store");
-    let call = Call { verb: request.verb(), is_renewal: request.is_renewal() };
+    tracing::trace!(?request, "sending a request to the store");
+    let summary = RequestSummary { verb: request.verb(), is_renewal: request.is_renewal() };
     let result = match tokio::time::timeout(timeout, store.perform(request)).await {
         Ok(result) => result,
         Err(_elapsed) => {
-            Err(StoreError::Unreachable(Box::new(TimedOut { place: store.place(), timeout })))
+            Err(StoreError::Unreachable(Box::new(TimedOut { location: store.location(), timeout })))
         }
     };
-    Called { request: call, result, took: Clock.now().since(began) }
+    CompletedRequest { request: summary, result, took: Clock.now().since(began) }
 }
 
 async fn wait_for<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
@@ -191,40 +192,40 @@ async fn sleep_until(wake: Option<Instant>) {
     }
 }
 
-/// The state of a drive between two awaits.
+/// The state of a driver between two awaits.
 struct Driver<E: Election> {
     election: E,
     context: DriverContext,
-    /// Who waits for a release to be over.
-    release: Option<oneshot::Sender<Released>>,
-    /// Whether the store lets us take part.
+    /// Tells the caller of a release when it is complete.
+    release: Option<oneshot::Sender<ReleaseOutcome>>,
+    /// Whether the store grants us the rights to take part.
     admission: Admission,
-    /// Whether the process is about to end.
-    is_ending: bool,
-    /// Whether it was asked to stop, and releases as soon as it may.
+    /// Whether the process is about to exit.
+    is_exiting: bool,
+    /// Whether the process was asked to stop cleanly.
     is_stopping: bool,
-    /// The worst lateness of the loop since the last acknowledged renewal.
-    stood_still: Duration,
+    /// The worst delay of the loop since the last acknowledged renewal.
+    longest_delay: Duration,
 }
 
 impl<E: Election> Driver<E> {
-    /// Notes that the loop turns at `now`, and should have turned at `due` at the latest.
-    fn came_round(&mut self, due: Option<Instant>, now: Instant) {
-        let late = due.map_or(Duration::ZERO, |due| now.since(due));
-        self.stood_still = self.stood_still.max(late);
+    /// Notes that a turn due by `due` happens at `now`.
+    fn note_delay(&mut self, due: Option<Instant>, now: Instant) {
+        let delay = due.map_or(Duration::ZERO, |due| now.since(due));
+        self.longest_delay = self.longest_delay.max(delay);
     }
 
-    /// The outcome of a loss of leadership, and the pause that may have caused it.
+    /// The report of a loss: the exit code, and a pause that may have caused the loss.
     fn loss(&self, reason: Reason) -> Loss {
         let exit = match self.context.on_lost {
-            OnLost::Exit => Some(Ended::Lost(reason).exit(self.is_stopping)),
+            OnLost::Exit => Some(DriverOutcome::Lost(reason).exit(self.is_stopping)),
             OnLost::Stay => self.is_stopping.then_some(Exit::Clean),
         };
-        Loss { exit, pause: Some(self.stood_still).filter(|late| *late >= NOTEWORTHY_PAUSE) }
+        Loss { exit, pause: Some(self.longest_delay).filter(|delay| *delay >= LOGGED_DELAY) }
     }
 
-    /// Takes in that it is `now`, tells what happened and publishes where the machine stands.
-    fn turn(&mut self, now: Instant) -> Option<Ended> {
+    /// Advances the machine to `now`, publishes its standing, and reports its transitions.
+    fn turn(&mut self, now: Instant) -> Option<DriverOutcome> {
         self.election.handle_timeout(now);
         self.context.publisher.publish(self.election.standing(), now);
         while let Some(transition) = self.election.poll_transition() {
@@ -241,51 +242,51 @@ impl<E: Election> Driver<E> {
             if let (Transition::Lost { reason, .. }, OnLost::Exit) =
                 (&transition, self.context.on_lost)
             {
-                return Some(Ended::Lost(*reason));
+                return Some(DriverOutcome::Lost(*reason));
             }
             if transition.prevents_leading() && !self.admission.is_admitted(now) {
-                return Some(Ended::Unsuited);
+                return Some(DriverOutcome::Incompatible);
             }
         }
         if self.election.is_at_rest()
             && let Some(waiter) = self.release.take()
         {
-            // Who ordered the release may have stopped waiting for it.
-            waiter.send(Released::Confirmed).ok();
+            // The caller may have stopped waiting.
+            waiter.send(ReleaseOutcome::Confirmed).ok();
         }
         self.context.health.set_admitted(self.admission.is_admitted(now));
-        self.admission.is_refused(now).then_some(Ended::Refused)
+        self.admission.is_refused(now).then_some(DriverOutcome::Refused)
     }
 
-    fn replied(&mut self, called: Called<E>) {
+    fn handle_reply(&mut self, completed: CompletedRequest<E>) {
         let now = Clock.now();
-        let outcome = called.result.as_ref().map_or(Outcome::Unknown, Event::outcome);
-        self.context.reporter.request(called.request, outcome, called.took);
-        let event = match called.result {
+        let outcome = completed.result.as_ref().map_or(Outcome::Unknown, Event::outcome);
+        self.context.reporter.request(completed.request, outcome, completed.took);
+        let event = match completed.result {
             Ok(event) => {
                 self.context.health.record_contact();
                 if event.shows_admission() {
-                    self.admit(called.request.verb.writes() && outcome == Outcome::Applied, now);
+                    self.admit(completed.request.verb.writes() && outcome == Outcome::Applied, now);
                 }
-                if called.request.is_renewal && outcome == Outcome::Applied {
-                    self.stood_still = Duration::ZERO;
+                if completed.request.is_renewal && outcome == Outcome::Applied {
+                    self.longest_delay = Duration::ZERO;
                 }
                 event
             }
             Err(error) => {
-                // Who ends without its rights has lost them with everything else: that is told where the end is.
-                let is_final = self.is_ending && matches!(error, StoreError::Refused(_));
+                // Rights lost while the process exits are reported with the exit.
+                let is_final = self.is_exiting && matches!(error, StoreError::Refused(_));
                 match self.release.take_if(|_| is_final) {
-                    Some(waiter) => drop(waiter.send(Released::Refused)),
+                    Some(waiter) => drop(waiter.send(ReleaseOutcome::Refused)),
                     None => self.context.reporter.store_failed(&error),
                 }
                 match error {
                     StoreError::Refused(_) => {
-                        self.admission.refused(called.request.verb.writes(), now);
+                        self.admission.refused(completed.request.verb.writes(), now);
                         E::Event::REFUSED
                     }
                     StoreError::Unusable(_) | StoreError::Unreachable(_) => {
-                        self.admission.missed();
+                        self.admission.unanswered();
                         E::Event::UNKNOWN
                     }
                 }
@@ -294,8 +295,9 @@ impl<E: Election> Driver<E> {
         self.election.handle_event(event, now);
     }
 
-    /// News are a sign of the store too: a follower that hears them asks for nothing.
-    fn noticed(&mut self, event: E::Event) {
+    /// Handles an event of the store. It counts as contact with the store, since a follower with a
+    /// working watch sends no requests.
+    fn handle_store_event(&mut self, event: E::Event) {
         let now = Clock.now();
         if event.shows_admission() {
             self.context.health.record_contact();
@@ -304,8 +306,8 @@ impl<E: Election> Driver<E> {
         self.election.handle_event(event, now);
     }
 
-    /// Takes in an answer that a stranger would not have had. The trouble of a refused write
-    /// outlasts it, unless a write was applied.
+    /// Handles an answer that only an admitted candidate gets. After a refused write, answers to
+    /// reads do not clear the reported trouble.
     fn admit(&mut self, has_written: bool, now: Instant) {
         if has_written {
             self.admission.wrote();
@@ -317,11 +319,11 @@ impl<E: Election> Driver<E> {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle_order(&mut self, order: DriverOrder) {
         let now = Clock.now();
-        match command {
-            Command::Withdraw { how, for_good, done } => {
-                self.is_ending |= for_good;
+        match order {
+            DriverOrder::Withdraw { how, for_good, done } => {
+                self.is_exiting |= for_good;
                 self.is_stopping |= for_good && how == Withdrawal::Releasing;
                 let before = self.election.standing();
                 self.election.withdraw(how);
@@ -332,12 +334,12 @@ impl<E: Election> Driver<E> {
                 }
                 done.send(self.context.publisher.promised_until().unwrap_or(now)).ok();
             }
-            Command::Release(reason, done) => {
+            DriverOrder::Release(reason, done) => {
                 self.election.release(reason, now);
                 self.release = Some(done);
             }
-            Command::Campaign(_) if self.is_ending => {}
-            Command::Campaign(from) => self.election.campaign(from),
+            DriverOrder::Campaign(_) if self.is_exiting => {}
+            DriverOrder::Campaign(from) => self.election.campaign(from),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Kubernetes outside the election: how the API server is reached, and what manifests need.
+//! Kubernetes apart from the election: access to the API server, and the sidecar's manifests.
 //!
-//! Start with [`connection`]. [`container`] and [`rbac`] are the sidecar and its rights as objects.
+//! Start with [`api_server`]. [`container`] and [`rbac`] build the sidecar's objects.
 
+pub mod api_server;
+mod api_server_error;
 mod client;
-mod connect_error;
-pub mod connection;
 pub mod container;
-mod credentials;
+mod exec_plugin;
 pub mod rbac;

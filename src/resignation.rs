@@ -5,7 +5,7 @@
 //! the reason is gone.
 
 use crate::driver::leadership::Reader;
-use crate::driver::{Control, Over};
+use crate::driver::{Control, DriverStopped};
 use crate::health::Health;
 use crate::process::clock::Clock;
 use baton_election::machine::Reason;
@@ -20,7 +20,7 @@ pub async fn require_polling(
     control: &Control,
     health: &Health,
     polled: &Notify,
-) -> Over {
+) -> DriverStopped {
     let Some(limit) = limit else {
         return std::future::pending().await;
     };
@@ -34,7 +34,7 @@ pub async fn require_polling(
             if Clock.now() >= due {
                 match resign_until_asked(reader, control, polled).await {
                     Ok(()) => break,
-                    Err(over) => return over,
+                    Err(stopped) => return stopped,
                 }
             }
             tokio::select! {
@@ -49,7 +49,7 @@ async fn resign_until_asked(
     reader: &Reader,
     control: &Control,
     polled: &Notify,
-) -> Result<(), Over> {
+) -> Result<(), DriverStopped> {
     let resigned_at = Clock.now();
     let promised_until = control.withdraw().await?;
     Clock.sleep_until(promised_until).await;

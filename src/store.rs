@@ -1,6 +1,6 @@
-//! A store that an election is held in: it turns a machine's requests into calls, and decides nothing.
+//! The interface of a store, in which an election is held.
 //!
-//! Touches nothing itself; each store has its folder. Start with [`Store`]. A new store goes here, beside the others.
+//! Touches nothing; each store has a module below this one. Start with [`Store`].
 
 pub mod file;
 pub mod kubernetes;
@@ -10,39 +10,43 @@ use baton_election::machine::{Election, Verb};
 use std::error::Error;
 use std::future::Future;
 
-/// A store that an election is held in: it turns requests into calls, and decides nothing.
+/// A store: performs a machine's requests and reports its own events, and decides nothing.
 pub trait Store<E: Election> {
-    /// Does what `request` says and returns the machine's event for the reply. An error says why there is none: it stands
-    /// for [`Event::UNKNOWN`] or [`Event::REFUSED`]. A future that is dropped because it took too long stands for
-    /// `UNKNOWN`.
+    /// Performs `request` and returns the machine's event for the reply.
+    ///
+    /// An error stands for the event [`UNKNOWN`] or [`REFUSED`] and says why. A future dropped at
+    /// its timeout stands for `UNKNOWN`.
+    ///
+    /// [`UNKNOWN`]: baton_election::machine::Event::UNKNOWN
+    /// [`REFUSED`]: baton_election::machine::Event::REFUSED
     fn perform(&self, request: E::Request) -> impl Future<Output = Result<E::Event, StoreError>>;
 
-    /// The next news that nobody asked for. It may pend for ever.
+    /// The next event that is not the reply to a request. It may never come.
     fn next_event(&self) -> impl Future<Output = E::Event>;
 
-    /// Where this is, as a person would look for it.
-    fn place(&self) -> String;
+    /// The record's location, for logs and errors.
+    fn location(&self) -> String;
 }
 
-/// Why a request has no reply that says what became of it.
+/// Why a request has no reply that tells its outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
-    /// The store did not answer, or not in a way that says what became of the request.
-    #[error("the store cannot be reached")]
+    /// The store did not answer, or its answer leaves the outcome unknown.
+    #[error("cannot reach the store")]
     Unreachable(#[source] Box<dyn Error + Send + Sync>),
-    /// The store answered that we may not: not a lost race, and not cured by trying sooner.
-    #[error("the store refuses us")]
+    /// The store denies us a right. This is not a lost race, and retrying sooner does not help.
+    #[error("the store refuses this candidate")]
     Refused(#[source] Box<dyn Error + Send + Sync>),
-    /// The store holds data that we do not read. We lack no right, so this ends no candidate.
-    #[error("the record in the store cannot be used")]
+    /// The record in the store cannot be used. No right is missing, so this ends no candidate.
+    #[error("cannot use the record in the store")]
     Unusable(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// What reports need to know of a request.
+/// A request, as logs and metrics describe it.
 #[derive(Clone, Copy, Debug)]
-pub struct Call {
-    /// What the store was asked to do.
+pub struct RequestSummary {
+    /// The operation.
     pub verb: Verb,
-    /// Whether a claim hung on it.
+    /// Whether it renews a claim.
     pub is_renewal: bool,
 }

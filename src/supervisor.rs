@@ -8,7 +8,9 @@ mod startup_log;
 use crate::cli::{Environment, Settings};
 use crate::config::{Config, LastRunSettings, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader, publish};
-use crate::driver::{Control, DriverContext, Ended, Over, Released, drive, orders};
+use crate::driver::{
+    Control, DriverContext, DriverOutcome, DriverStopped, ReleaseOutcome, drive, orders,
+};
 use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
@@ -19,7 +21,7 @@ use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::last_run::RunHistory;
-use crate::process::signals::{ReleaseOutcome, Signals};
+use crate::process::signals::{StopOutcome, Signals};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
 use crate::store::Store;
@@ -130,7 +132,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
     let opened = tokio::select! {
         opened = opening => opened,
         () = signals.next() => {
-            ReleaseOutcome::Needless.log();
+            StopOutcome::NothingToRelease.log();
             return Exit::Clean;
         }
     };
@@ -138,7 +140,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
         Ok(store) => store,
         Err(error) => return refuse(config, &error),
     };
-    match Candidate::prepare(config, &store.place(), new_election, signals, publisher, reader) {
+    match Candidate::prepare(config, &store.location(), new_election, signals, publisher, reader) {
         Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
         Ok(Prepared::Exit(exit)) => exit,
         Err(error) => refuse(config, &*error),
@@ -156,7 +158,7 @@ struct Candidate<'a, M> {
     config: &'a Config,
     signals: Signals,
     history: RunHistory,
-    servers: Servers,
+    servers: ServerTasks,
     election: M,
     context: DriverContext,
     reader: Reader,
@@ -172,7 +174,7 @@ enum Prepared<'a, M> {
 }
 
 /// The listeners' tasks.
-type Servers = JoinSet<Result<(), ServerError>>;
+type ServerTasks = JoinSet<Result<(), ServerError>>;
 
 /// How this run ended.
 #[derive(Debug, Clone, Copy)]
@@ -273,7 +275,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let outcome = tokio::select! {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
-            Over = polling => fault(&reader),
+            DriverStopped = polling => fault(&reader),
             () = signals.next() => {
                 let release_timeout = config.timing.call_timeout() * 3;
                 stop(driving, &control, &mut signals, &reader, release_timeout).await
@@ -289,7 +291,7 @@ fn start_servers(
     state: Arc<AppState>,
     application: Listeners,
     probes: Option<Listeners>,
-) -> Servers {
+) -> ServerTasks {
     let mut servers = JoinSet::new();
     let router = http::application(Arc::clone(&state));
     servers.spawn(server::serve(application.listeners, http::APPLICATION_CONNECTIONS, router));
@@ -316,7 +318,7 @@ async fn save_outcome(history: RunHistory, outcome: RunOutcome) {
 /// `release_timeout`. A second signal ends the process at once, without another request to the
 /// store.
 async fn stop(
-    mut driving: Pin<&mut impl Future<Output = Ended>>,
+    mut driving: Pin<&mut impl Future<Output = DriverOutcome>>,
     control: &Control,
     signals: &mut Signals,
     reader: &Reader,
@@ -329,23 +331,23 @@ async fn stop(
         Clock.sleep_until(promised_until).await;
         match timeout(release_timeout, control.release(Reason::Shutdown)).await {
             Ok(released) => match released? {
-                Released::Confirmed => Ok(ReleaseOutcome::Confirmed),
-                Released::Refused => Ok(ReleaseOutcome::Refused),
+                ReleaseOutcome::Confirmed => Ok(StopOutcome::Confirmed),
+                ReleaseOutcome::Refused => Ok(StopOutcome::Refused),
             },
-            Err(_elapsed) => Ok::<_, Over>(ReleaseOutcome::Unconfirmed),
+            Err(_elapsed) => Ok::<_, DriverStopped>(StopOutcome::Unconfirmed),
         }
     };
     tokio::select! {
         released = release => {
-            released.unwrap_or(ReleaseOutcome::Unconfirmed).log();
+            released.unwrap_or(StopOutcome::Unconfirmed).log();
             clean
         }
         ended = &mut driving => {
             match ended {
-                Ended::Lost(Reason::Deadline) => ReleaseOutcome::Expired.log(),
-                Ended::Lost(reason) => return RunOutcome { exit: ended.exit(true), reason, led },
-                Ended::Refused => ReleaseOutcome::Refused.log(),
-                Ended::Unsuited => ReleaseOutcome::Needless.log(),
+                DriverOutcome::Lost(Reason::Deadline) => StopOutcome::Expired.log(),
+                DriverOutcome::Lost(reason) => return RunOutcome { exit: ended.exit(true), reason, led },
+                DriverOutcome::Refused => StopOutcome::Refused.log(),
+                DriverOutcome::Incompatible => StopOutcome::NothingToRelease.log(),
             }
             RunOutcome { exit: ended.exit(true), ..clean }
         }
@@ -355,18 +357,18 @@ async fn stop(
             if reader.published_claim().is_some() {
                 RunOutcome { exit: Exit::Lost, ..clean }
             } else {
-                ReleaseOutcome::Unconfirmed.log();
+                StopOutcome::Unconfirmed.log();
                 clean
             }
         }
     }
 }
 
-fn outcome_of(ended: Ended) -> RunOutcome {
+fn outcome_of(ended: DriverOutcome) -> RunOutcome {
     let exit = ended.exit(false);
     match ended {
-        Ended::Lost(reason) => RunOutcome { exit, reason, led: true },
-        Ended::Refused | Ended::Unsuited => RunOutcome { exit, reason: Reason::Fault, led: false },
+        DriverOutcome::Lost(reason) => RunOutcome { exit, reason, led: true },
+        DriverOutcome::Refused | DriverOutcome::Incompatible => RunOutcome { exit, reason: Reason::Fault, led: false },
     }
 }
 

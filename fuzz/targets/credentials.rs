@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::digest_md5::Exchange;
-use zookeeper_client::tls::{OwnFiles, TlsFiles};
+use zookeeper_client::tls::{ClientCertificate, TlsFiles};
 
 thread_local! {
     static HOME: Home = Home::new();
@@ -175,7 +175,7 @@ fn zookeeper_certificates(home: &Home, content: &[u8]) {
     let (certificate, key) = rest.split_at(third);
     let files = TlsFiles {
         authorities: home.write("authorities", authorities),
-        own: Some(OwnFiles {
+        client: Some(ClientCertificate {
             certificate: home.write("certificate", certificate),
             key: home.write("key", key),
         }),

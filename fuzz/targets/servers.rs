@@ -8,14 +8,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::runtime::Runtime;
-use zookeeper_client::client::{CallError, Client, News, Session};
+use zookeeper_client::client::{CallError, Client, ConnectionEvent, SessionRequest};
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::jute::Reader;
-use zookeeper_client::requests::Children;
+use zookeeper_client::jute::Decoder;
+use zookeeper_client::operations::GetChildren;
 use zookeeper_client::servers::Servers;
 use zookeeper_client::wire;
-use zookeeper_client::wire::{Code, Received, Request as _};
+use zookeeper_client::wire::{Code, Operation as _, ServerMessage};
 
 /// A first frame that grants a session.
 const WELCOME: &[u8] =
@@ -93,14 +93,17 @@ pub(super) fn read(bytes: &[u8]) {
 /// A session is granted if the first frame grants one and the second accepts the credentials.
 fn fuzz_connect(ensemble: &Ensemble, output: &[u8]) {
     let mut frames = frames(output, MAX_FIRST_FRAME_BYTES);
-    let expected = frames.next().and_then(|first| wire::welcome(first).ok()).and_then(|granted| {
-        let Some(grant) = granted else { return Some(None) };
-        let (second, _) = wire::received(frames.next()?).ok()?;
-        matches!(second, Received::Reply(_, Ok(_))).then_some(Some(grant))
-    });
+    let expected = frames
+        .next()
+        .and_then(|first| wire::parse_connect_response(first).ok())
+        .and_then(|granted| {
+            let Some(grant) = granted else { return Some(None) };
+            let (second, _) = wire::parse_message(frames.next()?).ok()?;
+            matches!(second, ServerMessage::Reply(_, Ok(_))).then_some(Some(grant))
+        });
     let digest = Credential::parse_all("digest:shop:secret").expect("a valid credential");
     let granted = ensemble.run(output, digest, &async |client: &Client<Resolver>| {
-        client.connect(Session::New, SESSION_TIMEOUT, CONNECT_TIMEOUT).await
+        client.connect(SessionRequest::New, SESSION_TIMEOUT, CONNECT_TIMEOUT).await
     });
     assert_eq!(granted.as_ref().ok(), expected.as_ref(), "{granted:?}");
 }
@@ -109,7 +112,7 @@ fn fuzz_connect(ensemble: &Ensemble, output: &[u8]) {
 fn fuzz_authentication(ensemble: &Ensemble, output: &[u8]) {
     let sasl = Credential::parse_all("sasl:shop:secret").expect("a valid credential");
     let granted = ensemble.run(output, sasl, &async |client: &Client<Resolver>| {
-        client.connect(Session::New, SESSION_TIMEOUT, CONNECT_TIMEOUT).await
+        client.connect(SessionRequest::New, SESSION_TIMEOUT, CONNECT_TIMEOUT).await
     });
     assert!(granted.is_err(), "{granted:?}");
 }
@@ -117,29 +120,31 @@ fn fuzz_authentication(ensemble: &Ensemble, output: &[u8]) {
 /// The reply to the first request is the first frame that is not a watch event, if it has the
 /// request's number. Watch events before and after it are delivered.
 fn fuzz_reply(ensemble: &Ensemble, output: &[u8]) {
-    let children = Children { path: "/o".to_owned() };
+    let children = GetChildren { path: "/o".to_owned() };
     let mut frames = frames(output, MAX_FRAME_BYTES);
     let mut fired = 0;
-    let expected = frames.by_ref().map(wire::received).find_map(|received| match received {
-        Ok((Received::Fired, _)) => {
+    let expected = frames.by_ref().map(wire::parse_message).find_map(|received| match received {
+        Ok((ServerMessage::WatchFired, _)) => {
             fired += 1;
             None
         }
-        Ok((Received::Reply(1, answer), _)) => Some(Some(answer)),
-        Ok((Received::Reply(..), _)) | Err(_) => Some(None),
+        Ok((ServerMessage::Reply(1, answer), _)) => Some(Some(answer)),
+        Ok((ServerMessage::Reply(..), _)) | Err(_) => Some(None),
     });
     let expected = match expected.flatten() {
-        Some(Ok(body)) => children.decode(&mut Reader::new(body)).ok().map(Ok),
+        Some(Ok(body)) => children.decode(&mut Decoder::new(body)).ok().map(Ok),
         Some(Err(Code::SessionMoved | Code::Other(_))) | None => None,
         Some(Err(code)) => Some(Err(code)),
     };
     // Any other unsolicited frame breaks the connection.
     fired += frames
-        .take_while(|frame| matches!(wire::received(frame), Ok((Received::Fired, _))))
+        .take_while(|frame| {
+            matches!(wire::parse_message(frame), Ok((ServerMessage::WatchFired, _)))
+        })
         .count();
     ensemble.run(&[WELCOME, output].concat(), Vec::new(), &async |client: &Client<Resolver>| {
         let granted = client
-            .connect(Session::New, SESSION_TIMEOUT, CONNECT_TIMEOUT)
+            .connect(SessionRequest::New, SESSION_TIMEOUT, CONNECT_TIMEOUT)
             .await
             .expect("the server grants a session");
         assert_eq!(granted.map(|grant| grant.session), Some(7));
@@ -157,7 +162,7 @@ fn fuzz_reply(ensemble: &Ensemble, output: &[u8]) {
             (_, other) => panic!("expected {expected:?}, got {other:?}"),
         }
         let mut delivered = 0;
-        while let News::Fired = client.next_news().await {
+        while let ConnectionEvent::WatchFired = client.next_event().await {
             delivered += 1;
         }
         assert!(delivered <= fired, "delivered {delivered} of {fired} watch events");

@@ -2,12 +2,14 @@
 //! [`Parser`], which shares no code with the client, says what to expect.
 
 use std::time::Duration;
-use zookeeper_client::access::ReadAccess;
-use zookeeper_client::frames::{Frames, NoFrame};
-use zookeeper_client::jute::Reader;
-use zookeeper_client::requests::{Access, Children, Create, Kind, Part, Read, Sasl, Together};
+use zookeeper_client::access::GetAcl;
+use zookeeper_client::frames::{Frames, InvalidFrameLength};
+use zookeeper_client::jute::Decoder;
+use zookeeper_client::operations::{
+    Access, Create, CreateMode, GetChildren, GetData, Multi, Op, Sasl,
+};
 use zookeeper_client::wire;
-use zookeeper_client::wire::{Received, Request};
+use zookeeper_client::wire::{Operation, ServerMessage};
 
 /// The frame limit.
 const MAX_FRAME_BYTES: i32 = 4 << 20;
@@ -42,7 +44,7 @@ fn check_frames(bytes: &[u8]) {
 }
 
 /// Reads frames from `bytes` in pieces of `step` bytes.
-fn read_frames(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<NoFrame>) {
+fn read_frames(bytes: &[u8], step: usize) -> (Vec<Vec<u8>>, Option<InvalidFrameLength>) {
     let mut frames = Frames::default();
     let mut out = Vec::new();
     for part in bytes.chunks(step) {
@@ -63,7 +65,7 @@ fn check_connect_response(bytes: &[u8]) {
     let mut input = Parser(bytes);
     let expected =
         (|| Some((input.int()?, input.int()?, input.long()?, input.buffer()?.to_vec())))();
-    let granted = wire::welcome(bytes);
+    let granted = wire::parse_connect_response(bytes);
     assert_eq!(granted.is_ok(), expected.is_some());
     let Some((_, timeout, session, password)) = expected else { return };
     let grant = granted.expect("the response was decoded above");
@@ -73,7 +75,7 @@ fn check_connect_response(bytes: &[u8]) {
         (grant.session.cast_signed(), grant.timeout.as_millis()),
         (session, timeout.cast_unsigned().into())
     );
-    let hello = wire::hello(Some(&grant), Duration::from_secs(1), 7);
+    let hello = wire::connect_request(Some(&grant), Duration::from_secs(1), 7);
     let mut hello = Parser(&hello[16..]);
     let sent = (hello.int(), hello.long(), hello.buffer());
     assert_eq!(sent, (Some(1000), Some(session), Some(&*password)));
@@ -82,15 +84,19 @@ fn check_connect_response(bytes: &[u8]) {
 fn check_reply(bytes: &[u8]) {
     let mut input = Parser(bytes);
     let header = (|| Some((input.int()?, input.long()?, input.int()?)))();
-    let received = wire::received(bytes);
+    let received = wire::parse_message(bytes);
     let Some((xid, zxid, code)) = header else { return assert!(received.is_err()) };
     let Ok((message, last_zxid)) = received else {
         return assert_eq!(xid, -1, "only a watch event can be malformed behind its header");
     };
     match message {
-        Received::Fired => assert_eq!((xid, last_zxid), (-1, None)),
-        Received::Reply(number, Ok(body)) => assert_eq!((number, 0, body), (xid, code, input.0)),
-        Received::Reply(number, Err(_)) => assert!(number == xid && code != 0, "{number} {code}"),
+        ServerMessage::WatchFired => assert_eq!((xid, last_zxid), (-1, None)),
+        ServerMessage::Reply(number, Ok(body)) => {
+            assert_eq!((number, 0, body), (xid, code, input.0));
+        }
+        ServerMessage::Reply(number, Err(_)) => {
+            assert!(number == xid && code != 0, "{number} {code}");
+        }
     }
     assert!(last_zxid.is_none_or(|last| last == zxid && zxid > 0), "{last_zxid:?}");
 }
@@ -104,7 +110,7 @@ fn check_reply_bodies(bytes: &[u8]) {
             .and_then(|count| (0..count).map(|_| input.buffer()).collect::<Option<Vec<_>>>())
     };
     let names = names.map(|names| names.into_iter().map(lossy).collect());
-    assert_eq!(decode(&Children { path: path() }, bytes), names);
+    assert_eq!(decode(&GetChildren { path: path() }, bytes), names);
 
     let mut input = Parser(bytes);
     let node = (|| {
@@ -118,7 +124,7 @@ fn check_reply_bodies(bytes: &[u8]) {
             Some(number(44)).filter(|owner| !matches!(owner, 0 | 0x8000_0000_0000_0000)),
         ))
     })();
-    let read = decode(&Read { path: path(), watch: true }, bytes)
+    let read = decode(&GetData { path: path(), watch: true }, bytes)
         .map(|node| (node.data, node.czxid, node.owner));
     assert_eq!(read, node);
 
@@ -132,7 +138,7 @@ fn check_reply_bodies(bytes: &[u8]) {
         let stat = input.take(44)?;
         Some((entries, i32::from_be_bytes(stat[40..].try_into().expect("four bytes"))))
     })();
-    let read = decode(&ReadAccess { path: path() }, bytes).map(|list| {
+    let read = decode(&GetAcl { path: path() }, bytes).map(|list| {
         let entries =
             list.entries.into_iter().map(|entry| (entry.permissions, entry.scheme, entry.id));
         (entries.collect(), list.version)
@@ -143,8 +149,8 @@ fn check_reply_bodies(bytes: &[u8]) {
 
 /// A claim depends on this reply: it counts as done if and only if every part succeeded.
 fn check_transaction(bytes: &[u8]) {
-    let (check, delete) = (Part::Check("/o".to_owned()), Part::Delete("/o".to_owned()));
-    for parts in [vec![check.clone()], vec![check, delete, Part::Create(create())]] {
+    let (check, delete) = (Op::Check("/o".to_owned()), Op::Delete("/o".to_owned()));
+    for parts in [vec![check.clone()], vec![check, delete, Op::Create(create())]] {
         let codes = &[13, 2, 1][..parts.len()];
         let mut input = Parser(bytes);
         let answers = |op: i32| {
@@ -158,20 +164,25 @@ fn check_transaction(bytes: &[u8]) {
             && input.byte().is_some_and(|end| end != 0)
             && input.int().is_some();
         let count = parts.len();
-        match decode(&Together(parts), bytes) {
+        match decode(&Multi(parts), bytes) {
             Some(Ok(())) => assert!(is_done, "a failed transaction counted as done"),
-            Some(Err(refusal)) => assert!(!is_done && refusal.part < count, "{refusal:?}"),
+            Some(Err(refusal)) => assert!(!is_done && refusal.index < count, "{refusal:?}"),
             None => assert!(!is_done, "a successful transaction counted as failed"),
         }
     }
 }
 
 fn create() -> Create {
-    Create { path: "/o".to_owned(), data: Vec::new(), kind: Kind::Ephemeral, access: Access::Open }
+    Create {
+        path: "/o".to_owned(),
+        data: Vec::new(),
+        mode: CreateMode::Ephemeral,
+        access: Access::Open,
+    }
 }
 
-fn decode<R: Request>(request: &R, bytes: &[u8]) -> Option<R::Reply> {
-    request.decode(&mut Reader::new(bytes)).ok()
+fn decode<R: Operation>(request: &R, bytes: &[u8]) -> Option<R::Reply> {
+    request.decode(&mut Decoder::new(bytes)).ok()
 }
 
 fn lossy(bytes: &[u8]) -> String {

@@ -14,7 +14,7 @@ use crate::config;
 use crate::config::{Config, ConfigError, ElectionName, ListenAddress, StoreKind};
 use crate::error_chain::ErrorChain;
 use crate::http::Version;
-use crate::kubernetes::rbac::{Role, Subject};
+use crate::kubernetes::rbac::{RbacManifest, Subject};
 use crate::process::exit::Exit;
 use hyper::{Method, StatusCode};
 use std::error::Error;
@@ -125,7 +125,7 @@ pub fn rbac(rbac: &Rbac) -> Exit {
         name: rbac.service_account.clone(),
         namespace: namespace.clone(),
     };
-    print_stdout(&Role { election: rbac.election.clone(), namespace, subject })
+    print_stdout(&RbacManifest { election: rbac.election.clone(), namespace, subject })
 }
 
 /// Prints the manifests from standard input with a sidecar in every labeled Pod template. Prints

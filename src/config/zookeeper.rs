@@ -9,7 +9,7 @@ use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
 use std::time::Duration;
 use zookeeper_client::servers::{Servers, check_path};
-use zookeeper_client::tls::{OwnFiles, TlsFiles};
+use zookeeper_client::tls::{ClientCertificate, TlsFiles};
 
 /// An election in ZooKeeper, and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,9 +97,9 @@ fn tls(settings: &Settings) -> Result<Option<TlsFiles>, ConfigError> {
         (file(&settings.zookeeper_cert_file), file(&settings.zookeeper_key_file));
     match (file(&settings.zookeeper_ca_file), certificate, key) {
         (None, None, None) => Ok(None),
-        (Some(authorities), None, None) => Ok(Some(TlsFiles { authorities, own: None })),
+        (Some(authorities), None, None) => Ok(Some(TlsFiles { authorities, client: None })),
         (Some(authorities), Some(certificate), Some(key)) => {
-            Ok(Some(TlsFiles { authorities, own: Some(OwnFiles { certificate, key }) }))
+            Ok(Some(TlsFiles { authorities, client: Some(ClientCertificate { certificate, key }) }))
         }
         (Some(_), _, _) => Err(ConfigError::CertificateWithoutKey),
         (None, _, _) => Err(ConfigError::NoCertificateAuthority),

@@ -1,45 +1,46 @@
-//! Whether the store lets us take part, as its answers have shown so far.
+//! Whether the store grants us the rights to take part.
 //!
 //! Pure. Start with [`Admission`].
 
 use baton_election::instant::Instant;
 use std::time::Duration;
 
-/// What the store has shown of our rights.
+/// Our rights, as far as the store's answers have shown them.
 ///
-/// Reading and writing are separate rights, and a follower writes nothing, perhaps for months. So
-/// answers to reads admit it, unless the store refused it a write within the last lease duration: a
-/// candidate that may read and not write looks like a follower, and can never lead. Refusals that
-/// follow on one another for a lease duration end the process. A refusal that nothing follows is
-/// forgotten after that time, for another candidate leads meanwhile, or a server had just restarted.
-/// A candidate that has written once stays admitted, whatever is refused to it later.
+/// * Reading and writing are separate rights, and a follower may write nothing for months. So
+///   answers to reads admit a candidate. But a candidate without the right to write could never
+///   lead: after a refused write, reads admit it only once a lease duration has passed.
+/// * Refusals in a row over one lease duration end the process.
+/// * A single refusal is forgotten after a lease duration: another candidate leads, or a server had
+///   just restarted.
+/// * A candidate that has written once stays admitted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Admission {
     /// One lease duration.
     patience: Duration,
     shown: Rights,
-    /// When the store last refused a write.
+    /// The time of the last refused write.
     refused_write: Option<Instant>,
-    /// The first and the last of the refusals that follow on one another.
+    /// The first and the last of the refusals in a row.
     refusals: Option<(Instant, Instant)>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rights {
     Unknown,
-    /// The store answers reads.
+    /// The store has answered a read.
     Reads,
     /// The store has applied a write.
     Writes,
 }
 
 impl Admission {
-    /// Nothing was asked yet; `patience` is how long a store may refuse us.
+    /// Nothing is known yet. The store may refuse us for `patience`.
     pub(super) const fn new(patience: Duration) -> Self {
         Self { patience, shown: Rights::Unknown, refused_write: None, refusals: None }
     }
 
-    /// Whether the store lets us take part, as far as it has shown until `now`.
+    /// Whether the store lets us take part, as far as known at `now`.
     pub(super) fn is_admitted(self, now: Instant) -> bool {
         match self.shown {
             Rights::Unknown => false,
@@ -50,7 +51,7 @@ impl Admission {
         }
     }
 
-    /// The store answered something at `now` that it tells only to those whom it lets take part.
+    /// Notes an answer that the store gives only to admitted candidates.
     pub(super) fn answered(&mut self, now: Instant) {
         if self.shown == Rights::Unknown {
             self.shown = Rights::Reads;
@@ -60,12 +61,12 @@ impl Admission {
         }
     }
 
-    /// The store applied a write, or holds one by which we lead.
+    /// Notes that the store applied a write or holds one by which we lead.
     pub(super) const fn wrote(&mut self) {
         (self.shown, self.refused_write, self.refusals) = (Rights::Writes, None, None);
     }
 
-    /// The store refused a request: a write, or something else.
+    /// Notes that the store refused a request, which may have been a write.
     pub(super) fn refused(&mut self, is_write: bool, now: Instant) {
         if is_write {
             self.refused_write = Some(now);
@@ -76,12 +77,12 @@ impl Admission {
         };
     }
 
-    /// The store did not answer, which shows nothing about our rights.
-    pub(super) const fn missed(&mut self) {
+    /// Notes a request without an answer, which shows nothing about our rights.
+    pub(super) const fn unanswered(&mut self) {
         self.refusals = None;
     }
 
-    /// Whether the store has refused us for a lease duration, and never let us take part.
+    /// Whether the store has refused us for a lease duration and never admitted us.
     pub(super) fn is_refused(self, now: Instant) -> bool {
         !self.is_admitted(now)
             && self.refusals.is_some_and(|(first, last)| last.since(first) >= self.patience)
@@ -103,7 +104,7 @@ mod tests {
     #[test]
     fn follower_is_admitted_by_reads() {
         let mut follower = admission();
-        assert!(!follower.is_admitted(at(0)), "nothing was answered");
+        assert!(!follower.is_admitted(at(0)), "nothing is known");
         follower.answered(at(0));
         assert!(follower.is_admitted(at(0)));
         for second in 1..100 {
@@ -117,20 +118,20 @@ mod tests {
 
     #[test]
     fn refused_writes_end_admission_by_reads() {
-        let mut powerless = admission();
-        powerless.answered(at(0));
+        let mut reader = admission();
+        reader.answered(at(0));
         for second in [1, 3, 5, 7, 9, 11, 13, 15] {
-            powerless.refused(true, at(second));
-            powerless.answered(at(second));
-            assert!(!powerless.is_admitted(at(second)) && !powerless.is_refused(at(second)));
+            reader.refused(true, at(second));
+            reader.answered(at(second));
+            assert!(!reader.is_admitted(at(second)) && !reader.is_refused(at(second)));
         }
-        powerless.refused(true, at(17));
-        assert!(powerless.is_refused(at(17)));
-        powerless.wrote();
-        assert!(powerless.is_admitted(at(17)) && !powerless.is_refused(at(17)));
+        reader.refused(true, at(17));
+        assert!(reader.is_refused(at(17)));
+        reader.wrote();
+        assert!(reader.is_admitted(at(17)) && !reader.is_refused(at(17)));
     }
 
-    /// Another candidate took the record meanwhile, so a follower had nothing to write.
+    /// A follower has nothing to write if another candidate has taken the record meanwhile.
     #[test]
     fn one_refused_write_is_forgotten() {
         let mut follower = admission();
@@ -139,11 +140,14 @@ mod tests {
         assert!(!follower.is_admitted(at(15)) && !follower.is_refused(at(15)));
         assert!(follower.is_admitted(at(16)) && !follower.is_refused(at(16)));
         follower.refused(true, at(600));
-        assert!(!follower.is_admitted(at(600)) && !follower.is_refused(at(600)), "it counts anew");
+        assert!(
+            !follower.is_admitted(at(600)) && !follower.is_refused(at(600)),
+            "counting starts again"
+        );
     }
 
     #[test]
-    fn writer_stays_admitted() {
+    fn candidate_that_wrote_stays_admitted() {
         let mut leader = admission();
         leader.wrote();
         for second in 1..100 {
@@ -153,10 +157,10 @@ mod tests {
     }
 
     #[test]
-    fn outage_is_no_time_of_refusals() {
+    fn outage_interrupts_a_row_of_refusals() {
         let mut candidate = admission();
         candidate.refused(false, at(0));
-        candidate.missed();
+        candidate.unanswered();
         for second in [12, 20, 26] {
             candidate.refused(false, at(second));
             assert!(!candidate.is_refused(at(second)));

@@ -1,11 +1,12 @@
-//! One [`Leadership`], shared between the driver that publishes and everything that answers.
+//! The [`Leadership`] shared between the driver, which publishes, and everything that answers.
 //!
-//! Touches a mutex. Start at [`publish`]: the driver holds the [`Publisher`], everything else a [`Reader`].
+//! Touches a mutex. Start with [`publish`]: the driver holds the [`Publisher`], all others a
+//! [`Reader`].
 //!
 //! ```text
-//!  election ──Standing──► Publisher ══╗              ╔══► Reader::promise(now)   to the application
-//!                                     ╠═ one mutex ══╣
-//!  driver ◄── last promise's end ═════╝              ╚══► Reader::glance(now)    to onlookers
+//!  driver: standing ─► Publisher ─┐        ┌─► Reader::promise(now): the application
+//!                                 ├─ lock ─┤
+//!  driver: last promise's end ◄───┘        └─► Reader::glance(now): observers
 //! ```
 
 use baton_election::claim::{Claim, Standing};
@@ -14,57 +15,57 @@ use baton_election::leadership::{Answer, Leadership};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Makes the two ends of what is published. Each promise is good for `answer_validity`.
+/// Makes both ends. Each promise is good for `answer_validity`.
 pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
-    let shared = Arc::new(Shared {
+    let shared = Arc::new(SharedLeadership {
         leadership: Mutex::new(Leadership::new(answer_validity)),
         claimed: Condvar::new(),
     });
     (Publisher(Arc::clone(&shared)), Reader(shared))
 }
 
-/// The driver's end.
+/// The end that publishes.
 #[derive(Debug)]
-pub struct Publisher(Arc<Shared>);
+pub struct Publisher(Arc<SharedLeadership>);
 
 impl Publisher {
-    /// Answers from `standing` from `now` on.
+    /// Publishes `standing` as of `now`.
     pub fn publish(&self, standing: Standing, now: Instant) {
         let mut leadership = self.0.lock();
-        let held = leadership.claim().is_some();
+        let was_leading = leadership.claim().is_some();
         leadership.publish(standing, now);
-        if !held && leadership.claim().is_some() {
+        if !was_leading && leadership.claim().is_some() {
             self.0.claimed.notify_all();
         }
     }
 
-    /// The end of the last promise, if there was one.
+    /// The end of the last promise, if there was any.
     pub fn promised_until(&self) -> Option<Instant> {
         self.0.lock().promised_until()
     }
 }
 
-/// Everything else's end.
+/// The end that answers.
 #[derive(Debug, Clone)]
-pub struct Reader(Arc<Shared>);
+pub struct Reader(Arc<SharedLeadership>);
 
 impl Reader {
-    /// Answers the application: see [`Leadership::promise`].
+    /// Answers the application, with a promise: see [`Leadership::promise`].
     pub fn promise(&self, now: Instant) -> Answer {
         self.0.lock().promise(now)
     }
 
-    /// Answers an onlooker: see [`Leadership::glance`].
+    /// Answers an observer, without a promise: see [`Leadership::glance`].
     pub fn glance(&self, now: Instant) -> Answer {
         self.0.lock().glance(now)
     }
 
-    /// The claim that is held at `now`, promised or not.
+    /// The claim at `now`, whether promised or not.
     pub fn claim(&self, now: Instant) -> Option<Claim> {
         self.published_claim().filter(|claim| !claim.remaining(now).is_zero())
     }
 
-    /// The published claim, also past its deadline: for code that supervises the driver.
+    /// The published claim, even past its deadline: for code that supervises the driver.
     pub fn published_claim(&self) -> Option<Claim> {
         self.0.lock().claim()
     }
@@ -74,7 +75,7 @@ impl Reader {
         self.0.lock().asked_at()
     }
 
-    /// Blocks the calling thread until there is a claim, and returns it.
+    /// Blocks the calling thread until there is a claim.
     pub fn await_claim(&self) -> Claim {
         let mut leadership = self.0.lock();
         loop {
@@ -87,20 +88,19 @@ impl Reader {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct SharedLeadership {
     leadership: Mutex<Leadership>,
     claimed: Condvar,
 }
 
-impl Shared {
-    /// A thread that panicked while it held the lock left nothing half written: every change is an
-    /// assignment of whole values.
+impl SharedLeadership {
+    /// Ignores poisoning: every change assigns a whole value, so a panic leaves none half written.
     fn lock(&self) -> MutexGuard<'_, Leadership> {
         self.leadership.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// For tests: a standing that leads, since only a machine can make a claim.
+/// Test helper: a leading standing, which only a machine can make.
 #[cfg(test)]
 pub(crate) mod fixture {
     use super::*;
@@ -112,7 +112,7 @@ pub(crate) mod fixture {
     };
     use baton_election::timing::{Drift, Durations, Jitter, Timing};
 
-    /// Leads from a write that was sent at `sent`, and so for ten seconds from then on.
+    /// The standing of a leader whose write was sent at `sent`; its claim lasts ten seconds.
     pub(crate) fn leading_since(sent: Instant) -> Standing {
         let seconds = Duration::from_secs;
         let durations = Durations {
@@ -164,23 +164,23 @@ mod tests {
         assert_eq!((reader.claim(at(10)), reader.published_claim()), (None, Some(claim)));
     }
 
-    /// Once would not do: a thread that asks late finds the claim without being woken.
+    /// Repeated, because a thread that starts late finds the claim without waiting.
     #[test]
-    fn thread_that_waits_for_a_claim_is_woken_by_it() {
+    fn thread_that_awaits_a_claim_is_woken() {
         for _ in 0..100 {
             let (publisher, reader) = publish(Duration::from_secs(2));
-            let (begins, begun) = mpsc::channel();
-            let (woken, wakes) = mpsc::channel();
+            let (start, started) = mpsc::channel();
+            let (send_claim, claims) = mpsc::channel();
             thread::spawn(move || {
-                begins.send(()).unwrap();
-                woken.send(reader.await_claim()).unwrap();
+                start.send(()).unwrap();
+                send_claim.send(reader.await_claim()).unwrap();
             });
-            begun.recv().unwrap();
+            started.recv().unwrap();
             thread::yield_now();
             publisher.publish(Standing::Following { leader: None }, at(0));
             publisher.publish(leading_since(at(0)), at(0));
             let claim =
-                wakes.recv_timeout(Duration::from_secs(10)).expect("the thread was not woken");
+                claims.recv_timeout(Duration::from_secs(10)).expect("the thread was not woken");
             assert_eq!(claim.deadline(), at(10));
         }
     }

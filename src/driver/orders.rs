@@ -1,89 +1,92 @@
-//! What the supervisor and HTTP may order of the driver, and nothing more.
+//! The orders that the supervisor and HTTP may give to the driver.
 //!
-//! Touches tokio's channels only. The order of a clean end is theirs to keep: withdraw, wait until the last promise
-//! has run out, release.
+//! Touches only tokio's channels. Start with [`Control`]. A clean stop withdraws, waits until the
+//! last promise expires, and releases; the caller keeps that order.
 
 use baton_election::instant::Instant;
 use baton_election::machine::{Reason, Withdrawal};
 use tokio::sync::{mpsc, oneshot};
 
-/// The driver is gone, and the process is about to end.
+/// The driver has stopped, and the process is about to exit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the election is over in this process")]
-pub struct Over;
+#[error("the election has ended in this process")]
+pub struct DriverStopped;
 
-/// What became of a release.
+/// How a release ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Released {
-    /// Nothing of ours is in the store.
+pub enum ReleaseOutcome {
+    /// The store holds nothing of ours.
     Confirmed,
-    /// The store refuses us, as after `helm uninstall`, which deletes the rights before the leader is gone: what is ours
-    /// there runs out by itself. Only a process that is about to end hears it; others try on.
+    /// The store refuses us, as after `helm uninstall`, which deletes the rights before the leader
+    /// exits. Our record expires by itself. Only a process about to exit gets this; others retry.
     Refused,
 }
 
-/// One order.
+/// An order to the driver.
 #[derive(Debug)]
-pub(super) enum Command {
-    /// Promise nothing more; the answer is when the last promise runs out. `for_good`: no later order to campaign
-    /// counts, since the process is about to end.
+pub(super) enum DriverOrder {
+    /// Promise nothing more and reply with the end of the last promise. With `for_good` later
+    /// orders to campaign are ignored, since the process is about to exit.
     Withdraw { how: Withdrawal, for_good: bool, done: oneshot::Sender<Instant> },
-    /// Give back what is ours.
-    Release(Reason, oneshot::Sender<Released>),
-    /// Try to lead from this instant on.
+    /// Release what the store holds of ours.
+    Release(Reason, oneshot::Sender<ReleaseOutcome>),
+    /// Campaign from this instant on.
     Campaign(Instant),
 }
 
-/// Makes the two ends of the orders.
+/// Makes both ends of the channel for orders.
 pub fn orders() -> (Control, Orders) {
     let (sender, receiver) = mpsc::channel(16);
     (Control(sender), Orders(receiver))
 }
 
-/// The end that gives orders.
+/// The sender of orders.
 #[derive(Debug, Clone)]
-pub struct Control(mpsc::Sender<Command>);
+pub struct Control(mpsc::Sender<DriverOrder>);
 
 impl Control {
-    /// Withdraws from leading until there is an order to campaign; returns the instant at which the last promise has run
-    /// out.
-    pub async fn withdraw(&self) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw { how: Withdrawal::Releasing, for_good: false, done })
-            .await
+    /// Stops leading until an order to campaign. Returns when the last promise expires.
+    pub async fn withdraw(&self) -> Result<Instant, DriverStopped> {
+        self.send(|done| DriverOrder::Withdraw {
+            how: Withdrawal::Releasing,
+            for_good: false,
+            done,
+        })
+        .await
     }
 
-    /// The same, for a process that is about to end.
-    pub async fn withdraw_for_good(&self, how: Withdrawal) -> Result<Instant, Over> {
-        self.order(|done| Command::Withdraw { how, for_good: true, done }).await
+    /// Stops leading for good, since the process is about to exit.
+    pub async fn withdraw_for_good(&self, how: Withdrawal) -> Result<Instant, DriverStopped> {
+        self.send(|done| DriverOrder::Withdraw { how, for_good: true, done }).await
     }
 
-    /// Releases what is ours.
-    pub async fn release(&self, reason: Reason) -> Result<Released, Over> {
-        self.order(|done| Command::Release(reason, done)).await
+    /// Releases what the store holds of ours.
+    pub async fn release(&self, reason: Reason) -> Result<ReleaseOutcome, DriverStopped> {
+        self.send(|done| DriverOrder::Release(reason, done)).await
     }
 
-    /// Tries to lead again from `from` on.
-    pub async fn campaign(&self, from: Instant) -> Result<(), Over> {
-        self.0.send(Command::Campaign(from)).await.map_err(|_| Over)
+    /// Campaigns again from `from` on.
+    pub async fn campaign(&self, from: Instant) -> Result<(), DriverStopped> {
+        self.0.send(DriverOrder::Campaign(from)).await.map_err(|_| DriverStopped)
     }
 
-    async fn order<T>(
+    async fn send<T>(
         &self,
-        command: impl FnOnce(oneshot::Sender<T>) -> Command,
-    ) -> Result<T, Over> {
-        let (done, answer) = oneshot::channel();
-        self.0.send(command(done)).await.map_err(|_| Over)?;
-        answer.await.map_err(|_| Over)
+        order: impl FnOnce(oneshot::Sender<T>) -> DriverOrder,
+    ) -> Result<T, DriverStopped> {
+        let (done, reply) = oneshot::channel();
+        self.0.send(order(done)).await.map_err(|_| DriverStopped)?;
+        reply.await.map_err(|_| DriverStopped)
     }
 }
 
-/// The driver's end.
+/// The receiver of orders.
 #[derive(Debug)]
-pub struct Orders(mpsc::Receiver<Command>);
+pub struct Orders(mpsc::Receiver<DriverOrder>);
 
 impl Orders {
-    /// The next order; pends for ever when nobody is left to give one.
-    pub(super) async fn next(&mut self) -> Command {
+    /// The next order; pends forever if all senders are gone.
+    pub(super) async fn next(&mut self) -> DriverOrder {
         match self.0.recv().await {
             Some(command) => command,
             None => std::future::pending().await,

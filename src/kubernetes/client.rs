@@ -1,7 +1,8 @@
-//! The client of an API server: kube's own stack of layers, less its retries and its log lines, over connections that
-//! send at once, and with the HTTP status in every refusal.
+//! An API server's client: kube's layers without its retries and logs, over TCP without delay, and
+//! with the HTTP status in every error.
 //!
-//! Touches certificates and keys that a kubeconfig names. Connecting is the first request's business.
+//! Touches the certificates and keys that a kubeconfig names. Start with [`client`]. The first
+//! request connects.
 
 use crate::process::resolver::Resolver;
 use baton_election::text::one_line;
@@ -18,70 +19,70 @@ use std::time::Duration;
 use tower::util::AndThenLayer;
 use tower::{BoxError, ServiceBuilder};
 
-/// How long a connection may take to be made; a call's own time-out may be shorter.
-const CONNECT: Duration = Duration::from_secs(2);
+/// The time limit of a TCP connection attempt; a call's own timeout may be shorter.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The most that is read of a refusal, in bytes.
-const LONGEST_REFUSAL: usize = 64 * 1024;
+/// How much of an error response is read, in bytes.
+const MAX_ERROR_BYTES: usize = 64 * 1024;
 
-/// The most that is told of a refusal that is no Status, in characters.
-const LONGEST_EXCERPT: usize = 200;
+/// The longest excerpt of an error response that is not a Status, in characters.
+const MAX_EXCERPT_CHARS: usize = 200;
 
-/// The longest message of a Status that is reported, in characters. One about missing rights names
-/// user, verb, and Lease.
-const LONGEST_MESSAGE: usize = 4000;
+/// The longest Status message that is kept, in characters: enough for one about missing rights,
+/// which names the user, the verb, and the Lease.
+const MAX_MESSAGE_CHARS: usize = 4000;
 
-/// The most that a connection buffers of an unread answer, in bytes.
-const LONGEST_BUFFER: usize = 64 * 1024;
+/// The size of a connection's read buffer, in bytes.
+const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// The client that `config` describes.
+/// Makes the client that `config` describes.
 ///
-/// kube repeats a PUT up to 15 times; the machine repeats what it knows the outcome of. And kube leaves Nagle's
-/// algorithm on: where a TLS session is resumed, the end of the handshake and the first request are two small writes, of
-/// which the second waits 40 ms for the server's delayed acknowledgement. A candidate that takes over makes just such a
-/// connection, since its watch keeps the one that it had.
+/// kube's own client would repeat a PUT up to 15 times, but only the election may repeat a write.
+/// It also leaves Nagle's algorithm on. After a resumed TLS handshake, the last handshake message
+/// and the first request are two small writes, and the second waits 40 ms for the server's delayed
+/// acknowledgement. A candidate that takes over opens such a connection, since its watch occupies
+/// the other.
 pub(super) fn client(config: &Config, resolver: Resolver) -> kube::Result<Client> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
-    tcp.set_connect_timeout(Some(CONNECT));
+    tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
     let connector = config.rustls_https_connector_with_connector(tcp)?;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
         .option_layer(config.auth_layer()?)
         .layer(config.extra_headers_layer()?)
-        .layer(AndThenLayer::new(with_its_code))
+        .layer(AndThenLayer::new(with_http_status))
         .service(
             legacy::Client::builder(TokioExecutor::new())
-                .http1_max_buf_size(LONGEST_BUFFER)
+                .http1_max_buf_size(READ_BUFFER_BYTES)
                 .build(connector),
         );
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
-/// Turns a refusal into an error with the code of its HTTP status. kube would take the code in the
-/// body, which many proxies in front of an API server leave out. The message is foreign text and
-/// ends in logs, so it becomes one line here, for all callers.
-async fn with_its_code(response: Response<Incoming>) -> Result<Response<Incoming>, BoxError> {
+/// Turns an error response into an error with its HTTP status. kube uses the code in the body,
+/// which many proxies omit. The message is untrusted text for logs, so it becomes one line.
+async fn with_http_status(response: Response<Incoming>) -> Result<Response<Incoming>, BoxError> {
     let code = response.status();
     if !code.is_client_error() && !code.is_server_error() {
         return Ok(response);
     }
-    // A refusal is one, however much can be read of it.
-    let body = Limited::new(response.into_body(), LONGEST_REFUSAL).collect().await;
+    // The response is an error even if its body cannot be read.
+    let body = Limited::new(response.into_body(), MAX_ERROR_BYTES).collect().await;
     let body = body.map(Collected::to_bytes).unwrap_or_default();
     let mut status: Status = serde_json::from_slice(&body).unwrap_or_default();
     status.code = code.as_u16();
     status.message = if status.message.is_empty() {
         excerpt(&String::from_utf8_lossy(&body))
     } else {
-        one_line(&status.message).chars().take(LONGEST_MESSAGE).collect()
+        one_line(&status.message).chars().take(MAX_MESSAGE_CHARS).collect()
     };
     Err(Box::new(kube::Error::Api(Box::new(status))))
 }
 
-/// The beginning of a text, in one line.
+/// The beginning of a text, on one line.
 fn excerpt(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    one_line(&line).chars().take(LONGEST_EXCERPT).collect()
+    one_line(&line).chars().take(MAX_EXCERPT_CHARS).collect()
 }

@@ -1,15 +1,16 @@
-//! The sidecar as a container of a Pod, for `baton inject`.
+//! The sidecar's container, for `baton inject`.
 //!
-//! Pure. Charts, manifests and the API server's policy have the same one; a test compares them, field by field.
+//! Pure. Start with [`container`]. Charts, manifests, and the admission policy contain the same
+//! one; a test compares them field by field.
 
 use crate::cli::RestartApplication;
 use crate::process::exit::Exit;
 use serde_json::{Value, json};
 
-/// What the container is called, by which it is known everywhere.
+/// The container's name.
 pub const NAME: &str = "baton";
 
-/// The flags that a Pod's annotations can set: those that depend neither on where the election is held nor on the Pod.
+/// The flags that annotations of a Pod may set: those independent of the store and of the Pod.
 pub const FLAGS: [&str; 8] = [
     "answer-validity",
     "lease-duration",
@@ -24,12 +25,12 @@ pub const FLAGS: [&str; 8] = [
 const STATE: &str = "baton-state";
 const STATE_DIRECTORY: &str = "/var/lib/baton";
 
-/// The volume that keeps how the sidecar's last run ended: it outlives a restart of the container, and not its Pod.
+/// The volume that keeps how the last run ended. It outlives the container, but not the Pod.
 pub fn volume() -> Value {
     json!({"name": STATE, "emptyDir": {"sizeLimit": "1Mi"}})
 }
 
-/// The container of a candidate of `election`, with `flags` as their names and values.
+/// The container of a candidate of `election`; `flags` are names and values.
 pub fn container(
     image: &str,
     restart: RestartApplication,
@@ -42,7 +43,10 @@ pub fn container(
         "imagePullPolicy": "IfNotPresent",
         "restartPolicy": "Always",
         "env": environment(restart, election, flags),
-        "ports": [{"name": "baton", "containerPort": 4040}, {"name": "baton-metrics", "containerPort": 4041}],
+        "ports": [
+            {"name": "baton", "containerPort": 4040},
+            {"name": "baton-metrics", "containerPort": 4041},
+        ],
         "lifecycle": {"preStop": {"exec": {"command": ["/baton", "stopping"]}}},
         "terminationMessagePolicy": "FallbackToLogsOnError",
         // No CPU limit: a throttled sidecar renews late.
@@ -60,14 +64,20 @@ pub fn container(
     });
     if restart == RestartApplication::Always {
         let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
-        container["restartPolicyRules"] = json!([{"action": "RestartAllContainers", "exitCodes": {"operator": "NotIn", "values": alone}}]);
+        container["restartPolicyRules"] = json!([{
+            "action": "RestartAllContainers",
+            "exitCodes": {"operator": "NotIn", "values": alone},
+        }]);
     }
     container
 }
 
 fn environment(restart: RestartApplication, election: &str, flags: &[(&str, &str)]) -> Vec<Value> {
     let text = |name: &str, value: &str| json!({"name": name, "value": value});
-    let field = |name: &str, path: &str| json!({"name": name, "valueFrom": {"fieldRef": {"fieldPath": path}}});
+    let field = |name: &str, path: &str| {
+        let source = json!({"fieldRef": {"fieldPath": path}});
+        json!({"name": name, "valueFrom": source})
+    };
     let mut environment = vec![text("BATON_ELECTION", election)];
     if restart == RestartApplication::Never {
         environment.push(text("BATON_ON_LOST", "stay"));

@@ -1,43 +1,43 @@
-//! The rights that an election on Kubernetes needs, as YAML to be applied.
+//! The RBAC manifest that an election on Kubernetes needs.
 //!
-//! Pure. One Role limited to the one Lease: creation is by PUT, which is authorized with the name, so `resourceNames`
-//! can limit it too; of a POST nobody knows the name.
+//! Pure. Start with [`RbacManifest`]. Its Role is limited to the Lease's name by `resourceNames`,
+//! even for creation: that is a PUT, which is authorized with the name. A POST is not.
 
 use std::fmt;
 
-/// A Role and its binding.
+/// A Role and its binding; displays as YAML.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Role {
-    /// The election's name, which is the Lease's and the Role's.
+pub struct RbacManifest {
+    /// The name of the election, the Lease, the Role, and the binding.
     pub election: String,
-    /// Where Lease and Role live; nothing is written when it is left to `kubectl`.
+    /// The namespace of Lease and Role; if absent, the manifest names none.
     pub namespace: Option<String>,
-    /// Whose rights these are.
+    /// The account that gets the rights.
     pub subject: Subject,
 }
 
-/// Who is given rights.
+/// An account that gets rights.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Subject {
-    /// What a Pod is.
+    /// A service account.
     ServiceAccount {
-        /// Its name.
+        /// The name.
         name: String,
-        /// Its own namespace, which need not be the Lease's.
+        /// The namespace, which may differ from the Lease's.
         namespace: Option<String>,
     },
-    /// Whoever else: of a certificate, of an identity provider.
+    /// A user, for example of a certificate or an identity provider.
     User(String),
 }
 
-impl Role {
-    /// The Role that would have let a call through, which the API server refused with `message`; `None` where no Role
-    /// would: a quota, an admission plugin, a namespace that is going.
-    pub fn of_refusal(election: &str, namespace: &str, message: &str) -> Option<Self> {
-        // Of missing rights it says: … is forbidden: User "jane" cannot get resource "leases" in API group …
+impl RbacManifest {
+    /// The manifest that allows a call the API server refused with `message`; `None` if no Role
+    /// would help: after a quota, an admission plugin, or a namespace being deleted.
+    pub fn for_refusal(election: &str, namespace: &str, message: &str) -> Option<Self> {
+        // Missing rights: … is forbidden: User "jane" cannot get resource "leases" in API group …
         let (user, _) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
         if user == "system:anonymous" {
-            // Who came without credentials needs some, and no rights.
+            // An anonymous caller needs credentials, not rights.
             return None;
         }
         let account =
@@ -47,26 +47,26 @@ impl Role {
                 name: name.to_owned(),
                 namespace: Some(namespace.to_owned()),
             },
-            // Quoted as Go does it: CORP\\jane.
+            // The message quotes as Go does: CORP\\jane.
             None => Subject::User(user.replace(r"\\", r"\")),
         };
         Some(Self { election: election.to_owned(), namespace: Some(namespace.to_owned()), subject })
     }
 }
 
-impl fmt::Display for Role {
+impl fmt::Display for RbacManifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { election, namespace, subject } = self;
-        let line = |indent: &str, namespace: Option<&String>| {
+        let namespace_line = |indent: &str, namespace: Option<&String>| {
             namespace
                 .map_or_else(String::new, |namespace| format!("\n{indent}namespace: {namespace:?}"))
         };
-        let of_object = line("  ", namespace.as_ref());
+        let object_namespace = namespace_line("  ", namespace.as_ref());
         let subject = match subject {
             Subject::ServiceAccount { name, namespace } => {
                 format!(
                     "kind: ServiceAccount\n    name: {name:?}{}",
-                    line("    ", namespace.as_ref())
+                    namespace_line("    ", namespace.as_ref())
                 )
             }
             Subject::User(name) => {
@@ -78,7 +78,7 @@ impl fmt::Display for Role {
             r#"apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
-  name: {election:?}{of_object}
+  name: {election:?}{object_namespace}
 rules:
   - apiGroups: ["coordination.k8s.io"]
     resources: ["leases"]
@@ -88,7 +88,7 @@ rules:
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
 metadata:
-  name: {election:?}{of_object}
+  name: {election:?}{object_namespace}
 roleRef:
   apiGroup: rbac.authorization.k8s.io
   kind: Role
@@ -105,14 +105,16 @@ mod tests {
 
     fn forbidden(user: &str) -> String {
         format!(
-            r#"leases.coordination.k8s.io "orders" is forbidden: User "{user}" cannot get resource "leases" in API group"#
+            "leases.coordination.k8s.io \"orders\" is forbidden: User \"{user}\" cannot get \
+             resource \"leases\" in API group"
         )
     }
 
     #[test]
-    fn a_refusal_names_who_was_refused_and_where_that_one_lives() {
-        let role = |user| Role::of_refusal("orders", "infra", &forbidden(user)).unwrap();
-        let pod = role("system:serviceaccount:sales:shop");
+    fn refusal_yields_manifest_for_the_refused_subject() {
+        let manifest =
+            |user| RbacManifest::for_refusal("orders", "infra", &forbidden(user)).unwrap();
+        let pod = manifest("system:serviceaccount:sales:shop");
         let account = Subject::ServiceAccount {
             name: "shop".to_owned(),
             namespace: Some("sales".to_owned()),
@@ -125,17 +127,19 @@ mod tests {
             "{yaml}"
         );
 
-        let person = role("jane").to_string();
+        let person = manifest("jane").to_string();
         let binding = "- kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: \"jane\"";
         assert!(person.ends_with(binding), "{person}");
     }
 
     #[test]
-    fn what_no_role_would_let_through_is_given_none() {
-        let quota = r#"leases.coordination.k8s.io "orders" is forbidden: exceeded quota: one, requested: count/leases=1"#;
-        let going = r#"leases "orders" is forbidden: unable to create new content in namespace sales because it is being terminated"#;
-        for message in [quota, going, "Forbidden", &forbidden("system:anonymous")] {
-            assert_eq!(Role::of_refusal("orders", "sales", message), None, "{message}");
+    fn no_manifest_if_no_role_would_help() {
+        let quota = "leases.coordination.k8s.io \"orders\" is forbidden: exceeded quota: one, \
+                     requested: count/leases=1";
+        let deleting = "leases \"orders\" is forbidden: unable to create new content in namespace \
+                        sales because it is being terminated";
+        for message in [quota, deleting, "Forbidden", &forbidden("system:anonymous")] {
+            assert_eq!(RbacManifest::for_refusal("orders", "sales", message), None, "{message}");
         }
     }
 }

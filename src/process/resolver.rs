@@ -211,7 +211,7 @@ impl Resolve for Resolver {
         &self,
         name: &str,
         max_wait: Duration,
-    ) -> Result<Vec<SocketAddr>, zookeeper_client::resolve::LookupError> {
+    ) -> Result<Vec<SocketAddr>, zookeeper_client::resolve::ResolveError> {
         Ok(Self::look_up(self, name, max_wait).await?)
     }
 }

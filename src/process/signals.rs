@@ -69,7 +69,7 @@ fn ignores_hang_up() -> bool {
 
 /// The outcome of the release in a clean stop. Every outcome exits with 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleaseOutcome {
+pub enum StopOutcome {
     /// The store holds nothing of this candidate.
     Confirmed,
     /// The store refuses this candidate.
@@ -79,10 +79,10 @@ pub enum ReleaseOutcome {
     /// The claim expired before the release.
     Expired,
     /// There was nothing to release.
-    Needless,
+    NothingToRelease,
 }
 
-impl ReleaseOutcome {
+impl StopOutcome {
     /// Logs that the process stopped, with this outcome.
     pub fn log(self) {
         let (release, code) = (self.as_str(), Exit::Clean.code());
@@ -95,7 +95,7 @@ impl ReleaseOutcome {
                     "stopped: the store confirmed the release"
                 );
             }
-            Self::Needless => {
+            Self::NothingToRelease => {
                 tracing::info!(
                     event = "stopped",
                     release,
@@ -132,7 +132,7 @@ impl ReleaseOutcome {
             Self::Refused => "refused",
             Self::Unconfirmed => "unconfirmed",
             Self::Expired => "expired",
-            Self::Needless => "needless",
+            Self::NothingToRelease => "needless",
         }
     }
 }

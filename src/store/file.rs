@@ -1,7 +1,7 @@
-//! The store of candidates on one machine: a record in a local directory, and inotify for its news.
+//! The file store, for candidates on one machine: a record in a local directory, and inotify.
 //!
-//! Touches the runtime's blocking threads and inotify. It turns the Lease machine's requests into calls of
-//! `record_file.rs`, and decides nothing. A follower that hears every renewal does not poll.
+//! Touches the runtime's blocking threads and inotify. It turns the record election's requests into
+//! calls of `record_file.rs` and decides nothing. Start with [`FileStore`].
 
 mod record_file;
 mod record_json;
@@ -12,7 +12,7 @@ use crate::process::clock::Clock;
 use crate::store::{Store, StoreError};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{Intent, RecordEvent, RecordRequest};
-use record_file::{FileError, RecordFile, Replaced};
+use record_file::{RecordFile, RecordFileError, ReplaceOutcome};
 use rustix::fs::inotify::{self, CreateFlags, ReadFlags, WatchFlags};
 use rustix::io::Errno;
 use std::cell::{Cell, RefCell};
@@ -26,103 +26,104 @@ use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 
-/// An election's record in a local directory.
+/// An election held in a local directory.
 #[derive(Debug)]
 pub struct FileStore {
     record: Arc<RecordFile>,
     call_timeout: Duration,
     retry_period: Duration,
-    watch: RefCell<Option<Watch>>,
-    /// The folder that is watched, while one is.
-    watched: Cell<Option<Folder>>,
-    wanted: Cell<bool>,
-    /// The watch is to be turned on or off, or another folder has come to stand at its path.
-    turned: Notify,
-    told_deafness: Cell<bool>,
+    watch: RefCell<Option<FolderWatch>>,
+    /// The folder that is being watched, if any.
+    watched_folder: Cell<Option<FolderId>>,
+    should_watch: Cell<bool>,
+    /// The watch must be opened, closed, or reopened.
+    watch_changed: Notify,
+    has_warned: Cell<bool>,
 }
 
-/// Why the file backend cannot begin.
+/// Why the file store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the file backend cannot use {directory:?}: --directory must name a directory of a local file system in which this user may write"
+    "the file backend cannot use {directory:?}: --directory must name a directory on a local file \
+     system in which this user may write"
 )]
-pub struct OpenError {
+pub struct FileStoreError {
     directory: PathBuf,
     #[source]
-    source: FileError,
+    source: RecordFileError,
 }
 
-/// An inotify on a folder.
+/// An inotify watch of a folder.
 #[derive(Debug)]
-struct Watch {
+struct FolderWatch {
     fd: AsyncFd<OwnedFd>,
-    folder: Folder,
+    folder: FolderId,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Folder {
+struct FolderId {
     device: u64,
     inode: u64,
 }
 
 impl FileStore {
-    /// The record of `election` in `directory`.
+    /// Opens the record of `election` in `directory`.
     pub fn open(
         directory: &Path,
         election: &ElectionName,
         call_timeout: Duration,
         retry_period: Duration,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<Self, FileStoreError> {
         let record = RecordFile::open(directory, election)
-            .map_err(|source| OpenError { directory: directory.to_owned(), source })?;
+            .map_err(|source| FileStoreError { directory: directory.to_owned(), source })?;
         Ok(Self {
             record: Arc::new(record),
             call_timeout,
             retry_period,
             watch: RefCell::new(None),
-            watched: Cell::new(None),
-            wanted: Cell::new(true),
-            turned: Notify::new(),
-            told_deafness: Cell::new(false),
+            watched_folder: Cell::new(None),
+            should_watch: Cell::new(true),
+            watch_changed: Notify::new(),
+            has_warned: Cell::new(false),
         })
     }
 
-    /// Runs `work` where it may block.
+    /// Runs `work` on a blocking thread.
     async fn blocking<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&RecordFile) -> Result<T, FileError> + Send + 'static,
+        work: impl FnOnce(&RecordFile) -> Result<T, RecordFileError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let record = Arc::clone(&self.record);
-        run_blocking("a call to the record file", move || work(&record))
+        run_blocking("a call of the record file", move || work(&record))
             .await
             .map_err(StoreError::from)
     }
 
-    /// Waits until the record has changed, or may have while nobody watched.
+    /// Waits until the record has changed, or may have changed unwatched.
     async fn changed(&self) {
         loop {
-            // Taken out while it is waited for: a borrow must not be held over an await.
+            // Taken out while awaited: a borrow must not be held across an await.
             match self.watch.take() {
                 Some(watch) => {
-                    let heard = tokio::select! {
-                        heard = watch.record_changed() => heard.is_ok(),
-                        () = self.turned.notified() => false,
+                    let has_changed = tokio::select! {
+                        result = watch.record_changed() => result.is_ok(),
+                        () = self.watch_changed.notified() => false,
                     };
-                    if heard {
+                    if has_changed {
                         self.watch.replace(Some(watch));
                         return;
                     }
                     self.close(watch);
                 }
-                None if !self.wanted.get() => self.turned.notified().await,
-                None => match Watch::new(self.record.folder()) {
+                None if !self.should_watch.get() => self.watch_changed.notified().await,
+                None => match FolderWatch::new(self.record.folder()) {
                     Ok(watch) => {
-                        self.watched.set(Some(watch.folder));
+                        self.watched_folder.set(Some(watch.folder));
                         self.watch.replace(Some(watch));
                         return;
                     }
                     Err(error) => {
-                        self.tell_deafness(&error);
+                        self.warn_watch_unavailable(&error);
                         tokio::time::sleep(self.retry_period).await;
                     }
                 },
@@ -130,59 +131,60 @@ impl FileStore {
         }
     }
 
-    /// Closes a watch where it may block: the kernel lets whoever closes an inotify wait for a grace period of the whole
-    /// machine, seconds on a busy one.
-    fn close(&self, watch: Watch) {
-        self.watched.set(None);
+    /// Closes a watch on a blocking thread: closing an inotify instance waits for a kernel grace
+    /// period, which takes seconds on a busy machine.
+    fn close(&self, watch: FolderWatch) {
+        self.watched_folder.set(None);
         drop(spawn_blocking(move || drop(watch)));
     }
 
-    /// Turns the watch on or off. A leader needs none, since its next renewal meets whatever has happened, and one that
-    /// ends must not wait for the kernel to close it.
-    fn want_news(&self, wanted: bool) {
-        if self.wanted.replace(wanted) != wanted {
-            self.turned.notify_one();
+    /// Turns the watch on or off. A leader needs none, since its next renewal detects any change,
+    /// and must not wait for the kernel to close one when it ends.
+    fn set_watching(&self, should_watch: bool) {
+        if self.should_watch.replace(should_watch) != should_watch {
+            self.watch_changed.notify_one();
         }
     }
 
-    /// Says once why news come late, unless the folder is just away.
-    fn tell_deafness(&self, error: &io::Error) {
-        if error.kind() != io::ErrorKind::NotFound && !self.told_deafness.replace(true) {
-            let (place, sysctl) = (self.place(), "fs.inotify.max_user_instances");
+    /// Warns once if the folder exists and cannot be watched.
+    fn warn_watch_unavailable(&self, error: &io::Error) {
+        if error.kind() != io::ErrorKind::NotFound && !self.has_warned.replace(true) {
+            let (location, sysctl) = (self.location(), "fs.inotify.max_user_instances");
             tracing::warn!(
-                "cannot watch {place}, so changes are seen at the next read only (see {sysctl}): {error}"
+                "cannot watch {location}, so changes are noticed only by the next read (see \
+                 {sysctl}): {error}"
             );
         }
     }
 
-    /// A folder that was moved away takes its watch with it: whoever reads looks whether that has happened.
+    /// Reopens the watch if another folder is now at its path: a moved folder keeps its watch.
     fn check_watch(&self) {
-        if self.watched.get().is_some()
-            && Folder::at(self.record.folder()).ok() != self.watched.get()
+        if self.watched_folder.get().is_some()
+            && FolderId::of(self.record.folder()).ok() != self.watched_folder.get()
         {
-            self.turned.notify_one();
+            self.watch_changed.notify_one();
         }
     }
 }
 
 impl Store<RecordElection> for FileStore {
     async fn perform(&self, request: RecordRequest) -> Result<RecordEvent, StoreError> {
-        let until = Clock.now() + self.call_timeout;
+        let deadline = Clock.now() + self.call_timeout;
         match request {
             RecordRequest::Read => {
-                self.want_news(true);
+                self.set_watching(true);
                 self.check_watch();
                 self.blocking(RecordFile::read).await.map(RecordEvent::Read)
             }
             RecordRequest::Write(write) => {
-                let leads = write.intent != Intent::Release;
-                let replaced = self.blocking(move |record| record.replace(&write, until)).await?;
-                Ok(match replaced {
-                    Replaced::Applied(snapshot) => {
-                        self.want_news(!leads);
+                let is_leading = write.intent != Intent::Release;
+                let outcome = self.blocking(move |record| record.replace(&write, deadline)).await?;
+                Ok(match outcome {
+                    ReplaceOutcome::Applied(snapshot) => {
+                        self.set_watching(!is_leading);
                         RecordEvent::Applied(snapshot)
                     }
-                    Replaced::Conflict => RecordEvent::Conflict,
+                    ReplaceOutcome::Conflict => RecordEvent::Conflict,
                 })
             }
         }
@@ -191,36 +193,40 @@ impl Store<RecordElection> for FileStore {
     async fn next_event(&self) -> RecordEvent {
         loop {
             self.changed().await;
-            // What cannot be read here is found, and told, by the read that follows on silence.
+            // An error here needs no report: the read that follows silence reports its own.
             if let Ok(snapshot) = self.blocking(RecordFile::read).await {
                 return RecordEvent::Noticed(snapshot);
             }
         }
     }
 
-    fn place(&self) -> String {
+    fn location(&self) -> String {
         self.record.path().display().to_string()
     }
 }
 
-impl From<FileError> for StoreError {
-    fn from(error: FileError) -> Self {
+impl From<RecordFileError> for StoreError {
+    fn from(error: RecordFileError) -> Self {
         match &error {
-            FileError::Folder(source) if source.is_refusal() => Self::Refused(Box::new(error)),
-            FileError::Folder(source) if source.is_permanent() => Self::Unusable(Box::new(error)),
-            FileError::Foreign { .. } => Self::Unusable(Box::new(error)),
-            FileError::Folder(_)
-            | FileError::Locked { .. }
-            | FileError::OutOfTime { .. }
-            | FileError::Moved { .. } => Self::Unreachable(Box::new(error)),
+            RecordFileError::Folder(source) if source.is_refusal() => {
+                Self::Refused(Box::new(error))
+            }
+            RecordFileError::Folder(source) if source.is_permanent() => {
+                Self::Unusable(Box::new(error))
+            }
+            RecordFileError::Foreign { .. } => Self::Unusable(Box::new(error)),
+            RecordFileError::Folder(_)
+            | RecordFileError::Locked { .. }
+            | RecordFileError::OutOfTime { .. }
+            | RecordFileError::Moved { .. } => Self::Unreachable(Box::new(error)),
         }
     }
 }
 
-impl Watch {
+impl FolderWatch {
     fn new(path: &Path) -> io::Result<Self> {
         let fd = inotify::init(CreateFlags::NONBLOCK | CreateFlags::CLOEXEC)?;
-        let folder = Folder::at(path)?;
+        let folder = FolderId::of(path)?;
         let flags = WatchFlags::MOVED_TO
             | WatchFlags::DELETE
             | WatchFlags::DELETE_SELF
@@ -228,20 +234,21 @@ impl Watch {
         inotify::add_watch(&fd, path, flags | WatchFlags::ONLYDIR | WatchFlags::DONT_FOLLOW)?;
         #[expect(
             deprecated,
-            reason = "what replaces it is unsafe; an OwnedFd that stays where it is upholds its terms"
+            reason = "its replacement is unsafe; an OwnedFd that is not replaced meets its \
+                      conditions"
         )]
         let fd = AsyncFd::new(fd)?;
         Ok(Self { fd, folder })
     }
 
-    /// Waits until something became of the record; an error when the folder went away.
+    /// Waits until the record may have changed; fails if the folder was moved or deleted.
     async fn record_changed(&self) -> io::Result<()> {
         loop {
             let mut ready = self.fd.readable().await?;
             match read_events(self.fd.get_ref()) {
-                Ok(Heard::Record) => return Ok(()),
-                Ok(Heard::Other) => {}
-                Ok(Heard::FolderGone) => return Err(io::ErrorKind::NotFound.into()),
+                Ok(FolderEvent::Record) => return Ok(()),
+                Ok(FolderEvent::Other) => {}
+                Ok(FolderEvent::FolderGone) => return Err(io::ErrorKind::NotFound.into()),
                 Err(Errno::WOULDBLOCK) => ready.clear_ready(),
                 Err(error) => return Err(error.into()),
             }
@@ -249,40 +256,40 @@ impl Watch {
     }
 }
 
-impl Folder {
-    fn at(path: &Path) -> io::Result<Self> {
-        let there = rustix::fs::lstat(path)?;
-        Ok(Self { device: there.st_dev, inode: there.st_ino })
+impl FolderId {
+    fn of(path: &Path) -> io::Result<Self> {
+        let stat = rustix::fs::lstat(path)?;
+        Ok(Self { device: stat.st_dev, inode: stat.st_ino })
     }
 }
 
-enum Heard {
+enum FolderEvent {
     Record,
     Other,
     FolderGone,
 }
 
-/// Reads what has come, to the last event: a burst is one change.
-fn read_events(fd: &OwnedFd) -> Result<Heard, Errno> {
+/// Reads all pending events; several changes count as one.
+fn read_events(fd: &OwnedFd) -> Result<FolderEvent, Errno> {
     const GONE: ReadFlags = ReadFlags::DELETE_SELF
         .union(ReadFlags::MOVE_SELF)
         .union(ReadFlags::IGNORED)
         .union(ReadFlags::UNMOUNT);
     let mut buffer = [MaybeUninit::uninit(); 1024];
     let mut reader = inotify::Reader::new(fd, &mut buffer);
-    let mut heard = Heard::Other;
+    let mut found = FolderEvent::Other;
     loop {
         let event = reader.next()?;
         if event.events().intersects(GONE) {
-            return Ok(Heard::FolderGone);
+            return Ok(FolderEvent::FolderGone);
         }
         let is_record = event.file_name().is_some_and(|name| name == c"record");
-        // A queue that ran over may have swallowed anything.
+        // After an overflow, any event may be missing.
         if is_record || event.events().contains(ReadFlags::QUEUE_OVERFLOW) {
-            heard = Heard::Record;
+            found = FolderEvent::Record;
         }
         if reader.is_buffer_empty() {
-            return Ok(heard);
+            return Ok(found);
         }
     }
 }
@@ -290,19 +297,19 @@ fn read_events(fd: &OwnedFd) -> Result<Heard, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::file::record_file::{FileError, RecordFile};
+    use crate::store::file::record_file::{RecordFile, RecordFileError};
     use std::panic::{AssertUnwindSafe, catch_unwind};
     use tokio::runtime::Builder;
 
     #[test]
-    fn a_panic_of_a_call_is_no_answer_of_the_store() {
+    fn panic_in_a_call_unwinds_its_caller() {
         let directory = tempfile::tempdir().unwrap();
         let election = "orders".parse().unwrap();
         let second = Duration::from_secs(1);
         let store = FileStore::open(directory.path(), &election, second, second).unwrap();
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let panics = |_: &RecordFile| -> Result<(), FileError> { panic!("a fault of ours") };
+        let panics = |_: &RecordFile| -> Result<(), RecordFileError> { panic!("a bug") };
         let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(store.blocking(panics))));
-        assert!(ended.is_err(), "it was told as {ended:?}");
+        assert!(ended.is_err(), "the panic was reported as {ended:?}");
     }
 }

@@ -1,13 +1,13 @@
-//! The store of candidates in a Kubernetes cluster: one Lease, conditional PUTs, and a watch for its news.
+//! The Kubernetes store: one Lease, conditional PUTs, and a watch.
 //!
-//! Touches kube's client, below its buffers. It turns the Lease machine's requests into calls, and
-//! decides nothing: `lease/refusal.rs` tells a lost race from a mistake of ours, and
-//! `lease/watch.rs` holds the watch. One Role limited to the Lease's name suffices, since creation
-//! is by PUT, which is authorized with the name.
+//! Touches kube's client, below its request buffer. It turns the record election's requests into
+//! calls and decides nothing: `refusal.rs` interprets errors, and `watch.rs` holds the watch. Start
+//! with [`LeaseStore`]. A Role limited to the Lease's name suffices: creation is a PUT too, which
+//! the API server authorizes with the name.
 //!
-//! A call that takes too long is dropped by the driver, and with it its HTTP/1.1 connection, so that the next call
-//! never waits behind it. A call that is answered 401 was not applied: it is sent once more, with the credentials of
-//! that moment.
+//! The driver drops a call that takes too long, and with it the HTTP/1.1 connection, so that the
+//! next call does not wait behind it. A call answered 401 was not applied, so it is sent once more,
+//! with credentials read after the refusal.
 
 mod bodies;
 pub mod lease_object;
@@ -15,14 +15,14 @@ mod refusal;
 mod watch;
 
 use crate::config::{Cluster, ElectionName};
-use crate::kubernetes::connection::Connections;
-pub use crate::kubernetes::connection::{ConnectError, ProgramError};
+use crate::kubernetes::api_server::ApiServer;
+pub use crate::kubernetes::api_server::{ApiServerError, ExecPluginError};
 use crate::process::clock::Clock;
-use crate::store::kubernetes::lease_object::{Object, written};
+use crate::store::kubernetes::lease_object::{LeaseObject, to_json};
 use crate::store::{Store, StoreError};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest, Snapshot, Version, Write};
-use bodies::whole;
+use bodies::read_body;
 use hyper::{Request, Response};
 use k8s_openapi::api::coordination::v1;
 use kube::Resource as _;
@@ -30,71 +30,72 @@ use kube::api::{GetParams, PostParams};
 use kube::client::Body;
 use kube::core::Request as Requests;
 use kube::core::request::Error as RequestError;
-use refusal::{Absent, CallError, LostRace, Place};
+use refusal::{Absent, LeaseError, LeaseRef, LostRace};
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
-use watch::{News, Watch};
+use watch::{LeaseWatch, WatchUpdate};
 
-/// An election's Lease.
+/// An election held in a Lease.
 pub struct LeaseStore {
-    leases: Leases,
-    /// The newest object that was read, written or watched: the base of the next write.
-    latest: RefCell<Option<Rc<Object>>>,
-    watch: Watch,
+    api: LeaseApi,
+    /// The newest object that was read, written, or watched.
+    latest: RefCell<Option<Rc<LeaseObject>>>,
+    watch: LeaseWatch,
 }
 
-/// Calls about one Lease.
-struct Leases {
-    connections: Connections,
+/// The API of one Lease.
+struct LeaseApi {
+    server: ApiServer,
     requests: Requests,
-    place: Place,
+    lease: LeaseRef,
     retry_period: Duration,
     call_timeout: Duration,
 }
 
 impl LeaseStore {
-    /// The Lease of `election` in `cluster`; `namespace` overrides the Pod's or the context's own.
+    /// Finds the Lease of `election` in `cluster`. `namespace` overrides the Pod's or the
+    /// context's.
     pub async fn connect(
         cluster: &Cluster,
         namespace: Option<&str>,
         election: &ElectionName,
         call_timeout: Duration,
         retry_period: Duration,
-    ) -> Result<Self, ConnectError> {
-        let connections = Connections::open(cluster).await?;
-        let namespace = namespace.map_or_else(|| connections.namespace(), str::to_owned);
-        let place = Place { namespace, name: election.as_str().to_owned() };
-        let requests = Requests::new(v1::Lease::url_path(&(), Some(&place.namespace)));
-        let leases = Leases { connections, requests, place, retry_period, call_timeout };
-        Ok(Self { leases, latest: RefCell::new(None), watch: Watch::default() })
+    ) -> Result<Self, ApiServerError> {
+        let server = ApiServer::open(cluster).await?;
+        let namespace = namespace.map_or_else(|| server.namespace(), str::to_owned);
+        let lease = LeaseRef { namespace, name: election.as_str().to_owned() };
+        let requests = Requests::new(v1::Lease::url_path(&(), Some(&lease.namespace)));
+        let api = LeaseApi { server, requests, lease, retry_period, call_timeout };
+        Ok(Self { api, latest: RefCell::new(None), watch: LeaseWatch::default() })
     }
 
-    async fn ask(&self, request: &RecordRequest) -> Result<RecordEvent, CallError> {
+    async fn try_perform(&self, request: &RecordRequest) -> Result<RecordEvent, LeaseError> {
         match request {
             RecordRequest::Read => Ok(RecordEvent::Read(self.read().await?)),
             RecordRequest::Write(write) => self.write(write).await,
         }
     }
 
-    async fn read(&self) -> Result<Option<Snapshot>, CallError> {
-        let place = &self.leases.place;
-        let get = self.leases.requests.get(&place.name, &GetParams::default());
-        let object = match self.leases.call(get).await? {
-            Ok(answer) => Some(self.leases.object(answer).await?),
+    async fn read(&self) -> Result<Option<Snapshot>, LeaseError> {
+        let lease = &self.api.lease;
+        let get = self.api.requests.get(&lease.name, &GetParams::default());
+        let object = match self.api.call(get).await? {
+            Ok(response) => Some(self.api.object(response).await?),
             Err(error) => {
-                let Absent = place.read_refused(error)?;
+                let Absent = lease.read_refused(error)?;
                 None
             }
         };
-        let seen = object.as_ref().map(|object| object.seen.clone());
-        let known = self.latest.replace(object).map(|latest| number(&latest.seen));
-        self.watch.read_shows(seen.as_ref().map_or(0, number), known);
-        Ok(seen)
+        let snapshot = object.as_ref().map(|object| object.snapshot.clone());
+        let known = self.latest.replace(object).map(|latest| number(&latest.snapshot));
+        self.watch.note_read(snapshot.as_ref().map_or(0, number), known);
+        Ok(snapshot)
     }
 
-    async fn write(&self, write: &Write) -> Result<RecordEvent, CallError> {
+    async fn write(&self, write: &Write) -> Result<RecordEvent, LeaseError> {
         let base = match &write.over {
             None => None,
             Some(over) => match self.object_at(over).await? {
@@ -102,99 +103,99 @@ impl LeaseStore {
                 None => return Ok(RecordEvent::Conflict),
             },
         };
-        let Leases { place, requests, .. } = &self.leases;
-        let object = written(base.as_deref(), &place.name, write, Clock.wall());
-        let put = requests.replace(&place.name, &PostParams::default(), object);
-        match self.leases.call(put).await? {
-            Ok(answer) => {
-                let object = self.leases.object(answer).await?;
-                let applied = object.seen.clone();
+        let LeaseApi { lease, requests, .. } = &self.api;
+        let object = to_json(base.as_deref(), &lease.name, write, Clock.wall());
+        let put = requests.replace(&lease.name, &PostParams::default(), object);
+        match self.api.call(put).await? {
+            Ok(response) => {
+                let object = self.api.object(response).await?;
+                let applied = object.snapshot.clone();
                 self.latest.replace(Some(object));
                 Ok(RecordEvent::Applied(applied))
             }
             Err(error) => {
-                let LostRace = place.write_refused(error, write.over.is_none())?;
+                let LostRace = lease.write_refused(error, write.over.is_none())?;
                 Ok(RecordEvent::Conflict)
             }
         }
     }
 
-    /// The object of this version, with whatever others keep in it: `None` where the server holds another by now. It is
-    /// asked where we do not have it at hand, since a watch has brought something else meanwhile.
-    async fn object_at(&self, version: &Version) -> Result<Option<Rc<Object>>, CallError> {
-        let at_hand =
-            || self.latest.borrow().clone().filter(|object| object.seen.version == *version);
-        match at_hand() {
+    /// The object of this version, with the fields that others keep in it. Reads the Lease if a
+    /// watch has brought another version meanwhile; `None` if the server holds another by then.
+    async fn object_at(&self, version: &Version) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
+        let latest =
+            || self.latest.borrow().clone().filter(|object| object.snapshot.version == *version);
+        match latest() {
             Some(object) => Ok(Some(object)),
-            None => self.read().await.map(|_| at_hand()),
+            None => self.read().await.map(|_| latest()),
         }
     }
 
-    /// Keeps the newest object that is known as the base of the next write.
-    fn keep(&self, object: Rc<Object>) {
-        let known = self.latest.borrow().as_ref().map(|latest| number(&latest.seen));
-        if known.is_none_or(|known| known < number(&object.seen)) {
+    /// Keeps `object` as the latest if it is newer.
+    fn keep(&self, object: Rc<LeaseObject>) {
+        let known = self.latest.borrow().as_ref().map(|latest| number(&latest.snapshot));
+        if known.is_none_or(|known| known < number(&object.snapshot)) {
             self.latest.replace(Some(object));
         }
     }
 }
 
-impl Leases {
-    /// Sends a request with the present credentials, and once more with new ones after a 401.
+impl LeaseApi {
+    /// Sends a request; after a 401 renews the credentials and sends it once more.
     async fn call(
         &self,
         request: Result<Request<Vec<u8>>, RequestError>,
-    ) -> Result<kube::Result<Response<Body>>, CallError> {
+    ) -> Result<kube::Result<Response<Body>>, LeaseError> {
         let request =
-            request.map_err(|error| CallError::Transport(kube::Error::BuildRequest(error)))?;
+            request.map_err(|error| LeaseError::Transport(kube::Error::BuildRequest(error)))?;
         match self.send(request.clone()).await? {
             Err(kube::Error::Api(status)) if status.code == 401 => {
-                self.connections.renew().await.map_err(CallError::Credentials)?;
+                self.server.renew_credentials().await.map_err(LeaseError::Credentials)?;
                 self.send(request).await
             }
-            answer => Ok(answer),
+            response => Ok(response),
         }
     }
 
     async fn send(
         &self,
         request: Request<Vec<u8>>,
-    ) -> Result<kube::Result<Response<Body>>, CallError> {
-        let client = self.connections.client().await.map_err(CallError::NoCredentials)?;
+    ) -> Result<kube::Result<Response<Body>>, LeaseError> {
+        let client = self.server.client().await.map_err(LeaseError::NoCredentials)?;
         Ok(client.send(request.map(Body::from)).await)
     }
 
-    /// The Lease in an answer.
-    async fn object(&self, answer: Response<Body>) -> Result<Rc<Object>, CallError> {
-        let body = whole(answer).await?;
-        Ok(Rc::new(Object::parse(&body, &self.place.name)?))
+    /// Parses the Lease in a response.
+    async fn object(&self, response: Response<Body>) -> Result<Rc<LeaseObject>, LeaseError> {
+        let body = read_body(response).await?;
+        Ok(Rc::new(LeaseObject::parse(&body, &self.lease.name)?))
     }
 }
 
 impl Store<RecordElection> for LeaseStore {
     async fn perform(&self, request: RecordRequest) -> Result<RecordEvent, StoreError> {
-        Ok(self.ask(&request).await?)
+        Ok(self.try_perform(&request).await?)
     }
 
     async fn next_event(&self) -> RecordEvent {
-        match self.watch.next(&self.leases).await {
-            News::Seen(object) => {
-                let seen = object.seen.clone();
+        match self.watch.next(&self.api).await {
+            WatchUpdate::Changed(object) => {
+                let snapshot = object.snapshot.clone();
                 self.keep(object);
-                RecordEvent::Noticed(Some(seen))
+                RecordEvent::Noticed(Some(snapshot))
             }
-            News::Suspected => RecordEvent::Noticed(None),
+            WatchUpdate::ReadRequired => RecordEvent::Noticed(None),
         }
     }
 
-    fn place(&self) -> String {
-        self.leases.place.to_string()
+    fn location(&self) -> String {
+        self.api.lease.to_string()
     }
 }
 
 impl fmt::Debug for LeaseStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LeaseStore").field("place", &self.leases.place).finish_non_exhaustive()
+        f.debug_struct("LeaseStore").field("lease", &self.api.lease).finish_non_exhaustive()
     }
 }
 

@@ -7,7 +7,7 @@ use crate::config::ElectionName;
 use crate::driver::leadership::Reader;
 use crate::health::Health;
 use crate::process::last_run::LastEnd;
-use crate::store::Call;
+use crate::store::RequestSummary;
 use crate::telemetry::build;
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
@@ -88,9 +88,9 @@ impl Metrics {
     }
 
     /// Counts a request by its outcome.
-    pub(crate) fn count_request(&self, call: Call, outcome: Outcome, took: Duration) {
-        self.0.requests.with_label_values(&[call.verb.as_str(), outcome.as_str()]).inc();
-        if call.is_renewal {
+    pub(crate) fn count_request(&self, request: RequestSummary, outcome: Outcome, took: Duration) {
+        self.0.requests.with_label_values(&[request.verb.as_str(), outcome.as_str()]).inc();
+        if request.is_renewal {
             self.0.renewals.with_label_values(&[outcome.as_str()]).inc();
             self.0.renew_duration.observe(took.as_secs_f64());
         }

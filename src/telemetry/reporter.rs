@@ -6,7 +6,7 @@
 use crate::config::{ElectionName, TimingFlags};
 use crate::error_chain::ErrorChain;
 use crate::process::exit::Exit;
-use crate::store::{Call, StoreError};
+use crate::store::{RequestSummary, StoreError};
 use crate::telemetry::metrics::Metrics;
 use baton_election::claim::FencingToken;
 use baton_election::duration::Rounded;
@@ -157,9 +157,9 @@ impl Reporter {
     }
 
     /// Reports a request and its outcome.
-    pub fn request(&self, call: Call, outcome: Outcome, took: Duration) {
-        self.metrics.count_request(call, outcome, took);
-        let (verb, outcome) = (call.verb.as_str(), outcome.as_str());
+    pub fn request(&self, request: RequestSummary, outcome: Outcome, took: Duration) {
+        self.metrics.count_request(request, outcome, took);
+        let (verb, outcome) = (request.verb.as_str(), outcome.as_str());
         tracing::debug!(
             event = "request",
             verb,

@@ -85,7 +85,7 @@ fn kubeconfig_with_a_proxy_is_refused() {
             .arg(kubeconfig.path()));
     assert_eq!(code, 2);
     assert!(
-        errors.contains("not through http://proxy:3128/") && errors.contains("take proxy-url out"),
+        errors.contains("not through http://proxy:3128/") && errors.contains("remove proxy-url"),
         "{errors}"
     );
 }

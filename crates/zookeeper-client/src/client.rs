@@ -1,21 +1,22 @@
-//! One session with an ensemble, over one connection at a time: requests and their replies, and news in between.
+//! One ZooKeeper session over one connection at a time.
 //!
-//! Touches sockets, through `dial.rs`. It connects when it is told to, repeats nothing, keeps nothing for later, and
-//! needs no task: whoever waits for a reply or for news reads the connection meanwhile. What holds beyond the types:
+//! Touches sockets, through `dial.rs`. Start with [`Client`]. It connects on request, retries and
+//! queues nothing, and needs no task: [`Client::call`] or [`Client::next_event`] reads the
+//! connection while it is polled. Guarantees beyond the types:
 //!
-//! * What was asked without a connection is not sent, then or later. A call that fails, or is dropped before it has its
-//!   reply, takes its connection with it, and what the kernel had not sent of it.
-//! * A reply comes before the news that the server sent behind it.
-//! * A client that is dropped leaves its session to run out: only [`Client::close`] ends it.
+//! * A request made while disconnected is never sent. A call that fails, or is dropped before its
+//!   reply, closes the connection and discards what the kernel has not sent.
+//! * A reply is returned before the watch events that the server sent after it.
+//! * Dropping a client leaves its session to expire; only [`Client::close`] ends it.
 
-use crate::dial::{DialError, Dialer, Stream, Wish};
-use crate::frames::{Frames, NoFrame};
-use crate::jute::{Malformed, Reader};
-use crate::requests::Close;
+use crate::dial::{ConnectError, ConnectRequest, DialError, Dialer, Transport};
+use crate::frames::{Frames, InvalidFrameLength};
+use crate::jute::{Decoder, Malformed};
+use crate::operations::CloseSession;
 use crate::resolve::Resolve;
 use crate::servers::{Host, Servers};
 use crate::wire;
-use crate::wire::{Code, Grant, Received, Request};
+use crate::wire::{Code, Grant, Operation, ServerMessage};
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::future::poll_fn;
@@ -26,97 +27,92 @@ use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead as _, AsyncWrite as _, ReadBuf};
 use tokio::sync::Notify;
-
 use uuid::Uuid;
 
 /// A client of an ensemble.
 pub struct Client<R> {
     dialer: RefCell<Arc<Dialer>>,
     resolver: R,
-    /// In an order of our own, so that a thousand clients do not all go to the first.
+    /// In a random order, which spreads clients over the servers.
     hosts: Vec<Host>,
-    /// Whose turn it is.
+    /// The index of the host to try next.
     next_host: Cell<usize>,
     grant: RefCell<Option<Grant>>,
-    /// The last transaction of this session that a server told us of.
+    /// The last transaction of this session that a server has reported.
     last_zxid: Cell<i64>,
-    link: RefCell<Option<Link>>,
-    /// The connection is another one, or none, or no call reads it any more.
-    turned: Notify,
+    connection: RefCell<Option<ServerConnection>>,
+    /// Wakes [`Client::next_event`]: the connection was replaced or closed, or its call has ended.
+    changed: Notify,
 }
 
-/// Which session to connect with.
+/// Which session to ask for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Session {
+pub enum SessionRequest {
     /// A new one.
     New,
     /// The one that was granted last.
-    Same,
+    Resume,
 }
 
-/// News that nobody asked for.
+/// An event that is not the reply to a request.
 #[derive(Debug)]
-pub enum News {
+pub enum ConnectionEvent {
     /// A watch that was set on this connection has fired.
-    Fired,
+    WatchFired,
     /// The connection is lost.
-    Lost(Lost),
+    Lost(ConnectionLoss),
 }
 
-/// Why a connection is lost.
+/// Why a connection was lost.
 #[derive(Debug, thiserror::Error)]
-pub enum Lost {
-    /// By the server.
+pub enum ConnectionLoss {
+    /// The server closed it.
     #[error("the server closed the connection")]
     Closed,
-    /// By the network.
+    /// The network failed.
     #[error("the connection to the server broke")]
     Broken(#[from] io::Error),
-    /// The server sends something else.
+    /// The server announced an impossible frame.
     #[error("the server does not speak ZooKeeper's protocol")]
-    Frame(#[from] NoFrame),
-    /// The server sends something else.
+    Frame(#[from] InvalidFrameLength),
+    /// The server sent a malformed message.
     #[error("the server does not speak ZooKeeper's protocol")]
     Malformed(#[from] Malformed),
-    /// The server does not know either what became of a request.
-    #[error("the server could not finish the request")]
+    /// The server answered with an error that leaves the outcome unknown.
+    #[error("the server could not complete the request")]
     Unfinished(#[source] Code),
 }
 
 /// Why a request has no reply.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    /// The server did not do it, and says why.
+    /// The server did not perform the request.
     #[error(transparent)]
     Refused(Code),
-    /// There is no connection, so it was not sent and never will be.
-    #[error("no server is connected, and nothing was sent")]
+    /// The client is disconnected. The request was not sent and never will be.
+    #[error("not connected to a server, so nothing was sent")]
     NotSent,
-    /// It may have been done or not.
-    #[error("what became of the request is unknown")]
-    Unknown(#[source] Lost),
+    /// The request may have been performed.
+    #[error("the outcome of the request is unknown")]
+    Unknown(#[source] ConnectionLoss),
 }
 
-/// Why no server gave us a session: what each said that was tried.
-#[derive(Debug, thiserror::Error)]
-#[error("no server grants a session")]
-pub struct ConnectError(Vec<DialError>);
+/// The xid of a reply, and its body or error.
+type NumberedReply<'a> = (i32, Result<&'a [u8], Code>);
 
-/// A request's number, and the body of its reply or why there is none.
-type Answer<'a> = (i32, Result<&'a [u8], Code>);
-
-/// The present connection.
-struct Link {
-    stream: Stream,
+/// The current connection.
+struct ServerConnection {
+    stream: Transport,
     frames: Frames,
     next_xid: i32,
-    /// Whether a call reads what comes.
-    is_called: bool,
+    /// Whether a call is in progress, which then reads the connection.
+    has_call: bool,
+    /// Whether a watch event is waiting to be returned.
     has_fired: bool,
 }
 
 impl<R: Resolve> Client<R> {
-    /// A client of `servers` that is not connected yet.
+    /// A client of `servers`, not connected yet.
     pub fn new(servers: &Servers, dialer: Dialer, resolver: R) -> Self {
         let mut hosts = servers.hosts.clone();
         hosts.sort_by_cached_key(|_| Uuid::new_v4());
@@ -127,114 +123,114 @@ impl<R: Resolve> Client<R> {
             next_host: Cell::new(0),
             grant: RefCell::default(),
             last_zxid: Cell::new(0),
-            link: RefCell::default(),
-            turned: Notify::new(),
+            connection: RefCell::default(),
+            changed: Notify::new(),
         }
     }
 
-    /// Lets the connections from now on be opened by another dialer.
-    pub fn dial_by(&self, dialer: Dialer) {
+    /// Replaces the dialer; the next [`Self::connect`] uses it.
+    pub fn set_dialer(&self, dialer: Dialer) {
         self.dialer.replace(Arc::new(dialer));
     }
 
-    /// Connects, and forgets the connection that there was: each address of each server is tried once, from the server on
-    /// whose turn it is. `None` when the session is over.
+    /// Drops the current connection and connects: tries each address of each server once, in
+    /// rotation. Returns `None` if the session has expired.
     ///
-    /// `timeout` is the session time-out to ask for. `within` bounds the whole of it, and looking a name up or trying an
-    /// address takes half of it at the most, so that one that does not answer leaves another a chance.
+    /// `timeout` is the session timeout to ask for. `within` bounds the whole attempt. One lookup
+    /// or dial takes at most half of it, so that a silent server leaves time for another.
     pub async fn connect(
         &self,
-        session: Session,
+        session: SessionRequest,
         timeout: Duration,
         within: Duration,
     ) -> Result<Option<Grant>, ConnectError> {
-        self.forget();
-        if session == Session::New {
+        self.disconnect();
+        if session == SessionRequest::New {
             self.grant.take();
             self.last_zxid.set(0);
         }
         let before = self.grant.borrow().clone();
-        let wish = Wish { before: before.as_ref(), timeout, last_zxid: self.last_zxid.get() };
-        let granted = self.dial_all(wish, within).await?;
+        let request =
+            ConnectRequest { before: before.as_ref(), timeout, last_zxid: self.last_zxid.get() };
+        let granted = self.dial_all(request, within).await?;
         Ok(granted.map(|(stream, grant)| {
             self.grant.replace(Some(grant.clone()));
-            self.link.replace(Some(Link::new(stream)));
-            self.turned.notify_one();
+            self.connection.replace(Some(ServerConnection::new(stream)));
+            self.changed.notify_one();
             grant
         }))
     }
 
-    /// Ends the session, and with it every znode that lives as long as it.
+    /// Ends the session and deletes its ephemeral znodes.
     pub async fn close(&self) -> Result<(), CallError> {
-        self.call(&Close).await?;
-        self.forget();
+        self.call(&CloseSession).await?;
+        self.disconnect();
         self.grant.take();
         Ok(())
     }
 
-    /// Does what `request` says, and returns the reply.
-    pub async fn call<Q: Request>(&self, request: &Q) -> Result<Q::Reply, CallError> {
-        let call = Call::begin(self)?;
-        let frame = wire::ask(call.xid, request);
+    /// Sends a request and returns its reply. One call may be in progress at a time.
+    pub async fn call<Q: Operation>(&self, request: &Q) -> Result<Q::Reply, CallError> {
+        let call = PendingCall::start(self)?;
+        let frame = wire::request(call.xid, request);
         let result = match call.exchange(&frame).await.map_err(CallError::Unknown)? {
             Ok(reply) => request
-                .decode(&mut Reader::new(&reply))
+                .decode(&mut Decoder::new(&reply))
                 .map_err(|error| CallError::Unknown(error.into()))?,
             Err(code @ (Code::SessionMoved | Code::Other(_))) => {
-                return Err(CallError::Unknown(Lost::Unfinished(code)));
+                return Err(CallError::Unknown(ConnectionLoss::Unfinished(code)));
             }
             Err(code) => {
-                call.end();
+                call.finish();
                 return Err(CallError::Refused(code));
             }
         };
-        call.end();
+        call.finish();
         Ok(result)
     }
 
-    /// The next news; to be polled always, or a lost connection goes unnoticed while nobody calls.
-    pub async fn next_news(&self) -> News {
+    /// The next event. Keep polling it, or a connection lost between calls goes unnoticed.
+    pub async fn next_event(&self) -> ConnectionEvent {
         loop {
-            if let Some(link) = &mut *self.link.borrow_mut()
-                && !link.is_called
-                && std::mem::take(&mut link.has_fired)
+            if let Some(connection) = &mut *self.connection.borrow_mut()
+                && !connection.has_call
+                && std::mem::take(&mut connection.has_fired)
             {
-                return News::Fired;
+                return ConnectionEvent::WatchFired;
             }
-            let heard = tokio::select! {
-                heard = poll_fn(|cx| self.poll_idle(cx)) => heard,
-                () = self.turned.notified() => continue,
+            let read = tokio::select! {
+                read = poll_fn(|cx| self.poll_idle(cx)) => read,
+                () = self.changed.notified() => continue,
             };
-            let lost =
-                match heard.and_then(|frame| Ok(self.understand(&frame)?.map(|(xid, _)| xid))) {
-                    Ok(None) => continue,
-                    Ok(Some(xid)) => Malformed::Unasked(xid).into(),
-                    Err(lost) => lost,
-                };
-            self.link.take();
-            return News::Lost(lost);
+            let loss = match read.and_then(|frame| Ok(self.parse(&frame)?.map(|(xid, _)| xid))) {
+                Ok(None) => continue,
+                Ok(Some(xid)) => Malformed::UnexpectedReply(xid).into(),
+                Err(loss) => loss,
+            };
+            self.connection.take();
+            return ConnectionEvent::Lost(loss);
         }
     }
 
     async fn dial_all(
         &self,
-        wish: Wish<'_>,
+        request: ConnectRequest<'_>,
         within: Duration,
-    ) -> Result<Option<(Stream, Grant)>, ConnectError> {
+    ) -> Result<Option<(Transport, Grant)>, ConnectError> {
         let dialer = Arc::clone(&self.dialer.borrow());
-        let begun = now();
-        let share = || within.saturating_sub(begun.elapsed()).min(within / 2);
+        let started = now();
+        let share = || within.saturating_sub(started.elapsed()).min(within / 2);
         let mut failures = Vec::new();
         for _ in &self.hosts {
             if share().is_zero() {
                 break;
             }
-            // The turn passes on first: an attempt that is dropped must not be the next one too.
-            let turn = self.next_host.get();
-            self.next_host.set((turn + 1) % self.hosts.len());
-            let host = &self.hosts[turn];
-            let found = self.resolver.look_up(&host.name, share()).await;
-            let mut addresses = found.unwrap_or_else(|error| {
+            // Advance first: an attempt that is dropped must not be repeated next time.
+            let index = self.next_host.get();
+            self.next_host.set((index + 1) % self.hosts.len());
+            let host = &self.hosts[index];
+            let resolved = self.resolver.look_up(&host.name, share()).await;
+            let mut addresses = resolved.unwrap_or_else(|error| {
                 failures.push(DialError::Resolve(host.clone(), error));
                 Vec::new()
             });
@@ -244,37 +240,37 @@ impl<R: Resolve> Client<R> {
                 if share().is_zero() {
                     break;
                 }
-                match dialer.dial(host, address, wish, share()).await {
+                match dialer.dial(host, address, request, share()).await {
                     Ok(granted) => return Ok(granted),
                     Err(error) => failures.push(error),
                 }
             }
         }
-        Err(ConnectError(failures))
+        Err(ConnectError::new(failures))
     }
 
-    fn forget(&self) {
-        self.link.take();
-        self.turned.notify_one();
+    fn disconnect(&self) {
+        self.connection.take();
+        self.changed.notify_one();
     }
 
-    /// The next frame, while no call reads.
-    fn poll_idle(&self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Lost>> {
-        match &mut *self.link.borrow_mut() {
-            Some(link) if !link.is_called => link.poll_frame(cx),
+    /// Reads the next frame while no call is in progress.
+    fn poll_idle(&self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, ConnectionLoss>> {
+        match &mut *self.connection.borrow_mut() {
+            Some(connection) if !connection.has_call => connection.poll_frame(cx),
             Some(_) | None => Poll::Pending,
         }
     }
 
-    /// What a frame says; news are kept, and a reply is returned.
-    fn understand<'a>(&self, frame: &'a [u8]) -> Result<Option<Answer<'a>>, Malformed> {
-        let (received, zxid) = wire::received(frame)?;
+    /// Parses a frame: notes a watch event, or returns a reply.
+    fn parse<'a>(&self, frame: &'a [u8]) -> Result<Option<NumberedReply<'a>>, Malformed> {
+        let (message, zxid) = wire::parse_message(frame)?;
         self.last_zxid.set(self.last_zxid.get().max(zxid.unwrap_or_default()));
-        match received {
-            Received::Reply(xid, result) => Ok(Some((xid, result))),
-            Received::Fired => {
-                if let Some(link) = &mut *self.link.borrow_mut() {
-                    link.has_fired = true;
+        match message {
+            ServerMessage::Reply(xid, result) => Ok(Some((xid, result))),
+            ServerMessage::WatchFired => {
+                if let Some(connection) = &mut *self.connection.borrow_mut() {
+                    connection.has_fired = true;
                 }
                 Ok(None)
             }
@@ -282,62 +278,65 @@ impl<R: Resolve> Client<R> {
     }
 }
 
-/// A request in flight: unless it comes to its end, the connection goes with it.
-struct Call<'a, R> {
+/// A call in progress. Unless it finishes, dropping it closes the connection.
+struct PendingCall<'a, R> {
     client: &'a Client<R>,
     xid: i32,
 }
 
-impl<'a, R: Resolve> Call<'a, R> {
-    fn begin(client: &'a Client<R>) -> Result<Self, CallError> {
-        let mut link = client.link.borrow_mut();
-        let link = link.as_mut().ok_or(CallError::NotSent)?;
-        assert!(
-            !std::mem::replace(&mut link.is_called, true),
-            "one request is in flight at a time"
-        );
-        let xid = link.next_xid;
-        link.next_xid = xid.checked_add(1).unwrap_or(1);
+impl<'a, R: Resolve> PendingCall<'a, R> {
+    fn start(client: &'a Client<R>) -> Result<Self, CallError> {
+        let mut connection = client.connection.borrow_mut();
+        let connection = connection.as_mut().ok_or(CallError::NotSent)?;
+        assert!(!std::mem::replace(&mut connection.has_call, true), "another call is in progress");
+        let xid = connection.next_xid;
+        connection.next_xid = xid.checked_add(1).unwrap_or(1);
         Ok(Self { client, xid })
     }
 
-    async fn exchange(&self, frame: &[u8]) -> Result<Result<Vec<u8>, Code>, Lost> {
+    async fn exchange(&self, frame: &[u8]) -> Result<Result<Vec<u8>, Code>, ConnectionLoss> {
         let mut sent = 0;
-        poll_fn(|cx| self.with_link(|link| link.poll_send(cx, frame, &mut sent))).await?;
+        poll_fn(|cx| self.with_connection(|connection| connection.poll_send(cx, frame, &mut sent)))
+            .await?;
         loop {
-            let frame = poll_fn(|cx| self.with_link(|link| link.poll_frame(cx))).await?;
-            match self.client.understand(&frame)? {
+            let frame =
+                poll_fn(|cx| self.with_connection(|connection| connection.poll_frame(cx))).await?;
+            match self.client.parse(&frame)? {
                 None => {}
                 Some((xid, result)) if xid == self.xid => return Ok(result.map(<[u8]>::to_vec)),
-                Some((xid, _)) => return Err(Malformed::Unasked(xid).into()),
+                Some((xid, _)) => return Err(Malformed::UnexpectedReply(xid).into()),
             }
         }
     }
 
-    fn with_link<T>(
+    fn with_connection<T>(
         &self,
-        use_it: impl FnOnce(&mut Link) -> Poll<Result<T, Lost>>,
-    ) -> Poll<Result<T, Lost>> {
-        self.client.link.borrow_mut().as_mut().map_or(Poll::Ready(Err(Lost::Closed)), use_it)
+        poll: impl FnOnce(&mut ServerConnection) -> Poll<Result<T, ConnectionLoss>>,
+    ) -> Poll<Result<T, ConnectionLoss>> {
+        self.client
+            .connection
+            .borrow_mut()
+            .as_mut()
+            .map_or(Poll::Ready(Err(ConnectionLoss::Closed)), poll)
     }
 
-    fn end(self) {
-        if let Some(link) = &mut *self.client.link.borrow_mut() {
-            link.is_called = false;
+    fn finish(self) {
+        if let Some(connection) = &mut *self.client.connection.borrow_mut() {
+            connection.has_call = false;
         }
     }
 }
 
-impl<R> Drop for Call<'_, R> {
+impl<R> Drop for PendingCall<'_, R> {
     fn drop(&mut self) {
-        self.client.link.borrow_mut().take_if(|link| link.is_called);
-        self.client.turned.notify_one();
+        self.client.connection.borrow_mut().take_if(|connection| connection.has_call);
+        self.client.changed.notify_one();
     }
 }
 
-impl Link {
-    fn new(stream: Stream) -> Self {
-        Self { stream, frames: Frames::default(), next_xid: 1, is_called: false, has_fired: false }
+impl ServerConnection {
+    fn new(stream: Transport) -> Self {
+        Self { stream, frames: Frames::default(), next_xid: 1, has_call: false, has_fired: false }
     }
 
     fn poll_send(
@@ -345,17 +344,17 @@ impl Link {
         cx: &mut Context<'_>,
         frame: &[u8],
         sent: &mut usize,
-    ) -> Poll<Result<(), Lost>> {
+    ) -> Poll<Result<(), ConnectionLoss>> {
         while *sent < frame.len() {
             match ready!(Pin::new(&mut self.stream).poll_write(cx, &frame[*sent..]))? {
-                0 => return Poll::Ready(Err(Lost::Closed)),
+                0 => return Poll::Ready(Err(ConnectionLoss::Closed)),
                 written => *sent += written,
             }
         }
-        Pin::new(&mut self.stream).poll_flush(cx).map_err(Lost::from)
+        Pin::new(&mut self.stream).poll_flush(cx).map_err(ConnectionLoss::from)
     }
 
-    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, Lost>> {
+    fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Result<Vec<u8>, ConnectionLoss>> {
         loop {
             if let Some(frame) = self.frames.pop()? {
                 return Poll::Ready(Ok(frame));
@@ -364,29 +363,17 @@ impl Link {
             let mut buffer = ReadBuf::new(&mut bytes);
             ready!(Pin::new(&mut self.stream).poll_read(cx, &mut buffer))?;
             if buffer.filled().is_empty() {
-                return Poll::Ready(Err(Lost::Closed));
+                return Poll::Ready(Err(ConnectionLoss::Closed));
             }
             self.frames.push(buffer.filled());
         }
     }
 }
 
-/// Only how long attempts take hangs on this, so a clock that stops in suspend will do.
+/// Only attempts are measured by this, so a clock that stops during suspend suffices.
 #[expect(clippy::disallowed_methods, reason = "no claim counts from this instant")]
 fn now() -> Instant {
     Instant::now()
-}
-
-impl ConnectError {
-    /// Why each attempt failed.
-    pub fn failures(&self) -> &[DialError] {
-        &self.0
-    }
-
-    /// Whether a server refused what we are, which trying again does not cure.
-    pub fn is_refusal(&self) -> bool {
-        self.0.iter().any(|failure| matches!(failure, DialError::Refused { .. }))
-    }
 }
 
 impl<R> fmt::Debug for Client<R> {

@@ -1,20 +1,20 @@
-//! What we show to the servers of an ensemble so that they know us.
+//! Credentials that a client presents to the servers.
 //!
-//! Pure: the text of the file is handed in, and nothing here prints what stands in it.
+//! Pure. Start with [`Credential::parse_all`]. Neither errors nor `Debug` reveal a secret.
 
 use std::fmt;
 
-/// One line of a file of credentials.
+/// One credential, a line of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Credential {
-    /// What zkCli's `addauth` takes: a scheme, and what the scheme wants.
+    /// A scheme and its secret, as zkCli's `addauth` takes them.
     Plain {
-        /// The scheme: `digest`.
+        /// The scheme, such as `digest`.
         scheme: String,
-        /// What it wants: `user:password`.
+        /// The secret; `user:password` for `digest`.
         secret: Vec<u8>,
     },
-    /// A user of SASL's DIGEST-MD5.
+    /// A user for SASL with DIGEST-MD5.
     Sasl {
         /// The user.
         user: String,
@@ -23,23 +23,25 @@ pub enum Credential {
     },
 }
 
-/// A text that holds no credentials. The error never repeats the text.
+/// Why a text is not a list of credentials. The error never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// No line holds any. Without credentials everybody could change our znodes.
+    /// There is no credential. An empty file is more likely a mistake than a wish for open access.
     #[error(
-        "it is empty: write a line like digest:user:password or sasl:user:password, or leave the file out"
+        "it is empty: write a line like digest:user:password or sasl:user:password, or omit the \
+         file"
     )]
     Empty,
-    /// The line of this number is no credential.
+    /// The line with this number is not a credential, or a second `sasl`.
     #[error(
-        "line {0} is not scheme:credentials: write it like digest:user:password or sasl:user:password, sasl at most once"
+        "line {0} is invalid: write it like digest:user:password or sasl:user:password, with sasl \
+         at most once"
     )]
     Line(usize),
 }
 
 impl Credential {
-    /// The credentials in a file, one a line, and at least one.
+    /// Parses one credential per line; blank lines are ignored.
     pub fn parse_all(text: &str) -> Result<Vec<Self>, CredentialError> {
         let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
         let mut all = Vec::new();
@@ -72,7 +74,7 @@ impl Credential {
         }
     }
 
-    /// Whether a connection without TLS would carry the secret as it is. SASL sends a digest of it.
+    /// Whether the secret crosses the network readably without TLS. SASL sends only a digest.
     pub const fn is_sent_in_clear(&self) -> bool {
         match self {
             Self::Plain { .. } => true,
@@ -80,7 +82,7 @@ impl Credential {
         }
     }
 
-    /// The scheme, as an access list would name it.
+    /// The scheme, as access lists name it.
     pub fn scheme(&self) -> &str {
         match self {
             Self::Plain { scheme, .. } => scheme,
@@ -89,7 +91,7 @@ impl Credential {
     }
 }
 
-/// Never what is secret.
+/// Omits the secret.
 impl fmt::Debug for Credential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:…", self.scheme())
@@ -101,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn credentials_are_read_line_by_line_and_never_shown() {
+    fn credentials_are_parsed_per_line_and_not_shown() {
         let all = Credential::parse_all("digest:shop:s3:cret\n\nsasl:alice:pass word\n").unwrap();
         let digest =
             Credential::Plain { scheme: "digest".to_owned(), secret: b"shop:s3:cret".to_vec() };
@@ -117,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_credentials_is_refused() {
+    fn file_without_credentials_is_refused() {
         for empty in ["", "\n", " \n\t\n"] {
             assert_eq!(Credential::parse_all(empty), Err(CredentialError::Empty), "{empty:?}");
         }

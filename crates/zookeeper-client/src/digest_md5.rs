@@ -1,38 +1,39 @@
-//! SASL's DIGEST-MD5 (RFC 2831), as far as ZooKeeper's servers speak it: one realm, `qop=auth`.
+//! SASL with DIGEST-MD5 (RFC 2831), as ZooKeeper uses it: one realm, `qop=auth`.
 //!
-//! Pure; the client's nonce is handed in. The password never leaves the process: what is sent proves that it is known, and what
-//! comes back proves that the server knows it too.
+//! Pure: the caller provides the client's nonce. Start with [`Exchange::respond`]. The password
+//! never leaves the process; client and server each prove that they know it.
 
 use std::fmt::Write as _;
 
-/// The service and host that ZooKeeper's servers name themselves with, whatever they are called.
+/// The service and host that every ZooKeeper server uses, whatever its name.
 const DIGEST_URI: &str = "zookeeper/zk-sasl-md5";
-/// How often we have used the server's nonce.
+/// How often this client has used the server's nonce.
 const NONCE_COUNT: &str = "00000001";
 
-/// What makes an exchange fail before the server has judged it.
+/// Why an exchange failed although the server did not refuse it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum SaslError {
-    /// Not what the mechanism's servers say.
-    #[error("the server's SASL challenge is not one of DIGEST-MD5")]
+    /// The challenge does not belong to DIGEST-MD5.
+    #[error("the server's SASL challenge is not a DIGEST-MD5 challenge")]
     Challenge,
-    /// The server accepted us without knowing the password.
+    /// The server accepted the response but cannot prove that it knows the password.
     #[error(
-        "the server accepts our SASL response, but does not know the password itself: it is not the one we mean"
+        "the server accepted the SASL response but does not know the password: it may be an \
+         impostor"
     )]
     Impostor,
 }
 
-/// An answer to a challenge, waiting for the server's own proof.
+/// A response to a challenge, and the proof expected from the server.
 #[derive(Debug)]
 pub struct Exchange {
-    /// What to send.
+    /// The response to send.
     pub response: String,
     proof: String,
 }
 
 impl Exchange {
-    /// The response to `challenge`.
+    /// Computes the response to `challenge`; `cnonce` must be unique.
     pub fn respond(
         user: &str,
         password: &str,
@@ -44,15 +45,21 @@ impl Exchange {
         let realm = directive(challenge, "realm").unwrap_or_default();
 
         let secret = md5::compute(
-            [&legacy(user), &b":"[..], &legacy(&realm), b":", &legacy(password)].concat(),
+            [
+                &latin1_or_utf8(user),
+                &b":"[..],
+                &latin1_or_utf8(&realm),
+                b":",
+                &latin1_or_utf8(password),
+            ]
+            .concat(),
         );
         let session = [&secret[..], format!(":{nonce}:{cnonce}").as_bytes()].concat();
         let value = |method: &str| {
-            let (one, two) =
-                (md5::compute(&session), md5::compute(format!("{method}:{DIGEST_URI}")));
+            let (a1, a2) = (md5::compute(&session), md5::compute(format!("{method}:{DIGEST_URI}")));
             format!(
                 "{:x}",
-                md5::compute(format!("{one:x}:{nonce}:{NONCE_COUNT}:{cnonce}:auth:{two:x}"))
+                md5::compute(format!("{a1:x}:{nonce}:{NONCE_COUNT}:{cnonce}:auth:{a2:x}"))
             )
         };
         let mut response = String::from("charset=utf-8,qop=auth");
@@ -71,32 +78,32 @@ impl Exchange {
         Ok(Self { response, proof: value("") })
     }
 
-    /// Whether the server has proved that it knows the password.
+    /// Checks the server's proof that it knows the password.
     pub fn verify(&self, last: &[u8]) -> Result<(), SaslError> {
         let proof = str::from_utf8(last).ok().and_then(|last| directive(last, "rspauth"));
         if proof.as_ref() == Some(&self.proof) { Ok(()) } else { Err(SaslError::Impostor) }
     }
 }
 
-/// The value of a directive in a list of `name=value` and `name="value"`.
+/// The value of directive `wanted` in a list of `name=value` and `name="value"`.
 fn directive(list: &str, wanted: &str) -> Option<String> {
     let mut rest = list;
     loop {
-        let (name, behind) = rest.split_once('=')?;
-        let (value, behind) = if let Some(quoted) = behind.strip_prefix('"') {
+        let (name, after) = rest.split_once('=')?;
+        let (value, after) = if let Some(quoted) = after.strip_prefix('"') {
             unquote(quoted)?
         } else {
-            let end = behind.find(',').unwrap_or(behind.len());
-            (behind[..end].to_owned(), &behind[end..])
+            let end = after.find(',').unwrap_or(after.len());
+            (after[..end].to_owned(), &after[end..])
         };
         if name.trim_start_matches([',', ' ']).eq_ignore_ascii_case(wanted) {
             return Some(value);
         }
-        rest = behind;
+        rest = after;
     }
 }
 
-/// The text up to the closing quotation mark, and what stands behind that.
+/// The text up to the closing quotation mark, and the rest after it.
 fn unquote(quoted: &str) -> Option<(String, &str)> {
     let mut text = String::new();
     let mut characters = quoted.char_indices();
@@ -110,8 +117,8 @@ fn unquote(quoted: &str) -> Option<(String, &str)> {
     None
 }
 
-/// A text as it is hashed: in ISO 8859-1 where that can hold it (RFC 2831, 2.1.2.1).
-fn legacy(text: &str) -> Vec<u8> {
+/// The bytes to hash: ISO 8859-1 if possible, else UTF-8 (RFC 2831, 2.1.2.1).
+fn latin1_or_utf8(text: &str) -> Vec<u8> {
     let latin: Option<Vec<u8>> =
         text.chars().map(|character| u8::try_from(character).ok()).collect();
     latin.unwrap_or_else(|| text.as_bytes().to_vec())
@@ -121,18 +128,19 @@ fn legacy(text: &str) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// Computed by another implementation of MD5, along RFC 2831.
+    /// Computed by another implementation, by RFC 2831.
     const RESPONSE: &str = "83c3a3289e623afc776f530b3649f99d";
     const PROOF: &str = "4e67f253f53983d3d736e68bac59d375";
 
     #[test]
-    fn who_knows_the_password_proves_it_and_wants_proof() {
+    fn both_sides_prove_that_they_know_the_password() {
         let challenge =
             br#"realm="zk-sasl-md5",nonce="OA6MG9tEQGm2hh",charset=utf-8,algorithm=md5-sess"#;
         let exchange = Exchange::respond("alice", "secret1", challenge, "OA6MHXh6VqTrRk").unwrap();
         let expected = format!(
-            "charset=utf-8,qop=auth,username=\"alice\",realm=\"zk-sasl-md5\",nonce=\"OA6MG9tEQGm2hh\",\
-             cnonce=\"OA6MHXh6VqTrRk\",digest-uri=\"zookeeper/zk-sasl-md5\",nc=00000001,response={RESPONSE}"
+            "charset=utf-8,qop=auth,username=\"alice\",realm=\"zk-sasl-md5\",\
+             nonce=\"OA6MG9tEQGm2hh\",cnonce=\"OA6MHXh6VqTrRk\",\
+             digest-uri=\"zookeeper/zk-sasl-md5\",nc=00000001,response={RESPONSE}"
         );
         assert_eq!(exchange.response, expected);
         assert_eq!(exchange.verify(format!("rspauth={PROOF}").as_bytes()), Ok(()));
@@ -144,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn directives_are_found_behind_others_that_hold_commas_and_quotes() {
+    fn directives_are_found_after_quoted_commas() {
         let list = r#"realm="a,\"b=c",nonce=plain, algorithm=md5-sess"#;
         assert_eq!(directive(list, "realm").as_deref(), Some("a,\"b=c"));
         assert_eq!(directive(list, "nonce").as_deref(), Some("plain"));
@@ -156,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_challenge_of_something_else_is_refused() {
+    fn challenge_of_another_mechanism_is_refused() {
         for challenge in [&b""[..], b"\xff", b"realm=\"x\""] {
             assert!(
                 Exchange::respond("alice", "secret1", challenge, "x").is_err(),

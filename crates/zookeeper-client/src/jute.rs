@@ -1,70 +1,70 @@
-//! ZooKeeper's serialization: big-endian numbers, and buffers behind their lengths.
+//! Jute, ZooKeeper's serialization: big-endian numbers, and buffers with a length prefix.
 //!
-//! Pure. What is read may be anything: a reader never panics, and never sets memory aside for a length that it was
-//! merely told.
+//! Pure. Start with [`Encoder`] and [`Decoder`]. Input is untrusted: a decoder never panics, and
+//! never allocates for a length before the bytes are there.
 
 use std::time::Duration;
 
-/// What was received is not what the protocol says.
+/// Received bytes that violate the protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     /// A record ends within a field.
-    #[error("a record ends too early")]
+    #[error("a record is too short")]
     TooShort,
-    /// A count or a length that cannot be one.
-    #[error("{0} is no length")]
+    /// A length or count is out of range.
+    #[error("invalid length: {0}")]
     Length(i32),
-    /// An answer to something that was not asked, or not yet.
-    #[error("an answer to request {0}, which is not the one that waits for it")]
-    Unasked(i32),
-    /// Of several answers, one to something else.
-    #[error("an answer to operation {0} where another one was asked for")]
+    /// A reply does not belong to the pending request.
+    #[error("unexpected reply to request {0}")]
+    UnexpectedReply(i32),
+    /// A result in a transaction's reply belongs to another operation.
+    #[error("unexpected result of operation {0}")]
     Operation(i32),
 }
 
-/// A frame in the making: its length first, known at the end.
+/// Writes a frame; its length comes first and is filled in at the end.
 #[derive(Debug)]
-pub struct Writer(Vec<u8>);
+pub struct Encoder(Vec<u8>);
 
-impl Writer {
+impl Encoder {
     /// An empty frame.
     pub fn frame() -> Self {
         Self(vec![0; 4])
     }
 
-    /// The frame, whole.
+    /// The complete frame.
     pub fn finish(mut self) -> Vec<u8> {
         let length = length_of(self.0.len() - 4);
         self.0[..4].copy_from_slice(&length.to_be_bytes());
         self.0
     }
 
-    /// Appends a number of 32 bits.
+    /// Appends a 32-bit number.
     pub fn int(&mut self, number: i32) -> &mut Self {
         self.bytes(&number.to_be_bytes())
     }
 
-    /// Appends a number of 64 bits.
+    /// Appends a 64-bit number.
     pub fn long(&mut self, number: i64) -> &mut Self {
         self.bytes(&number.to_be_bytes())
     }
 
-    /// Appends a truth value.
+    /// Appends a boolean.
     pub fn bool(&mut self, value: bool) -> &mut Self {
         self.bytes(&[value.into()])
     }
 
-    /// Appends a length and as many bytes: a buffer, or a text in UTF-8.
+    /// Appends a buffer: its length, then its bytes.
     pub fn buffer(&mut self, bytes: &[u8]) -> &mut Self {
         self.int(length_of(bytes.len())).bytes(bytes)
     }
 
-    /// Appends a text.
+    /// Appends a string as UTF-8.
     pub fn text(&mut self, text: &str) -> &mut Self {
         self.buffer(text.as_bytes())
     }
 
-    /// Appends a duration as the milliseconds that the protocol has room for.
+    /// Appends a duration in milliseconds, at most `i32::MAX`.
     pub fn milliseconds(&mut self, duration: Duration) -> &mut Self {
         self.int(i32::try_from(duration.as_millis()).unwrap_or(i32::MAX))
     }
@@ -76,35 +76,35 @@ impl Writer {
 }
 
 fn length_of(bytes: usize) -> i32 {
-    i32::try_from(bytes).expect("what we send is far below 2 GiB")
+    i32::try_from(bytes).expect("a request is far below 2 GiB")
 }
 
-/// A received record, read from its beginning.
+/// Reads a received record from its beginning.
 #[derive(Debug)]
-pub struct Reader<'a>(&'a [u8]);
+pub struct Decoder<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
-    /// Reads `record`.
+impl<'a> Decoder<'a> {
+    /// A decoder of `record`.
     pub const fn new(record: &'a [u8]) -> Self {
         Self(record)
     }
 
-    /// The rest, unread.
+    /// The bytes that have not been read.
     pub const fn rest(self) -> &'a [u8] {
         self.0
     }
 
-    /// The next number of 32 bits.
+    /// Reads a 32-bit number.
     pub fn int(&mut self) -> Result<i32, Malformed> {
         self.array().map(i32::from_be_bytes)
     }
 
-    /// The next number of 64 bits.
+    /// Reads a 64-bit number.
     pub fn long(&mut self) -> Result<i64, Malformed> {
         self.array().map(i64::from_be_bytes)
     }
 
-    /// The next truth value.
+    /// Reads a boolean.
     pub fn bool(&mut self) -> Result<bool, Malformed> {
         self.array().map(|[byte]| byte != 0)
     }
@@ -117,18 +117,18 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
-    /// The next text. Servers keep what is not UTF-8 out of names.
+    /// Reads a string. Servers refuse names that are not UTF-8; other bytes are replaced.
     pub fn text(&mut self) -> Result<String, Malformed> {
         self.buffer().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// The next list, each item read by `item`; an absent one is empty.
+    /// Reads a list, each item by `item`; a null list is empty.
     pub fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,
     ) -> Result<Vec<T>, Malformed> {
         let length = self.length()?;
-        // Not `with_capacity`: the count is only a claim until the items are there.
+        // No `with_capacity`: the count is untrusted.
         let mut items = Vec::new();
         for _ in 0..length {
             items.push(item(self)?);
@@ -157,16 +157,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_what_the_protocol_writes() {
-        let mut writer = Writer::frame();
-        writer
+    fn encoder_writes_what_decoder_reads() {
+        let mut encoder = Encoder::frame();
+        encoder
             .int(-2)
             .long(0x1_0000_0004)
             .bool(true)
             .text("é")
             .buffer(&[])
             .milliseconds(Duration::from_secs(15));
-        let frame = writer.finish();
+        let frame = encoder.finish();
         let expected = [
             &[0, 0, 0, 27][..],
             &[0xff, 0xff, 0xff, 0xfe],
@@ -178,29 +178,25 @@ mod tests {
         ];
         assert_eq!(frame, expected.concat());
 
-        let mut reader = Reader::new(&frame[4..]);
+        let mut decoder = Decoder::new(&frame[4..]);
         assert_eq!(
-            (reader.int(), reader.long(), reader.bool()),
+            (decoder.int(), decoder.long(), decoder.bool()),
             (Ok(-2), Ok(0x1_0000_0004), Ok(true))
         );
         assert_eq!(
-            (reader.text(), reader.buffer(), reader.int()),
+            (decoder.text(), decoder.buffer(), decoder.int()),
             (Ok("é".to_owned()), Ok(&[][..]), Ok(15_000))
         );
-        assert_eq!((reader.int(), reader.rest()), (Err(Malformed::TooShort), &[][..]));
+        assert_eq!((decoder.int(), decoder.rest()), (Err(Malformed::TooShort), &[][..]));
     }
 
     #[test]
-    fn what_is_absent_is_empty_and_what_is_no_length_is_refused() {
-        let read = |bytes: [u8; 4]| Reader::new(&bytes).buffer().map(<[u8]>::to_vec);
+    fn null_is_empty_and_invalid_length_fails() {
+        let read = |bytes: [u8; 4]| Decoder::new(&bytes).buffer().map(<[u8]>::to_vec);
         assert_eq!(read([0xff; 4]), Ok(Vec::new()));
         assert_eq!(read([0xff, 0xff, 0xff, 0xfe]), Err(Malformed::Length(-2)));
-        assert_eq!(
-            read([0x7f, 0xff, 0xff, 0xff]),
-            Err(Malformed::TooShort),
-            "and nothing is set aside for it"
-        );
-        let names = Reader::new(&[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, b'a']).list(Reader::text);
+        assert_eq!(read([0x7f, 0xff, 0xff, 0xff]), Err(Malformed::TooShort), "without allocating");
+        let names = Decoder::new(&[0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 1, b'a']).list(Decoder::text);
         assert_eq!(names, Err(Malformed::TooShort));
     }
 }

@@ -1,12 +1,12 @@
-//! A narrow ZooKeeper client that tells what became of each request and each session.
+//! A narrow ZooKeeper client that reports the outcome of every request and every session.
 //!
-//! Touches sockets, and files with certificates. Start with [`client`].
-//! What other clients keep to themselves is told here: the session and the time-out in every answer to a connect (they
-//! can change at each), and whether a request was refused, not sent, or lost on the way.
+//! Touches sockets and certificate files. Start with [`client`]. It reports what other clients
+//! hide: the session and its timeout after every connect (both can change), and whether a request
+//! was refused, never sent, or has an unknown outcome.
 //!
 //! ```text
-//!  client ─► dial ─► credentials, digest_md5, tls     one attempt: connect, introduce
-//!    └─────► frames ─► wire, requests, access ─► jute pure: bytes to replies, whatever they are
+//!  client ─► dial ─► credentials, digest_md5, tls   one connection attempt
+//!    └─► frames ─► wire, operations, access ─► jute  pure: any bytes to replies
 //! ```
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ pub mod dial;
 pub mod digest_md5;
 pub mod frames;
 pub mod jute;
-pub mod requests;
+pub mod operations;
 pub mod resolve;
 pub mod servers;
 pub mod tls;
@@ -25,9 +25,9 @@ pub mod wire;
 
 #[cfg(test)]
 mod samples {
-    //! Bytes of real conversations, written in hexadecimal digits.
+    //! Recorded messages, as hexadecimal digits.
 
-    /// The bytes behind the digits; blanks are for the eye.
+    /// The bytes; blanks separate fields.
     pub(super) fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
         let pair = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();

@@ -1,4 +1,4 @@
-//! How the addresses of a server are found: the program that uses this client decides.
+//! Host name lookup, which the program that uses this client provides.
 //!
 //! Touches nothing. Start with [`Resolve`].
 
@@ -9,13 +9,13 @@ use std::time::Duration;
 
 /// Looks up host names.
 pub trait Resolve {
-    /// The addresses of `name`, with port 0. Takes no longer than `patience`.
+    /// Looks up the addresses of `name`, with port 0, within `patience`.
     fn look_up(
         &self,
         name: &str,
         patience: Duration,
-    ) -> impl Future<Output = Result<Vec<SocketAddr>, LookupError>>;
+    ) -> impl Future<Output = Result<Vec<SocketAddr>, ResolveError>>;
 }
 
-/// Why a name has no address.
-pub type LookupError = Box<dyn Error + Send + Sync>;
+/// Why a lookup found no address.
+pub type ResolveError = Box<dyn Error + Send + Sync>;

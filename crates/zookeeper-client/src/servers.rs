@@ -1,54 +1,54 @@
-//! ZooKeeper's own connect string: servers, and the part of their tree that is ours (chroot).
+//! ZooKeeper's connect string: servers and an optional chroot.
 //!
-//! Pure. Host names stay names: they are looked up anew for each attempt to connect, because a Pod that is started
-//! again has another address.
+//! Pure. Start with [`Servers`]. Host names are kept as names and looked up at each attempt to
+//! connect, since a server's address may change.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// The port of a server that names none.
-const PORT: u16 = 2181;
+/// The port if none is given.
+const DEFAULT_PORT: u16 = 2181;
 
-/// The servers of an ensemble, and where in their tree our paths begin.
+/// The servers of an ensemble, and the chroot that every path is relative to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Servers {
-    /// At least one.
+    /// The servers; at least one.
     pub hosts: Vec<Host>,
-    /// Begins with a slash and ends without one; empty where the whole tree is ours.
+    /// Starts with a slash and does not end with one; empty for the root.
     pub chroot: String,
 }
 
 /// A server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Its name or address, without the brackets of IPv6.
+    /// The name or address, without the brackets of IPv6.
     pub name: String,
-    /// Its port.
+    /// The port.
     pub port: u16,
 }
 
-/// A connect string that cannot be understood.
+/// Why a connect string is invalid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ServersError {
-    /// An entry that is no host and port.
-    #[error("{0:?} is not a host and a port: write it like zk-0.zk:2181 or [::1]:2181")]
+    /// An entry is not a host and port.
+    #[error("{0:?} is not a host and port: write it like zk-0.zk:2181 or [::1]:2181")]
     Host(String),
-    /// A chroot that is no path.
-    #[error("{0}")]
+    /// The chroot is not a path.
+    #[error(transparent)]
     Chroot(#[from] PathError),
 }
 
-/// A path that no server would take.
+/// A path that servers refuse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is not the path of a znode: write it like /baton/orders, without empty parts, '.' and '..', control \
-     characters, private ones and emoji"
+    "{0:?} is not the path of a znode: write it like /apps/orders, without empty parts, '.', '..', \
+     control characters, private-use characters, and emoji"
 )]
 pub struct PathError(String);
 
-/// Checks that `path` can be a znode's, by the rules of ZooKeeper's `PathUtils`; the root is none.
+/// Checks `path` by the rules of ZooKeeper's `PathUtils`; the root is refused too.
 pub fn check_path(path: &str) -> Result<(), PathError> {
-    // Java sees what is beyond U+FFFF as two surrogates, which stand in the first of these ranges for it.
+    // Java represents a character beyond U+FFFF as two surrogates, which it refuses.
     let is_refused =
         |c: char| c.is_control() || matches!(c, '\u{e000}'..='\u{f8ff}' | '\u{fff0}'..);
     let is_part = |part: &str| !matches!(part, "" | "." | "..") && !part.chars().any(is_refused);
@@ -76,22 +76,22 @@ impl FromStr for Host {
     type Err = ServersError;
 
     fn from_str(text: &str) -> Result<Self, ServersError> {
-        let wrong = || ServersError::Host(text.to_owned());
+        let error = || ServersError::Host(text.to_owned());
         let (name, port) = match text.strip_prefix('[') {
             Some(bracketed) => {
-                let (name, port) = bracketed.split_once(']').ok_or_else(wrong)?;
+                let (name, port) = bracketed.split_once(']').ok_or_else(error)?;
                 (name, port.strip_prefix(':').or_else(|| port.is_empty().then_some("")))
             }
             None => {
                 text.split_once(':').map_or((text, Some("")), |(name, port)| (name, Some(port)))
             }
         };
-        let port = match port.ok_or_else(wrong)? {
-            "" if !text.ends_with(':') => PORT,
-            port => port.parse().ok().filter(|port| *port != 0).ok_or_else(wrong)?,
+        let port = match port.ok_or_else(error)? {
+            "" if !text.ends_with(':') => DEFAULT_PORT,
+            port => port.parse().ok().filter(|port| *port != 0).ok_or_else(error)?,
         };
         if name.is_empty() || name.contains(|c: char| c.is_whitespace() || matches!(c, '[' | ']')) {
-            Err(wrong())
+            Err(error())
         } else {
             Ok(Self { name: name.to_owned(), port })
         }
@@ -119,8 +119,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn connect_strings_are_read_as_zookeeper_reads_them() {
-        for (written, meant) in [
+    fn connect_strings_are_parsed_like_zookeepers() {
+        for (input, expected) in [
             ("zk", "zk:2181"),
             ("zk-0.zk:2182,zk-1.zk", "zk-0.zk:2182,zk-1.zk:2181"),
             (
@@ -130,14 +130,14 @@ mod tests {
             ("zk/", "zk:2181"),
         ] {
             assert_eq!(
-                written.parse::<Servers>().map(|servers| servers.to_string()),
-                Ok(meant.to_owned()),
-                "{written}"
+                input.parse::<Servers>().map(|servers| servers.to_string()),
+                Ok(expected.to_owned()),
+                "{input}"
             );
         }
-        let no_host = ["", "zk,", ",zk", "[]:1", ":2181", "z k", "[::1", "[[::1]", "zk]"];
-        let no_port = ["zk:", "zk:0", "zk:port", "zk:1:2", "[::1]2"];
-        for wrong in no_host.into_iter().chain(no_port) {
+        let bad_hosts = ["", "zk,", ",zk", "[]:1", ":2181", "z k", "[::1", "[[::1]", "zk]"];
+        let bad_ports = ["zk:", "zk:0", "zk:port", "zk:1:2", "[::1]2"];
+        for wrong in bad_hosts.into_iter().chain(bad_ports) {
             assert!(matches!(wrong.parse::<Servers>(), Err(ServersError::Host(_))), "{wrong}");
         }
         for wrong in ["zk//a", "zk/a//b", "zk/./a", "zk/a/..", "zk/a\u{1}", "zk/\u{e000}"] {

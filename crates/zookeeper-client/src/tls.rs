@@ -1,6 +1,6 @@
-//! TLS to the servers of an ensemble: whom we trust, and who we are.
+//! TLS to the servers: trusted authorities and the client's certificate.
 //!
-//! Touches the files that the flags name, when it is told to read them, and sockets that others have opened.
+//! Touches PEM files, in [`TlsFiles::load`], and open sockets. Start with [`TlsFiles`].
 
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, pem};
@@ -12,53 +12,62 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
-/// The files of a TLS connection, in PEM.
+/// The PEM files of a TLS configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// The certificates of the authorities that sign servers' certificates.
+    /// The certificates of the trusted authorities.
     pub authorities: PathBuf,
-    /// Our own certificate and its key, where the servers want one.
-    pub own: Option<OwnFiles>,
+    /// The client's certificate, if the servers require one.
+    pub client: Option<ClientCertificate>,
 }
 
-/// A certificate of ours.
+/// The client's certificate and its private key.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OwnFiles {
-    /// The certificate, with those between it and the authority.
+pub struct ClientCertificate {
+    /// The certificate, followed by any intermediate certificates.
     pub certificate: PathBuf,
-    /// Its private key.
+    /// The private key.
     pub key: PathBuf,
 }
 
-/// How TLS is spoken.
+/// A TLS configuration.
 #[derive(Clone)]
 pub struct Tls(TlsConnector);
 
-/// Files that no TLS connection can be made with.
+/// Which of [`TlsFiles`] an error is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TlsFile {
+    /// [`TlsFiles::authorities`].
+    Authorities,
+    /// [`ClientCertificate::certificate`].
+    Certificate,
+    /// [`ClientCertificate::key`].
+    Key,
+}
+
+/// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TlsError {
-    /// A file that cannot be read, or holds no PEM of the kind.
-    #[error(
-        "{what} in {path:?} cannot be used: --{flag} must name a PEM file that this user may read"
-    )]
+    /// A file is unreadable or holds no PEM of the expected kind.
+    #[error("cannot read {} from {path:?}: it must be a readable PEM file", file.content())]
     File {
-        /// What was looked for.
-        what: &'static str,
-        /// The flag that named the file.
-        flag: &'static str,
-        /// The file.
+        /// Which file.
+        file: TlsFile,
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: pem::Error,
     },
-    /// A certificate that is no authority's, or a key that does not fit.
-    #[error("{path:?} cannot be used for TLS: {remedy}")]
+    /// A certificate is not an authority's, or the key does not match the certificate.
+    #[error("cannot use {path:?} for TLS: {remedy}")]
     Content {
-        /// The file.
+        /// Which file.
+        file: TlsFile,
+        /// Its path.
         path: PathBuf,
-        /// What to do.
+        /// The remedy.
         remedy: &'static str,
-        /// Why.
+        /// The cause.
         source: rustls::Error,
     },
 }
@@ -67,42 +76,59 @@ impl TlsFiles {
     /// Reads the files.
     pub fn load(&self) -> Result<Tls, TlsError> {
         let mut roots = RootCertStore::empty();
-        let authorities = certificates("a certificate", "zookeeper-ca-file", &self.authorities)?;
-        let content = |path: &Path, remedy, source| TlsError::Content {
+        let authorities = certificates(TlsFile::Authorities, &self.authorities)?;
+        let content = |file, path: &Path, remedy, source| TlsError::Content {
+            file,
             path: path.to_owned(),
             remedy,
             source,
         };
         for authority in authorities {
-            let remedy = "write the authority's own certificate into it";
-            roots.add(authority).map_err(|source| content(&self.authorities, remedy, source))?;
+            let remedy = "it must hold certificates of authorities";
+            roots.add(authority).map_err(|source| {
+                content(TlsFile::Authorities, &self.authorities, remedy, source)
+            })?;
         }
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder =
             ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder =
-            builder.expect("ring can do what TLS 1.2 and 1.3 need").with_root_certificates(roots);
-        let config = match &self.own {
+        let builder = builder.expect("ring supports TLS 1.2 and 1.3").with_root_certificates(roots);
+        let config = match &self.client {
             None => builder.with_no_client_auth(),
-            Some(OwnFiles { certificate, key }) => {
-                let chain = certificates("a certificate", "zookeeper-cert-file", certificate)?;
-                let private = PrivateKeyDer::from_pem_file(key).map_err(file(
-                    "a private key",
-                    "zookeeper-key-file",
-                    key,
-                ))?;
-                let remedy = "give the certificate and the key that belong together";
+            Some(ClientCertificate { certificate, key }) => {
+                let chain = certificates(TlsFile::Certificate, certificate)?;
+                let private =
+                    PrivateKeyDer::from_pem_file(key).map_err(unreadable(TlsFile::Key, key))?;
+                let remedy = "the key must belong to the certificate";
                 builder
                     .with_client_auth_cert(chain, private)
-                    .map_err(|source| content(key, remedy, source))?
+                    .map_err(|source| content(TlsFile::Key, key, remedy, source))?
             }
         };
         Ok(Tls(TlsConnector::from(Arc::new(config))))
     }
 }
 
+impl TlsFile {
+    const fn content(self) -> &'static str {
+        match self {
+            Self::Authorities | Self::Certificate => "a certificate",
+            Self::Key => "a private key",
+        }
+    }
+}
+
+impl TlsError {
+    /// The file that the error is about.
+    pub const fn file(&self) -> TlsFile {
+        match self {
+            Self::File { file, .. } | Self::Content { file, .. } => *file,
+        }
+    }
+}
+
 impl Tls {
-    /// Speaks TLS on `socket`, with the server that is called `name` or has that address.
+    /// Performs the handshake on `socket` with the server of this name or address.
     pub(super) async fn secure(
         &self,
         name: &str,
@@ -119,24 +145,16 @@ impl fmt::Debug for Tls {
     }
 }
 
-fn certificates(
-    what: &'static str,
-    flag: &'static str,
-    path: &Path,
-) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+fn certificates(file: TlsFile, path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     let found = CertificateDer::pem_file_iter(path).and_then(Iterator::collect);
-    let certificates: Vec<_> = found.map_err(file(what, flag, path))?;
+    let certificates: Vec<_> = found.map_err(unreadable(file, path))?;
     if certificates.is_empty() {
-        Err(file(what, flag, path)(pem::Error::NoItemsFound))
+        Err(unreadable(file, path)(pem::Error::NoItemsFound))
     } else {
         Ok(certificates)
     }
 }
 
-fn file(
-    what: &'static str,
-    flag: &'static str,
-    path: &Path,
-) -> impl FnOnce(pem::Error) -> TlsError {
-    move |source| TlsError::File { what, flag, path: path.to_owned(), source }
+fn unreadable(file: TlsFile, path: &Path) -> impl FnOnce(pem::Error) -> TlsError {
+    move |source| TlsError::File { file, path: path.to_owned(), source }
 }

@@ -1,21 +1,21 @@
-//! One election's record in a folder of local files, read and replaced atomically.
+//! One election's record in a local folder, read and replaced atomically.
 //!
-//! Touches the file system, and blocks: `file.rs` calls it off the runtime. A read needs no lock, since the record
-//! is only ever replaced by a rename. A write is prepared and synced beside the record before the lock is
-//! taken; inside the lock there is only compare and rename. The lock file itself is never
-//! renamed: with lock and rename on one file two writers can each hold a lock of their own on what was and what is.
-//! Each call opens the folder anew, and stays in the one that it opened.
+//! Touches the file system, and blocks, so `file.rs` calls it on blocking threads. Start with
+//! [`RecordFile`]. Reads take no lock, since only a rename replaces the record. A write prepares
+//! and syncs a draft, takes the lock, compares versions, and renames the draft. The lock is a file
+//! of its own: if the record were locked and renamed, two writers could hold a lock each, on the
+//! old and on the new file. Each call opens the folder again and stays in the one it opened.
 //!
 //! ```text
 //!  DIR/<election>/record      the record, JSON
 //!  DIR/<election>/lock        flock, held only inside `replace`
-//!  DIR/<election>/<uuid>.tmp  what one write would make of it, locked by its writer while that lives
+//!  DIR/<election>/<uuid>.tmp  the draft of one write, locked by its writer
 //! ```
 
 use crate::config::ElectionName;
 use crate::process::clock::Clock;
 use crate::process::private_folder::{Exposure, FolderError, PrivateFolder};
-use crate::store::file::record_json::{ForeignError, Stored};
+use crate::store::file::record_json::{RecordFormatError, StoredRecord};
 use baton_election::instant::Instant;
 use baton_election::record::messages::{Snapshot, Write};
 use rustix::fs::{FsWord, statfs};
@@ -29,12 +29,12 @@ use uuid::Uuid;
 const RECORD: &str = "record";
 const LOCK: &str = "lock";
 
-/// How long to wait between two tries of the lock, at first and at the most.
-const LOCK_WAITS: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
-/// File systems on which a lock or a rename may reach other machines late or not at all, by
-/// `statfs(2)`: the network and cluster file systems that coreutils' `stat.c` lists. Nothing tells
-/// whether FUSE is local.
-const REMOTE: [(FsWord, &str); 21] = [
+/// The first and the longest pause between attempts to take the lock.
+const LOCK_RETRY_PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(16)];
+/// File systems on which locks or renames may reach other machines late or never, by `statfs(2)`
+/// type: the network and cluster file systems in coreutils' `stat.c`. FUSE does not reveal whether
+/// it is local.
+const REMOTE_FILE_SYSTEMS: [(FsWord, &str); 21] = [
     (0x6969, "NFS"),
     (0x517b, "SMB"),
     (0xff53_4d42, "CIFS"),
@@ -60,35 +60,39 @@ const REMOTE: [(FsWord, &str); 21] = [
 
 /// Why a record could not be read or written.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum FileError {
-    /// The folder, or a file in it, cannot be used.
+pub(super) enum RecordFileError {
+    /// The folder or a file in it cannot be used.
     #[error(transparent)]
     Folder(#[from] FolderError),
-    /// A file that is not ours to overwrite.
+    /// The file is not a record.
     #[error(
-        "{} is not a record of an election: it was left as it is; move it away when no candidate of this election runs",
+        "{} is not an election's record, so it was left unchanged: move it away while no \
+         candidate of this election runs",
         path.display()
     )]
-    Foreign { path: PathBuf, source: ForeignError },
-    /// Somebody holds the lock.
-    #[error("{} is still locked by another candidate, which may be stopped (fuser shows it)", path.display())]
+    Foreign { path: PathBuf, source: RecordFormatError },
+    /// Another process holds the lock.
+    #[error(
+        "{} is still locked by another candidate, which may be paused (fuser shows it)",
+        path.display()
+    )]
     Locked { path: PathBuf },
-    /// The machine took too long.
-    #[error("there was no time left to replace {}", path.display())]
+    /// The deadline of the call has passed.
+    #[error("ran out of time to replace {}", path.display())]
     OutOfTime { path: PathBuf },
-    /// The folder was moved or replaced while its record was written.
+    /// The folder was moved or replaced during a write.
     #[error("{} was moved or replaced while its record was written", path.display())]
     Moved { path: PathBuf },
 }
 
-/// What became of a write.
+/// The outcome of a write.
 #[derive(Debug)]
-pub(super) enum Replaced {
+pub(super) enum ReplaceOutcome {
     Applied(Snapshot),
     Conflict,
 }
 
-/// Where one election's record is.
+/// The location of one election's record.
 #[derive(Debug)]
 pub(super) struct RecordFile {
     directory: PathBuf,
@@ -97,8 +101,8 @@ pub(super) struct RecordFile {
     record: PathBuf,
 }
 
-/// What one write would make of the record. Each write has a file of its own: one that took too long may still be at
-/// work when the next one begins. It is removed when it is dropped, unless it has become the record.
+/// A file with the record that one write prepares, removed on drop unless it has become the record.
+/// Each write has its own, since an earlier one that timed out may still be running.
 #[derive(Debug)]
 struct Draft<'a> {
     folder: &'a PrivateFolder,
@@ -107,7 +111,7 @@ struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Writes and syncs a draft, and holds a lock on it so that nobody sweeps it away.
+    /// Writes and syncs a draft, and locks it to protect it from [`sweep`].
     fn write(folder: &'a PrivateFolder, text: &[u8]) -> Result<Self, FolderError> {
         let name = format!("{}.tmp", Uuid::new_v4());
         let file = folder.create_new(&name)?;
@@ -120,7 +124,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Best effort: what stays behind is swept by the next candidate that starts.
+/// Best effort: the next candidate that starts sweeps the rest.
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         self.folder.remove(&self.name).ok();
@@ -128,132 +132,140 @@ impl Drop for Draft<'_> {
 }
 
 impl RecordFile {
-    /// The folder of `election` in `directory`, which must be there, local and writable.
-    pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, FileError> {
+    /// Opens the folder of `election` in `directory`, which must exist, be local, and be writable.
+    pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, RecordFileError> {
         let folder = directory.join(election.as_str());
         let record = folder.join(RECORD);
-        let this =
+        let record_file =
             Self { directory: directory.to_owned(), election: election.clone(), folder, record };
-        // Check before making anything there.
-        let around = statfs(directory)
-            .map_err(|error| FolderError::io("look at", directory)(error.into()))?;
-        refuse_remote(around.f_type, directory)?;
+        // Check before creating anything.
+        let stat = statfs(directory)
+            .map_err(|error| FolderError::io("inspect", directory)(error.into()))?;
+        refuse_remote(stat.f_type, directory)?;
         if let Some(exposure) = Exposure::of(directory)? {
             tracing::warn!(
-                "there may be two leaders if the candidates' folder is renamed, and {exposure}"
+                "two candidates may lead if the election's folder is renamed, and {exposure}"
             );
         }
-        let folder = this.make_folder()?;
+        let folder = record_file.create_folder()?;
         drop(Draft::write(&folder, b"")?);
         sweep(&folder);
-        Ok(this)
+        Ok(record_file)
     }
 
-    /// The record as it is now.
-    pub(super) fn read(&self) -> Result<Option<Snapshot>, FileError> {
-        // A missing record or folder is a change to report; a missing directory is an unreachable
-        // store.
+    /// Reads the current record.
+    pub(super) fn read(&self) -> Result<Option<Snapshot>, RecordFileError> {
+        // A missing record or folder is a deletion; a missing directory is an unreachable store.
         let folder = PrivateFolder::find(&self.directory, self.election.as_str(), refuse_remote)?;
         let Some(folder) = folder else { return Ok(None) };
         Ok(self.stored(&folder)?.map(|(_, snapshot)| snapshot))
     }
 
-    /// Replaces the record if it still has the version that `write` names; gives up at `until`.
-    pub(super) fn replace(&self, write: &Write, until: Instant) -> Result<Replaced, FileError> {
-        // A call that waited for a disk behind others, and was given up long ago, must not keep it busy.
-        if Clock.now() >= until {
-            return Err(FileError::OutOfTime { path: self.record.clone() });
+    /// Replaces the record if it still has the version in `write`. Gives up at `deadline`.
+    pub(super) fn replace(
+        &self,
+        write: &Write,
+        deadline: Instant,
+    ) -> Result<ReplaceOutcome, RecordFileError> {
+        // A call that has waited too long for a blocking thread must not keep the disk busy.
+        if Clock.now() >= deadline {
+            return Err(RecordFileError::OutOfTime { path: self.record.clone() });
         }
-        let folder = self.make_folder()?;
+        let folder = self.create_folder()?;
         let current = self.stored(&folder)?;
         if current.as_ref().map(|(_, snapshot)| &snapshot.version) != write.over.as_ref() {
-            return Ok(Replaced::Conflict);
+            return Ok(ReplaceOutcome::Conflict);
         }
         let uid = || Uuid::new_v4().to_string();
-        let next = Stored::after(current.map(|(stored, _)| stored), write, Clock.wall(), uid)
+        let next = StoredRecord::after(current.map(|(stored, _)| stored), write, Clock.wall(), uid)
             .map_err(self.foreign())?;
         let draft = Draft::write(&folder, &next.to_text())?;
-        if self.swap(&folder, &draft, write, until)? {
-            Ok(Replaced::Applied(next.snapshot().map_err(self.foreign())?))
+        if self.swap(&folder, &draft, write, deadline)? {
+            Ok(ReplaceOutcome::Applied(next.snapshot().map_err(self.foreign())?))
         } else {
-            Ok(Replaced::Conflict)
+            Ok(ReplaceOutcome::Conflict)
         }
     }
 
-    /// The record, to be named.
+    /// The path of the record.
     pub(super) fn path(&self) -> &Path {
         &self.record
     }
 
-    /// The folder, to be watched.
+    /// The path of the folder.
     pub(super) fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Renames the draft to the record inside the lock, if the record still has the version that `write` names.
+    /// Renames the draft to the record, under the lock, if the record still has the version in
+    /// `write`.
     fn swap(
         &self,
         folder: &PrivateFolder,
         draft: &Draft<'_>,
         write: &Write,
-        until: Instant,
-    ) -> Result<bool, FileError> {
-        let lock = hold_lock(folder, until)?;
+        deadline: Instant,
+    ) -> Result<bool, RecordFileError> {
+        let lock = hold_lock(folder, deadline)?;
         if self.stored(folder)?.map(|(_, snapshot)| snapshot.version) != write.over {
             return Ok(false);
         }
-        // A process that was stopped on the way here must not bring back a claim that nobody counts on any more.
-        if Clock.now() >= until {
-            return Err(FileError::OutOfTime { path: self.record.clone() });
+        // After a pause on the way here, the write must not restore a claim that has ended.
+        if Clock.now() >= deadline {
+            return Err(RecordFileError::OutOfTime { path: self.record.clone() });
         }
         folder.rename(&draft.name, RECORD)?;
         drop(lock);
-        // The rename is durable before anybody counts on it; whoever replaces the record meanwhile syncs the same folder.
+        // Sync the rename before it is reported. A writer that replaces the record meanwhile syncs
+        // the same folder.
         folder.sync()?;
-        // Other candidates never look into a folder that was moved away.
+        // Other candidates do not see a folder that was moved away.
         if folder.is_in_place() {
             Ok(true)
         } else {
-            Err(FileError::Moved { path: self.folder.clone() })
+            Err(RecordFileError::Moved { path: self.folder.clone() })
         }
     }
 
-    fn stored(&self, folder: &PrivateFolder) -> Result<Option<(Stored, Snapshot)>, FileError> {
+    fn stored(
+        &self,
+        folder: &PrivateFolder,
+    ) -> Result<Option<(StoredRecord, Snapshot)>, RecordFileError> {
         let text = folder.read(RECORD)?;
-        text.map(|text| Stored::parse(&text)).transpose().map_err(self.foreign())
+        text.map(|text| StoredRecord::parse(&text)).transpose().map_err(self.foreign())
     }
 
-    /// Makes the election's folder, but never the directory around it: that one is the user's.
-    fn make_folder(&self) -> Result<PrivateFolder, FolderError> {
+    /// Creates the election's folder, but not the directory, which the user provides.
+    fn create_folder(&self) -> Result<PrivateFolder, FolderError> {
         PrivateFolder::make(&self.directory, self.election.as_str(), refuse_remote)
     }
 
-    fn foreign(&self) -> impl Fn(ForeignError) -> FileError {
-        |source| FileError::Foreign { path: self.record.clone(), source }
+    fn foreign(&self) -> impl Fn(RecordFormatError) -> RecordFileError {
+        |source| RecordFileError::Foreign { path: self.record.clone(), source }
     }
 }
 
-/// Holds the lock until the returned file is dropped.
-fn hold_lock(folder: &PrivateFolder, until: Instant) -> Result<File, FileError> {
-    let [mut wait, longest] = LOCK_WAITS;
+/// Takes the lock, which lasts until the returned file is dropped.
+fn hold_lock(folder: &PrivateFolder, deadline: Instant) -> Result<File, RecordFileError> {
+    let [mut pause, longest] = LOCK_RETRY_PAUSES;
     loop {
         let file = folder.lock_file(LOCK)?;
         match file.try_lock() {
-            // The file may have been removed and replaced between opening and locking.
+            // The lock file may have been replaced between opening and locking.
             Ok(()) if folder.has(LOCK, &file) => return Ok(file),
-            Ok(()) | Err(TryLockError::WouldBlock) if Clock.now() + wait >= until => {
-                return Err(FileError::Locked { path: folder.path().join(LOCK) });
+            Ok(()) | Err(TryLockError::WouldBlock) if Clock.now() + pause >= deadline => {
+                return Err(RecordFileError::Locked { path: folder.path().join(LOCK) });
             }
-            Ok(()) | Err(TryLockError::WouldBlock) => thread::sleep(wait),
+            Ok(()) | Err(TryLockError::WouldBlock) => thread::sleep(pause),
             Err(TryLockError::Error(source)) => {
                 return Err(FolderError::io("lock", &folder.path().join(LOCK))(source).into());
             }
         }
-        wait = longest.min(wait * 2);
+        pause = longest.min(pause * 2);
     }
 }
 
-/// Removes drafts whose writers died.
+/// Removes the drafts of writers that have died.
 fn sweep(folder: &PrivateFolder) {
     for name in folder.names().unwrap_or_default().iter().filter(|name| is_draft(name)) {
         if let Ok(Some(draft)) = folder.existing(name)
@@ -270,7 +282,7 @@ fn is_draft(name: &str) -> bool {
 }
 
 fn refuse_remote(file_system: FsWord, path: &Path) -> Result<(), FolderError> {
-    match REMOTE.iter().find(|(magic, _)| *magic == file_system) {
+    match REMOTE_FILE_SYSTEMS.iter().find(|(magic, _)| *magic == file_system) {
         Some((_, kind)) => Err(FolderError::Remote { path: path.to_owned(), kind }),
         None => Ok(()),
     }
@@ -280,10 +292,10 @@ fn refuse_remote(file_system: FsWord, path: &Path) -> Result<(), FolderError> {
 mod tests {
     use super::*;
 
-    /// The numbers are those of linux/magic.h, and of coreutils' stat.c where the kernel has none.
+    /// The numbers are from linux/magic.h, or coreutils' stat.c if the kernel has none.
     #[test]
-    fn cluster_file_systems_are_refused_and_local_ones_are_not() {
-        let refused =
+    fn remote_file_systems_are_refused() {
+        let check =
             |magic| refuse_remote(magic, Path::new("/srv")).map_err(|error| error.to_string());
         let remote = [
             (0x6969, "NFS"),
@@ -294,13 +306,13 @@ mod tests {
         ];
         for (magic, name) in remote {
             assert!(
-                refused(magic).is_err_and(|error| error.contains(&format!("/srv is on {name}"))),
+                check(magic).is_err_and(|error| error.contains(&format!("/srv is on {name}"))),
                 "{name}"
             );
         }
         let local = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994, 0x794c_7630];
         assert!(
-            local.into_iter().all(|magic| refused(magic).is_ok()),
+            local.into_iter().all(|magic| check(magic).is_ok()),
             "ext4, XFS, btrfs, tmpfs, overlayfs"
         );
     }

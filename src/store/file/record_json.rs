@@ -1,6 +1,6 @@
-//! A record as its file spells it: JSON, in a Lease's words.
+//! The JSON form of a record, with a Lease's field names.
 //!
-//! Pure. Start with [`Stored`].
+//! Pure. Start with [`StoredRecord`].
 
 use baton_election::identity::Identity;
 use baton_election::record::messages::{Intent, Record, Snapshot, Stamp, Version, Write};
@@ -8,26 +8,26 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The marker that tells our records from other files.
+/// The marker that distinguishes records from other files.
 const FORMAT: &str = "baton.record/1";
 
 /// Why a file is not a record.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ForeignError {
-    #[error("it is not the JSON of a record")]
+pub(super) enum RecordFormatError {
+    #[error("it is not a record in JSON")]
     Json(#[from] serde_json::Error),
-    #[error("its format is {0:?}")]
+    #[error("its format is {0:?}, not {FORMAT:?}")]
     Format(String),
-    #[error("its version is the largest that there is, so that no token after it could be larger")]
+    #[error("its version is the largest possible, so no later token could be larger")]
     LastVersion,
-    #[error("its holder cannot be an identity")]
+    #[error("its holder is not a valid identity")]
     Holder(#[from] baton_election::identity::IdentityError),
 }
 
-/// A record as its file spells it: a Lease's words.
+/// A record as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Stored {
+pub(super) struct StoredRecord {
     format: String,
     holder_identity: String,
     lease_duration_ms: u64,
@@ -39,7 +39,7 @@ pub(super) struct Stored {
     version: u128,
 }
 
-/// A number that JSON readers would round, as a decimal string.
+/// A number as a decimal string, since JSON readers may round numbers.
 mod decimal {
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
@@ -57,36 +57,37 @@ mod decimal {
     }
 }
 
-impl Stored {
+impl StoredRecord {
     /// Parses the content of a file.
-    pub(super) fn parse(text: &[u8]) -> Result<(Self, Snapshot), ForeignError> {
+    pub(super) fn parse(text: &[u8]) -> Result<(Self, Snapshot), RecordFormatError> {
         let stored: Self = serde_json::from_slice(text)?;
         let snapshot = stored.snapshot()?;
         Ok((stored, snapshot))
     }
 
-    /// The text of its file.
+    /// The content of a file.
     pub(super) fn to_text(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a record of texts and numbers is JSON")
+        serde_json::to_vec(self).expect("a record of strings and numbers serializes")
     }
 
-    /// The record that `write` makes of `current` at this time; `uid` names a new one.
+    /// The record that `write` makes of `current` at the time `wall`; `uid` makes the uid of a new
+    /// one.
     pub(super) fn after(
         current: Option<Self>,
         write: &Write,
         wall: SystemTime,
         uid: impl FnOnce() -> String,
-    ) -> Result<Self, ForeignError> {
+    ) -> Result<Self, RecordFormatError> {
         let (uid, floor, acquired) = match current {
             Some(stored) => {
-                let next = stored.version.checked_add(1).ok_or(ForeignError::LastVersion)?;
+                let next = stored.version.checked_add(1).ok_or(RecordFormatError::LastVersion)?;
                 (stored.uid, next, Some(stored.acquire_time))
             }
             None => (uid(), 0, None),
         };
-        // Larger than the version before; after a deletion, which leaves no version, by the wall
-        // clock. The written time derives from it, so every renewal shows even while the wall clock
-        // stands still.
+        // Larger than the previous version. A deletion leaves none, so versions start from the wall
+        // clock. The times derive from the version, so renewals differ even if the clock stands
+        // still.
         let version = floor.max(microseconds_since_epoch(wall));
         let now = time_of(version);
         let acquire_time = match write.intent {
@@ -106,9 +107,9 @@ impl Stored {
     }
 
     /// The snapshot for the machine.
-    pub(super) fn snapshot(&self) -> Result<Snapshot, ForeignError> {
+    pub(super) fn snapshot(&self) -> Result<Snapshot, RecordFormatError> {
         if self.format != FORMAT {
-            return Err(ForeignError::Format(self.format.clone()));
+            return Err(RecordFormatError::Format(self.format.clone()));
         }
         let holder = Some(self.holder_identity.as_str()).filter(|holder| !holder.is_empty());
         let record = Record {
@@ -132,7 +133,7 @@ fn milliseconds_rounded_up(duration: Duration) -> u64 {
 
 fn time_of(version: u128) -> String {
     let since_epoch = Duration::from_micros(u64::try_from(version).unwrap_or(u64::MAX));
-    // The last moment that RFC 3339 can write. A version that was edited beyond it shows this time.
+    // The last time that RFC 3339 can express, shown for a version edited beyond it.
     let last = UNIX_EPOCH + Duration::from_secs(253_402_300_799);
     humantime::format_rfc3339_micros(
         UNIX_EPOCH.checked_add(since_epoch).map_or(last, |time| time.min(last)),

@@ -1,53 +1,52 @@
-//! The bodies of an API server's replies: a whole one, or one line after another, none above a
-//! bound.
+//! Response bodies of the API server: read whole, or line by line, up to a limit.
 //!
-//! Touches kube's client. Any writer of a Lease decides how large it is, so nothing is read beyond
-//! [`LARGEST`], and a line of a watch is dropped as soon as the next one is asked for.
+//! Touches kube's client. Anyone who may write a Lease decides how large it is, so an object is
+//! read only up to [`MAX_OBJECT_BYTES`], and a watch holds one line at a time.
 
-use crate::store::kubernetes::refusal::CallError;
+use crate::store::kubernetes::refusal::LeaseError;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::Response;
 use hyper::body::Bytes;
 use kube::client::Body;
 use std::mem::replace;
 
-/// The largest object that is read, in bytes: a Lease of an election has less than one thousand.
-pub(super) const LARGEST: usize = 64 * 1024;
+/// The largest object that is read, in bytes. An election's Lease has less than one thousand.
+pub(super) const MAX_OBJECT_BYTES: usize = 64 * 1024;
 
-/// The whole body of a reply.
-pub(super) async fn whole(response: Response<Body>) -> Result<Bytes, CallError> {
-    match Limited::new(response.into_body(), LARGEST).collect().await {
+/// Reads the whole body of a response.
+pub(super) async fn read_body(response: Response<Body>) -> Result<Bytes, LeaseError> {
+    match Limited::new(response.into_body(), MAX_OBJECT_BYTES).collect().await {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(CallError::TooLarge),
-        Err(error) => Err(CallError::Transport(kube::Error::Service(error))),
+        Err(error) if error.is::<LengthLimitError>() => Err(LeaseError::TooLarge),
+        Err(error) => Err(LeaseError::Transport(kube::Error::Service(error))),
     }
 }
 
-/// The lines of a reply, as they come.
-pub(super) struct Lines {
+/// The lines of a response, as they arrive.
+pub(super) struct BodyLines {
     body: Body,
-    /// The bytes received of the next lines.
-    held: Vec<u8>,
+    /// Bytes received and not returned yet.
+    buffer: Vec<u8>,
 }
 
-impl Lines {
-    pub(super) fn of(response: Response<Body>) -> Self {
-        Self { body: response.into_body(), held: Vec::new() }
+impl BodyLines {
+    pub(super) fn new(response: Response<Body>) -> Self {
+        Self { body: response.into_body(), buffer: Vec::new() }
     }
 
-    /// The next line; `None` at the end. A future that is dropped loses nothing.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, CallError> {
+    /// The next line; `None` at the end. Cancel-safe.
+    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LeaseError> {
         loop {
-            if let Some(end) = self.held.iter().position(|byte| *byte == b'\n') {
-                let rest = self.held.split_off(end + 1);
-                return Ok(Some(replace(&mut self.held, rest)));
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let rest = self.buffer.split_off(end + 1);
+                return Ok(Some(replace(&mut self.buffer, rest)));
             }
-            if self.held.len() > LARGEST {
-                return Err(CallError::TooLarge);
+            if self.buffer.len() > MAX_OBJECT_BYTES {
+                return Err(LeaseError::TooLarge);
             }
             match self.body.frame().await {
-                Some(Ok(frame)) => self.held.extend(frame.into_data().iter().flatten()),
-                Some(Err(error)) => return Err(CallError::Transport(error)),
+                Some(Ok(frame)) => self.buffer.extend(frame.into_data().iter().flatten()),
+                Some(Err(error)) => return Err(LeaseError::Transport(error)),
                 None => return Ok(None),
             }
         }
@@ -59,26 +58,31 @@ mod tests {
     use super::*;
     use futures_util::FutureExt as _;
 
-    fn answer(body: &str) -> Response<Body> {
+    fn response(body: &str) -> Response<Body> {
         Response::new(Body::from(body.as_bytes().to_vec()))
     }
 
     #[test]
-    fn body_is_read_up_to_the_bound_and_no_further() {
-        let read =
-            |length| whole(answer(&"x".repeat(length))).now_or_never().expect("it is all there");
-        assert_eq!(read(LARGEST).unwrap().len(), LARGEST);
-        assert!(matches!(read(LARGEST + 1), Err(CallError::TooLarge)));
+    fn body_is_read_up_to_the_limit() {
+        let read = |length| {
+            read_body(response(&"x".repeat(length))).now_or_never().expect("the body is complete")
+        };
+        assert_eq!(read(MAX_OBJECT_BYTES).unwrap().len(), MAX_OBJECT_BYTES);
+        assert!(matches!(read(MAX_OBJECT_BYTES + 1), Err(LeaseError::TooLarge)));
     }
 
     #[test]
-    fn lines_are_bounded_each() {
-        let long = "x".repeat(LARGEST);
-        let mut lines = Lines::of(answer(&format!("a\n{long}\n\n{long}x")));
-        let mut next = || lines.next().now_or_never().expect("it is all there");
+    fn each_line_is_limited() {
+        let long = "x".repeat(MAX_OBJECT_BYTES);
+        let mut lines = BodyLines::new(response(&format!("a\n{long}\n\n{long}x")));
+        let mut next = || lines.next().now_or_never().expect("the body is complete");
         assert_eq!(next().unwrap(), Some(b"a\n".to_vec()));
-        assert_eq!(next().unwrap().map(|line| line.len()), Some(LARGEST + 1), "with its end");
+        assert_eq!(
+            next().unwrap().map(|line| line.len()),
+            Some(MAX_OBJECT_BYTES + 1),
+            "with its newline"
+        );
         assert_eq!(next().unwrap(), Some(b"\n".to_vec()));
-        assert!(matches!(next(), Err(CallError::TooLarge)));
+        assert!(matches!(next(), Err(LeaseError::TooLarge)));
     }
 }

@@ -1,9 +1,9 @@
-//! A Lease as JSON: the election's fields are read and written, and the rest stays as it came.
+//! A Lease as JSON: reads and writes the election's fields, and keeps all others unchanged.
 //!
-//! Pure but for the wall clock that it is handed. Start with [`Object`]. A write changes only the
-//! election's fields. The rest of the object keeps the bytes that were read, whatever the version
-//! of Kubernetes, so a thousand labels cost their own length and no more. The fields are written
-//! exactly as client-go's resourcelock writes them, so its candidates and ours share one Lease.
+//! Pure: the caller provides the wall-clock time. Start with [`LeaseObject`]. Other fields keep
+//! their bytes, whatever the version of Kubernetes, and cost no more than those. The election's
+//! fields are written as client-go's resourcelock writes them, so that its candidates and ours can
+//! share a Lease.
 
 use baton_election::identity::Identity;
 use baton_election::record::messages::{Intent, Record, Snapshot, Stamp, Version, Write};
@@ -12,32 +12,32 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
-/// Fields by name, each as the bytes that it came in.
+/// Fields by name, each as the JSON it arrived in.
 type Fields = BTreeMap<String, Box<RawValue>>;
 
-/// An answer that is no Lease of ours.
+/// Why a response is not the expected Lease.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum NoLease {
-    #[error("it is not an object in JSON: see what else answers at its address")]
+pub(super) enum InvalidLease {
+    #[error("it is not a JSON object: check what answers at the API server's address")]
     Json(#[source] serde_json::Error),
-    #[error("its metadata makes no sense")]
+    #[error("its metadata is malformed")]
     Metadata(#[source] serde_json::Error),
-    #[error("the object has no metadata.{0}")]
+    #[error("it has no metadata.{0}")]
     Missing(&'static str),
-    #[error("it is named {0:?}, and another was asked for")]
+    #[error("it is named {0:?}, not as requested")]
     Another(String),
     #[error("resourceVersion {0:?} is not a decimal number, so it cannot be a fencing token")]
     Version(String),
 }
 
-/// A Lease as an API server sent it.
-pub(super) struct Object {
-    /// What it says of the election.
-    pub(super) seen: Snapshot,
+/// A Lease as the API server sent it.
+pub(super) struct LeaseObject {
+    /// The election's record and version.
+    pub(super) snapshot: Snapshot,
     fields: Fields,
 }
 
-/// The fields that are read from an object's metadata.
+/// The metadata fields that are read.
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase")]
 struct Metadata {
@@ -46,27 +46,27 @@ struct Metadata {
     resource_version: Option<String>,
 }
 
-impl Object {
-    /// The Lease `name` in these bytes. A malformed field of the election counts as absent.
-    pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Self, NoLease> {
-        let fields: Fields = serde_json::from_slice(bytes).map_err(NoLease::Json)?;
+impl LeaseObject {
+    /// Parses the Lease `name`. A malformed field of the election counts as absent.
+    pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Self, InvalidLease> {
+        let fields: Fields = serde_json::from_slice(bytes).map_err(InvalidLease::Json)?;
         let metadata =
             fields.get("metadata").map(|raw| serde_json::from_str(raw.get())).transpose();
         let Metadata { name: named, uid, resource_version } =
-            metadata.map_err(NoLease::Metadata)?.unwrap_or_default();
-        let named = named.ok_or(NoLease::Missing("name"))?;
+            metadata.map_err(InvalidLease::Metadata)?.unwrap_or_default();
+        let named = named.ok_or(InvalidLease::Missing("name"))?;
         if named != name {
-            return Err(NoLease::Another(named));
+            return Err(InvalidLease::Another(named));
         }
-        let uid = uid.ok_or(NoLease::Missing("uid"))?.into();
-        let number = resource_version.ok_or(NoLease::Missing("resourceVersion"))?;
-        let number = version_number(&number).ok_or(NoLease::Version(number))?;
+        let uid = uid.ok_or(InvalidLease::Missing("uid"))?.into();
+        let number = resource_version.ok_or(InvalidLease::Missing("resourceVersion"))?;
+        let number = version_number(&number).ok_or(InvalidLease::Version(number))?;
         let record = record(&spec_of(&fields));
-        Ok(Self { seen: Snapshot { version: Version { uid, number }, record }, fields })
+        Ok(Self { snapshot: Snapshot { version: Version { uid, number }, record }, fields })
     }
 }
 
-/// A resourceVersion as a number, which it is by KEP-5504.
+/// A resourceVersion as a number, which KEP-5504 guarantees it to be.
 pub(super) fn version_number(text: &str) -> Option<u128> {
     text.parse().ok()
 }
@@ -87,24 +87,24 @@ fn record(spec: &Fields) -> Record {
     }
 }
 
-/// A field's value, if it is of this type.
+/// A field's value if it has this type.
 fn value<'a, T: Deserialize<'a>>(fields: &'a Fields, field: &str) -> Option<T> {
     serde_json::from_str(fields.get(field)?.get()).ok()
 }
 
-/// The object that `write` makes of `base`, or of nothing, when the wall clock shows `wall`.
-pub(super) fn written(
-    base: Option<&Object>,
+/// The JSON of the object that `write` makes of `base`, or creates, at the time `wall`.
+pub(super) fn to_json(
+    base: Option<&LeaseObject>,
     name: &str,
     write: &Write,
     wall: SystemTime,
 ) -> Vec<u8> {
-    let mut fields = base.map_or_else(|| nothing(name), |base| base.fields.clone());
+    let mut fields = base.map_or_else(|| new_lease(name), |base| base.fields.clone());
     let mut spec = spec_of(&fields);
-    let now = after(value::<String>(&spec, "renewTime").as_deref(), wall);
+    let now = next_renew_time(value::<String>(&spec, "renewTime").as_deref(), wall);
     set(&mut spec, "holderIdentity", &write.holder.as_ref().map_or("", Identity::as_str));
     set(&mut spec, "leaseDurationSeconds", &seconds_rounded_up(write.duration));
-    // The API server counts in 32 bits and refuses what is larger.
+    // The field is an int32, and the API server refuses more.
     set(&mut spec, "leaseTransitions", &write.transitions.min(i32::MAX.unsigned_abs()));
     set(&mut spec, "renewTime", &now);
     match write.intent {
@@ -115,8 +115,8 @@ pub(super) fn written(
     as_json(&fields).get().to_owned().into_bytes()
 }
 
-/// A Lease before it is made.
-fn nothing(name: &str) -> Fields {
+/// A Lease to create.
+fn new_lease(name: &str) -> Fields {
     let mut fields = Fields::new();
     set(&mut fields, "apiVersion", &"coordination.k8s.io/v1");
     set(&mut fields, "kind", &"Lease");
@@ -129,13 +129,13 @@ fn set<T: Serialize + ?Sized>(fields: &mut Fields, field: &str, value: &T) {
 }
 
 fn as_json<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
-    to_raw_value(value).expect("texts, numbers, and maps of texts are JSON")
+    to_raw_value(value).expect("strings, numbers, and maps of strings serialize")
 }
 
-/// The present time, or the next after the one that the record says, where the wall clock has not got past that one: every
-/// renewal has to show, and to differ from each before it, for a reader may miss some. A time far ahead is not followed:
-/// it is a stranger's, or that of a clock that was put right.
-fn after(before: Option<&str>, wall: SystemTime) -> String {
+/// The time to write: `wall`, or just after `before` if the clock has not advanced past it. Every
+/// renewal must differ from all earlier ones, since a reader may miss some. A time a minute or more
+/// ahead is ignored: another writer set it, or our clock was set back.
+fn next_renew_time(before: Option<&str>, wall: SystemTime) -> String {
     let before = before.and_then(|text| humantime::parse_rfc3339(text).ok());
     let next = before.and_then(|before| before.checked_add(Duration::from_micros(1)));
     let is_near = |next: &SystemTime| {
@@ -144,7 +144,8 @@ fn after(before: Option<&str>, wall: SystemTime) -> String {
     humantime::format_rfc3339_micros(next.filter(is_near).unwrap_or(wall)).to_string()
 }
 
-/// Whole seconds are all that a Lease knows: rounded up, so that the others wait no less than we count on.
+/// Rounds up to whole seconds, the Lease's unit: other candidates must not wait less than we
+/// assume.
 fn seconds_rounded_up(duration: Duration) -> i32 {
     let seconds = duration.as_secs() + u64::from(duration.subsec_nanos() > 0);
     i32::try_from(seconds).unwrap_or(i32::MAX)
@@ -155,39 +156,46 @@ mod tests {
     use super::*;
     use serde_json::{Value, json};
 
-    fn object(object: &Value) -> Object {
-        Object::parse(object.to_string().as_bytes(), "orders").unwrap()
+    fn object(object: &Value) -> LeaseObject {
+        LeaseObject::parse(object.to_string().as_bytes(), "orders").unwrap()
     }
 
-    fn lease(spec: &Value) -> Object {
-        let metadata = json!({ "name": "orders", "uid": "u", "resourceVersion": "7", "labels": { "team": "sales" } });
-        object(
-            &json!({ "apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec }),
-        )
+    fn lease(spec: &Value) -> LeaseObject {
+        object(&json!({
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {
+                "name": "orders",
+                "uid": "u",
+                "resourceVersion": "7",
+                "labels": { "team": "sales" },
+            },
+            "spec": spec,
+        }))
     }
 
     fn renewal() -> Write {
-        let held = lease(&json!({ "holderIdentity": "a" })).seen;
+        let held = lease(&json!({ "holderIdentity": "a" })).snapshot;
         let identity = Identity::parse("a").unwrap();
         Write::over(Some(&held), Intent::Renew, &identity, Duration::from_millis(1_500))
     }
 
-    /// What a write at the beginning of time makes of `base`.
-    fn after_writing(base: &Object, write: &Write) -> Value {
-        let bytes = written(Some(base), "orders", write, SystemTime::UNIX_EPOCH);
+    /// The object that `write` makes of `base` at the Unix epoch.
+    fn after_writing(base: &LeaseObject, write: &Write) -> Value {
+        let bytes = to_json(Some(base), "orders", write, SystemTime::UNIX_EPOCH);
         serde_json::from_slice(&bytes).unwrap()
     }
 
     #[test]
-    fn garbage_in_a_field_is_as_good_as_its_absence() {
+    fn malformed_field_counts_as_absent() {
         let specs = [
             json!({}),
             json!(null),
             json!({ "holderIdentity": "", "leaseDurationSeconds": 0, "leaseTransitions": -1 }),
-            json!({ "holderIdentity": null, "leaseDurationSeconds": -15, "leaseTransitions": "many" }),
+            json!({ "holderIdentity": null, "leaseDurationSeconds": -5, "leaseTransitions": "x" }),
         ];
         for spec in specs {
-            let record = lease(&spec).seen.record;
+            let record = lease(&spec).snapshot.record;
             assert_eq!(
                 (record.holder, record.duration, record.transitions),
                 (None, None, 0),
@@ -197,45 +205,54 @@ mod tests {
     }
 
     #[test]
-    fn a_holder_that_cannot_be_an_identity_holds_the_lease_all_the_same() {
-        assert!(lease(&json!({ "holderIdentity": "a\nb" })).seen.record.holder.is_some());
+    fn invalid_identity_still_holds_the_lease() {
+        assert!(lease(&json!({ "holderIdentity": "a\nb" })).snapshot.record.holder.is_some());
     }
 
     #[test]
-    fn another_lease_is_not_ours() {
+    fn another_lease_is_refused() {
         let others = json!({ "metadata": { "name": "bills", "uid": "u", "resourceVersion": "7" } })
             .to_string();
-        assert!(matches!(Object::parse(others.as_bytes(), "orders"), Err(NoLease::Another(_))));
-        assert!(matches!(Object::parse(b"{}", "orders"), Err(NoLease::Missing("name"))));
-        assert!(matches!(Object::parse(b"<html>", "orders"), Err(NoLease::Json(_))));
+        assert!(matches!(
+            LeaseObject::parse(others.as_bytes(), "orders"),
+            Err(InvalidLease::Another(_))
+        ));
+        assert!(matches!(LeaseObject::parse(b"{}", "orders"), Err(InvalidLease::Missing("name"))));
+        assert!(matches!(LeaseObject::parse(b"<html>", "orders"), Err(InvalidLease::Json(_))));
     }
 
     #[test]
-    fn a_renewal_touches_its_own_fields_only() {
-        let before = json!({ "holderIdentity": "a", "acquireTime": "then", "strategy": "theirs", "later": { "field": 1 } });
+    fn renewal_changes_only_its_own_fields() {
+        let before = json!({
+            "holderIdentity": "a",
+            "acquireTime": "then",
+            "strategy": "theirs",
+            "later": { "field": 1 },
+        });
         let object = after_writing(&lease(&before), &renewal());
         assert_eq!(object["metadata"]["labels"], json!({ "team": "sales" }));
         let spec = &object["spec"];
         assert_eq!((&spec["strategy"], &spec["later"]), (&before["strategy"], &before["later"]));
         assert_eq!(spec["acquireTime"], "then");
         assert_eq!(spec["renewTime"], "1970-01-01T00:00:00.000000Z");
-        assert_eq!(spec["leaseDurationSeconds"], 2, "rounded up, not in our favour");
+        assert_eq!(spec["leaseDurationSeconds"], 2, "rounded up");
     }
 
     #[test]
-    fn foreign_fields_are_written_back_byte_by_byte() {
+    fn foreign_fields_keep_their_bytes() {
         let labels = r#"{ "big": 1e400, "escaped": "\u0041\/", "long": 0.10000000000000000555 }"#;
         let text = format!(
-            r#"{{"metadata":{{"name":"orders","uid":"u","resourceVersion":"7","labels":{labels}}},"later":{labels}}}"#
+            r#"{{"metadata":{{"name":"orders","uid":"u","resourceVersion":"7",
+                "labels":{labels}}},"later":{labels}}}"#
         );
-        let base = Object::parse(text.as_bytes(), "orders").unwrap();
-        let bytes = written(Some(&base), "orders", &renewal(), SystemTime::UNIX_EPOCH);
+        let base = LeaseObject::parse(text.as_bytes(), "orders").unwrap();
+        let bytes = to_json(Some(&base), "orders", &renewal(), SystemTime::UNIX_EPOCH);
         let text = String::from_utf8(bytes).unwrap();
         assert_eq!(text.matches(labels).count(), 2, "{text}");
     }
 
     #[test]
-    fn every_renewal_shows_even_while_the_wall_clock_stands_still() {
+    fn every_renewal_differs_while_wall_clock_stands_still() {
         let mut base =
             lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
         for expected in [
@@ -250,10 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn a_time_that_is_no_clocks_is_not_carried_on() {
-        for strange in ["9999-12-31T23:59:59.999999Z", "1970-01-01T00:01:00.000000Z", "yesterday"] {
+    fn far_or_malformed_renew_time_is_ignored() {
+        for time in ["9999-12-31T23:59:59.999999Z", "1970-01-01T00:01:00.000000Z", "yesterday"] {
             let object = after_writing(
-                &lease(&json!({ "holderIdentity": "a", "renewTime": strange })),
+                &lease(&json!({ "holderIdentity": "a", "renewTime": time })),
                 &renewal(),
             );
             assert_eq!(object["spec"]["renewTime"], "1970-01-01T00:00:00.000000Z");
@@ -261,11 +278,11 @@ mod tests {
     }
 
     #[test]
-    fn a_release_is_what_client_go_writes() {
+    fn release_matches_client_go() {
         let base = lease(&json!({ "holderIdentity": "a", "leaseTransitions": 3 }));
         let identity = Identity::parse("a").unwrap();
         let release =
-            Write::over(Some(&base.seen), Intent::Release, &identity, Duration::from_secs(15));
+            Write::over(Some(&base.snapshot), Intent::Release, &identity, Duration::from_secs(15));
         let spec = after_writing(&base, &release)["spec"].clone();
         let fields =
             [&spec["holderIdentity"], &spec["leaseDurationSeconds"], &spec["leaseTransitions"]];
@@ -274,10 +291,10 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_that_is_made_has_a_name_and_no_version() {
+    fn created_lease_has_name_and_no_version() {
         let identity = Identity::parse("a").unwrap();
         let create = Write::over(None, Intent::Acquire, &identity, Duration::from_secs(15));
-        let bytes = written(None, "orders", &create, SystemTime::UNIX_EPOCH);
+        let bytes = to_json(None, "orders", &create, SystemTime::UNIX_EPOCH);
         let made: Value = serde_json::from_slice(&bytes).unwrap();
         assert_eq!(
             (&made["kind"], &made["apiVersion"]),

@@ -1,20 +1,21 @@
-//! The watch of one Lease: opened behind the newest version that is known, and again whenever it ends.
+//! A watch of one Lease, reopened whenever it ends.
 //!
-//! Touches kube's client and the clock. A watch may end without a word, or live on and be deaf: behind a version that
-//! the server has not come to, as after a restore of etcd. Reads tell it where the Lease is ([`Watch::read_shows`]),
-//! and one that is behind them, or ahead, is opened anew.
+//! Touches kube's client and the clock. Start with [`LeaseWatch::next`]. A watch may end silently,
+//! or stay open and deliver nothing: it may wait for a version that the server has not reached, as
+//! after a restore of etcd. So reads report the Lease's version ([`LeaseWatch::note_read`]), and a
+//! watch behind or ahead of it is reopened.
 //!
-//! A server keeps no history from before its start, so it may refuse the version of a quiet Lease
-//! for good (410). Then the watch begins at the present, and a read follows, since the Lease may
-//! have changed in between. A failing watch is opened at most once a retry period.
+//! A server has no history from before its start, so it may refuse the version of a quiet Lease
+//! forever (410). The watch then starts at the current state, and a read follows, since the Lease
+//! may have changed in between. A failing watch is opened at most once per retry period.
 
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::store::StoreError;
-use crate::store::kubernetes::Leases;
-use crate::store::kubernetes::bodies::Lines;
-use crate::store::kubernetes::lease_object::{Object, version_number};
-use crate::store::kubernetes::refusal::CallError;
+use crate::store::kubernetes::LeaseApi;
+use crate::store::kubernetes::bodies::BodyLines;
+use crate::store::kubernetes::lease_object::{LeaseObject, version_number};
+use crate::store::kubernetes::refusal::LeaseError;
 use baton_election::instant::Instant;
 use baton_election::text::one_line;
 use kube::api::WatchParams;
@@ -26,67 +27,67 @@ use std::rc::Rc;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// How long one watch lasts, in seconds, by the server's timer. Ours adds one call to it: the end that a dead
-/// connection never brings.
+/// How long the server keeps a watch open, in seconds. A client-side limit adds one call's timeout,
+/// since a dead connection never reports the end.
 const WATCH_SECONDS: u32 = 60;
 
-/// What was heard of the Lease, and what may come of it.
+/// The watch and its position.
 #[derive(Default)]
-pub(super) struct Watch {
-    stream: RefCell<Option<Stream>>,
-    /// The version that the watch has reached; absent until the first read.
+pub(super) struct LeaseWatch {
+    stream: RefCell<Option<WatchStream>>,
+    /// The version up to which the Lease is known; absent until the first read.
     position: Cell<Option<u128>>,
-    /// The newest position that the server refused to watch from.
+    /// The newest position from which the server refused to watch.
     refused_position: Cell<Option<u128>>,
-    /// A read has moved the position. It wakes who waits now, and nobody later: a watch that is opened afterwards
-    /// begins there.
+    /// A read has moved the position. Only current waiters wake: a watch opened later starts there.
     moved: Notify,
-    told_refusal: Cell<bool>,
-    told_error: Cell<bool>,
+    has_logged_refusal: Cell<bool>,
+    has_logged_failure: Cell<bool>,
 }
 
 /// An open watch.
-struct Stream {
-    lines: Lines,
+struct WatchStream {
+    lines: BodyLines,
     opened_at: Instant,
 }
 
-/// What a watch brings.
-pub(super) enum News {
-    /// The Lease as it was at some moment.
-    Seen(Rc<Object>),
-    /// It is gone, or nobody knows: it has to be read.
-    Suspected,
+/// A report of a watch.
+pub(super) enum WatchUpdate {
+    /// The Lease at some moment.
+    Changed(Rc<LeaseObject>),
+    /// The Lease may have been deleted or changed unseen, and must be read.
+    ReadRequired,
 }
 
-/// Where a watch begins.
+/// Where a watch starts.
 #[derive(Clone, Copy)]
-enum Start {
-    /// After a version: with the next change.
-    Behind(u128),
-    /// With the Lease as it is now, if there is one. A Lease that is gone by then is not mentioned.
-    Present,
+enum WatchStart {
+    /// With the first change after this version.
+    After(u128),
+    /// With the current Lease, if any. A Lease deleted by then is not mentioned.
+    Now,
 }
 
-/// Why an open watch brings nothing more.
-enum Over {
-    /// A read knows more.
+/// Why an open watch ended.
+enum StreamEnd {
+    /// A read has seen a newer version, or the store went back.
     Overtaken,
+    /// The server or the network ended it, or it has lasted too long.
     Ended,
-    /// The server says that it cannot go on, and why.
+    /// The server reported an error.
     Failed(String),
 }
 
-/// One line of a watch.
+/// A line of a watch.
 #[derive(Deserialize)]
-struct Line<'a> {
+struct WatchLine<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     #[serde(borrow)]
     object: &'a RawValue,
 }
 
-/// The fields that are read from an event without a Lease.
+/// The fields that are read from a bookmark.
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Bookmark {
@@ -101,18 +102,18 @@ struct BookmarkMetadata {
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Failure {
+struct WatchFailure {
     code: u16,
     message: String,
 }
 
-impl Watch {
-    /// Takes in what a read has shown: the Lease at this version, 0 where there is none; `known` is the newest version
-    /// that was seen before.
-    pub(super) fn read_shows(&self, number: u128, known: Option<u128>) {
+impl LeaseWatch {
+    /// Notes that a read returned this version, 0 if there is no Lease; `known` is the newest
+    /// version seen before.
+    pub(super) fn note_read(&self, number: u128, known: Option<u128>) {
         let position = self.position.get();
-        // A position may be ahead of the Lease, by other objects' versions; but the Lease itself never goes back,
-        // unless all of them did.
+        // The position may be ahead of the Lease, by versions of other objects. But the Lease's own
+        // version decreases only if the whole store was set back.
         let went_back = known.is_some_and(|known| number < known);
         if went_back || position.is_none_or(|position| position < number) {
             self.position.set(Some(number));
@@ -123,29 +124,31 @@ impl Watch {
         }
     }
 
-    /// The next news. It pends while nobody has read the Lease.
-    pub(super) async fn next(&self, leases: &Leases) -> News {
+    /// The next update. Waits until the Lease has been read once.
+    pub(super) async fn next(&self, api: &LeaseApi) -> WatchUpdate {
         loop {
-            // Taken out while it is waited for: a borrow must not be held over an await.
+            // Taken out while awaited: a borrow must not be held across an await.
             let stream = self.stream.take();
             match (stream, self.position.get()) {
-                (Some(mut stream), _) => match self.next_of(&mut stream, leases).await {
-                    Ok(news) => {
+                (Some(mut stream), _) => match self.next_line(&mut stream, api).await {
+                    Ok(update) => {
                         self.stream.replace(Some(stream));
-                        if let Some(news) = news {
-                            return news;
+                        if let Some(update) = update {
+                            return update;
                         }
                     }
-                    Err(Over::Overtaken) => {}
-                    // A server that closes every watch at once must not be asked without pause.
-                    Err(Over::Ended) => {
-                        self.pause_until(stream.opened_at + leases.retry_period).await;
+                    Err(StreamEnd::Overtaken) => {}
+                    // Do not hammer a server that closes every watch at once.
+                    Err(StreamEnd::Ended) => {
+                        self.pause_until(stream.opened_at + api.retry_period).await;
                     }
-                    Err(Over::Failed(why)) => self.fail(leases, &why, stream.opened_at).await,
+                    Err(StreamEnd::Failed(reason)) => {
+                        self.fail(api, &reason, stream.opened_at).await;
+                    }
                 },
                 (None, Some(position)) => {
-                    if let Some(news) = self.open(leases, position).await {
-                        return news;
+                    if let Some(update) = self.open(api, position).await {
+                        return update;
                     }
                 }
                 (None, None) => self.moved.notified().await,
@@ -153,91 +156,98 @@ impl Watch {
         }
     }
 
-    /// Opens a watch after `position`, or at the present if the server has refused that version.
-    async fn open(&self, leases: &Leases, position: u128) -> Option<News> {
+    /// Opens a watch after `position`, or at the current state if the server has refused
+    /// `position`.
+    async fn open(&self, api: &LeaseApi, position: u128) -> Option<WatchUpdate> {
         let is_refused = self.refused_position.get().is_some_and(|refused| position <= refused);
-        // Without a Lease there is no version to begin after.
+        // Without a Lease there is no version to start after.
         let start =
-            if position == 0 || is_refused { Start::Present } else { Start::Behind(position) };
+            if position == 0 || is_refused { WatchStart::Now } else { WatchStart::After(position) };
         let opening_at = Clock.now();
-        match open(leases, start).await {
+        match open(api, start).await {
             Ok(stream) => {
-                self.told_refusal.set(false);
+                self.has_logged_refusal.set(false);
                 self.stream.replace(Some(stream));
-                return is_refused.then_some(News::Suspected);
+                return is_refused.then_some(WatchUpdate::ReadRequired);
             }
-            Err(CallError::Status { code: 410, message }) => {
-                self.fail(leases, &message, opening_at).await;
+            Err(LeaseError::Status { code: 410, message }) => {
+                self.fail(api, &message, opening_at).await;
             }
             Err(error) => {
-                self.tell(leases, error.into());
-                self.pause_until(Clock.now() + leases.retry_period).await;
+                self.log_refusal(api, error.into());
+                self.pause_until(Clock.now() + api.retry_period).await;
             }
         }
         None
     }
 
     /// The next line of a watch; `None` if it brings nothing new.
-    async fn next_of(&self, stream: &mut Stream, leases: &Leases) -> Result<Option<News>, Over> {
+    async fn next_line(
+        &self,
+        stream: &mut WatchStream,
+        api: &LeaseApi,
+    ) -> Result<Option<WatchUpdate>, StreamEnd> {
         let ends_at =
-            stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + leases.call_timeout;
+            stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + api.call_timeout;
         let line = tokio::select! {
-            // The read that follows on silence reports why a line could not be read.
-            line = stream.lines.next() => line.ok().flatten().ok_or(Over::Ended)?,
-            () = self.moved.notified() => return Err(Over::Overtaken),
-            () = Clock.sleep_until(ends_at) => return Err(Over::Ended),
+            // An error here needs no report: the read that follows silence reports its own.
+            line = stream.lines.next() => line.ok().flatten().ok_or(StreamEnd::Ended)?,
+            () = self.moved.notified() => return Err(StreamEnd::Overtaken),
+            () = Clock.sleep_until(ends_at) => return Err(StreamEnd::Ended),
         };
-        let Line { r#type, object } = serde_json::from_slice(&line).map_err(|_| Over::Ended)?;
+        let WatchLine { r#type, object } =
+            serde_json::from_slice(&line).map_err(|_| StreamEnd::Ended)?;
         match &*r#type {
-            "ADDED" | "MODIFIED" => Ok(self.seen(object, &leases.place.name)),
-            "DELETED" => Ok(Some(News::Suspected)),
+            "ADDED" | "MODIFIED" => Ok(self.changed(object, &api.lease.name)),
+            "DELETED" => Ok(Some(WatchUpdate::ReadRequired)),
             "BOOKMARK" => {
-                self.passed(object);
+                self.bookmarked(object);
                 Ok(None)
             }
             "ERROR" => {
-                let Failure { code, message } =
+                let WatchFailure { code, message } =
                     serde_json::from_str(object.get()).unwrap_or_default();
-                Err(Over::Failed(format!("{code}: {message}")))
+                Err(StreamEnd::Failed(format!("{code}: {message}")))
             }
             _ => Ok(None),
         }
     }
 
-    fn seen(&self, object: &RawValue, name: &str) -> Option<News> {
-        let object = Object::parse(object.get().as_bytes(), name).ok()?;
-        self.told_error.set(false);
-        let number = object.seen.version.number;
+    fn changed(&self, object: &RawValue, name: &str) -> Option<WatchUpdate> {
+        let object = LeaseObject::parse(object.get().as_bytes(), name).ok()?;
+        self.has_logged_failure.set(false);
+        let number = object.snapshot.version.number;
         if self.position.get().is_some_and(|position| number <= position) {
             return None;
         }
         self.position.set(Some(number));
-        Some(News::Seen(Rc::new(object)))
+        Some(WatchUpdate::Changed(Rc::new(object)))
     }
 
-    fn passed(&self, bookmark: &RawValue) {
+    fn bookmarked(&self, bookmark: &RawValue) {
         let Bookmark { metadata } = serde_json::from_str(bookmark.get()).unwrap_or_default();
         if let Some(version) = version_number(&metadata.resource_version) {
-            self.told_error.set(false);
+            self.has_logged_failure.set(false);
             self.position.set(self.position.get().max(Some(version)));
         }
     }
 
-    /// Notes that the server ended or refused a watch that was opened at this instant. No read cuts
-    /// the pause short, because a read does not make the refused version any newer.
-    async fn fail(&self, leases: &Leases, why: &str, opened_at: Instant) {
+    /// Notes that the server ended or refused a watch opened at `opened_at`, and waits. A read does
+    /// not cut this short: it does not make the refused version any newer.
+    async fn fail(&self, api: &LeaseApi, reason: &str, opened_at: Instant) {
         self.refused_position.set(self.position.get());
-        if !self.told_error.replace(true) {
-            let (place, why) = (&leases.place, one_line(why));
+        if !self.has_logged_failure.replace(true) {
+            let (lease, reason) = (&api.lease, one_line(reason));
             tracing::warn!(
                 event = "watch_failed",
-                "the watch of {place} failed, and begins at the present: {why}"
+                "the watch of {lease} failed, so it restarts at the current state: {reason}"
             );
         }
-        Clock.sleep_until(opened_at + leases.retry_period).await;
+        Clock.sleep_until(opened_at + api.retry_period).await;
     }
 
-    /// A read that moves the position has met a server that answers: it is asked at once.
+    /// Waits, unless a read moves the position: then the server has answered, so it is tried at
+    /// once.
     async fn pause_until(&self, instant: Instant) {
         tokio::select! {
             () = Clock.sleep_until(instant) => {}
@@ -245,16 +255,16 @@ impl Watch {
         }
     }
 
-    /// Says once what keeps us from watching where we may read. An API server that is away is told of by the read that
-    /// follows on silence.
-    fn tell(&self, leases: &Leases, error: StoreError) {
+    /// Logs once if the server refuses the watch though it may allow reads. An unreachable API
+    /// server is reported by the read that follows silence.
+    fn log_refusal(&self, api: &LeaseApi, error: StoreError) {
         match error {
-            StoreError::Refused(error) if !self.told_refusal.replace(true) => {
-                let place = &leases.place;
-                let told = ErrorChain(&*error);
+            StoreError::Refused(error) if !self.has_logged_refusal.replace(true) => {
+                let lease = &api.lease;
+                let chain = ErrorChain(&*error);
                 tracing::error!(
                     event = "store_refuses",
-                    "{place} cannot be watched, so changes are seen late: {told}"
+                    "cannot watch {lease}, so changes are noticed late: {chain}"
                 );
             }
             StoreError::Refused(_) | StoreError::Unusable(_) | StoreError::Unreachable(_) => {}
@@ -262,23 +272,23 @@ impl Watch {
     }
 }
 
-async fn open(leases: &Leases, start: Start) -> Result<Stream, CallError> {
+async fn open(api: &LeaseApi, start: WatchStart) -> Result<WatchStream, LeaseError> {
     let parameters = WatchParams {
-        field_selector: Some(format!("metadata.name={}", leases.place.name)),
+        field_selector: Some(format!("metadata.name={}", api.lease.name)),
         timeout: Some(WATCH_SECONDS),
         bookmarks: true,
         ..WatchParams::default()
     };
-    let from = match start {
-        Start::Behind(version) => version.to_string(),
-        Start::Present => String::new(),
+    let version = match start {
+        WatchStart::After(version) => version.to_string(),
+        WatchStart::Now => String::new(),
     };
-    let opened = leases.call(leases.requests.watch(&parameters, &from));
-    match tokio::time::timeout(leases.call_timeout, opened).await {
+    let opened = api.call(api.requests.watch(&parameters, &version));
+    match tokio::time::timeout(api.call_timeout, opened).await {
         Ok(opened) => {
-            let answer = opened?.map_err(|error| leases.place.watch_refused(error))?;
-            Ok(Stream { lines: Lines::of(answer), opened_at: Clock.now() })
+            let response = opened?.map_err(|error| api.lease.watch_refused(error))?;
+            Ok(WatchStream { lines: BodyLines::new(response), opened_at: Clock.now() })
         }
-        Err(late) => Err(CallError::Transport(kube::Error::Service(Box::new(late)))),
+        Err(elapsed) => Err(LeaseError::Transport(kube::Error::Service(Box::new(elapsed)))),
     }
 }

@@ -1,102 +1,104 @@
-//! Keeps strangers out of an election that is held with credentials.
+//! Keeps strangers out of an election whose candidates have credentials.
 //!
-//! Touches `zookeeper::client`, through the store. Start with
-//! [`ZooKeeperStore::keep_strangers_out`]. The right to delete a znode is one on its parent. So two
-//! lists protect a leader: that of the election's path, below which candidates stand, and that of
-//! the path's parent, below which the leader is acknowledged.
+//! Touches ZooKeeper, through the store. Start with [`ZooKeeperStore::keep_strangers_out`].
+//! Deleting a znode takes a right on its parent. So two access lists protect a leader. The children
+//! of the election's path are the candidates; a child of the path's parent names the leader.
 //!
-//! * An open path is closed if it holds only our candidates. Others could never join again, so where
-//!   they are, the path is refused and an operator decides.
-//! * An open parent is refused. Other elections may stand below it, and a candidate without
-//!   credentials at the head of a queue could no longer acknowledge itself, so the
-//!   election would have no leader.
-//! * The root and `/baton` belong to all teams, so they may be open.
+//! * An open path is closed if all its candidates are ours. Other candidates could not join again,
+//!   so with them there the path is refused and an operator decides.
+//! * An open parent is refused. Closing it could leave another election below it without a leader:
+//!   a candidate without credentials, first in its queue, could no longer create the leader's
+//!   znode.
+//! * The root and `/baton` are shared by all teams, so they may be open.
 
-use crate::store::zookeeper::{Failed, StoreError, ZooKeeperStore};
+use crate::store::zookeeper::errors::FailedCall;
+use crate::store::zookeeper::{StoreError, ZooKeeperStore};
 use baton_election::queue::messages::QueueEvent;
-use zookeeper_client::access::{AccessList, ReadAccess, SetAccess};
+use zookeeper_client::access::{AccessList, GetAcl, SetAcl};
 use zookeeper_client::client::CallError;
-use zookeeper_client::requests::{Access, Children};
+use zookeeper_client::operations::{Access, GetChildren};
 use zookeeper_client::wire::Code;
 
-/// The znode that default paths share, below the chroot.
+/// The shared parent of default paths, below the chroot.
 const SHARED: &str = "/baton";
 
-/// How often a list is read again because another client has just set it.
-const TRIES: usize = 3;
+/// How often to try again because another client has changed the list.
+const MAX_ATTEMPTS: usize = 3;
 
-/// A version that no list has.
+/// A version that no list reaches.
 const NO_VERSION: i32 = i32::MAX;
 
-/// A znode where strangers could take leadership away from us.
+/// An access list that lets strangers remove a leader.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "strangers may create or delete below {path}, and so remove a leader: in zkCli, after addauth with {login}, run \
-     `setAcl {path} {closed}`{when}{losers}{hidden}"
+    "strangers can create or delete znodes below {path}, and so remove a leader: in zkCli, after \
+     addauth with {login}, run `setAcl {path} {closed}`{condition}{losers}{masked}"
 )]
-struct OpenToStrangers {
+struct OpenAccessList {
     path: String,
     closed: AccessList,
     login: &'static str,
-    when: &'static str,
+    condition: &'static str,
     losers: String,
-    hidden: String,
+    masked: String,
 }
 
-impl OpenToStrangers {
-    /// The command that closes `list`, to be run by somebody who may, and `when` that is right.
-    fn new(path: &str, list: &AccessList, may_close: bool, when: &'static str) -> Self {
+impl OpenAccessList {
+    /// `may_close` says whether our credentials suffice for the command that closes `list`, and
+    /// `condition` when to run it.
+    fn new(path: &str, list: &AccessList, may_close: bool, condition: &'static str) -> Self {
         let closed = list.closed();
-        let login = if may_close && list.hidden().is_empty() {
+        let login = if may_close && list.masked().is_empty() {
             "the credentials of --zookeeper-auth-file"
         } else {
-            "an administrator's credentials (ours lack the right a) and those of --zookeeper-auth-file"
+            "an administrator's credentials (ours lack the right a) and those of \
+             --zookeeper-auth-file"
         };
-        let losers = phrase("; unless they are our own, it takes rights from", &list.deprived(&[]));
-        let hidden = phrase(
-            "; it lacks them because the servers hide these entries from us:",
-            &closed.hidden(),
+        let losers = phrase("; unless they are ours, it takes rights from", &list.deprived(&[]));
+        let masked = phrase(
+            "; the command lacks these entries, which the servers hide from us:",
+            &closed.masked(),
         );
-        Self { path: path.to_owned(), closed, login, when, losers, hidden }
+        Self { path: path.to_owned(), closed, login, condition, losers, masked }
     }
 }
 
-/// A phrase before names, or nothing where there are none.
+/// `before` and the names, or nothing without names.
 fn phrase(before: &str, names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("{before} {}", names.join(", ")) }
 }
 
-/// Why the check did not finish.
-enum Unchecked {
-    Call(Failed),
-    Open(OpenToStrangers),
+/// Why a check did not finish.
+enum CheckError {
+    Call(FailedCall),
+    Open(OpenAccessList),
 }
 
 impl ZooKeeperStore {
-    /// Closes the election's path to strangers, or refuses to join. Without credentials it does
-    /// nothing. Returns the event that ended the check early, if one did.
+    /// Closes the election's path to strangers, or refuses to join. Does nothing without
+    /// credentials. Returns the event that ended the check early, if any.
     pub(super) async fn keep_strangers_out(&self) -> Result<Option<QueueEvent>, StoreError> {
         match self.access.get() {
             Access::Open => return Ok(None),
             Access::Creator => {}
         }
-        let checked = match self.check_parent().await {
+        let result = match self.check_parent().await {
             Ok(()) => self.close_path().await,
-            Err(unchecked) => Err(unchecked),
+            Err(error) => Err(error),
         };
-        match checked {
+        match result {
             Ok(()) => Ok(None),
-            Err(Unchecked::Call(failed)) => self.judge(failed).map(Some),
-            Err(Unchecked::Open(error)) => Err(StoreError::Refused(Box::new(error))),
+            Err(CheckError::Call(failed)) => self.explain(failed).map(Some),
+            Err(CheckError::Open(error)) => Err(StoreError::Refused(Box::new(error))),
         }
     }
 
-    /// The rights on an ancestor of the election's path that is made now.
+    /// The access list for a new ancestor of the election's path.
     pub(super) fn access_of(&self, path: &str) -> Access {
         if self.is_shared(path) && path != self.path { Access::Open } else { self.access.get() }
     }
 
-    async fn check_parent(&self) -> Result<(), Unchecked> {
+    async fn check_parent(&self) -> Result<(), CheckError> {
         let parent = self
             .path
             .rsplit_once('/')
@@ -105,11 +107,11 @@ impl ZooKeeperStore {
         let parent = parent.unwrap_or("/");
         let is_shared = self.is_shared(parent);
         let list = match self.read_access(parent).await {
-            // A list that we may not even read keeps strangers out too.
-            Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) if is_shared => {
+            // A list that even we may not read is closed to strangers too.
+            Err(FailedCall { error: CallError::Refused(Code::NoAuth), .. }) if is_shared => {
                 return Ok(());
             }
-            list => list.map_err(Unchecked::Call)?,
+            list => list.map_err(CheckError::Call)?,
         };
         match list.filter(AccessList::is_open) {
             None => Ok(()),
@@ -118,73 +120,76 @@ impl ZooKeeperStore {
                 Ok(())
             }
             Some(list) => {
-                let when = " once every candidate below it has credentials, or choose another --zookeeper-path";
-                Err(Unchecked::Open(OpenToStrangers::new(parent, &list, true, when)))
+                let condition = " once every candidate below it has credentials, or choose another \
+                                 --zookeeper-path";
+                Err(CheckError::Open(OpenAccessList::new(parent, &list, true, condition)))
             }
         }
     }
 
-    async fn close_path(&self) -> Result<(), Unchecked> {
-        for _ in 0..TRIES {
-            let list = self.read_access(&self.path).await.map_err(Unchecked::Call)?;
+    async fn close_path(&self) -> Result<(), CheckError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let list = self.read_access(&self.path).await.map_err(CheckError::Call)?;
             let Some(list) = list.filter(AccessList::is_open) else { return Ok(()) };
-            if !self.is_ours_alone().await.map_err(Unchecked::Call)? {
-                let when = " (candidates without these credentials are there: they stay in line and can lead, but \
-                            cannot join again)";
-                return Err(Unchecked::Open(OpenToStrangers::new(&self.path, &list, true, when)));
+            if !self.is_ours_alone().await.map_err(CheckError::Call)? {
+                let condition = " (there are candidates without these credentials: they keep their \
+                                 place in the queue and can lead, but cannot join again)";
+                return Err(CheckError::Open(OpenAccessList::new(
+                    &self.path, &list, true, condition,
+                )));
             }
-            let set = SetAccess { path: self.path.clone(), list: list.closed() };
+            let set = SetAcl { path: self.path.clone(), list: list.closed() };
             match self.call("set the access list of", &self.path, &set).await {
                 Ok(()) => {
                     self.report_closed(&list).await;
                     return Ok(());
                 }
-                // Another candidate was faster, or an operator.
-                Err(Failed { error: CallError::Refused(Code::BadVersion), .. }) => {}
-                Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => return Ok(()),
-                Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) => {
-                    return Err(Unchecked::Open(OpenToStrangers::new(
+                // Another candidate, or an operator, set it first.
+                Err(FailedCall { error: CallError::Refused(Code::BadVersion), .. }) => {}
+                Err(FailedCall { error: CallError::Refused(Code::NoNode), .. }) => return Ok(()),
+                Err(FailedCall { error: CallError::Refused(Code::NoAuth), .. }) => {
+                    return Err(CheckError::Open(OpenAccessList::new(
                         &self.path, &list, false, "",
                     )));
                 }
-                Err(failed) => return Err(Unchecked::Call(failed)),
+                Err(failed) => return Err(CheckError::Call(failed)),
             }
         }
         let error = CallError::Refused(Code::BadVersion);
-        Err(Unchecked::Call(Failed {
-            doing: "set the access list of",
+        Err(CheckError::Call(FailedCall {
+            action: "set the access list of",
             path: self.path.clone(),
             error,
         }))
     }
 
-    /// Says who loses rights with the list that was just replaced.
+    /// Logs who lost rights when `before` was replaced.
     async fn report_closed(&self, before: &AccessList) {
-        // The servers replaced `auth` by our identities, which alone have these rights now.
+        // The servers replaced `auth` with our identities, which now have these rights alone.
         let now = self.read_access(&self.path).await.ok().flatten();
         let losers = before.deprived(now.as_ref().map_or(&[], |now| &now.entries));
         tracing::warn!(
             event = "access_list_closed",
-            "strangers could delete the leader's znode below {}: from now on only our credentials can, and candidates \
-             without them can no longer join{}",
+            "strangers could delete the leader's znode below {}: access is now limited to our \
+             credentials, and candidates without them can no longer join{}",
             self.path,
-            phrase("; these lost their rights:", &losers)
+            phrase("; these lost rights:", &losers)
         );
     }
 
-    /// Whether every child of the path is ours: we may administer it, and strangers may not.
-    async fn is_ours_alone(&self) -> Result<bool, Failed> {
+    /// Whether every child of the path is ours: only holders of our credentials administer it.
+    async fn is_ours_alone(&self) -> Result<bool, FailedCall> {
         let names = match self
-            .call("list the candidates of", &self.path, &Children { path: self.path.clone() })
+            .call("list the candidates of", &self.path, &GetChildren { path: self.path.clone() })
             .await
         {
-            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Vec::new(),
+            Err(FailedCall { error: CallError::Refused(Code::NoNode), .. }) => Vec::new(),
             names => names?,
         };
         for name in names {
             match self.is_ours(&self.child(&name)).await {
-                Ok(true) | Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => {}
-                Ok(false) | Err(Failed { error: CallError::Refused(Code::NoAuth), .. }) => {
+                Ok(true) | Err(FailedCall { error: CallError::Refused(Code::NoNode), .. }) => {}
+                Ok(false) | Err(FailedCall { error: CallError::Refused(Code::NoAuth), .. }) => {
                     return Ok(false);
                 }
                 Err(failed) => return Err(failed),
@@ -193,26 +198,29 @@ impl ZooKeeperStore {
         Ok(true)
     }
 
-    /// Asks the servers, which know by what names access lists call us. They compare a version only
-    /// after they have found the right to set the list.
-    async fn is_ours(&self, path: &str) -> Result<bool, Failed> {
-        let list = self
-            .call("read the access list of", path, &ReadAccess { path: path.to_owned() })
-            .await?;
+    /// Whether we administer a znode and strangers do not.
+    ///
+    /// Only the servers know which identities are ours, so this tries to set the list with a
+    /// version that never matches. The servers check the right before they compare versions.
+    async fn is_ours(&self, path: &str) -> Result<bool, FailedCall> {
+        let list =
+            self.call("read the access list of", path, &GetAcl { path: path.to_owned() }).await?;
         if list.is_open() {
             return Ok(false);
         }
         let set =
-            SetAccess { path: path.to_owned(), list: AccessList { version: NO_VERSION, ..list } };
+            SetAcl { path: path.to_owned(), list: AccessList { version: NO_VERSION, ..list } };
         match self.call("try to set the access list of", path, &set).await {
-            Ok(()) | Err(Failed { error: CallError::Refused(Code::BadVersion), .. }) => Ok(true),
+            Ok(()) | Err(FailedCall { error: CallError::Refused(Code::BadVersion), .. }) => {
+                Ok(true)
+            }
             Err(failed) => Err(failed),
         }
     }
 
-    /// Names, once, the identities beside ours that can decide the election. The list of our own
-    /// znode shows by what names the servers know us.
-    pub(super) async fn warn_other_administrators(&self, own: &str) -> Result<(), Failed> {
+    /// Warns once about identities besides ours that can control the election. The list of our own
+    /// znode, `own`, shows the names under which the servers know us.
+    pub(super) async fn warn_other_administrators(&self, own: &str) -> Result<(), FailedCall> {
         if self.searched_list.get() || matches!(self.access.get(), Access::Open) {
             return Ok(());
         }
@@ -222,12 +230,12 @@ impl ZooKeeperStore {
             return Ok(());
         };
         self.searched_list.set(true);
-        let others = list.deciders(&own.entries);
+        let others = list.controllers(&own.entries);
         if !others.is_empty() {
             tracing::warn!(
                 event = "other_administrators",
-                "beside our credentials, these can create or delete below {}, or grant themselves the right, and so \
-                 remove a leader: {}",
+                "besides our credentials, these can create or delete below {}, or grant themselves \
+                 the right, and so remove a leader: {}",
                 self.path,
                 others.join(", ")
             );
@@ -235,31 +243,29 @@ impl ZooKeeperStore {
         Ok(())
     }
 
-    /// The access list of a znode, if it is there.
-    async fn read_access(&self, path: &str) -> Result<Option<AccessList>, Failed> {
-        match self
-            .call("read the access list of", path, &ReadAccess { path: path.to_owned() })
-            .await
-        {
+    /// Reads the access list of a znode; `None` if the znode does not exist.
+    async fn read_access(&self, path: &str) -> Result<Option<AccessList>, FailedCall> {
+        match self.call("read the access list of", path, &GetAcl { path: path.to_owned() }).await {
             Ok(list) => Ok(Some(list)),
-            Err(Failed { error: CallError::Refused(Code::NoNode), .. }) => Ok(None),
+            Err(FailedCall { error: CallError::Refused(Code::NoNode), .. }) => Ok(None),
             Err(failed) => Err(failed),
         }
     }
 
-    /// Warns once about what strangers can do beside a path whose parent all teams share.
+    /// Warns once about what strangers can do next to a path whose parent is shared.
     fn warn_shared(&self, parent: &str) {
         if !self.warned_shared.replace(true) {
             tracing::warn!(
                 event = "shared_parent",
-                "{parent} is open to everybody who reaches the servers, so strangers can delete or forge {}_leader, \
-                 where followers read who leads: choose a --zookeeper-path whose parent is your own",
+                "{parent} is open to anyone who reaches the servers, so strangers can delete or \
+                 forge {}_leader, where followers read the leader's name: choose a \
+                 --zookeeper-path whose parent is yours",
                 self.path
             );
         }
     }
 
-    /// Whether a znode belongs to all teams.
+    /// Whether a znode is shared by all teams.
     fn is_shared(&self, path: &str) -> bool {
         path == "/" || path.strip_prefix(&self.chroot) == Some(SHARED)
     }

@@ -1,7 +1,7 @@
-//! The credentials and certificates that the flags name, read anew before each attempt to connect.
+//! The credential and certificate files, read again before each connection attempt.
 //!
-//! Touches those files, on one blocking thread at a time: their disk may hang, and the runtime has
-//! one thread for everything else. Start with [`Files::look`].
+//! Touches the files, on one blocking thread at a time: their disk may hang, and the runtime's only
+//! thread must not. Start with [`CredentialFiles::reload`].
 
 use crate::error_chain::ErrorChain;
 use crate::process::blocking::{Blocking, run_blocking};
@@ -13,141 +13,152 @@ use tokio::sync::Mutex;
 use tokio::time::timeout;
 use zookeeper_client::credentials::{Credential, CredentialError};
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::tls::{TlsError, TlsFiles};
+use zookeeper_client::tls::{TlsError, TlsFile, TlsFiles};
 
-/// How long the first look may take.
-const START: Duration = Duration::from_secs(20);
+/// The time limit of the first read.
+const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
-    /// The credentials cannot be read.
+pub enum CredentialFilesError {
+    /// The credential file is unreadable.
     #[error(
-        "the credentials in {0:?} cannot be read: --zookeeper-auth-file must name a text file that this user may read"
+        "cannot read the credentials in {0:?}: --zookeeper-auth-file must name a readable text file"
     )]
     Unreadable(PathBuf, #[source] io::Error),
-    /// The file holds no credentials.
-    #[error("{0:?} does not hold credentials for --zookeeper-auth-file")]
+    /// The credential file is invalid.
+    #[error("cannot use {0:?} as --zookeeper-auth-file")]
     Credentials(PathBuf, #[source] CredentialError),
-    /// A certificate or a key cannot be used.
-    #[error("TLS is not possible")]
+    /// A certificate or key is unusable.
+    #[error("cannot use --{}", flag(.0))]
     Tls(#[from] TlsError),
-    /// A disk that hangs.
+    /// The disk did not answer.
     #[error(
-        "the credentials and certificates were not read within {0:?}: see whether their disk answers"
+        "the credentials and certificates were not read within {0:?}: check whether their disk \
+         responds"
     )]
-    Late(Duration),
+    TimedOut(Duration),
 }
 
-/// The files, and the look at them that is under way.
+/// The files, and the read in progress.
 #[derive(Debug)]
-pub(super) struct Files {
-    named: Named,
-    /// It outlives an attempt that has stopped waiting for it, and the next attempt takes its
-    /// result.
-    look: Mutex<Option<Blocking<Result<Dialer, OpenError>>>>,
-    /// The last complaint about unreadable files; empty once they were read again.
-    said: RefCell<String>,
-    /// Whether it was said that a password crosses the network in clear.
-    said_clear: Cell<bool>,
+pub(super) struct CredentialFiles {
+    paths: FilePaths,
+    /// Outlives the attempt that started it; the next attempt takes its result.
+    in_progress: Mutex<Option<Blocking<Result<Dialer, CredentialFilesError>>>>,
+    /// The last logged error; empty after a successful read.
+    last_warning: RefCell<String>,
+    /// Whether the warning about an unencrypted password was logged.
+    warned_clear_text: Cell<bool>,
 }
 
 #[derive(Debug, Clone)]
-struct Named {
+struct FilePaths {
     auth: Option<PathBuf>,
     tls: Option<TlsFiles>,
 }
 
-impl Files {
+impl CredentialFiles {
     /// Reads the files for the first time.
     pub(super) async fn open(
         auth: Option<PathBuf>,
         tls: Option<TlsFiles>,
-    ) -> Result<(Self, Dialer), OpenError> {
-        let named = Named { auth, tls };
+    ) -> Result<(Self, Dialer), CredentialFilesError> {
+        let paths = FilePaths { auth, tls };
         let files = Self {
-            named,
-            look: Mutex::default(),
-            said: RefCell::default(),
-            said_clear: Cell::default(),
+            paths,
+            in_progress: Mutex::default(),
+            last_warning: RefCell::default(),
+            warned_clear_text: Cell::default(),
         };
-        let dialer =
-            timeout(START, files.begin()).await.map_err(|_elapsed| OpenError::Late(START))??;
+        let dialer = timeout(FIRST_READ_TIMEOUT, files.start())
+            .await
+            .map_err(|_elapsed| CredentialFilesError::TimedOut(FIRST_READ_TIMEOUT))??;
         files.warn_clear_text(&dialer);
         Ok((files, dialer))
     }
 
-    /// The present content of the files. `None` if they cannot be read, or not within `patience`:
-    /// they may be about to be replaced, and the previous content may still be good.
-    pub(super) async fn look(&self, patience: Duration) -> Option<Dialer> {
-        if self.named.auth.is_none() && self.named.tls.is_none() {
+    /// Reads the files again. Returns `None`, and keeps the previous content in use, if that fails
+    /// or takes longer than `patience`: the files may be about to be replaced.
+    pub(super) async fn reload(&self, patience: Duration) -> Option<Dialer> {
+        if self.paths.auth.is_none() && self.paths.tls.is_none() {
             return None;
         }
-        match self.glance(patience).await {
+        match self.read_within(patience).await {
             Ok(dialer) => {
-                self.said.take();
+                self.last_warning.take();
                 self.warn_clear_text(&dialer);
                 Some(dialer)
             }
             Err(error) => {
-                self.complain(&error);
+                self.warn_unreadable(&error);
                 None
             }
         }
     }
 
-    async fn glance(&self, patience: Duration) -> Result<Dialer, OpenError> {
-        let mut look = self.look.lock().await;
-        let under_way = look.get_or_insert_with(|| self.begin());
-        let ended =
-            timeout(patience, under_way).await.map_err(|_elapsed| OpenError::Late(patience))?;
-        *look = None;
-        ended
+    async fn read_within(&self, patience: Duration) -> Result<Dialer, CredentialFilesError> {
+        let mut in_progress = self.in_progress.lock().await;
+        let reading = in_progress.get_or_insert_with(|| self.start());
+        let result = timeout(patience, reading)
+            .await
+            .map_err(|_elapsed| CredentialFilesError::TimedOut(patience))?;
+        *in_progress = None;
+        result
     }
 
-    fn begin(&self) -> Blocking<Result<Dialer, OpenError>> {
-        let named = self.named.clone();
-        run_blocking("the look at credentials and certificates", move || named.read())
+    fn start(&self) -> Blocking<Result<Dialer, CredentialFilesError>> {
+        let paths = self.paths.clone();
+        run_blocking("reading the credentials and certificates", move || paths.read())
     }
 
-    /// Warns once that the servers are shown the previous credentials and certificates.
-    fn complain(&self, error: &OpenError) {
-        let why = ErrorChain(error).to_string();
-        if *self.said.borrow() != why {
-            tracing::warn!(
-                "the previous credentials and certificates are shown to the servers again: {why}"
-            );
-            self.said.replace(why);
+    /// Warns once that the previous credentials and certificates remain in use.
+    fn warn_unreadable(&self, error: &CredentialFilesError) {
+        let reason = ErrorChain(error).to_string();
+        if *self.last_warning.borrow() != reason {
+            tracing::warn!("still using the previous credentials and certificates: {reason}");
+            self.last_warning.replace(reason);
         }
     }
 
-    /// Says, once, that a password crosses the network in clear.
+    /// Warns once that a password crosses the network unencrypted.
     fn warn_clear_text(&self, dialer: &Dialer) {
-        let clear = dialer.credentials.iter().find(|credential| credential.is_sent_in_clear());
-        if let (None, Some(credential), false) = (&dialer.tls, clear, self.said_clear.get()) {
-            self.said_clear.set(true);
+        let readable = dialer.credentials.iter().find(|credential| credential.is_sent_in_clear());
+        if let (None, Some(credential), false) =
+            (&dialer.tls, readable, self.warned_clear_text.get())
+        {
+            self.warned_clear_text.set(true);
             tracing::warn!(
                 event = "password_in_clear",
-                "the {} password of --zookeeper-auth-file crosses the network in clear: turn TLS on with \
-                 --zookeeper-ca-file, or use sasl credentials",
+                "the {} password in --zookeeper-auth-file crosses the network unencrypted: turn \
+                 TLS on with --zookeeper-ca-file, or use sasl credentials",
                 credential.scheme()
             );
         }
     }
 }
 
-impl Named {
-    fn read(&self) -> Result<Dialer, OpenError> {
+impl FilePaths {
+    fn read(&self) -> Result<Dialer, CredentialFilesError> {
         let credentials = match &self.auth {
             None => Vec::new(),
             Some(file) => {
                 let text = fs::read_to_string(file)
-                    .map_err(|error| OpenError::Unreadable(file.clone(), error))?;
+                    .map_err(|error| CredentialFilesError::Unreadable(file.clone(), error))?;
                 Credential::parse_all(&text)
-                    .map_err(|error| OpenError::Credentials(file.clone(), error))?
+                    .map_err(|error| CredentialFilesError::Credentials(file.clone(), error))?
             }
         };
         Ok(Dialer { tls: self.tls.as_ref().map(TlsFiles::load).transpose()?, credentials })
+    }
+}
+
+/// The flag that names the file an error is about.
+const fn flag(error: &TlsError) -> &'static str {
+    match error.file() {
+        TlsFile::Authorities => "zookeeper-ca-file",
+        TlsFile::Certificate => "zookeeper-cert-file",
+        TlsFile::Key => "zookeeper-key-file",
     }
 }
 
@@ -158,20 +169,20 @@ mod tests {
     use tokio::runtime::Builder;
 
     #[test]
-    fn panic_of_a_look_ends_the_attempt_that_waits_for_it() {
+    fn panic_while_reading_ends_the_waiting_attempt() {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
-        let named = Named { auth: Some(PathBuf::from("auth")), tls: None };
-        let files = Files {
-            named,
-            look: Mutex::default(),
-            said: RefCell::default(),
-            said_clear: Cell::default(),
+        let paths = FilePaths { auth: Some(PathBuf::from("auth")), tls: None };
+        let files = CredentialFiles {
+            paths,
+            in_progress: Mutex::default(),
+            last_warning: RefCell::default(),
+            warned_clear_text: Cell::default(),
         };
-        let look = async {
-            files.look.lock().await.replace(run_blocking("a test", || panic!("a fault of ours")));
-            files.look(START).await
+        let attempt = async {
+            files.in_progress.lock().await.replace(run_blocking("a test", || panic!("a bug")));
+            files.reload(FIRST_READ_TIMEOUT).await
         };
-        let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(look)));
-        assert!(ended.is_err(), "the attempt goes on");
+        let ended = catch_unwind(AssertUnwindSafe(|| runtime.block_on(attempt)));
+        assert!(ended.is_err(), "the attempt continued");
     }
 }

@@ -76,12 +76,12 @@ fn unusable_kubeconfig_is_refused_with_its_cause() {
         (kubeconfig(&json!({ "server": "not a url" }), user), "failed to parse cluster url"),
         (
             kubeconfig(&json!({ "server": "ftp://127.0.0.1/" }), user),
-            "ftp://127.0.0.1/ is no address of an API server",
+            "ftp://127.0.0.1/ is not the address of an API server",
         ),
         (kubeconfig(&json!({ "certificate-authority": "/nowhere" }), user), "/nowhere"),
         (
             kubeconfig(&json!({ "certificate-authority": no_certificate }), user),
-            "no certificate is in",
+            "holds no certificate",
         ),
         (
             kubeconfig(&json!({ "proxy-url": "http://127.0.0.1:3128" }), user),
@@ -93,7 +93,7 @@ fn unusable_kubeconfig_is_refused_with_its_cause() {
         ),
         (
             kubeconfig(cluster, &json!({ "tokenFile": "/nowhere" })),
-            "the token file /nowhere cannot be read",
+            "cannot read the token file /nowhere",
         ),
         (kubeconfig(cluster, &json!({ "tokenFile": two_lines })), "two-lines cannot be sent"),
         (kubeconfig(cluster, &json!({ "tokenFile": empty })), "empty cannot be sent"),
@@ -115,10 +115,10 @@ fn unusable_kubeconfig_is_refused_with_its_cause() {
             kubeconfig(cluster, &json!({ "exec": { "args": [] } })),
             "the kubeconfig's exec names no command",
         ),
-        (kubeconfig(cluster, &program("no-such-program", &[])), "no-such-program cannot be run"),
+        (kubeconfig(cluster, &program("no-such-program", &[])), "cannot run no-such-program"),
         (
             kubeconfig(cluster, &program("echo", &["hello"])),
-            "what echo printed is no ExecCredential",
+            "the output of echo is not an ExecCredential",
         ),
         (
             kubeconfig(cluster, &program("echo", &[r#"{"status": {}}"#])),
@@ -126,17 +126,17 @@ fn unusable_kubeconfig_is_refused_with_its_cause() {
         ),
         (
             kubeconfig(cluster, &program("echo", &[token_with_two_lines])),
-            "the bearer token in what echo printed cannot be",
+            "the bearer token in the output of echo cannot be",
         ),
-        (kubeconfig(cluster, &interactive), "sh wants to ask a person"),
+        (kubeconfig(cluster, &interactive), "sh needs a terminal"),
         (kubeconfig(cluster, &json!({ "auth-provider": { "name": "azure" } })), "kubelogin"),
         (
             kubeconfig(cluster, &json!({ "auth-provider": { "name": "oidc", "config": oidc } })),
-            "oidc\\\" is not known here",
+            "oidc\\\" is not supported",
         ),
         (
             kubeconfig(cluster, &json!({ "auth-provider": { "name": "gcp", "config": gcp } })),
-            "gcp\\\" is not known here",
+            "gcp\\\" is not supported",
         ),
     ] {
         let error = refused(folder.path(), &kubeconfig.to_string(), &[]);

@@ -42,7 +42,7 @@ fn reports_the_size(candidate: &Candidate) -> bool {
     candidate
         .events("store_refuses")
         .iter()
-        .any(|line| line["message"].to_string().contains("larger than 64 KiB"))
+        .any(|line| line["message"].to_string().contains("exceeds 64 KiB"))
 }
 
 #[test]

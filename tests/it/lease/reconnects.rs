@@ -95,7 +95,7 @@ fn context_that_now_names_another_cluster_is_refused() {
     old.revoke();
     eventually(PATIENCE, "it is refused", || !leader.events("store_refuses").is_empty());
     let message = leader.events("store_refuses")[0]["message"].to_string();
-    assert!(message.contains(&format!("leads to {}", elsewhere.address())), "{message}");
+    assert!(message.contains(&format!("now names {}", elsewhere.address())), "{message}");
     assert!(!elsewhere.was_visited(), "it connected to another cluster");
 
     moved["clusters"][0]["cluster"]["server"] = here;

@@ -106,7 +106,7 @@ fn leader_that_cannot_release_ends_after_its_last_promise() {
     let output = leader.output();
     assert!(output.contains("the store refused the release"), "{output}");
     // Its watch may end at any time and log its own refusal.
-    let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot be watched");
+    let asks = |line: &&str| line.contains("resourceNames") && !line.contains("cannot watch Lease");
     assert_eq!(output.lines().find(asks), None, "it does not ask for a Role that is being removed");
     assert_eq!(rig.store.holder(ELECTION), leader.identity, "it could not be released");
 }
@@ -190,7 +190,7 @@ fn missing_namespace_is_named_and_refused() {
     eventually(PATIENCE, "it is refused", || !lost.events("store_refuses").is_empty());
     let event = lost.events("store_refuses").swap_remove(0);
     let message = event["message"].as_str().unwrap_or_default();
-    assert!(message.contains("namespace \"nowhere\" is not there"), "{message}");
+    assert!(message.contains("namespace \"nowhere\" does not exist"), "{message}");
     throughout(rig.timing.lease_duration / 2, "it waits for the namespace", || {
         lost.is_healthy() && lost.probe("/readyz") == 503
     });

@@ -121,7 +121,7 @@ fn sasl_user_with_a_wrong_password_is_refused() {
     eventually(PATIENCE, "the refusal is logged", || {
         messages(&stranger, "store_refuses")
             .iter()
-            .any(|message| message.contains("refuses the sasl credentials"))
+            .any(|message| message.contains("refused the sasl credentials"))
     });
     assert_eq!(stranger.exit_code(), 77);
     assert_handoff(&rig, &leader, &follower);
@@ -170,7 +170,7 @@ fn broken_credentials_file_leaves_the_last_good_ones_in_use() {
     let output = leader.output();
     let warnings = output
         .lines()
-        .filter(|line| line.contains("shown to the servers again") && line.contains("line 1"));
+        .filter(|line| line.contains("still using the previous") && line.contains("line 1"));
     assert_eq!(warnings.count(), 1, "{output}");
     rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1, "the leader can still write");
@@ -235,7 +235,7 @@ fn hanging_credentials_file_delays_nothing() {
     let output = leader.output();
     let warnings = output
         .lines()
-        .filter(|line| line.contains("shown to the servers again") && line.contains("disk"));
+        .filter(|line| line.contains("still using the previous") && line.contains("disk"));
     assert_eq!(warnings.count(), 1, "{output}");
     rig.wait_for_answers();
     assert_eq!(rig.tokens(ELECTION).len(), 1);

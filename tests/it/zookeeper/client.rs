@@ -10,9 +10,9 @@ use std::sync::mpsc::channel;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 use uuid::Uuid;
-use zookeeper_client::client::{CallError, Client, News, Session};
+use zookeeper_client::client::{CallError, Client, ConnectionEvent, SessionRequest};
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::requests::{Access, Children, Create, Kind, Read};
+use zookeeper_client::operations::{Access, Create, CreateMode, GetChildren, GetData};
 use zookeeper_client::servers::check_path;
 use zookeeper_client::wire::{Code, Grant};
 
@@ -42,7 +42,7 @@ async fn connected(servers: &str) -> (Client<Resolver>, Grant) {
 }
 
 async fn start_session(client: &Client<Resolver>, timeout: Duration) -> Grant {
-    client.connect(Session::New, timeout, PATIENCE).await.unwrap().unwrap()
+    client.connect(SessionRequest::New, timeout, PATIENCE).await.unwrap().unwrap()
 }
 
 /// A top-level path that no other test uses.
@@ -50,12 +50,12 @@ fn own_path() -> String {
     format!("/{}", Uuid::new_v4())
 }
 
-fn create(path: &str, kind: Kind) -> Create {
-    Create { path: path.to_owned(), data: b"x".to_vec(), kind, access: Access::Open }
+fn create(path: &str, mode: CreateMode) -> Create {
+    Create { path: path.to_owned(), data: b"x".to_vec(), mode, access: Access::Open }
 }
 
-fn read(path: &str, watch: bool) -> Read {
-    Read { path: path.to_owned(), watch }
+fn read(path: &str, watch: bool) -> GetData {
+    GetData { path: path.to_owned(), watch }
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn connect_returns_the_session_and_its_granted_timeout() {
         let (client, first) = connected(&ensemble.connect_string()).await;
         assert_eq!(first.timeout, T);
         ensemble.restart_with(&["maxSessionTimeout=5000"]);
-        let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        let again = client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(
             (again.session, again.timeout),
             (first.session, Duration::from_secs(5)),
@@ -79,11 +79,11 @@ fn connect_returns_the_session_and_its_granted_timeout() {
         let short = start_session(&client, Duration::from_secs(1)).await;
         assert_ne!(short.session, first.session);
         let ephemeral = own_path();
-        client.call(&create(&ephemeral, Kind::Ephemeral)).await.unwrap();
+        client.call(&create(&ephemeral, CreateMode::Ephemeral)).await.unwrap();
         let admin = ensemble.admin();
         eventually(PATIENCE, "the session expires", || admin.read(&ephemeral).is_err());
         assert!(
-            client.connect(Session::Same, T, PATIENCE).await.unwrap().is_none(),
+            client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().is_none(),
             "the expired session cannot be resumed"
         );
     });
@@ -95,10 +95,10 @@ fn session_outlives_its_client_unless_closed() {
         let ensemble = Ensemble::shared();
         let (kept, closed) = (own_path(), own_path());
         let (client, grant) = connected(&ensemble.connect_string()).await;
-        client.call(&create(&kept, Kind::Ephemeral)).await.unwrap();
+        client.call(&create(&kept, CreateMode::Ephemeral)).await.unwrap();
         drop(client);
         let (client, _) = connected(&ensemble.connect_string()).await;
-        client.call(&create(&closed, Kind::Ephemeral)).await.unwrap();
+        client.call(&create(&closed, CreateMode::Ephemeral)).await.unwrap();
         client.close().await.unwrap();
         assert!(matches!(client.call(&read(&kept, false)).await, Err(CallError::NotSent)));
 
@@ -134,14 +134,14 @@ fn watch_event_during_a_call_is_delivered_after_its_reply() {
             tokio::select! {
                 biased;
                 _ = &mut call => panic!("the request was not held"),
-                _ = client.next_news() => panic!("the watch event was delivered during a call"),
+                _ = client.next_event() => panic!("the watch event was delivered during a call"),
                 () = sleep(SHORT) => {}
             }
         }
         proxy.set(Direction::Requests, Flow::Pass);
         call.await.unwrap();
-        let news = timeout(PATIENCE, client.next_news()).await.unwrap();
-        assert!(matches!(news, News::Fired), "{news:?}");
+        let news = timeout(PATIENCE, client.next_event()).await.unwrap();
+        assert!(matches!(news, ConnectionEvent::WatchFired), "{news:?}");
     });
 }
 
@@ -153,19 +153,19 @@ fn abandoned_call_closes_its_connection() {
         let (client, grant) = connected(&proxy.address().to_string()).await;
         let path = own_path();
         proxy.set(Direction::Requests, Flow::Lose);
-        let request = create(&path, Kind::Ephemeral);
+        let request = create(&path, CreateMode::Ephemeral);
         assert!(
             timeout(Duration::from_millis(300), client.call(&request)).await.is_err(),
             "the request is lost"
         );
         assert!(matches!(client.call(&request).await, Err(CallError::NotSent)));
         assert!(
-            timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
+            timeout(Duration::from_millis(300), client.next_event()).await.is_err(),
             "abandoning a call is not reported as a loss"
         );
 
         proxy.set(Direction::Requests, Flow::Pass);
-        let again = client.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        let again = client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(again.session, grant.session);
         client.call(&request).await.unwrap();
     });
@@ -178,18 +178,21 @@ fn lost_connection_is_reported_once() {
         let proxy = Proxy::to(ensemble.address(0));
         let (client, _) = connected(&proxy.address().to_string()).await;
         proxy.cut();
-        assert!(matches!(timeout(PATIENCE, client.next_news()).await, Ok(News::Lost(_))));
-        assert!(timeout(Duration::from_millis(300), client.next_news()).await.is_err(), "again");
+        assert!(matches!(
+            timeout(PATIENCE, client.next_event()).await,
+            Ok(ConnectionEvent::Lost(_))
+        ));
+        assert!(timeout(Duration::from_millis(300), client.next_event()).await.is_err(), "again");
         assert!(matches!(client.call(&read("/", false)).await, Err(CallError::NotSent)));
 
-        client.connect(Session::Same, T, PATIENCE).await.unwrap();
+        client.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap();
         proxy.set(Direction::Replies, Flow::Close);
         assert!(
             matches!(client.call(&read("/", false)).await, Err(CallError::Unknown(_))),
             "the pending call reports the loss"
         );
         assert!(
-            timeout(Duration::from_millis(300), client.next_news()).await.is_err(),
+            timeout(Duration::from_millis(300), client.next_event()).await.is_err(),
             "the loss is not reported again"
         );
     });
@@ -205,14 +208,14 @@ fn dead_or_silent_servers_do_not_block_connecting() {
         let servers = connect_string([closed, silent.address(), ensemble.address(0)].into_iter());
         let client = client(&format!("no-such-name.invalid:1,{servers}"));
         for _ in 0..4 {
-            client.connect(Session::New, T, Duration::from_secs(4)).await.unwrap().unwrap();
+            client.connect(SessionRequest::New, T, Duration::from_secs(4)).await.unwrap().unwrap();
         }
     });
     run(async {
         let client = client("no-such-name.invalid:1,127.0.0.1:1");
-        let error = client.connect(Session::New, T, PATIENCE).await.unwrap_err().to_string();
+        let error = client.connect(SessionRequest::New, T, PATIENCE).await.unwrap_err().to_string();
         for part in [
-            "127.0.0.1:1 cannot be connected to: Connection refused",
+            "cannot connect to 127.0.0.1:1: Connection refused",
             "no-such-name.invalid:1 has no address",
         ] {
             assert!(error.contains(part), "{part} is not in {error}");
@@ -235,12 +238,13 @@ fn hanging_lookup_is_named_and_does_not_block_other_servers() {
         for _ in 0..4 {
             let client = client(&format!("slow-name.invalid:1,{servers}"));
             let connected =
-                timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(2))).await;
+                timeout(PATIENCE, client.connect(SessionRequest::New, T, Duration::from_secs(2)))
+                    .await;
             connected.expect("connecting is bounded").unwrap().unwrap();
         }
         let client = client("slow-name.invalid:1");
         let failed =
-            timeout(PATIENCE, client.connect(Session::New, T, Duration::from_secs(1))).await;
+            timeout(PATIENCE, client.connect(SessionRequest::New, T, Duration::from_secs(1))).await;
         let error = failed.expect("connecting is bounded").unwrap_err().to_string();
         assert!(error.contains("slow-name.invalid:1 has no address"), "{error}");
         assert!(error.contains("no name server has answered yet"), "{error}");
@@ -287,15 +291,15 @@ fn long_reply_is_read_completely() {
         let ensemble = Ensemble::shared();
         let path = own_path();
         let (client, _) = connected(&ensemble.connect_string()).await;
-        client.call(&create(&path, Kind::Persistent)).await.unwrap();
+        client.call(&create(&path, CreateMode::Persistent)).await.unwrap();
         let name = "n".repeat(200);
         for _ in 0..500 {
             client
-                .call(&create(&format!("{path}/{name}"), Kind::EphemeralSequential))
+                .call(&create(&format!("{path}/{name}"), CreateMode::EphemeralSequential))
                 .await
                 .unwrap();
         }
-        let names = client.call(&Children { path: path.clone() }).await.unwrap();
+        let names = client.call(&GetChildren { path: path.clone() }).await.unwrap();
         assert_eq!(names.len(), 500);
         assert!(names.iter().all(|child| child.starts_with(&name) && child.len() == 210));
     });

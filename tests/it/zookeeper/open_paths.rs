@@ -228,7 +228,7 @@ fn open_path_of_another_administrator_is_refused() {
     assert_eq!(rig.store.admin.access(&path).unwrap(), before, "the list is unchanged");
     let logged = messages(&refused, "store_refuses").join("\n");
     assert!(logged.contains("an administrator's credentials"), "{logged}");
-    assert!(logged.contains("hide these entries from us: digest:owner"), "{logged}");
+    assert!(logged.contains("the servers hide from us: digest:owner"), "{logged}");
     let leader = candidate_with(&rig, "b", "digest:owner:own").start();
     assert_eq!(rig.leader().identity, leader.identity);
     assert_eq!(

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use tempfile::TempDir;
 use uuid::Uuid;
-use zookeeper_client::tls::{OwnFiles, TlsFiles};
+use zookeeper_client::tls::{ClientCertificate, TlsFiles};
 
 const CALL: Duration = Duration::from_secs(20);
 const T: Duration = Duration::from_secs(8);
@@ -98,8 +98,8 @@ fn replaced_certificates_apply_to_the_next_connection() {
         let proxy = Proxy::to(secure);
         take(&["ca.crt", "candidate.crt", "candidate.key"]);
         let at = |name: &str| client_folder.path().join(name);
-        let own = OwnFiles { certificate: at("candidate.crt"), key: at("candidate.key") };
-        let tls = Some(TlsFiles { authorities: at("ca.crt"), own: Some(own) });
+        let own = ClientCertificate { certificate: at("candidate.crt"), key: at("candidate.key") };
+        let tls = Some(TlsFiles { authorities: at("ca.crt"), client: Some(own) });
         let servers = format!("localhost:{}", proxy.address().port());
         let place = ZooKeeperConfig { tls, ..place(&servers, "/orders", None) };
         let store = ZooKeeperStore::open(&place, CALL).await.unwrap();

@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::thread;
 use std::time::{Duration, SystemTime};
 use uuid::Uuid;
-use zookeeper_client::requests::Node;
+use zookeeper_client::operations::Znode;
 
 /// The pause before each look, so that polling does not keep the servers busy.
 const POLL: Duration = Duration::from_millis(50);
@@ -77,7 +77,7 @@ impl Znodes {
         queued.map(|node| String::from_utf8_lossy(&node.data).into_owned()).collect()
     }
 
-    fn first(&self, election: &str) -> Option<(String, Node)> {
+    fn first(&self, election: &str) -> Option<(String, Znode)> {
         let first = self.queue(election).into_iter().next()?;
         let node = self.admin.read(&first).ok()?;
         Some((first, node))

@@ -7,15 +7,15 @@ use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 use tokio::time::timeout;
-use zookeeper_client::access::{AccessList, Entry, ReadAccess, SetAccess};
-use zookeeper_client::client::{CallError, Client, Session};
+use zookeeper_client::access::{AccessList, AclEntry, GetAcl, SetAcl};
+use zookeeper_client::client::{CallError, Client, SessionRequest};
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::requests::{
-    Access, Children, Create, Kind, Node, Part, Read, Refusal, Together,
+use zookeeper_client::operations::{
+    Access, Create, CreateMode, GetChildren, GetData, Multi, Op, OpFailure, Znode,
 };
 use zookeeper_client::servers::Servers;
-use zookeeper_client::wire::{Code, Request};
+use zookeeper_client::wire::{Code, Operation};
 
 /// How long a connection to a running server may take.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -44,29 +44,29 @@ impl Admin {
     }
 
     pub(crate) fn children(&self, path: &str) -> Result<Vec<String>, Code> {
-        let mut names = self.call(&Children { path: path.to_owned() })?;
+        let mut names = self.call(&GetChildren { path: path.to_owned() })?;
         names.sort();
         Ok(names)
     }
 
-    pub(crate) fn read(&self, path: &str) -> Result<Node, Code> {
-        self.call(&Read { path: path.to_owned(), watch: false })
+    pub(crate) fn read(&self, path: &str) -> Result<Znode, Code> {
+        self.call(&GetData { path: path.to_owned(), watch: false })
     }
 
     /// Creates a persistent znode.
     pub(crate) fn create(&self, path: &str, data: &str) -> Result<String, Code> {
-        self.create_as(Kind::Persistent, path, data)
+        self.create_as(CreateMode::Persistent, path, data)
     }
 
     /// Creates an ephemeral znode, which ends with this administrator's session. Calls keep it
     /// alive.
     pub(crate) fn create_ephemeral(&self, path: &str) -> Result<String, Code> {
-        self.create_as(Kind::Ephemeral, path, "somebody")
+        self.create_as(CreateMode::Ephemeral, path, "somebody")
     }
 
-    fn create_as(&self, kind: Kind, path: &str, data: &str) -> Result<String, Code> {
+    fn create_as(&self, mode: CreateMode, path: &str, data: &str) -> Result<String, Code> {
         let (path, data) = (path.to_owned(), data.as_bytes().to_vec());
-        self.call(&Create { path, data, kind, access: Access::Open })
+        self.call(&Create { path, data, mode, access: Access::Open })
     }
 
     /// Forbids everyone to read a znode.
@@ -80,31 +80,31 @@ impl Admin {
         const ANY_VERSION: i32 = -1;
         let entry = |(permissions, scheme, id): &(i32, &str, &str)| {
             let (scheme, id) = ((*scheme).to_owned(), (*id).to_owned());
-            Entry { permissions: *permissions, scheme, id }
+            AclEntry { permissions: *permissions, scheme, id }
         };
         let list =
             AccessList { entries: entries.iter().map(entry).collect(), version: ANY_VERSION };
-        self.call(&SetAccess { path: path.to_owned(), list })
+        self.call(&SetAcl { path: path.to_owned(), list })
     }
 
     /// A znode's access list, as zkCli prints it.
     pub(crate) fn access(&self, path: &str) -> Result<String, Code> {
-        self.call(&ReadAccess { path: path.to_owned() }).map(|list| list.to_string())
+        self.call(&GetAcl { path: path.to_owned() }).map(|list| list.to_string())
     }
 
     pub(crate) fn delete(&self, path: &str) -> Result<(), Code> {
-        let done = self.call(&Together(vec![Part::Delete(path.to_owned())]))?;
-        done.map_err(|Refusal { code, .. }| code)
+        let done = self.call(&Multi(vec![Op::Delete(path.to_owned())]))?;
+        done.map_err(|OpFailure { code, .. }| code)
     }
 
     /// Runs on a thread of its own, since the test may be inside a runtime.
-    fn call<R: Request<Reply: Send> + Sync>(&self, request: &R) -> Result<R::Reply, Code> {
+    fn call<R: Operation<Reply: Send> + Sync>(&self, request: &R) -> Result<R::Reply, Code> {
         let called = thread::scope(|threads| threads.spawn(|| self.call_here(request)).join());
         called.expect("the servers admit the administrator")
     }
 
     /// Opens a new session if the previous one has expired.
-    fn call_here<R: Request>(&self, request: &R) -> Result<R::Reply, Code> {
+    fn call_here<R: Operation>(&self, request: &R) -> Result<R::Reply, Code> {
         let client = lock(&self.client);
         self.runtime.as_ref().expect("it is not dropped yet").block_on(async {
             for _ in 0..5 {
@@ -117,7 +117,8 @@ impl Admin {
                     Err(_)
                     | Ok(Err(CallError::Refused(_) | CallError::NotSent | CallError::Unknown(_))) =>
                     {
-                        let connected = client.connect(Session::New, PATIENCE, PATIENCE).await;
+                        let connected =
+                            client.connect(SessionRequest::New, PATIENCE, PATIENCE).await;
                         connected.expect("a server grants a session");
                     }
                 }

@@ -7,11 +7,11 @@ use baton::process::resolver::Resolver;
 use std::fs;
 use std::net::SocketAddr;
 use tempfile::TempDir;
-use zookeeper_client::client::{CallError, Client, Session};
+use zookeeper_client::client::{CallError, Client, SessionRequest};
 use zookeeper_client::credentials::Credential;
 use zookeeper_client::dial::Dialer;
-use zookeeper_client::requests::{Access, Create, Kind};
-use zookeeper_client::tls::{OwnFiles, TlsFiles};
+use zookeeper_client::operations::{Access, Create, CreateMode};
+use zookeeper_client::tls::{ClientCertificate, TlsFiles};
 use zookeeper_client::wire::Code;
 
 fn client(servers: &str, credentials: &str) -> Client<Resolver> {
@@ -22,7 +22,7 @@ fn client(servers: &str, credentials: &str) -> Client<Resolver> {
 
 /// Creates a znode that only its creator may change.
 fn owned(path: &str) -> Create {
-    Create { access: Access::Creator, ..create(path, Kind::Persistent) }
+    Create { access: Access::Creator, ..create(path, CreateMode::Persistent) }
 }
 
 async fn refusal(client: &Client<Resolver>, request: &Create) -> Option<Code> {
@@ -43,9 +43,9 @@ fn only_the_creator_changes_its_znode_across_reconnects() {
         let path = own_path();
         assert_eq!(refusal(&owner, &owned(&path)).await, None);
         assert_eq!(stranger.call(&read(&path, false)).await.unwrap().data, b"x");
-        let below = create(&format!("{path}/below"), Kind::Ephemeral);
+        let below = create(&format!("{path}/below"), CreateMode::Ephemeral);
         assert_eq!(refusal(&stranger, &below).await, Some(Code::NoAuth));
-        owner.connect(Session::Same, T, PATIENCE).await.unwrap().unwrap();
+        owner.connect(SessionRequest::Resume, T, PATIENCE).await.unwrap().unwrap();
         assert_eq!(refusal(&owner, &below).await, None);
         assert_eq!(
             refusal(&stranger, &owned(&own_path())).await,
@@ -67,17 +67,19 @@ fn sasl_users_need_their_password() {
         assert_eq!(refusal(&alice, &owned(&own_path())).await, None);
 
         for wrong in ["sasl:alice:wrong", "sasl:bob:secret"] {
-            let error =
-                client(&servers, wrong).connect(Session::New, T, PATIENCE).await.unwrap_err();
+            let error = client(&servers, wrong)
+                .connect(SessionRequest::New, T, PATIENCE)
+                .await
+                .unwrap_err();
             assert!(
-                error.is_refusal() && error.to_string().contains("refuses the sasl credentials"),
+                error.is_refusal() && error.to_string().contains("refused the sasl credentials"),
                 "{error}"
             );
         }
         let anonymous = client(&servers, "");
         start_session(&anonymous, T).await;
         assert_eq!(
-            refusal(&anonymous, &create(&own_path(), Kind::Persistent)).await,
+            refusal(&anonymous, &create(&own_path(), CreateMode::Persistent)).await,
             Some(Code::AuthRequired)
         );
     });
@@ -96,18 +98,18 @@ fn tls_needs_trust_in_both_directions() {
         let proxy = Proxy::to(secure);
         let by_name = format!("localhost:{}", proxy.address().port());
         let connect = async |servers: &str, authority: &str, own: Option<&str>| {
-            let own = own.map(|name| OwnFiles {
+            let client = own.map(|name| ClientCertificate {
                 certificate: at(&format!("{name}.crt")),
                 key: at(&format!("{name}.key")),
             });
-            let tls = TlsFiles { authorities: at(authority), own }.load().unwrap();
+            let tls = TlsFiles { authorities: at(authority), client }.load().unwrap();
             let client = Client::new(
                 &servers.parse().unwrap(),
                 Dialer { tls: Some(tls), credentials: Vec::new() },
                 Resolver::default(),
             );
             client
-                .connect(Session::New, T, PATIENCE)
+                .connect(SessionRequest::New, T, PATIENCE)
                 .await
                 .map(|_| client)
                 .map_err(|error| error.to_string())
@@ -115,7 +117,7 @@ fn tls_needs_trust_in_both_directions() {
         let client =
             retry_until_ok(async || connect(&by_name, "ca.crt", Some("candidate")).await).await;
         let path = own_path();
-        assert_eq!(refusal(&client, &create(&path, Kind::Persistent)).await, None);
+        assert_eq!(refusal(&client, &create(&path, CreateMode::Persistent)).await, None);
         assert_eq!(client.call(&read(&path, true)).await.unwrap().data, b"x");
 
         let refused = async |servers: &str, authority, own| {
@@ -123,8 +125,8 @@ fn tls_needs_trust_in_both_directions() {
         };
         let without_certificate = refused(&by_name, "ca.crt", None).await;
         assert!(
-            without_certificate.contains("grants no session")
-                || without_certificate.contains("cannot agree on TLS"),
+            without_certificate.contains("granted no session")
+                || without_certificate.contains("TLS handshake with"),
             "{without_certificate}"
         );
         let by_address = refused(&secure.to_string(), "ca.crt", Some("candidate")).await;
@@ -133,7 +135,7 @@ fn tls_needs_trust_in_both_directions() {
         fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
         let other_authority = refused(&by_name, "other.crt", Some("candidate")).await;
         assert!(
-            other_authority.contains("come from the authority in --zookeeper-ca-file"),
+            other_authority.contains("be signed by a trusted authority"),
             "{other_authority}"
         );
         let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;

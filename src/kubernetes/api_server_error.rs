@@ -1,0 +1,90 @@
+//! Why the configured API server cannot be used.
+//!
+//! Pure. Start with [`ApiServerError`].
+
+pub use super::exec_plugin::ExecPluginError;
+use kube::config::{InClusterError, KubeconfigError};
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where Kubernetes mounts the service account of a Pod.
+pub(super) const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Why the API server cannot be used, or the credentials cannot be renewed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApiServerError {
+    /// The Pod has no usable service account.
+    #[error(
+        "this is a Pod (KUBERNETES_SERVICE_HOST is set), but its service account cannot be used: \
+         mount its token (automountServiceAccountToken: true, or a projected volume at \
+         {SERVICE_ACCOUNT})"
+    )]
+    InCluster(#[source] InClusterError),
+    /// There is no usable kubeconfig.
+    #[error(
+        "no kubeconfig can be used: pass --kubeconfig FILE and --context NAME, or set KUBECONFIG, \
+         as for kubectl"
+    )]
+    Kubeconfig(#[source] KubeconfigError),
+    /// The server's address is not a URL of an API server.
+    #[error(
+        "{0} is not the address of an API server: in the kubeconfig, the cluster's server must \
+         start with https://"
+    )]
+    Server(String),
+    /// The kubeconfig now names another API server.
+    #[error(
+        "the kubeconfig now names {current}, but this election is held at {pinned}: restart Baton \
+         to use the new address"
+    )]
+    AddressChanged {
+        /// The address of the election.
+        pinned: String,
+        /// The address in the kubeconfig.
+        current: String,
+    },
+    /// The certificate authority's bundle is empty.
+    #[error(
+        "the certificate authority's bundle holds no certificate: it must be PEM, starting with \
+         -----BEGIN CERTIFICATE-----"
+    )]
+    NoCertificate,
+    /// The configuration names a proxy.
+    #[error(
+        "API servers are reached directly, not through {0}: unset HTTPS_PROXY, or remove proxy-url \
+         from the kubeconfig"
+    )]
+    Proxy(String),
+    /// The kubeconfig has a legacy auth provider.
+    #[error(
+        "the kubeconfig's auth-provider {0:?} is not supported (kubectl removed it in 1.26): use \
+         an exec plugin, such as kubelogin or gke-gcloud-auth-plugin"
+    )]
+    AuthProvider(String),
+    /// The token file is unreadable.
+    #[error("cannot read the token file {}", path.display())]
+    TokenFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The token cannot be sent as a bearer token.
+    #[error(
+        "the bearer token in {0} cannot be sent: it must be one line of visible ASCII characters"
+    )]
+    Token(String),
+    /// The exec plugin gave no credentials.
+    #[error("the kubeconfig's exec plugin gave no credentials")]
+    ExecPlugin(#[from] ExecPluginError),
+    /// The certificates or credentials are invalid.
+    #[error("the certificates and credentials found cannot be used")]
+    Client(#[source] kube::Error),
+    /// The disk did not answer.
+    #[error(
+        "the kubeconfig, or a file that it or the service account names, was not read within \
+         {0:?}: check whether the disk responds"
+    )]
+    TimedOut(Duration),
+}
