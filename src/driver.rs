@@ -247,7 +247,7 @@ impl<E: Election> Driver<E> {
                 return Some(Ended::Unsuited);
             }
         }
-        if self.election.is_at_rest()
+        if self.election.is_released()
             && let Some(waiter) = self.release.take()
         {
             // Who ordered the release may have stopped waiting for it.

@@ -125,7 +125,7 @@ async fn leader(State(AppState(state)): State<AppState>, RawQuery(query): RawQue
             state.asked.notify_one();
             answer
         }
-        "promise=none" => state.reader.glance(Clock.now()),
+        "promise=none" => state.reader.peek(Clock.now()),
         other => {
             return error(
                 StatusCode::BAD_REQUEST,

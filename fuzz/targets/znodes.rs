@@ -8,7 +8,7 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::Election as _;
 use baton_election::queue::QueueElection;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use std::time::Duration;
@@ -50,8 +50,8 @@ pub(super) fn read(bytes: &[u8]) {
                 QueueEvent::Joined { name: own.clone(), czxid: 5 }
             }
             QueueRequest::List => QueueEvent::Listed(listed),
-            QueueRequest::Look { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
-            QueueRequest::Look { name } => {
+            QueueRequest::Watch { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
+            QueueRequest::Watch { name } => {
                 assert_eq!(
                     Place::Behind(name.clone()),
                     expected,
@@ -64,13 +64,13 @@ pub(super) fn read(bytes: &[u8]) {
                 assert_eq!(expected, Place::First, "only who is first asks for a claim");
                 QueueEvent::Checked
             }
-            QueueRequest::ReadLeader => QueueEvent::Leader(Some(Acknowledgement {
+            QueueRequest::ReadLeader => QueueEvent::Leader(Some(Announcement {
                 text: acknowledgement.to_owned(),
                 owner: Some(THEIRS),
             })),
-            QueueRequest::Acknowledge { .. } => {
+            QueueRequest::Announce { .. } => {
                 assert_eq!(expected, Place::First, "only who is first acknowledges that it leads");
-                QueueEvent::Acknowledged
+                QueueEvent::Announced
             }
         };
         machine.handle_event(event, now);
@@ -90,7 +90,8 @@ pub(super) fn read(bytes: &[u8]) {
 /// The machine names a leader only as the acknowledgement does.
 fn check_leader(standing: &Standing, acknowledgement: &str) {
     if let Standing::Following { leader: Some(leader) } = standing {
-        let told = acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
+        let told =
+            acknowledgement.split_once(' ').map(|(_, identity)| Identity::parse_lossy(identity));
         assert_eq!(told.as_ref(), Some(&Some(leader.clone())), "{acknowledgement:?}");
     }
 }

@@ -5,7 +5,7 @@
 //! ```text
 //!  election ──Standing──► Publisher ══╗              ╔══► Reader::promise(now)   to the application
 //!                                     ╠═ one mutex ══╣
-//!  driver ◄── last promise's end ═════╝              ╚══► Reader::glance(now)    to onlookers
+//!  driver ◄── last promise's end ═════╝              ╚══► Reader::peek(now)      to onlookers
 //! ```
 
 use baton_election::claim::{Claim, Standing};
@@ -54,9 +54,9 @@ impl Reader {
         self.0.lock().promise(now)
     }
 
-    /// Answers an onlooker: see [`Leadership::glance`].
-    pub fn glance(&self, now: Instant) -> Answer {
-        self.0.lock().glance(now)
+    /// Answers an onlooker: see [`Leadership::peek`].
+    pub fn peek(&self, now: Instant) -> Answer {
+        self.0.lock().peek(now)
     }
 
     /// The claim that is held at `now`, promised or not.
@@ -70,8 +70,8 @@ impl Reader {
     }
 
     /// When the application last asked.
-    pub fn asked_at(&self) -> Option<Instant> {
-        self.0.lock().asked_at()
+    pub fn last_polled_at(&self) -> Option<Instant> {
+        self.0.lock().last_polled_at()
     }
 
     /// Blocks the calling thread until there is a claim, and returns it.

@@ -193,7 +193,7 @@ impl Store<RecordElection> for FileStore {
             self.changed().await;
             // What cannot be read here is found, and told, by the read that follows on silence.
             if let Ok(snapshot) = self.blocking(RecordFile::read).await {
-                return RecordEvent::Noticed(snapshot);
+                return RecordEvent::WatchEvent(snapshot);
             }
         }
     }

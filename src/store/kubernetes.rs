@@ -181,9 +181,9 @@ impl Store<RecordElection> for LeaseStore {
             News::Seen(object) => {
                 let seen = object.seen.clone();
                 self.keep(object);
-                RecordEvent::Noticed(Some(seen))
+                RecordEvent::WatchEvent(Some(seen))
             }
-            News::Suspected => RecordEvent::Noticed(None),
+            News::Suspected => RecordEvent::WatchEvent(None),
         }
     }
 

@@ -18,7 +18,7 @@ use crate::store::{Store, StoreError};
 use baton_election::identity::Identity;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{
-    Acknowledgement, QueueEvent, QueueRequest, SessionId, leader_path,
+    Announcement, QueueEvent, QueueRequest, SessionId, leader_path,
 };
 use files::Files;
 use std::cell::Cell;
@@ -203,7 +203,7 @@ impl ZooKeeperStore {
         let done =
             self.call("acknowledge a leader at", &leader, &Together(parts.collect())).await?;
         match done {
-            Ok(()) => Ok(QueueEvent::Acknowledged),
+            Ok(()) => Ok(QueueEvent::Announced),
             Err(Refusal { part: 0, code: Code::NoNode }) => Ok(QueueEvent::Missing),
             Err(Refusal { code: Code::NoNode | Code::NodeExists, .. }) => Ok(QueueEvent::Changed),
             Err(Refusal { code, .. }) => Err(Failed {
@@ -320,7 +320,7 @@ impl Store<QueueElection> for ZooKeeperStore {
                 None => self.join(&prefix, &identity).await,
             },
             QueueRequest::List => self.list().await,
-            QueueRequest::Look { name } => {
+            QueueRequest::Watch { name } => {
                 self.read(&self.child(&name), true).await.map(|node| match node {
                     Some(node) => QueueEvent::Found { owner: owner(&node) },
                     None => QueueEvent::Missing,
@@ -329,13 +329,13 @@ impl Store<QueueElection> for ZooKeeperStore {
             QueueRequest::Check { name } => self.check(&name).await,
             QueueRequest::ReadLeader => {
                 self.read(&leader_path(&self.path), false).await.map(|node| {
-                    QueueEvent::Leader(node.map(|node| Acknowledgement {
+                    QueueEvent::Leader(node.map(|node| Announcement {
                         owner: owner(&node),
                         text: String::from_utf8_lossy(&node.data).into_owned(),
                     }))
                 })
             }
-            QueueRequest::Acknowledge { name, text, replaces } => {
+            QueueRequest::Announce { name, text, replaces } => {
                 self.acknowledge(&name, text, replaces).await
             }
         };
@@ -344,7 +344,7 @@ impl Store<QueueElection> for ZooKeeperStore {
 
     async fn next_event(&self) -> QueueEvent {
         match self.client.next_news().await {
-            News::Fired => QueueEvent::Fired,
+            News::Fired => QueueEvent::WatchFired,
             News::Lost(why) => {
                 tracing::debug!("no longer connected to {}: {}", self.place(), ErrorChain(&why));
                 QueueEvent::Disconnected

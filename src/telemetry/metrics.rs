@@ -186,7 +186,7 @@ impl Series {
 
     fn refresh(&self, reader: &Reader, health: &Health, now: Instant) {
         let remaining = reader.claim(now).map(|claim| claim.remaining(now));
-        let told = reader.glance(now).status;
+        let told = reader.peek(now).status;
         let leads = matches!(told, Status::Leading(_));
         let knows_another = matches!(told, Status::Following { leader: Some(_) });
         self.is_leader.set(leads.into());

@@ -186,7 +186,7 @@ impl<E: Election> Process<E> {
             }
         }
         let Errand::Releasing(purpose, patience) = self.errand else { return None };
-        let is_done = self.machine.is_at_rest() || patience.is_some_and(|until| until <= now);
+        let is_done = self.machine.is_released() || patience.is_some_and(|until| until <= now);
         match purpose {
             Purpose::Stop => is_done.then_some(End::Stopped),
             Purpose::Resign { campaigns_after } => {

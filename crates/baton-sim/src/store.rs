@@ -277,11 +277,11 @@ impl Store for RecordStore {
     }
 
     fn news(&self, ago: usize) -> Option<RecordEvent> {
-        Some(RecordEvent::Noticed(self.was(ago).0.clone()))
+        Some(RecordEvent::WatchEvent(self.was(ago).0.clone()))
     }
 
     fn rumour(&self) -> Option<RecordEvent> {
-        Some(RecordEvent::Noticed(None))
+        Some(RecordEvent::WatchEvent(None))
     }
 
     fn meddle(&mut self, _: Moment, deed: Deed) {
@@ -295,7 +295,7 @@ impl Store for RecordStore {
             Deed::Remake => snapshot.version.uid = format!("uid-{}", self.number).into(),
             Deed::Wipe => snapshot.record.holder = None,
             Deed::Seize(duration) => {
-                snapshot.record.holder = Identity::lossy("stranger");
+                snapshot.record.holder = Identity::parse_lossy("stranger");
                 snapshot.record.duration = Some(duration);
             }
         }

@@ -11,7 +11,7 @@ use baton_election::instant::Instant;
 use baton_election::leadership::Status;
 use baton_election::machine::{Election, Withdrawal};
 use baton_election::queue::QueueElection;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest, Snapshot};
 use baton_election::transcript;
@@ -310,7 +310,7 @@ fn spell_lease_event(event: &RecordEvent) -> String {
         RecordEvent::Applied(snapshot) => format!("applied: v{}", snapshot.version.number),
         RecordEvent::Conflict => "conflict".to_owned(),
         RecordEvent::Unknown => "unknown".to_owned(),
-        RecordEvent::Noticed(noticed) => format!("noticed: {}", spell_record(noticed.as_ref())),
+        RecordEvent::WatchEvent(noticed) => format!("noticed: {}", spell_record(noticed.as_ref())),
     }
 }
 
@@ -331,28 +331,30 @@ fn spell_zookeeper_event(own: &str, event: &QueueEvent) -> String {
         QueueEvent::Closed => "closed".to_owned(),
         QueueEvent::Made => "made".to_owned(),
         QueueEvent::Joined { name, czxid } => {
-            format!("joined: {} z{czxid}", transcript::nickname("", name))
+            format!("joined: {} z{czxid}", transcript::short_name("", name))
         }
         QueueEvent::Listed(names) => {
             // Only a request quotes what is not named as usual.
-            let names: Vec<_> =
-                names.iter().map(|name| transcript::nickname(own, name).replace('"', "")).collect();
+            let names: Vec<_> = names
+                .iter()
+                .map(|name| transcript::short_name(own, name).replace('"', ""))
+                .collect();
             format!("listed: {}", names.join(" "))
         }
         QueueEvent::Found { owner } => format!("found: {}", spell_owner(*owner)),
         QueueEvent::Checked => "checked".to_owned(),
         QueueEvent::Leader(None) => "leader: none".to_owned(),
-        QueueEvent::Leader(Some(Acknowledgement { text, owner })) => {
+        QueueEvent::Leader(Some(Announcement { text, owner })) => {
             format!("leader: {text} of {}", spell_owner(*owner))
         }
-        QueueEvent::Acknowledged => "acknowledged".to_owned(),
+        QueueEvent::Announced => "acknowledged".to_owned(),
         QueueEvent::Missing => "missing".to_owned(),
         QueueEvent::Saturated => "saturated".to_owned(),
         QueueEvent::Changed => "changed".to_owned(),
         QueueEvent::Refused => "refused".to_owned(),
         QueueEvent::Unknown => "unknown".to_owned(),
         QueueEvent::Disconnected => "disconnected".to_owned(),
-        QueueEvent::Fired => "fired".to_owned(),
+        QueueEvent::WatchFired => "fired".to_owned(),
     }
 }
 

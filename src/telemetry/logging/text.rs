@@ -115,7 +115,7 @@ impl Words {
                 }
                 // The random part is in the first line and in JSON.
                 ("identity" | "leader", Value::Text(text)) => {
-                    let identity = Identity::lossy(&text);
+                    let identity = Identity::parse_lossy(&text);
                     format!("{:?}", identity.as_ref().map_or(&*text, Identity::name))
                 }
                 (_, Value::Text(text)) => format!("{text:?}"),

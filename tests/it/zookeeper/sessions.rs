@@ -31,7 +31,7 @@ fn limits_that_change_between_two_connections_are_told_and_what_is_too_short_is_
     let back_within = left_to_reconnect(rig.timing);
     for candidate in [&leader, &follower] {
         says_before_it_ends(candidate, "session_granted", (away, back_within), |message| {
-            message.contains("of 14s, 18s were asked for; that cuts the renew deadline by 1.5")
+            message.contains("of 14s (requested: 18s); that cuts the renew deadline by 1.5")
         });
     }
     throughout(rig.timing.lease_duration, "all goes on", || {

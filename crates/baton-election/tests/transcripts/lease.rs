@@ -31,7 +31,7 @@ impl Spoken for RecordElection {
     ) -> Result<RecordEvent, String> {
         Ok(match verb {
             "read" => RecordEvent::Read(record(rest)?),
-            "noticed" => RecordEvent::Noticed(record(rest)?),
+            "noticed" => RecordEvent::WatchEvent(record(rest)?),
             "applied" => RecordEvent::Applied(written(asked, rest)?),
             "applied and changed" => {
                 RecordEvent::Applied(record(rest)?.ok_or("a write leaves a record")?)

@@ -28,9 +28,9 @@ pub(crate) trait Legible: Election {
 impl Legible for RecordElection {
     fn hearsay(event: &RecordEvent) -> Hearsay<'_> {
         match event {
-            RecordEvent::Read(None) | RecordEvent::Noticed(None) => Hearsay::Gone,
+            RecordEvent::Read(None) | RecordEvent::WatchEvent(None) => Hearsay::Gone,
             RecordEvent::Read(Some(seen))
-            | RecordEvent::Noticed(Some(seen))
+            | RecordEvent::WatchEvent(Some(seen))
             | RecordEvent::Applied(seen) => {
                 Hearsay::Held(seen.version.number, seen.record.holder.as_ref())
             }

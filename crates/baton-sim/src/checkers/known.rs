@@ -363,7 +363,7 @@ impl Known {
     /// When the answer was asked for, at the earliest, on which `claim` rests in a session. A pause
     /// after that leaves a gap between the answers, and the claim after this one may end in it.
     fn rests_on_answer_of(&self, claim: Claim) -> Instant {
-        let life = self.timing.drift().least_of_ours(self.timing.lease_duration());
+        let life = self.timing.drift().min_elapsed(self.timing.lease_duration());
         Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
     }
 

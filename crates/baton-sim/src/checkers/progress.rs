@@ -301,7 +301,7 @@ pub(super) fn losers_wait<E: Election>(
 /// two answers, a lag and a retry period apart.
 fn first_claim(known: &Known, lag: Duration) -> Duration {
     let timing = &known.timing;
-    let least = timing.drift().least_of_ours(timing.lease_duration());
+    let least = timing.drift().min_elapsed(timing.lease_duration());
     let is_tight = least < timing.retry_period() * 3 + lag + known.call();
     if is_tight { lag + timing.retry_period() } else { Duration::ZERO }
 }

@@ -52,7 +52,7 @@ fn world(seed: u64, takes: Duration) -> Setup {
     let drift = Drift::parts_per_million(OFF).expect("less than the whole");
     let off = i32::try_from(OFF).expect("less than the whole");
     // From ¾ tick to the longest time between two pings, on the candidates' clocks, and beyond.
-    let longest = drift.most_of_ours(TICK / 2 + takes);
+    let longest = drift.max_elapsed(TICK / 2 + takes);
     let slack = Duration::from_millis(10);
     let retry_period = TICK * 3 / 4 + part(longest.saturating_sub(TICK * 3 / 4) + slack);
     let timing = timing(retry_period, drift);

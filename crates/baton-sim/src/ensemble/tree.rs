@@ -4,7 +4,7 @@
 //! which the leading server alone calls.
 
 use baton_election::identity::Identity;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -67,19 +67,19 @@ impl Tree {
                     Znode { name: name.clone(), owner: session, identity: identity.clone() };
                 (Change::Join(znode), QueueEvent::Joined { name, czxid: zxid })
             }
-            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. }
+            QueueRequest::Check { name } | QueueRequest::Announce { name, .. }
                 if self.find(name).is_none() =>
             {
                 (Change::None, QueueEvent::Missing)
             }
             QueueRequest::Check { .. } => (Change::None, QueueEvent::Checked),
-            QueueRequest::Acknowledge { replaces, .. } if self.leader.is_some() != *replaces => {
+            QueueRequest::Announce { replaces, .. } if self.leader.is_some() != *replaces => {
                 (Change::None, QueueEvent::Changed)
             }
-            QueueRequest::Acknowledge { text, .. } => {
-                (Change::Acknowledge(session, text.clone()), QueueEvent::Acknowledged)
+            QueueRequest::Announce { text, .. } => {
+                (Change::Acknowledge(session, text.clone()), QueueEvent::Announced)
             }
-            QueueRequest::List | QueueRequest::Look { .. } | QueueRequest::ReadLeader => {
+            QueueRequest::List | QueueRequest::Watch { .. } | QueueRequest::ReadLeader => {
                 (Change::None, self.read(request))
             }
         }
@@ -95,15 +95,13 @@ impl Tree {
                     self.children.values().map(|znode| znode.name.clone()).chain(litter).collect(),
                 )
             }
-            QueueRequest::Look { name } => match self.find(name) {
+            QueueRequest::Watch { name } => match self.find(name) {
                 Some(znode) => QueueEvent::Found { owner: Some(znode.owner) },
                 None if self.litter.contains(name.as_str()) => QueueEvent::Found { owner: None },
                 None => QueueEvent::Missing,
             },
             QueueRequest::ReadLeader => QueueEvent::Leader(
-                self.leader
-                    .clone()
-                    .map(|(owner, text)| Acknowledgement { text, owner: Some(owner) }),
+                self.leader.clone().map(|(owner, text)| Announcement { text, owner: Some(owner) }),
             ),
             QueueRequest::Begin { .. }
             | QueueRequest::Resume { .. }
@@ -111,7 +109,7 @@ impl Tree {
             | QueueRequest::MakePath
             | QueueRequest::Join { .. }
             | QueueRequest::Check { .. }
-            | QueueRequest::Acknowledge { .. } => QueueEvent::Unknown,
+            | QueueRequest::Announce { .. } => QueueEvent::Unknown,
         }
     }
 

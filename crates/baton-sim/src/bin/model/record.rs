@@ -138,7 +138,7 @@ impl State {
     fn learns(&mut self, number: usize, event: &RecordEvent) {
         if let RecordEvent::Read(Some(seen))
         | RecordEvent::Applied(seen)
-        | RecordEvent::Noticed(Some(seen)) = event
+        | RecordEvent::WatchEvent(Some(seen)) = event
         {
             let version = u8::try_from(seen.version.number).expect("versions are counted in bytes");
             self.known[number] = self.known[number].max(version);
@@ -271,7 +271,7 @@ impl Model for World {
                 state.replace(&write, self.news);
             }
             Action::Notices(number) => {
-                let event = RecordEvent::Noticed(state.news[number].remove(0));
+                let event = RecordEvent::WatchEvent(state.news[number].remove(0));
                 state.learns(number, &event);
                 state.candidates[number].hear(event);
             }

@@ -252,7 +252,7 @@ impl Model for World {
             Action::Expires(session) => state.end(session),
             Action::Fires(number) => {
                 state.connections[number].fires = false;
-                state.candidates[number].hear(QueueEvent::Fired);
+                state.candidates[number].hear(QueueEvent::WatchFired);
             }
             Action::Crashes(number) => {
                 state.crashes += 1;
