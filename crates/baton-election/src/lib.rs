@@ -34,10 +34,14 @@
 //!   least this long", and is made only while that much of the claim remains. A candidate releases
 //!   its claim only after the last promise has expired.
 //!
-//! The machines assume that the rates of two nodes' clocks differ by no more than the configured
-//! [`Drift`](timing::Drift), that clocks count the time of a suspend, that identities are unique
-//! per process start, that only candidates write or delete the record, and that ZooKeeper's servers
-//! tick no slower than configured.
+//! The machines assume the following:
+//!
+//! * The store applies conditional writes in one order.
+//! * The rates of two nodes' clocks differ by no more than the configured [`Drift`](timing::Drift).
+//! * Clocks count the time that a machine is suspended.
+//! * Identities are unique per process start.
+//! * Only candidates write or delete the record.
+//! * ZooKeeper's servers tick no slower than configured.
 //!
 //! # Driving a machine
 //!

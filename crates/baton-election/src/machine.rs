@@ -70,7 +70,7 @@ pub trait Election {
     fn call_timeout(&self) -> Duration;
 }
 
-/// What happens to the claim of a withdrawn candidate.
+/// Whether a withdrawn candidate keeps renewing its claim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Withdrawal {
     /// The claim is renewed until a release is ordered, however long that takes.
@@ -175,7 +175,7 @@ impl Outcome {
     }
 }
 
-/// What is due when a machine asks to be called.
+/// The reason for which a machine asks to be called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     /// The deadline of the claim.

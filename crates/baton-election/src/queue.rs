@@ -33,10 +33,10 @@
 //! **The leader's name** cannot be derived from the queue, because the first candidate may not know
 //! yet that it is first. So a leader with a claim writes its identity and token to a znode beside
 //! the path, in a transaction that checks its own znode. It replaces the announcement of an earlier
-//! leader whose session has not expired yet. Nobody watches the announcement, so that a thousand
-//! followers never wake together. A follower reads it when it joins, when its predecessor changes,
-//! and otherwise about every two retry periods, less some jitter. A name is at most that old. A
-//! follower that cannot read forgets the name after one session timeout. Candidates of other
+//! leader whose session has not expired yet. No candidate watches the announcement, so that a
+//! thousand followers never wake together. A follower reads it when it joins, when its predecessor
+//! changes, and otherwise about every two retry periods, less some jitter. A name is at most that
+//! old. A follower that cannot read forgets the name after one session timeout. Candidates of other
 //! recipes announce nothing; while one leads, the leader is unknown.
 
 mod deadline;

@@ -24,11 +24,12 @@
 //! * Another candidate's lease counts from the instant a changed record was received, over the
 //!   duration in that record. A deleted record is waited out. Wall-clock times in a record are
 //!   never compared (client-go's package comment).
-//! * A read is repeated if a newer watch event arrived while it was in flight: it may be older.
+//! * A read is repeated if it may be older than a watch event that arrived while it was in flight.
 //! * An acquisition never follows from a watch event alone. The lease must have lapsed, and a read
 //!   must precede the conditional write.
-//! * Before concluding that there is nothing to release, the candidate reads again if the record is
-//!   older than one it has seen, or than a write that may have been applied.
+//! * Before concluding that there is nothing to release, the candidate reads again if the record
+//!   may be stale: if a newer one was observed, or a write of unknown outcome may have been
+//!   applied.
 //! * After a release is sent, the candidate claims nothing, whatever the outcome.
 //! * A withdrawn candidate begins no term. Without a claim, it releases a record that names it.
 
@@ -277,7 +278,7 @@ impl Election for RecordElection {
                 }
             }
             (RecordRequest::Write(write), RecordEvent::Conflict) => {
-                self.handle_conflict(write, sent, now)
+                self.handle_conflict(write, sent, now);
             }
             // A reply that does not match the request leaves its outcome unknown.
             (RecordRequest::Read, RecordEvent::Applied(_) | RecordEvent::Conflict)

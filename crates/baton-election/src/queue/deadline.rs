@@ -18,8 +18,8 @@
 //! lag, because the leader itself opens and resumes sessions.
 //!
 //! The lag must cover ¾ tick on the leader's clock: half a tick between two pings, and a quarter by
-//! which the second may take longer. We measure it on our clock, so the lag is ¾ tick ·
-//! (1+ρ)/(1−ρ).
+//! which the second may take longer. We measure it on our clock, so the lag is
+//! `¾ tick · (1+ρ)/(1−ρ)`.
 //!
 //! Therefore a session in which j was sent ends no earlier than `j + T` on the leader's clock,
 //! which is no earlier than `j + T (1−ρ)/(1+ρ)` on ours. By then the claim has ended. A new leader

@@ -47,7 +47,7 @@ pub(super) fn position<'a>(
 }
 
 /// Whether `name` has the form that we and Curator's `LeaderLatch` use.
-pub(super) fn is_usual(name: &str) -> bool {
+pub(super) fn has_latch_name(name: &str) -> bool {
     sequence(name).is_some()
         && name.len() > DIGITS
         && name.as_bytes()[..name.len() - DIGITS].ends_with(b"latch-")
@@ -108,10 +108,10 @@ mod tests {
     #[test]
     fn znodes_of_other_recipes_are_ordered_too() {
         let own = "_c_aa-latch-0000000005";
-        let kazoos = "0123456789abcdef0123456789abcdef__lock__0000000004";
-        let elections = "_c_0123456789abcdef0123456789abcdef-p_0000000003";
-        assert_eq!(position_of(&[own, kazoos, elections], own, &[]), format!("Behind({kazoos:?})"));
-        assert!(is_usual(own) && !is_usual(kazoos) && !is_usual(elections));
+        let kazoo = "0123456789abcdef0123456789abcdef__lock__0000000004";
+        let election = "_c_0123456789abcdef0123456789abcdef-p_0000000003";
+        assert_eq!(position_of(&[own, kazoo, election], own, &[]), format!("Behind({kazoo:?})"));
+        assert!(has_latch_name(own) && !has_latch_name(kazoo) && !has_latch_name(election));
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         for strange in ["leader", "ü-latch-ß", "選挙000000000٣", "1", ""] {
             assert_eq!(position_of(&[own, strange], own, &[]), format!("Behind({strange:?})"));
             assert_eq!(position_of(&[own, strange], own, &[strange]), "First");
-            assert!(!is_usual(strange));
+            assert!(!has_latch_name(strange));
         }
     }
 

@@ -47,7 +47,7 @@ impl QueueElection {
             (Request::Join { .. }, Event::Saturated) => self.handle_saturated(now),
             (Request::List, Event::Listed(names)) => self.handle_listed(&names, now),
             (Request::Watch { name }, Event::Found { owner }) => {
-                self.handle_znode_found(name, owner, now)
+                self.handle_znode_found(name, owner, now);
             }
             (Request::Watch { name }, Event::Missing) => self.handle_znode_missing(name, now),
             (Request::Check { .. }, Event::Checked) => self.handle_checked(sent, now),
@@ -56,10 +56,10 @@ impl QueueElection {
                 self.handle_checked(sent, now);
             }
             (Request::Announce { .. }, Event::Changed) => {
-                self.set_announcement(AnnouncementState::Occupied)
+                self.set_announcement(AnnouncementState::Occupied);
             }
             (Request::Check { .. } | Request::Announce { .. } | Request::List, Event::Missing) => {
-                self.own_znode_deleted(now)
+                self.own_znode_deleted(now);
             }
             (Request::ReadLeader, Event::Leader(announcement)) => {
                 self.handle_leader_read(announcement, now);
@@ -176,7 +176,7 @@ impl QueueElection {
     }
 
     fn handle_listed(&mut self, names: &[String], now: Instant) {
-        let strange = || names.iter().filter(|name| !order::is_usual(name));
+        let strange = || names.iter().filter(|name| !order::has_latch_name(name));
         if let Some(name) = strange().next()
             && !std::mem::replace(&mut self.diagnosed.strange_candidates, true)
         {

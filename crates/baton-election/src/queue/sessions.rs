@@ -123,7 +123,7 @@ impl QueueElection {
                 self.report_leader();
             }
             Membership::NotJoined | Membership::Queued { .. } => {
-                self.membership = Membership::NotJoined
+                self.membership = Membership::NotJoined;
             }
         }
         self.session = None;

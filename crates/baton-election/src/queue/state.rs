@@ -102,7 +102,7 @@ pub(super) enum AnnouncementState {
     Settled,
 }
 
-/// What has been diagnosed, so that each problem is reported once, or again when it changes.
+/// The problems already reported. Each is reported once, or again when it changes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct DiagnosticState {
     pub(super) largest_token: FencingToken,

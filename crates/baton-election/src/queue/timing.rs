@@ -85,10 +85,11 @@ impl SessionTiming {
             .map_err(|causes| causes.into_iter().map(too_short).collect())
     }
 
-    /// The timing if the servers grant the requested timeout and no heartbeat is delayed, and the
-    /// shortest possible time between the end of one claim and the start of another candidate's.
+    /// The expected timing, and the shortest possible time between the end of one claim and the
+    /// start of another candidate's.
     ///
-    /// The servers may count the session from an earlier heartbeat than the last.
+    /// Assumes that the servers grant the requested timeout and that no heartbeat is delayed. The
+    /// servers may still count the session from an earlier heartbeat than the last.
     pub fn expected(&self) -> (Timing, Duration) {
         let timing = self
             .grant(self.requested.lease_duration())

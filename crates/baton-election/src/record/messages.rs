@@ -144,10 +144,14 @@ impl Diagnostic for RecordAltered {
 impl fmt::Display for RecordAltered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let describe = |holder: &Option<Identity>, duration: Option<Duration>| {
-            let holder =
-                holder.as_ref().map_or("no holder".to_owned(), |holder| format!("holder {holder}"));
-            let duration = duration
-                .map_or("no duration".to_owned(), |duration| format!("duration {duration:?}"));
+            let holder = match holder {
+                Some(holder) => format!("holder {holder}"),
+                None => "no holder".to_owned(),
+            };
+            let duration = match duration {
+                Some(duration) => format!("duration {duration:?}"),
+                None => "no duration".to_owned(),
+            };
             format!("{holder} and {duration}")
         };
         let (written, returned) = (&self.written, &self.returned);
