@@ -221,7 +221,7 @@ impl QueueElection {
                     (AnnouncementState::Occupied, Candidacy::Campaigning { .. }) => {
                         Some((self.not_before, read_leader.1))
                     }
-                    (AnnouncementState::Settled, _)
+                    (AnnouncementState::Done, _)
                     | (_, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => None,
                 };
                 earliest([renew].into_iter().chain(watch).chain(announce))

@@ -28,7 +28,7 @@
 //! * An acquisition never follows from a watch event alone. The lease must have lapsed, and a read
 //!   must precede the conditional write.
 //! * Before concluding that there is nothing to release, the candidate reads again if the record
-//!   may be stale: if a newer one was observed, or a write of unknown outcome may have been
+//!   may be stale. A newer one may have been observed, or a write of unknown outcome may have been
 //!   applied.
 //! * After a release is sent, the candidate claims nothing, whatever the outcome.
 //! * A withdrawn candidate begins no term. Without a claim, it releases a record that names it.

@@ -52,7 +52,7 @@ impl QueueElection {
             (Request::Watch { name }, Event::Missing) => self.handle_znode_missing(name, now),
             (Request::Check { .. }, Event::Checked) => self.handle_checked(sent, now),
             (Request::Announce { .. }, Event::Announced) => {
-                self.set_announcement(AnnouncementState::Settled);
+                self.set_announcement(AnnouncementState::Done);
                 self.handle_checked(sent, now);
             }
             (Request::Announce { .. }, Event::Changed) => {
@@ -286,12 +286,12 @@ impl QueueElection {
             let state = match read.map(|read| read.owner) {
                 None => AnnouncementState::Pending { at: now, replaces: false },
                 // Our own, written by a request whose reply was lost.
-                Some(Some(owner)) if owner == id => AnnouncementState::Settled,
+                Some(Some(owner)) if owner == id => AnnouncementState::Done,
                 // Left by an earlier leader whose session has not expired yet.
                 Some(Some(_)) => AnnouncementState::Pending { at: now, replaces: true },
                 Some(None) => {
                     self.diagnose(QueueDiagnostic::LeaderPathTaken);
-                    AnnouncementState::Settled
+                    AnnouncementState::Done
                 }
             };
             return self.set_announcement(state);
@@ -368,12 +368,12 @@ impl QueueElection {
             },
             QueueRequest::ReadLeader => {
                 self.schedule_leader_read(now);
-                self.set_announcement(AnnouncementState::Settled);
+                self.set_announcement(AnnouncementState::Done);
                 if let Membership::Queued { .. } = self.membership {
                     self.report_leader();
                 }
             }
-            QueueRequest::Announce { .. } => self.set_announcement(AnnouncementState::Settled),
+            QueueRequest::Announce { .. } => self.set_announcement(AnnouncementState::Done),
         }
     }
 }

@@ -99,7 +99,7 @@ pub(super) enum AnnouncementState {
     /// Another announcement exists, and must be read first.
     Occupied,
     /// Written, or impossible to write.
-    Settled,
+    Done,
 }
 
 /// The problems already reported. Each is reported once, or again when it changes.
