@@ -248,7 +248,7 @@ impl<E: Election> Driver<E> {
                 return Some(DriverOutcome::Incompatible);
             }
         }
-        if self.election.is_at_rest()
+        if self.election.is_released()
             && let Some(waiter) = self.release.take()
         {
             // The caller may have stopped waiting.

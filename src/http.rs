@@ -121,7 +121,7 @@ async fn leader(State(state): State<Arc<AppState>>, RawQuery(query): RawQuery) -
             state.polled.notify_one();
             answer
         }
-        "promise=none" => state.reader.glance(Clock.now()),
+        "promise=none" => state.reader.peek(Clock.now()),
         other => {
             return error(
                 StatusCode::BAD_REQUEST,

@@ -30,7 +30,8 @@ pub async fn require_polling(
         }
         let led_since = Clock.now();
         while reader.claim(Clock.now()).is_some() {
-            let due = reader.asked_at().map_or(led_since, |asked| asked.max(led_since)) + limit;
+            let due =
+                reader.last_polled_at().map_or(led_since, |asked| asked.max(led_since)) + limit;
             if Clock.now() >= due {
                 match resign_until_asked(reader, control, polled).await {
                     Ok(()) => break,
@@ -54,7 +55,7 @@ async fn resign_until_asked(
     let promised_until = control.withdraw().await?;
     Clock.sleep_until(promised_until).await;
     control.release(Reason::Unasked).await?;
-    while reader.asked_at() <= Some(resigned_at) {
+    while reader.last_polled_at() <= Some(resigned_at) {
         polled.notified().await;
     }
     control.campaign(Clock.now()).await

@@ -21,7 +21,7 @@ use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::last_run::RunHistory;
-use crate::process::signals::{StopOutcome, Signals};
+use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
 use crate::store::Store;
@@ -368,7 +368,9 @@ fn outcome_of(ended: DriverOutcome) -> RunOutcome {
     let exit = ended.exit(false);
     match ended {
         DriverOutcome::Lost(reason) => RunOutcome { exit, reason, led: true },
-        DriverOutcome::Refused | DriverOutcome::Incompatible => RunOutcome { exit, reason: Reason::Fault, led: false },
+        DriverOutcome::Refused | DriverOutcome::Incompatible => {
+            RunOutcome { exit, reason: Reason::Fault, led: false }
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::Election as _;
 use baton_election::queue::QueueElection;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use std::time::Duration;
@@ -52,8 +52,8 @@ pub(super) fn read(bytes: &[u8]) {
                 QueueEvent::Joined { name: own.clone(), czxid: 5 }
             }
             QueueRequest::List => QueueEvent::Listed(listed),
-            QueueRequest::Look { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
-            QueueRequest::Look { name } => {
+            QueueRequest::Watch { name } if name == own => QueueEvent::Found { owner: Some(OURS) },
+            QueueRequest::Watch { name } => {
                 assert_eq!(Position::Behind(name.clone()), expected, "must watch its predecessor");
                 watched = Some(name);
                 QueueEvent::Found { owner: Some(THEIRS) }
@@ -66,13 +66,13 @@ pub(super) fn read(bytes: &[u8]) {
                 );
                 QueueEvent::Checked
             }
-            QueueRequest::ReadLeader => QueueEvent::Leader(Some(Acknowledgement {
+            QueueRequest::ReadLeader => QueueEvent::Leader(Some(Announcement {
                 text: acknowledgement.to_owned(),
                 owner: Some(THEIRS),
             })),
-            QueueRequest::Acknowledge { .. } => {
+            QueueRequest::Announce { .. } => {
                 assert_eq!(expected, Position::First, "only the first candidate acknowledges");
-                QueueEvent::Acknowledged
+                QueueEvent::Announced
             }
         };
         machine.handle_event(event, now);
@@ -93,7 +93,7 @@ pub(super) fn read(bytes: &[u8]) {
 fn check_leader(standing: &Standing, acknowledgement: &str) {
     if let Standing::Following { leader: Some(leader) } = standing {
         let expected =
-            acknowledgement.split_once(' ').map(|(_, identity)| Identity::lossy(identity));
+            acknowledgement.split_once(' ').map(|(_, identity)| Identity::parse_lossy(identity));
         assert_eq!(expected.as_ref(), Some(&Some(leader.clone())), "{acknowledgement:?}");
     }
 }

@@ -6,7 +6,7 @@
 //! ```text
 //!  driver: standing ─► Publisher ─┐        ┌─► Reader::promise(now): the application
 //!                                 ├─ lock ─┤
-//!  driver: last promise's end ◄───┘        └─► Reader::glance(now): observers
+//!  driver: last promise's end ◄───┘        └─► Reader::peek(now): observers
 //! ```
 
 use baton_election::claim::{Claim, Standing};
@@ -55,9 +55,9 @@ impl Reader {
         self.0.lock().promise(now)
     }
 
-    /// Answers an observer, without a promise: see [`Leadership::glance`].
-    pub fn glance(&self, now: Instant) -> Answer {
-        self.0.lock().glance(now)
+    /// Answers an observer, without a promise: see [`Leadership::peek`].
+    pub fn peek(&self, now: Instant) -> Answer {
+        self.0.lock().peek(now)
     }
 
     /// The claim at `now`, whether promised or not.
@@ -71,8 +71,8 @@ impl Reader {
     }
 
     /// When the application last asked.
-    pub fn asked_at(&self) -> Option<Instant> {
-        self.0.lock().asked_at()
+    pub fn last_polled_at(&self) -> Option<Instant> {
+        self.0.lock().last_polled_at()
     }
 
     /// Blocks the calling thread until there is a claim.

@@ -195,7 +195,7 @@ impl Store<RecordElection> for FileStore {
             self.changed().await;
             // An error here needs no report: the read that follows silence reports its own.
             if let Ok(snapshot) = self.blocking(RecordFile::read).await {
-                return RecordEvent::Noticed(snapshot);
+                return RecordEvent::WatchEvent(snapshot);
             }
         }
     }

@@ -182,9 +182,9 @@ impl Store<RecordElection> for LeaseStore {
             WatchUpdate::Changed(object) => {
                 let snapshot = object.snapshot.clone();
                 self.keep(object);
-                RecordEvent::Noticed(Some(snapshot))
+                RecordEvent::WatchEvent(Some(snapshot))
             }
-            WatchUpdate::ReadRequired => RecordEvent::Noticed(None),
+            WatchUpdate::ReadRequired => RecordEvent::WatchEvent(None),
         }
     }
 

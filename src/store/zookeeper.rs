@@ -18,7 +18,7 @@ use crate::store::{Store, StoreError};
 use baton_election::identity::Identity;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{
-    Acknowledgement, QueueEvent, QueueRequest, SessionId, leader_path,
+    Announcement, QueueEvent, QueueRequest, SessionId, leader_path,
 };
 use errors::{ConnectFailed, FailedCall, RefusedCall};
 use files::CredentialFiles;
@@ -189,7 +189,7 @@ impl ZooKeeperStore {
         let outcome =
             self.call("acknowledge a leader at", &leader, &Multi(operations.collect())).await?;
         match outcome {
-            Ok(()) => Ok(QueueEvent::Acknowledged),
+            Ok(()) => Ok(QueueEvent::Announced),
             Err(OpFailure { index: 0, code: Code::NoNode }) => Ok(QueueEvent::Missing),
             Err(OpFailure { code: Code::NoNode | Code::NodeExists, .. }) => Ok(QueueEvent::Changed),
             Err(OpFailure { code, .. }) => Err(FailedCall {
@@ -291,7 +291,7 @@ impl Store<QueueElection> for ZooKeeperStore {
                 None => self.join(&prefix, &identity).await,
             },
             QueueRequest::List => self.list().await,
-            QueueRequest::Look { name } => {
+            QueueRequest::Watch { name } => {
                 self.read(&self.child(&name), true).await.map(|node| match node {
                     Some(node) => QueueEvent::Found { owner: owner(&node) },
                     None => QueueEvent::Missing,
@@ -300,13 +300,13 @@ impl Store<QueueElection> for ZooKeeperStore {
             QueueRequest::Check { name } => self.check(&name).await,
             QueueRequest::ReadLeader => {
                 self.read(&leader_path(&self.path), false).await.map(|node| {
-                    QueueEvent::Leader(node.map(|node| Acknowledgement {
+                    QueueEvent::Leader(node.map(|node| Announcement {
                         owner: owner(&node),
                         text: String::from_utf8_lossy(&node.data).into_owned(),
                     }))
                 })
             }
-            QueueRequest::Acknowledge { name, text, replaces } => {
+            QueueRequest::Announce { name, text, replaces } => {
                 self.acknowledge(&name, text, replaces).await
             }
         };
@@ -315,7 +315,7 @@ impl Store<QueueElection> for ZooKeeperStore {
 
     async fn next_event(&self) -> QueueEvent {
         match self.client.next_event().await {
-            ConnectionEvent::WatchFired => QueueEvent::Fired,
+            ConnectionEvent::WatchFired => QueueEvent::WatchFired,
             ConnectionEvent::Lost(loss) => {
                 tracing::debug!(
                     "lost the connection to {}: {}",

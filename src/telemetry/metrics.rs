@@ -182,7 +182,7 @@ impl Series {
 
     fn refresh(&self, reader: &Reader, health: &Health, now: Instant) {
         let remaining = reader.claim(now).map(|claim| claim.remaining(now));
-        let status = reader.glance(now).status;
+        let status = reader.peek(now).status;
         let leads = matches!(status, Status::Leading(_));
         let knows_another = matches!(status, Status::Following { leader: Some(_) });
         self.is_leader.set(leads.into());

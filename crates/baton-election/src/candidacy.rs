@@ -1,23 +1,24 @@
-//! What a candidate was last told to do about leading.
+//! The last order a candidate received: campaign, withdraw, or release.
 //!
-//! Pure. Orders come from the supervisor; each machine asks here what it may do.
+//! Pure. The supervisor gives the orders, and each machine checks them before it acts. Start with
+//! [`Candidacy`].
 
 use crate::instant::Instant;
 use crate::machine::{Reason, Withdrawal};
 
-/// The last order.
+/// The last order that the candidate received.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Candidacy {
     /// Try to lead from this instant on.
     Campaigning { from: Instant },
-    /// Do not, and promise nothing.
+    /// Make no promises, and do not acquire leadership.
     Withdrawn(Withdrawal),
-    /// Give back what is ours.
+    /// Release leadership, and do not acquire it again.
     Releasing(Reason),
 }
 
 impl Candidacy {
-    /// Takes in the order to withdraw, which does not take back one to release.
+    /// Applies an order to withdraw. It never cancels an order to release.
     pub(super) fn withdraw(&mut self, how: Withdrawal) {
         if let Self::Campaigning { .. } | Self::Withdrawn(_) = self {
             *self = Self::Withdrawn(how);

@@ -1,23 +1,24 @@
-//! The right to lead: a fencing token, and a deadline on the candidate's own clock.
+//! The right to lead: a fencing token and a deadline on the candidate's own clock.
 //!
-//! Pure. Start with [`Claim`]. A claim ends by itself, so no code has to notice that it is over.
+//! Pure. Start with [`Claim`]. A claim ends by itself at its deadline, without any code that clears
+//! it.
 
 use crate::identity::Identity;
 use crate::instant::Instant;
 use std::fmt;
 use std::time::Duration;
 
-/// A number that is constant for a term and larger in each later term of the same election.
+/// A number that is constant within a term and larger in every later term of the same election.
 ///
-/// A resource that remembers the largest one it has seen can refuse a leader of the past. 128 bits
+/// A resource that remembers the largest token it has seen can refuse a former leader. 128 bits
 /// hold every `resourceVersion` that Kubernetes allows (KEP-5504).
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct FencingToken(u128);
 
 impl FencingToken {
-    /// The token with this number.
-    pub const fn new(number: u128) -> Self {
-        Self(number)
+    /// The token with this value.
+    pub const fn new(value: u128) -> Self {
+        Self(value)
     }
 }
 
@@ -27,7 +28,7 @@ impl fmt::Display for FencingToken {
     }
 }
 
-/// The right to lead until a deadline on our own clock.
+/// The right to lead until a deadline on the candidate's own clock.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Claim {
     token: FencingToken,
@@ -35,40 +36,40 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// A claim of the term `token` that ends at `deadline`. Only a machine can make one, and only for
-    /// an acknowledged conditional write.
+    /// A claim in the term `token` that ends at `deadline`. Only a machine constructs claims, and
+    /// only after the store acknowledged a conditional write.
     pub(crate) const fn new(token: FencingToken, deadline: Instant) -> Self {
         Self { token, deadline }
     }
 
-    /// The token of the term.
+    /// The fencing token of the term.
     pub const fn token(&self) -> FencingToken {
         self.token
     }
 
-    /// The instant from which this claim is worth nothing.
+    /// The instant at which the claim ends.
     pub const fn deadline(&self) -> Instant {
         self.deadline
     }
 
-    /// How long the claim still holds; zero from the deadline on.
+    /// The time until the deadline, or zero if it has passed.
     pub fn remaining(&self, now: Instant) -> Duration {
         self.deadline.since(now)
     }
 }
 
-/// Where an election machine stands.
+/// The role of a candidate in its election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Standing {
-    /// Nothing was heard from the store yet.
+    /// The store has not replied yet.
     Unknown,
-    /// Somebody else may lead.
+    /// Another candidate may lead.
     Following {
-        /// Who holds the election, as far as we know.
+        /// The leader, if known.
         leader: Option<Identity>,
     },
-    /// We hold the election and may promise it.
+    /// This candidate holds the election and may promise leadership.
     Leading(Claim),
-    /// We hold the election and promise nothing more.
+    /// This candidate still holds the election but promises nothing any more.
     Resigning(Claim),
 }

@@ -1,42 +1,44 @@
-//! Durations as people read them: at most three digits behind the point.
+//! Durations for people to read, with at most three decimal places.
 //!
-//! Pure. Every computed duration that a person reads goes through [`Rounded`]; what it prints can
-//! be pasted into a flag.
+//! Pure. [`Rounded`] formats every computed duration in logs and errors. Its output is valid as a
+//! flag's value.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A duration to be printed: whole milliseconds from one second on, tenths of a millisecond below.
+/// A rounded duration: to whole milliseconds from one second on, to tenths of a millisecond below.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Rounded(Duration);
 
 impl Rounded {
-    /// The nearest one, for a duration that is only read.
+    /// Rounds to nearest, for durations that are only read.
     pub fn nearest(duration: Duration) -> Self {
         let step = step(duration);
-        Self::down_to(step, duration.as_nanos() + step / 2)
+        Self::multiple_of(step, duration.as_nanos() + step / 2)
     }
 
-    /// The next one above, for a duration to be pasted where more is safer.
+    /// Rounds up, for durations to copy into a setting where more is safer.
     pub fn up(duration: Duration) -> Self {
         let step = step(duration);
-        Self::down_to(step, duration.as_nanos() + step - 1)
+        Self::multiple_of(step, duration.as_nanos() + step - 1)
     }
 
-    /// The next one below, for a duration that a reader may rely on.
+    /// Rounds down, for durations that a reader may rely on.
     pub fn down(duration: Duration) -> Self {
-        Self::down_to(step(duration), duration.as_nanos())
+        Self::multiple_of(step(duration), duration.as_nanos())
     }
 
-    fn down_to(step: u128, nanos: u128) -> Self {
+    /// The largest multiple of `step` that does not exceed `nanos`.
+    fn multiple_of(step: u128, nanos: u128) -> Self {
         const SECOND: u128 = 1_000_000_000;
         let nanos = nanos / step * step;
-        let below = u32::try_from(nanos % SECOND).expect("a remainder is smaller than its divisor");
-        Self(Duration::new(u64::try_from(nanos / SECOND).unwrap_or(u64::MAX), below))
+        let subsec_nanos =
+            u32::try_from(nanos % SECOND).expect("a remainder is smaller than its divisor");
+        Self(Duration::new(u64::try_from(nanos / SECOND).unwrap_or(u64::MAX), subsec_nanos))
     }
 }
 
-/// The smallest difference that is printed, in nanoseconds.
+/// The resolution at which `duration` is printed, in nanoseconds.
 fn step(duration: Duration) -> u128 {
     match duration.as_nanos() {
         0..1_000 => 1,
@@ -46,7 +48,7 @@ fn step(duration: Duration) -> u128 {
     }
 }
 
-/// As Rust's `Debug` writes a duration, which pads it too and drops zeros at the end.
+/// Formats like the `Debug` of [`Duration`], which honors padding and drops trailing zeros.
 impl fmt::Display for Rounded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_zero() { f.pad("0s") } else { fmt::Debug::fmt(&self.0, f) }
@@ -58,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn at_most_three_digits_stand_behind_the_point() {
+    fn prints_at_most_three_decimal_places() {
         for (nanos, nearest, up, down) in [
             (0, "0s", "0s", "0s"),
             (999, "999ns", "999ns", "999ns"),
@@ -71,9 +73,9 @@ mod tests {
             (3_600_000_000_001, "3600s", "3600.001s", "3600s"),
         ] {
             let duration = Duration::from_nanos(nanos);
-            let written = [Rounded::nearest, Rounded::up, Rounded::down]
+            let printed = [Rounded::nearest, Rounded::up, Rounded::down]
                 .map(|rounded| rounded(duration).to_string());
-            assert_eq!(written, [nearest, up, down], "{duration:?}");
+            assert_eq!(printed, [nearest, up, down], "{duration:?}");
         }
         assert_eq!(
             format!("[{:<8}]", Rounded::nearest(Duration::from_millis(2_500))),
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_duration_is_printed_too() {
+    fn longest_duration_does_not_overflow() {
         let longest = Rounded::up(Duration::MAX).to_string();
         assert!(longest.starts_with("18446744073709551615"), "{longest}");
     }

@@ -1,59 +1,65 @@
-//! Who a candidate is.
+//! The identity of a candidate.
 //!
-//! Pure. An identity is unique to one start of one process: a restarted process must not inherit the
-//! term of the one before it, which is why the random part can not be switched off (every tutorial
-//! passes the Pod's name alone to client-go, and a restarted Pod then "is" the old leader).
+//! Pure. Start with [`Identity`]. It is unique to one start of one process, because a restarted
+//! process must not inherit its predecessor's term. So the random part cannot be turned off. Most
+//! client-go tutorials pass the Pod name alone, and a restarted container then takes itself for the
+//! old leader.
 
-use crate::text::{one_line, spoils_a_line};
+use crate::text::{is_unsafe_in_line, one_line};
 use std::fmt;
 use std::sync::Arc;
 
-/// The identity of a candidate as it stands in the record: `<prefix>_<uuid>` for ours, any
-/// text that is not empty for others'.
+/// The identity of a candidate as stored in the record.
+///
+/// Ours is `<prefix>_<uuid>`. Other candidates may use any non-empty text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Identity(Arc<str>);
 
-/// A text that cannot be an identity.
+/// Why a text is not a valid identity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum IdentityError {
-    /// Nothing, which in a Lease means that nobody holds it.
+    /// The text is empty, which in a Lease means that it has no holder.
     #[error("an identity must not be empty")]
     Empty,
-    /// Longer than [`Identity::LONGEST`] bytes.
-    #[error("an identity is at most {} bytes long", Identity::LONGEST)]
+    /// The text is longer than [`Identity::MAX_BYTES`] bytes.
+    #[error("an identity must not be longer than {} bytes", Identity::MAX_BYTES)]
     TooLong,
-    /// A line break, or another character that would spoil logs and records.
-    #[error("an identity must not contain control characters, nor ones that reorder or hide text")]
+    /// The text contains a line break or another character that is unsafe in logs and records.
+    #[error(
+        "an identity must not contain control characters, or characters that reorder or hide text"
+    )]
     Control,
 }
 
 impl Identity {
-    /// The longest identity that is read or written, in bytes.
-    pub const LONGEST: usize = 1024;
+    /// The length limit for identities, in bytes.
+    pub const MAX_BYTES: usize = 1024;
 
-    /// Our own identity: a readable prefix (Pod or host name) and what makes this start unique.
+    /// Our own identity: a readable prefix (Pod or host name), and a part unique to this start.
     pub fn unique(prefix: &str, unique: impl fmt::Display) -> Result<Self, IdentityError> {
         Self::parse(&format!("{prefix}_{unique}"))
     }
 
-    /// The identity in `text`, ours or another's.
+    /// Parses an identity, ours or another candidate's.
     pub fn parse(text: &str) -> Result<Self, IdentityError> {
         if text.is_empty() {
             Err(IdentityError::Empty)
-        } else if text.len() > Self::LONGEST {
+        } else if text.len() > Self::MAX_BYTES {
             Err(IdentityError::TooLong)
-        } else if text.contains(spoils_a_line) {
+        } else if text.contains(is_unsafe_in_line) {
             Err(IdentityError::Control)
         } else {
             Ok(Self(text.into()))
         }
     }
 
-    /// Whoever stands in a record that others write: nobody for an empty text, and for one that could not be ours somebody
-    /// who can still be waited for and named.
-    pub fn lossy(text: &str) -> Option<Self> {
-        let end = text.floor_char_boundary(Self::LONGEST);
-        // A question mark is never longer than the character that it replaces.
+    /// Parses an identity from a record that others may have written.
+    ///
+    /// Returns `None` for empty text. Invalid text is truncated and its unsafe characters are
+    /// replaced, so that its holder can still be waited for and named.
+    pub fn parse_lossy(text: &str) -> Option<Self> {
+        let end = text.floor_char_boundary(Self::MAX_BYTES);
+        // A question mark is never longer than the character it replaces, so the limit still holds.
         Self::parse(&one_line(&text[..end])).ok()
     }
 
@@ -62,8 +68,8 @@ impl Identity {
         &self.0
     }
 
-    /// The readable part, up to the last `_`: for our own candidates the Pod's name. An identity
-    /// without `_` (client-go's may be such) is its own name.
+    /// The readable part, up to the last `_`: the Pod name for our own candidates. Without a `_`,
+    /// as client-go allows, it is the whole identity.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('_').map_or(&self.0, |(name, _)| name)
     }
@@ -86,7 +92,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_name_is_what_stands_before_the_last_underscore() {
+    fn name_ends_at_the_last_underscore() {
         let name = |text| Identity::parse(text).unwrap().name().to_owned();
         assert_eq!(name("orders-7d9f_5be1"), "orders-7d9f");
         assert_eq!(name("a_b_c"), "a_b");
@@ -94,13 +100,13 @@ mod tests {
     }
 
     #[test]
-    fn holder_with_bidi_and_separators_is_flattened() {
-        let holder = Identity::lossy("a\u{202e}b\u{2028}c\nd").unwrap();
+    fn lossy_parsing_replaces_unsafe_characters() {
+        let holder = Identity::parse_lossy("a\u{202e}b\u{2028}c\nd").unwrap();
         assert_eq!(holder.as_str(), "a?b?c?d");
     }
 
     #[test]
-    fn what_would_spoil_a_record_is_refused() {
+    fn invalid_identities_are_rejected() {
         assert_eq!(Identity::parse(""), Err(IdentityError::Empty));
         assert_eq!(Identity::parse("a\nb"), Err(IdentityError::Control));
         assert_eq!(Identity::parse("a\u{202e}b"), Err(IdentityError::Control));

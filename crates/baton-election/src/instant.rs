@@ -1,34 +1,34 @@
-//! The instants that decisions are made with.
+//! Points in time for election decisions.
 //!
-//! Pure. [`Instant`] has no `now()`: whatever decides is handed the time. An instant never leaves the
-//! process, because it means nothing on another machine.
+//! Pure. [`Instant`] has no `now()`: callers pass the time in. An instant is meaningless on another
+//! machine, so it never leaves the process.
 
 use std::fmt;
 use std::ops::Add;
 use std::time::Duration;
 
-/// A moment on this machine's clock, counted from its boot; suspension counts.
+/// A moment on this machine's clock, measured from its boot. Time spent suspended counts.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(Duration);
 
 impl Instant {
-    /// The moment `elapsed` after the machine's boot.
+    /// The moment `elapsed` after boot.
     pub const fn since_boot(elapsed: Duration) -> Self {
         Self(elapsed)
     }
 
-    /// How long after the boot this is.
+    /// The time from boot to this moment.
     pub const fn elapsed_since_boot(self) -> Duration {
         self.0
     }
 
-    /// The time from `earlier` to this moment; zero when `earlier` is the later one.
+    /// The time from `earlier` to this moment, or zero if `earlier` is later.
     pub fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)
     }
 }
 
-/// Saturates: a record may ask for the patience of centuries, and must not end the process with it.
+/// Saturates: a record may hold a lease duration of centuries, which must not cause a panic.
 impl Add<Duration> for Instant {
     type Output = Self;
 

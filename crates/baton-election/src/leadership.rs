@@ -1,8 +1,8 @@
-//! What a candidate publishes of its leadership, and the promises made on the strength of it.
+//! The published role of a candidate, and the promises to lead that it makes.
 //!
-//! Pure. Start with [`Leadership`]. There is no flag that says "leader": each answer is computed from the
-//! claim and the instant of the question, so a late task cannot make it wrong. Every "leading" that leaves
-//! a process is a [`Promise`]: it is computed and recorded in one step, and a release waits until the last
+//! Pure. Start with [`Leadership`]. No flag says "leader": each answer is computed from the claim
+//! and the time of the request, so a delayed task cannot make it wrong. Every "leading" that leaves
+//! the process is a [`Promise`], computed and recorded in one step. A release waits until the last
 //! promise expires.
 
 use crate::claim::{Claim, FencingToken, Standing};
@@ -10,27 +10,27 @@ use crate::identity::Identity;
 use crate::instant::Instant;
 use std::time::Duration;
 
-/// What an answer says: a [`Standing`] as it is true at one instant.
+/// The role in an answer: a [`Standing`], evaluated at one instant.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Status {
-    /// Nothing was heard from the store yet.
+    /// The store has not replied yet.
     Unknown,
     /// Not leading.
     Following {
-        /// Who holds the election, as far as we know.
+        /// The leader, if known.
         leader: Option<Identity>,
     },
-    /// Leading, and for at least this long.
+    /// Leading, for at least as long as promised.
     Leading(Promise),
-    /// Holding the election without a promise: withdrawn, or too close to the deadline for one.
+    /// Holding the election without promising to lead: withdrawn, or too close to the deadline.
     Resigning,
 }
 
 impl Status {
-    /// Every word that [`Self::standing`] can say.
+    /// Every value of [`Self::standing`].
     pub const STANDINGS: [&'static str; 4] = ["unknown", "following", "leading", "resigning"];
 
-    /// The standing as JSON and metrics spell it.
+    /// The name of the role in JSON and metrics.
     pub const fn standing(&self) -> &'static str {
         match self {
             Self::Unknown => "unknown",
@@ -41,62 +41,64 @@ impl Status {
     }
 }
 
-/// "Leading, and for at least `valid_for` from now."
+/// The promise to lead for at least `valid_for`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Promise {
-    /// The token of the term.
+    /// The fencing token of the term.
     pub token: FencingToken,
-    /// How long the promise is good, from the instant it was asked for; zero for an onlooker.
+    /// How long the promise is valid, from the instant of the request. Zero in answers from
+    /// [`Leadership::peek`].
     pub valid_for: Duration,
 }
 
-/// One answer.
+/// An answer to a request for the current role.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Answer {
-    /// The standing as of the question.
+    /// The role at the instant of the request.
     pub status: Status,
-    /// How often standing or leader changed since this process began.
+    /// How many times the role or the leader has changed since the process started.
     pub revision: u64,
 }
 
-/// The published standing, and what was promised on it.
+/// The published standing and the record of promises.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Leadership {
     answer_validity: Duration,
     standing: Standing,
-    aspect: Aspect,
+    visible: VisibleState,
     revision: u64,
     promised_until: Option<Instant>,
-    asked_at: Option<Instant>,
+    last_polled_at: Option<Instant>,
 }
 
 impl Leadership {
-    /// Nothing is published yet.
+    /// Starts with [`Standing::Unknown`].
     ///
-    /// `answer_validity` is how long each promise is good, and so how much of the claim must remain for
-    /// a promise to be made.
+    /// `answer_validity` is how long each promise is valid. A promise is made only while at least
+    /// that much of the claim remains.
     pub const fn new(answer_validity: Duration) -> Self {
         Self {
             answer_validity,
             standing: Standing::Unknown,
-            aspect: Aspect::Unknown,
+            visible: VisibleState::Unknown,
             revision: 0,
             promised_until: None,
-            asked_at: None,
+            last_polled_at: None,
         }
     }
 
-    /// Answers from `standing` from `now` on.
+    /// Publishes `standing`: later answers are computed from it.
     pub fn publish(&mut self, standing: Standing, now: Instant) {
         self.standing = standing;
-        self.settle(now);
+        self.refresh(now);
     }
 
-    /// Answers the application: the only way to a "leading" that it may act on.
+    /// Answers the application. Only a "leading" from here is safe to act on.
     ///
-    /// `now` is read before the call, so a pause in between shortens the promise and never stretches it.
+    /// Read `now` before the call, so that a pause in between shortens the promise and never
+    /// extends it.
     pub fn promise(&mut self, now: Instant) -> Answer {
-        self.asked_at = self.asked_at.max(Some(now));
+        self.last_polled_at = self.last_polled_at.max(Some(now));
         let answer = self.answer(now, self.answer_validity);
         if let Status::Leading(_) = answer.status {
             self.promised_until = self.promised_until.max(Some(now + self.answer_validity));
@@ -104,12 +106,12 @@ impl Leadership {
         answer
     }
 
-    /// Answers an onlooker (a probe, a scrape, `baton status`): the same, without a promise.
-    pub fn glance(&mut self, now: Instant) -> Answer {
+    /// Answers a probe, a metrics scrape, or `baton status`: the same role, without a promise.
+    pub fn peek(&mut self, now: Instant) -> Answer {
         self.answer(now, Duration::ZERO)
     }
 
-    /// The published claim, also past its deadline.
+    /// The published claim, even past its deadline.
     pub const fn claim(&self) -> Option<Claim> {
         match self.standing {
             Standing::Leading(claim) | Standing::Resigning(claim) => Some(claim),
@@ -117,52 +119,53 @@ impl Leadership {
         }
     }
 
-    /// The end of the last promise, if there was one.
+    /// When the last promise expires; `None` if none was made.
     pub const fn promised_until(&self) -> Option<Instant> {
         self.promised_until
     }
 
-    /// When the application last asked.
-    pub const fn asked_at(&self) -> Option<Instant> {
-        self.asked_at
+    /// When the application last asked for a promise.
+    pub const fn last_polled_at(&self) -> Option<Instant> {
+        self.last_polled_at
     }
 
-    /// Brings the aspect up to `now`. The deadline passes whether or not the driver publishes it.
-    fn settle(&mut self, now: Instant) {
-        let aspect = match &self.standing {
-            Standing::Unknown => Aspect::Unknown,
-            Standing::Following { leader } => Aspect::Following(leader.clone()),
+    /// Evaluates the standing at `now`. A deadline takes effect even if the driver never publishes
+    /// it.
+    fn refresh(&mut self, now: Instant) {
+        let visible = match &self.standing {
+            Standing::Unknown => VisibleState::Unknown,
+            Standing::Following { leader } => VisibleState::Following(leader.clone()),
             Standing::Leading(claim) | Standing::Resigning(claim)
                 if claim.remaining(now).is_zero() =>
             {
-                Aspect::Following(None)
+                VisibleState::Following(None)
             }
             Standing::Leading(claim) if claim.remaining(now) >= self.answer_validity => {
-                Aspect::Leading(claim.token())
+                VisibleState::Leading(claim.token())
             }
-            Standing::Leading(_) | Standing::Resigning(_) => Aspect::Resigning,
+            Standing::Leading(_) | Standing::Resigning(_) => VisibleState::Resigning,
         };
-        if aspect != self.aspect {
-            self.aspect = aspect;
+        if visible != self.visible {
+            self.visible = visible;
             self.revision += 1;
         }
     }
 
     fn answer(&mut self, now: Instant, valid_for: Duration) -> Answer {
-        self.settle(now);
-        let status = match &self.aspect {
-            Aspect::Unknown => Status::Unknown,
-            Aspect::Following(leader) => Status::Following { leader: leader.clone() },
-            Aspect::Leading(token) => Status::Leading(Promise { token: *token, valid_for }),
-            Aspect::Resigning => Status::Resigning,
+        self.refresh(now);
+        let status = match &self.visible {
+            VisibleState::Unknown => Status::Unknown,
+            VisibleState::Following(leader) => Status::Following { leader: leader.clone() },
+            VisibleState::Leading(token) => Status::Leading(Promise { token: *token, valid_for }),
+            VisibleState::Resigning => Status::Resigning,
         };
         Answer { status, revision: self.revision }
     }
 }
 
-/// What of an answer counts as a change: two promises of one term do not differ.
+/// The part of an answer whose change increments the revision. All promises of one term are equal.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Aspect {
+enum VisibleState {
     Unknown,
     Following(Option<Identity>),
     Leading(FencingToken),
@@ -190,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn promise_is_made_only_while_the_claim_outlasts_it() {
+    fn promise_requires_a_claim_that_outlasts_it() {
         let mut leadership = leading_until(10);
         let promise = Status::Leading(Promise { token: FencingToken::new(7), valid_for: VALIDITY });
         assert_eq!(leadership.promise(at(8)).status, promise);
@@ -201,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn withdrawn_claim_is_not_promised() {
+    fn withdrawn_claim_yields_no_promise() {
         let mut leadership = leading_until(10);
         leadership.publish(Standing::Resigning(claim_until(10)), at(1));
         assert_eq!(leadership.promise(at(1)).status, Status::Resigning);
@@ -209,43 +212,43 @@ mod tests {
     }
 
     #[test]
-    fn glance_promises_nothing_and_is_no_question() {
+    fn peek_neither_promises_nor_counts_as_a_poll() {
         let mut leadership = leading_until(10);
-        let glance =
+        let status =
             Status::Leading(Promise { token: FencingToken::new(7), valid_for: Duration::ZERO });
-        assert_eq!(leadership.glance(at(1)).status, glance);
+        assert_eq!(leadership.peek(at(1)).status, status);
         assert_eq!(leadership.promised_until(), None);
-        assert_eq!(leadership.asked_at(), None);
+        assert_eq!(leadership.last_polled_at(), None);
     }
 
     #[test]
-    fn revision_counts_changes_published_or_not() {
+    fn revision_counts_unpublished_deadlines_once() {
         let mut leadership = leading_until(10);
         assert_eq!(leadership.promise(at(1)).revision, 1);
         leadership.publish(Standing::Leading(claim_until(12)), at(2));
-        assert_eq!(leadership.promise(at(3)).revision, 1, "a renewal changes nothing");
-        assert_eq!(leadership.promise(at(12)).revision, 2, "the deadline does");
+        assert_eq!(leadership.promise(at(3)).revision, 1, "a renewal is not a change");
+        assert_eq!(leadership.promise(at(12)).revision, 2, "the deadline is a change");
         leadership.publish(Standing::Following { leader: None }, at(12));
         assert_eq!(
             leadership.promise(at(13)).revision,
             2,
-            "and publishing it later does not count twice"
+            "publishing the lost claim later is not a second change"
         );
     }
 
     #[test]
-    fn claim_stays_published_past_its_deadline() {
+    fn claim_is_readable_past_its_deadline() {
         assert_eq!(Leadership::new(VALIDITY).claim(), None);
         let mut leadership = leading_until(10);
-        leadership.glance(at(11));
+        leadership.peek(at(11));
         assert_eq!(leadership.claim(), Some(claim_until(10)));
     }
 
     #[test]
-    fn latest_question_is_remembered() {
+    fn last_poll_never_goes_backward() {
         let mut leadership = Leadership::new(VALIDITY);
         leadership.promise(at(5));
         leadership.promise(at(4));
-        assert_eq!(leadership.asked_at(), Some(at(5)));
+        assert_eq!(leadership.last_polled_at(), Some(at(5)));
     }
 }

@@ -1,14 +1,14 @@
-//! What every election machine is: events and an instant go in, requests and transitions come out.
+//! The interface of an election machine: events and instants in, requests and transitions out.
 //!
-//! Pure: no async, no client, no clock, no randomness that was not handed in. The verbs are those of
-//! sans-IO Rust (quinn-proto). One driver, `backend::drive`, runs any machine over a real store; a
-//! simulator runs the very same machines. Start with [`lease`], the machine of Lease and file.
+//! Pure: no async, no client, no clock, and no randomness except what the caller passes in. The
+//! method names follow quinn-proto. The same machines run over real stores and in the simulator.
+//! Start with [`Election`].
 //!
 //! ```text
-//!              handle_event(reply or notice, now) ─┐      ┌─► poll_request(now): what to ask the store
-//!                             handle_timeout(now) ─┼─►  ──┼─► poll_timeout(): when to come back, and why
-//!   campaign, withdraw, release: what we are told ─┘      ├─► poll_transition(): what happened
-//!                                                         └─► standing(): what may be published
+//!  handle_event(reply or watch event, now) ─┐      ┌─► poll_request(now): the request to send
+//!                      handle_timeout(now) ─┼─►  ──┼─► poll_timeout(): when to call again, and why
+//!              campaign, withdraw, release ─┘      ├─► poll_transition(): what changed
+//!                                                  └─► standing(): the role to publish
 //! ```
 
 use crate::claim::{FencingToken, Standing};
@@ -19,94 +19,102 @@ use std::fmt;
 use std::hash::Hash;
 use std::time::Duration;
 
-/// An election as a state machine, for one candidate.
+/// One candidate of an election, as a state machine.
 pub trait Election {
-    /// What it finds in its store that a person should know.
+    /// Problems in the store that an operator should know about.
     type Diagnostic: Diagnostic;
-    /// What it asks of the store; at most one request is in flight.
+    /// Requests to the store. At most one is in flight.
     type Request: Request;
-    /// What it hears: replies to its requests, and news that nobody asked for.
+    /// Replies to requests, and watch events.
     type Event: Event;
 
-    /// Takes in a reply or a notice that was received at `now`.
+    /// Handles a reply or watch event that was received at `now`.
     fn handle_event(&mut self, event: Self::Event, now: Instant);
 
-    /// Takes in that it is `now`; to be called at what [`Self::poll_timeout`] says, and harmless at any time.
+    /// Advances the machine to `now`. Call it when [`Self::poll_timeout`] is due; other times are
+    /// harmless.
     fn handle_timeout(&mut self, now: Instant);
 
-    /// The request that is due at `now`, which counts as the instant before it is sent. Until its reply comes
-    /// in there is no other; a reply that does not come in time is [`Event::UNKNOWN`].
+    /// Returns the request that is due at `now`, if any.
+    ///
+    /// A claim that the request earns counts from `now`, so the caller must read the clock before
+    /// it sends the request. No other request is returned until the reply arrives. If none arrives
+    /// within [`Self::call_timeout`], the caller passes [`Event::UNKNOWN`] to
+    /// [`Self::handle_event`].
     fn poll_request(&mut self, now: Instant) -> Option<Self::Request>;
 
-    /// When this machine wants to be looked at again, and what for.
+    /// When to call [`Self::handle_timeout`] and [`Self::poll_request`] next, and why.
     fn poll_timeout(&self) -> Option<(Instant, Timer)>;
 
-    /// What happened since the last call, oldest first; the one source of logs and counters.
+    /// The oldest transition not yet returned. Logs and counters are made from nothing else.
     fn poll_transition(&mut self) -> Option<Transition<Self::Diagnostic>>;
 
-    /// Where it stands, as of the last event or time-out.
+    /// The candidate's role as of the last event or timeout.
     fn standing(&self) -> Standing;
 
-    /// From `from` on, try to lead.
+    /// Orders the candidate to try to lead from the instant `from` on.
     fn campaign(&mut self, from: Instant);
 
-    /// Promise nothing more and do not try to lead; what is held stays held.
+    /// Orders the candidate to withdraw: it promises nothing, begins no term, and keeps what it
+    /// holds.
     fn withdraw(&mut self, how: Withdrawal);
 
-    /// Give back what is ours, and do not try to lead. To be called when the last promise has run out.
+    /// Orders the candidate to release what it holds and to begin no term. Call it only after the
+    /// last promise has expired.
     fn release(&mut self, reason: Reason, now: Instant);
 
-    /// Whether nothing of ours is, or may be, in the store, and nothing is in flight.
-    fn is_at_rest(&self) -> bool;
+    /// Whether the store certainly holds nothing of this candidate, and no request is in flight.
+    fn is_released(&self) -> bool;
 
-    /// How long one call to the store may take, as things are now.
+    /// How long one call to the store may take, under the current timing.
     fn call_timeout(&self) -> Duration;
 }
 
-/// What becomes of a claim that is withdrawn.
+/// Whether a withdrawn candidate keeps renewing its claim.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Withdrawal {
-    /// It is renewed until somebody orders its release, however long that takes.
+    /// The claim is renewed until a release is ordered, however long that takes.
     Renewing,
-    /// Its release follows when the last promise has run out, which is before its deadline: a renewal on the way would
-    /// only keep the release waiting.
+    /// The claim is not renewed, because its release follows as soon as the last promise expires.
+    /// That is before the deadline, and a renewal in flight would only delay the release.
     Releasing,
 }
 
-/// A request to a store, as the driver and the metrics see it.
+/// A request to a store, as the driver and metrics see it.
 pub trait Request: fmt::Debug {
-    /// Every verb that [`Self::verb`] can say.
+    /// Every value of [`Self::verb`].
     const VERBS: &'static [Verb];
 
-    /// What the store is asked to do.
+    /// The operation that the store performs.
     fn verb(&self) -> Verb;
 
-    /// Whether a claim hangs on it.
+    /// Whether a claim depends on this request.
     fn is_renewal(&self) -> bool;
 }
 
-/// What a machine hears, as the driver and the metrics see it.
+/// A reply or watch event, as the driver and metrics see it.
 pub trait Event: fmt::Debug {
-    /// The reply of which nothing is known: it timed out, the connection broke, the store refused for now.
+    /// The reply to a request of unknown outcome: it timed out, the connection broke, or the store
+    /// refused it for now.
     const UNKNOWN: Self;
-    /// The reply of a store that answered that we may not.
+    /// The reply of a store that denied the request.
     const REFUSED: Self;
 
-    /// How the request went that this is the reply to.
+    /// The outcome of the request that this event answers.
     fn outcome(&self) -> Outcome;
 
-    /// Whether this shows that the store lets us take part.
+    /// Whether this reply proves that the store lets the candidate take part.
     fn shows_admission(&self) -> bool;
 }
 
-/// What a store can be asked to do.
+/// An operation on a store.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Verb {
     /// Read a record.
     Read,
-    /// Write a record where there is none.
+    /// Create a record.
     Create,
-    /// Write a record over a version of it.
+    /// Replace one version of a record.
     Replace,
     /// Open a connection.
     Connect,
@@ -114,12 +122,12 @@ pub enum Verb {
     Close,
     /// List the candidates.
     List,
-    /// Write nothing, and have it agreed that what is ours is still there.
+    /// Confirm through a quorum that the candidate's znode still exists, without a write.
     Check,
 }
 
 impl Verb {
-    /// The verb as metrics and logs spell it.
+    /// The name in metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -132,8 +140,8 @@ impl Verb {
         }
     }
 
-    /// Whether this request changes what other candidates see. In every store this is a right of
-    /// its own.
+    /// Whether this operation changes what other candidates see. Every store has a separate
+    /// permission for that.
     pub const fn writes(self) -> bool {
         match self {
             Self::Create | Self::Replace => true,
@@ -142,22 +150,22 @@ impl Verb {
     }
 }
 
-/// How a request went.
+/// The outcome of a request.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Outcome {
-    /// The store did it, and said so.
+    /// The store performed the request and acknowledged it.
     Applied,
-    /// The store holds something else than the request takes for granted, and did nothing.
+    /// The request's precondition did not hold, so the store did nothing.
     Conflict,
-    /// Nobody knows.
+    /// It is unknown whether the store performed the request.
     Unknown,
 }
 
 impl Outcome {
-    /// All of them.
+    /// Every outcome.
     pub const ALL: [Self; 3] = [Self::Applied, Self::Conflict, Self::Unknown];
 
-    /// The outcome as metrics and logs spell it.
+    /// The name in metrics and logs.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Applied => "applied",
@@ -167,58 +175,58 @@ impl Outcome {
     }
 }
 
-/// Why a machine wants to be woken.
+/// The reason for which a machine asks to be called.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
-    /// The claim ends.
+    /// The deadline of the claim.
     Deadline,
-    /// Another's lease ends.
+    /// The end of another candidate's lease.
     Lapse,
-    /// A request is due.
+    /// A request.
     Request,
 }
 
-/// A change of standing, or of what standings rest on.
+/// A change of the candidate's role, or of the evidence behind it.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum Transition<D> {
-    /// Somebody else holds the election, or nobody does.
+    /// The followed leader changed.
     Following {
-        /// Who holds it, as far as we know.
+        /// The leader; `None` if there is none, or if it is unknown.
         leader: Option<Identity>,
     },
-    /// A term of ours began.
+    /// A term of this candidate began.
     Leading {
-        /// Its token.
+        /// The fencing token of the term.
         token: FencingToken,
     },
-    /// A term of ours ended without our doing.
+    /// A term of this candidate ended without a release.
     Lost {
-        /// Its token.
+        /// The fencing token of the term.
         token: FencingToken,
-        /// Why.
+        /// Why the term ended.
         reason: Reason,
     },
-    /// The store knows less than it did, as after a restore from a backup: tokens given from now on may be smaller than
-    /// ones that resources have seen.
+    /// The store returned an older state than before, as after a restore from a backup. Tokens
+    /// issued from now on may be smaller than tokens that resources have already seen.
     StoreWentBack {
-        /// The token of our term.
+        /// The fencing token of the term.
         token: FencingToken,
-        /// The version that the store gives now.
+        /// The version that the store returned.
         version: FencingToken,
     },
-    /// The machine found something in its store that a person should know.
+    /// The machine found a problem in the store that an operator should know about.
     Diagnosed(D),
-    /// A term of ours ended because we gave it back.
+    /// A term of this candidate ended with its release.
     Resigned {
-        /// Its token.
+        /// The fencing token of the term.
         token: FencingToken,
-        /// Why.
+        /// Why the candidate released it.
         reason: Reason,
     },
 }
 
 impl<D: Diagnostic> Transition<D> {
-    /// Whether the store's settings keep this candidate from leading with its own.
+    /// Whether the store's settings prevent this candidate from leading with its timing.
     pub fn prevents_leading(&self) -> bool {
         match self {
             Self::Diagnosed(diagnostic) => diagnostic.prevents_leading(),
@@ -231,48 +239,48 @@ impl<D: Diagnostic> Transition<D> {
     }
 }
 
-/// Something that is not as it should be in a store, though the election goes on as well as it can.
+/// A problem in a store that does not stop the election.
 ///
-/// Its `Display` says what is there, what it means, and what to do.
+/// `Display` states what was found, what it means, and what to do.
 pub trait Diagnostic: Clone + Eq + Hash + fmt::Debug + fmt::Display {
-    /// Its name in logs.
+    /// The event name in logs.
     fn event(&self) -> &'static str;
 
-    /// Whether the election suffers from it.
+    /// Whether the problem impairs the election.
     fn is_error(&self) -> bool;
 
-    /// Whether the store's settings keep this candidate from leading with its own.
+    /// Whether the store's settings prevent this candidate from leading with its timing.
     fn prevents_leading(&self) -> bool {
         self.remedy().is_some()
     }
 
-    /// Durations that would let this candidate lead, where its own do not.
+    /// Durations that would let this candidate lead, if its own prevent that.
     fn remedy(&self) -> Option<Durations>;
 }
 
-/// Why a term, or the process, ended: one list for logs, metrics, files and JSON.
+/// Why a term or the process ended. Logs, metrics, files and JSON share these reasons.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
-    /// No renewal was acknowledged in time.
+    /// No renewal was acknowledged before the deadline.
     Deadline,
-    /// The record is another's, or not the one that we wrote.
+    /// The record names another holder, or is not the one that this candidate wrote.
     Conflict,
-    /// The record is gone.
+    /// The record was deleted.
     Deleted,
-    /// The store ended our session.
+    /// The session expired.
     SessionExpired,
-    /// Somebody asked us to give leadership up.
+    /// An operator asked the candidate to resign.
     Resigned,
-    /// Our application did not ask for so long that it may be dead.
+    /// The application stopped asking for promises, so it may be dead.
     Unasked,
-    /// The process was told to stop.
+    /// The process was asked to stop.
     Shutdown,
-    /// Something of ours failed.
+    /// The process failed.
     Fault,
 }
 
 impl Reason {
-    /// All of them.
+    /// Every reason.
     pub const ALL: [Self; 8] = [
         Self::Deadline,
         Self::Conflict,
@@ -284,7 +292,7 @@ impl Reason {
         Self::Fault,
     ];
 
-    /// The reason as metrics, logs and files spell it.
+    /// The name in metrics, logs, and files.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Deadline => "deadline",
@@ -298,7 +306,7 @@ impl Reason {
         }
     }
 
-    /// The reason that is spelled so.
+    /// The reason with this name.
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|reason| reason.as_str() == text)
     }
@@ -314,9 +322,9 @@ impl fmt::Display for Reason {
 mod tests {
     use super::*;
 
-    /// People write alerts and searches with these.
+    /// Alerts and log searches depend on these names.
     #[test]
-    fn words_are_spelled_as_they_always_were() {
+    fn names_of_verbs_outcomes_and_reasons_are_stable() {
         let verbs = [
             Verb::Read,
             Verb::Create,
@@ -336,10 +344,10 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_the_one_that_is_spelled_so() {
+    fn reasons_parse_from_their_names() {
         for reason in Reason::ALL {
             assert_eq!(Reason::parse(reason.as_str()), Some(reason));
         }
-        assert_eq!(Reason::parse("boredom"), None);
+        assert_eq!(Reason::parse("unheard_of"), None);
     }
 }

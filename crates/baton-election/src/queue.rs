@@ -1,35 +1,43 @@
-//! The ZooKeeper election: candidates stand in line by ephemeral sequential znodes, and the first of them leads.
+//! The queue election: candidates queue in ZooKeeper, and the first one leads.
 //!
-//! Pure. Read [`QueueElection::plan`] first: it alone decides what is asked of the store next, and when. What replies and
-//! news mean stands in `zookeeper/replies.rs`, how long they let us lead in `zookeeper/deadline.rs`, who stands before whom in
-//! `zookeeper/line.rs`. The words between machine and store, and what a store owes the machine: [`messages`].
+//! Pure. The queue consists of ephemeral sequential znodes. Start with [`QueueElection::plan`],
+//! which alone decides what to request next, and when. `replies.rs` and `sessions.rs` handle
+//! replies, `deadline.rs` computes deadlines, `order.rs` compares znodes, and [`messages`] defines
+//! the contract with the store.
 //!
 //! ```text
-//!  session:  none ──Begin──► up ──connection lost──► down ──Resume──► up        Close, Expired, another id: none
+//!  session:     None ──Begin──► Up ──disconnected──► Down ──Resume──► Up
+//!               any ──Close, Expired, or another session id──► None
 //!
-//!  place:    Outside ──Join──► InLine ──────List: nobody before us, Check──────► Leading ──┐ Check answered:
-//!               ▲                │ ▲                                               │  ▲────┘ see deadline.rs
-//!               │                ▼ │ its znode changed, or its connection was new  │
-//!               │              Look at the one before us, with a watch             │
-//!               └── the session is over, or our znode is gone ◄── Leaving ◄────────┘ Close: claims nothing any more
+//!  membership:  NotJoined ──Join──► Queued ──List: first; Check──► Leading ──┐ Check acknowledged:
+//!                   ▲                │  ▲                            │  ▲────┘ see deadline.rs
+//!                   │                ▼  │ watch event, or reconnected │
+//!                   │          Watch the predecessor                 │ Close
+//!                   └── session ended, or own znode deleted ── Leaving ◄──┘
 //! ```
 //!
-//! The rules, and who needs them:
-//! * A claim counts from an answered transaction that found our znode, and from nothing less: servers that are cut off from
-//!   the others answer reads and pings for ten seconds more.
-//! * Whatever we cannot account for ends the session, which takes all that is ours with it: a create whose outcome is
-//!   unknown, a second znode of ours before our own, a claim that ran out. To look for the lost znode is not enough: it may
-//!   be created after the look. While a claim holds, its session is not closed.
-//! * A session that comes back under another number, or not at all for its whole time-out, is over.
-//! * After each connect the line is looked at anew; a leader first has its znode checked.
-//! * A znode before us that no session owns is nobody's: it is passed over.
+//! The rules:
 //!
-//! **Who leads** is not who is first, for that one may not know. So a leader writes its identity and token beside the path once
-//! it has a claim, in a transaction that finds its own znode. It replaces what a leader left whose session is not over
-//! yet. Nobody watches that: each follower reads it when it joins, when its place changes, and else every two retry periods
-//! less some chance. So a name is at most that old, a thousand followers are never woken together, and a follower that
-//! cannot read forgets the name after a session's time-out. A candidate of another recipe acknowledges nothing; while
-//! it leads we name nobody.
+//! * Only an acknowledged transaction that found our znode begins or extends a claim. Reads and
+//!   pings prove nothing: a server that is partitioned from the quorum answers them for ten more
+//!   seconds.
+//! * An unexplained state ends the session, and so deletes all its znodes. That applies to a create
+//!   of unknown outcome, to a second znode of our own session ahead of us, and to a claim that
+//!   reached its deadline. Searching for the lost znode would not suffice, because it may be
+//!   created after the search. A session is not closed while its claim holds.
+//! * A session has ended if a reconnect returns another session id, or if none succeeds for the
+//!   whole session timeout.
+//! * After every reconnect a follower lists the queue again, and a leader checks its znode first.
+//! * A znode ahead of us that no session owns is not a candidate. It is skipped.
+//!
+//! **The leader's name** cannot be derived from the queue, because the first candidate may not know
+//! yet that it is first. So a leader with a claim writes its identity and token to a znode beside
+//! the path, in a transaction that checks its own znode. It replaces the announcement of an earlier
+//! leader whose session has not expired yet. No candidate watches the announcement, so that a
+//! thousand followers never wake together. A follower reads it when it joins, when its predecessor
+//! changes, and otherwise about every two retry periods, less some jitter. A name is at most that
+//! old. A follower that cannot read forgets the name after one session timeout. Candidates of other
+//! recipes announce nothing; while one leads, the leader is unknown.
 
 mod deadline;
 pub mod diagnostic;
@@ -48,69 +56,72 @@ use crate::machine::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::timing::{Jitter, Timing};
 use diagnostic::QueueDiagnostic;
 use messages::{QueueEvent, QueueRequest};
-use state::{InFlight, Link, Place, Remarks, Session, Told, ToldOthers, View};
+use state::{
+    AnnouncementState, DiagnosticState, InFlight, Link, Membership, Reported, Session, View,
+};
 use std::cmp::max;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 use timing::SessionTiming;
 
-/// The machine of one candidate.
+/// One candidate of an election that is held in a queue of znodes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct QueueElection {
     identity: Identity,
     timing: SessionTiming,
-    chance: Jitter,
-    /// What the name of our next znode begins with.
+    jitter: Jitter,
+    /// The prefix of our next znode's name.
     prefix: String,
     candidacy: Candidacy,
     session: Option<Session>,
-    place: Place,
-    /// Who acknowledged that it leads, and until when that counts.
+    membership: Membership,
+    /// The announced leader, and when that name expires.
     leader: Option<(Identity, Instant)>,
-    told: Told,
-    /// When to read who leads.
+    reported: Reported,
+    /// When to read the announcement.
     read_leader_at: Instant,
-    /// When to join at the soonest.
+    /// The earliest time to join.
     join_at: Instant,
-    /// Whether the election's path is to be made first.
+    /// The election's path must be created first.
     path_is_missing: bool,
     /// Children of the path that no session owns.
-    idle: BTreeSet<String>,
-    remarks: Remarks,
+    idle_znodes: BTreeSet<String>,
+    diagnosed: DiagnosticState,
     in_flight: Option<InFlight>,
-    /// Paces requests after one that failed.
+    /// No request is due before this. Paces requests after failures.
     not_before: Instant,
     transitions: VecDeque<Transition<QueueDiagnostic>>,
 }
 
 impl QueueElection {
-    /// A candidate without a session, that joins the line from `campaign_from` on. `chance` also makes the names of its
-    /// znodes unique.
+    /// A candidate without a session that joins the queue from `campaign_from` on.
+    ///
+    /// `jitter` also makes the names of its znodes unique.
     pub fn new(
         identity: Identity,
         timing: SessionTiming,
-        mut chance: Jitter,
+        mut jitter: Jitter,
         campaign_from: Instant,
     ) -> Self {
         let start = Instant::since_boot(Duration::ZERO);
         Self {
             identity,
             timing,
-            prefix: order::prefix(&mut chance),
-            chance,
+            prefix: order::prefix(&mut jitter),
+            jitter,
             candidacy: Candidacy::Campaigning { from: campaign_from },
             session: None,
-            place: Place::Outside,
+            membership: Membership::NotJoined,
             leader: None,
-            told: Told::Nothing,
+            reported: Reported::Nothing,
             read_leader_at: start,
             join_at: start,
             path_is_missing: false,
-            idle: BTreeSet::new(),
-            remarks: Remarks {
+            idle_znodes: BTreeSet::new(),
+            diagnosed: DiagnosticState {
                 largest_token: FencingToken::new(0),
                 granted: None,
-                strangers: false,
+                strange_candidates: false,
                 saturated: false,
             },
             in_flight: None,
@@ -121,102 +132,111 @@ impl QueueElection {
 
     /// The next request, and when it is due.
     fn plan(&self) -> Option<(Instant, QueueRequest)> {
-        let gave_all_back = matches!(self.candidacy, Candidacy::Releasing(_)) && self.is_at_rest();
-        if self.in_flight.is_some() || gave_all_back {
+        let has_released = matches!(self.candidacy, Candidacy::Releasing(_)) && self.is_released();
+        if self.in_flight.is_some() || has_released {
             return None;
         }
-        let timeout = self.timing.asked().lease_duration();
+        let timeout = self.timing.requested().lease_duration();
         let (due, request) = match &self.session {
             None => (self.not_before, QueueRequest::Begin { timeout }),
             Some(Session { link: Link::Down { .. }, .. }) => {
                 (self.not_before, QueueRequest::Resume { timeout })
             }
-            Some(session) if self.ends(session) => match (&self.place, self.candidacy) {
-                // Others could lead while the claim holds.
+            Some(session) if self.must_close(session) => match (&self.membership, self.candidacy) {
+                // A close would let another candidate lead while the claim still holds.
                 (
-                    Place::Leading { .. },
+                    Membership::Leading { .. },
                     Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_),
                 ) => return None,
-                (Place::Outside | Place::InLine { .. } | Place::Leaving { .. }, _)
+                (
+                    Membership::NotJoined | Membership::Queued { .. } | Membership::Leaving { .. },
+                    _,
+                )
                 | (_, Candidacy::Releasing(_)) => (self.not_before, QueueRequest::Close),
             },
-            Some(_) => self.plan_in_place()?,
+            Some(_) => self.plan_connected()?,
         };
         Some((max(due, self.not_before), request))
     }
 
-    /// Whether the session is to be closed.
-    fn ends(&self, session: &Session) -> bool {
-        // Who does not want to lead must not stand before those who do.
-        let blocks = match (self.candidacy, &self.place) {
+    /// Whether to close the session.
+    fn must_close(&self, session: &Session) -> bool {
+        // A withdrawn candidate must not block the queue.
+        let blocks = match (self.candidacy, &self.membership) {
             (Candidacy::Campaigning { .. }, _)
             | (
                 Candidacy::Withdrawn(_),
-                Place::Outside | Place::Leading { .. } | Place::Leaving { .. },
+                Membership::NotJoined | Membership::Leading { .. } | Membership::Leaving { .. },
             ) => false,
-            (Candidacy::Withdrawn(_), Place::InLine { .. }) | (Candidacy::Releasing(_), _) => true,
+            (Candidacy::Withdrawn(_), Membership::Queued { .. }) | (Candidacy::Releasing(_), _) => {
+                true
+            }
         };
-        session.is_over || blocks
+        session.is_abandoned || blocks
     }
 
-    /// What our place asks for, over a connection that is up.
-    fn plan_in_place(&self) -> Option<(Instant, QueueRequest)> {
+    /// The next request while the session is connected.
+    fn plan_connected(&self) -> Option<(Instant, QueueRequest)> {
         let read_leader = (self.read_leader_at, QueueRequest::ReadLeader);
-        match (&self.place, self.candidacy) {
-            (Place::Outside, Candidacy::Campaigning { from }) => {
+        match (&self.membership, self.candidacy) {
+            (Membership::NotJoined, Candidacy::Campaigning { from }) => {
                 let (prefix, identity) = (self.prefix.clone(), self.identity.clone());
                 let join = QueueRequest::Join { prefix, identity };
                 let join = if self.path_is_missing { QueueRequest::MakePath } else { join };
                 earliest([(max(from, self.join_at), join), read_leader])
             }
-            (Place::Outside, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
+            (Membership::NotJoined, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Some(read_leader)
             }
-            (Place::InLine { own, view }, _) => match view {
+            (Membership::Queued { own, view }, _) => match view {
                 View::Stale => Some((self.not_before, QueueRequest::List)),
                 View::First { check_at } => {
                     Some((*check_at, QueueRequest::Check { name: own.name.clone() }))
                 }
-                View::Behind { again_at, is_readable: false, .. } => {
-                    earliest([(*again_at, QueueRequest::List), read_leader])
+                View::Behind { watch_again_at, is_readable: false, .. } => {
+                    earliest([(*watch_again_at, QueueRequest::List), read_leader])
                 }
-                View::Behind { name, again_at, is_readable: true } => {
-                    earliest([(*again_at, QueueRequest::Look { name: name.clone() }), read_leader])
-                }
+                View::Behind { name, watch_again_at, is_readable: true } => earliest([
+                    (*watch_again_at, QueueRequest::Watch { name: name.clone() }),
+                    read_leader,
+                ]),
             },
-            (Place::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing))
-            | (Place::Leaving { .. }, _) => None,
-            (Place::Leading { own, renew_at, watch_at, told_others, .. }, candidacy) => {
+            (Membership::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing))
+            | (Membership::Leaving { .. }, _) => None,
+            (Membership::Leading { own, renew_at, watch_at, announcement, .. }, candidacy) => {
                 let name = || own.name.clone();
                 let renew = (*renew_at, QueueRequest::Check { name: name() });
-                let watch = watch_at.map(|due| (due, QueueRequest::Look { name: name() }));
-                let tell = match (told_others, candidacy) {
-                    (ToldOthers::NotYet { at, replaces }, Candidacy::Campaigning { .. }) => {
-                        let text = order::acknowledgement(own.token, &self.identity);
+                let watch = watch_at.map(|due| (due, QueueRequest::Watch { name: name() }));
+                let announce = match (announcement, candidacy) {
+                    (
+                        AnnouncementState::Pending { at, replaces },
+                        Candidacy::Campaigning { .. },
+                    ) => {
+                        let text = order::announcement(own.token, &self.identity);
                         Some((
                             *at,
-                            QueueRequest::Acknowledge { name: name(), text, replaces: *replaces },
+                            QueueRequest::Announce { name: name(), text, replaces: *replaces },
                         ))
                     }
-                    (ToldOthers::Look, Candidacy::Campaigning { .. }) => {
+                    (AnnouncementState::Occupied, Candidacy::Campaigning { .. }) => {
                         Some((self.not_before, read_leader.1))
                     }
-                    (ToldOthers::Settled, _)
+                    (AnnouncementState::Done, _)
                     | (_, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => None,
                 };
-                earliest([renew].into_iter().chain(watch).chain(tell))
+                earliest([renew].into_iter().chain(watch).chain(announce))
             }
         }
     }
 
-    /// The durations that hold in this session.
+    /// The timing under the granted session timeout; as configured, without a session.
     fn durations(&self) -> &Timing {
         let granted = self.session.as_ref().and_then(|session| session.granted.as_ref());
-        granted.map_or_else(|| self.timing.asked(), |granted| &granted.timing)
+        granted.map_or_else(|| self.timing.requested(), |granted| &granted.timing)
     }
 }
 
-/// The request that is due first; of those that are due at once, the first.
+/// The request that is due first. Among equals, the first one wins.
 fn earliest(
     requests: impl IntoIterator<Item = (Instant, QueueRequest)>,
 ) -> Option<(Instant, QueueRequest)> {
@@ -231,29 +251,29 @@ impl Election for QueueElection {
     fn handle_event(&mut self, event: QueueEvent, now: Instant) {
         self.handle_timeout(now);
         if event == QueueEvent::Disconnected {
-            return self.disconnected(now);
+            return self.handle_disconnected(now);
         }
-        if event == QueueEvent::Fired {
-            return self.fired(now);
+        if event == QueueEvent::WatchFired {
+            return self.handle_watch_fired(now);
         }
-        // A reply to nothing is a driver's mistake that must not become a claim.
+        // A reply without a request is a bug in the driver. It must not begin a claim.
         if let Some(InFlight { request, sent }) = self.in_flight.take() {
-            self.replied(&request, event, sent, now);
+            self.handle_reply(&request, event, sent, now);
         }
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        if let Place::Leading { claim, .. } = &self.place
+        if let Membership::Leading { claim, .. } = &self.membership
             && claim.remaining(now).is_zero()
         {
             self.lose(Reason::Deadline);
         }
-        if self.gives_up_at().is_some_and(|due| due <= now) {
-            self.session_ended();
+        if self.presumed_expired_at().is_some_and(|due| due <= now) {
+            self.end_session();
         }
         if self.leader.as_ref().is_some_and(|(_, until)| *until <= now) {
             self.leader = None;
-            self.tell_leader();
+            self.report_leader();
         }
     }
 
@@ -261,15 +281,18 @@ impl Election for QueueElection {
         self.handle_timeout(now);
         let (_, request) = self.plan().filter(|(due, _)| *due <= now)?;
         if let QueueRequest::Join { .. } = request {
-            self.prefix = order::prefix(&mut self.chance);
+            self.prefix = order::prefix(&mut self.jitter);
         }
-        if let (QueueRequest::Close, Place::Leading { own, .. }, Candidacy::Releasing(reason)) =
-            (&request, &self.place, self.candidacy)
+        if let (
+            QueueRequest::Close,
+            Membership::Leading { own, .. },
+            Candidacy::Releasing(reason),
+        ) = (&request, &self.membership, self.candidacy)
         {
-            self.place = Place::Leaving { token: own.token, reason };
+            self.membership = Membership::Leaving { token: own.token, reason };
         }
         if let (QueueRequest::Close, Some(session)) = (&request, &mut self.session) {
-            session.is_over = true;
+            session.is_abandoned = true;
         }
         self.in_flight = Some(InFlight { request: request.clone(), sent: now });
         Some(request)
@@ -277,12 +300,12 @@ impl Election for QueueElection {
 
     fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let request = self.plan().map(|(due, _)| (due, Timer::Request));
-        let deadline = match &self.place {
-            Place::Leading { claim, .. } => Some((claim.deadline(), Timer::Deadline)),
-            Place::Outside | Place::InLine { .. } | Place::Leaving { .. } => None,
+        let deadline = match &self.membership {
+            Membership::Leading { claim, .. } => Some((claim.deadline(), Timer::Deadline)),
+            Membership::NotJoined | Membership::Queued { .. } | Membership::Leaving { .. } => None,
         };
         let name = self.leader.as_ref().map(|(_, until)| (*until, Timer::Lapse));
-        let session = self.gives_up_at().map(|due| (due, Timer::Lapse));
+        let session = self.presumed_expired_at().map(|due| (due, Timer::Lapse));
         request.into_iter().chain(deadline).chain(name).chain(session).min_by_key(|(due, _)| *due)
     }
 
@@ -291,17 +314,18 @@ impl Election for QueueElection {
     }
 
     fn standing(&self) -> Standing {
-        match (&self.place, self.candidacy) {
-            (Place::Leading { claim, .. }, Candidacy::Campaigning { .. }) => {
+        match (&self.membership, self.candidacy) {
+            (Membership::Leading { claim, .. }, Candidacy::Campaigning { .. }) => {
                 Standing::Leading(*claim)
             }
-            (Place::Leading { claim, .. }, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
-                Standing::Resigning(*claim)
-            }
-            (Place::Leaving { .. }, _) => Standing::Following { leader: None },
-            (Place::Outside | Place::InLine { .. }, _) => match &self.told {
-                Told::Nothing => Standing::Unknown,
-                Told::Others(leader) => Standing::Following { leader: leader.clone() },
+            (
+                Membership::Leading { claim, .. },
+                Candidacy::Withdrawn(_) | Candidacy::Releasing(_),
+            ) => Standing::Resigning(*claim),
+            (Membership::Leaving { .. }, _) => Standing::Following { leader: None },
+            (Membership::NotJoined | Membership::Queued { .. }, _) => match &self.reported {
+                Reported::Nothing => Standing::Unknown,
+                Reported::Following(leader) => Standing::Following { leader: leader.clone() },
             },
         }
     }
@@ -319,13 +343,15 @@ impl Election for QueueElection {
         self.not_before = now;
     }
 
-    fn is_at_rest(&self) -> bool {
-        let nothing_is_there = match &self.session {
+    fn is_released(&self) -> bool {
+        let has_no_znode = match &self.session {
             None => true,
             Some(Session { link: Link::Up(_), .. }) => false,
-            Some(session) => !session.is_over && matches!(self.place, Place::Outside),
+            Some(session) => {
+                !session.is_abandoned && matches!(self.membership, Membership::NotJoined)
+            }
         };
-        self.in_flight.is_none() && nothing_is_there
+        self.in_flight.is_none() && has_no_znode
     }
 
     fn call_timeout(&self) -> Duration {
@@ -356,41 +382,41 @@ mod tests {
         QueueElection::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), at(0))
     }
 
-    /// Tells the machine that it was taken into its session.
+    /// Grants the session that the machine requests.
     fn connect(machine: &mut QueueElection, now: Instant) {
         let request = machine.poll_request(now);
         let Some(QueueRequest::Begin { timeout } | QueueRequest::Resume { timeout }) = request
         else {
-            panic!("asked for was {request:?}")
+            panic!("expected Begin or Resume, not {request:?}")
         };
         machine.handle_event(QueueEvent::Connected { session: SessionId(1), timeout }, now);
     }
 
-    /// A clean end waits for this.
+    /// A clean stop waits for this.
     #[test]
-    fn it_is_at_rest_while_no_session_of_ours_can_have_a_znode() {
+    fn is_released_only_if_no_session_can_own_a_znode() {
         let mut machine = candidate();
         assert_eq!(machine.call_timeout(), Duration::from_secs(8) / 3);
-        assert!(machine.is_at_rest(), "nothing was asked for");
+        assert!(machine.is_released(), "nothing was requested");
         connect(&mut machine, at(1));
-        assert!(!machine.is_at_rest(), "there is a session");
+        assert!(!machine.is_released(), "a session is open");
         machine.handle_event(QueueEvent::Disconnected, at(1));
-        assert!(machine.is_at_rest(), "a session that has nothing ends by itself");
+        assert!(machine.is_released(), "a session without a znode may expire by itself");
         connect(&mut machine, at(4));
         let Some(QueueRequest::Join { prefix, .. }) = machine.poll_request(at(5)) else {
-            panic!("it joins")
+            panic!("expected Join")
         };
-        assert!(!machine.is_at_rest(), "a request is under way");
+        assert!(!machine.is_released(), "a request is in flight");
         machine.handle_event(
             QueueEvent::Joined { name: format!("{prefix}0000000000"), czxid: 5 },
             at(5),
         );
         machine.handle_event(QueueEvent::Disconnected, at(5));
-        assert!(!machine.is_at_rest(), "our znode stays as long as the session");
+        assert!(!machine.is_released(), "the znode lives as long as the session");
         machine.release(Reason::Shutdown, at(6));
         connect(&mut machine, at(6));
         assert_eq!(machine.poll_request(at(6)), Some(QueueRequest::Close));
         machine.handle_event(QueueEvent::Closed, at(6));
-        assert!(machine.is_at_rest(), "the session is closed");
+        assert!(machine.is_released(), "the session is closed");
     }
 }

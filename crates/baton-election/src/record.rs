@@ -1,31 +1,37 @@
-//! The Lease election as a state machine: one record, replaced only over the version that was read.
+//! The record election: one record in a store, replaced only by conditional writes.
 //!
-//! Pure. Kubernetes Leases and files run it. Read [`RecordElection::plan`] first: it alone decides what is asked of the
-//! store next, and when. What replies and notices mean stands in `lease/replies.rs`.
+//! Pure. Kubernetes Leases and files use it. Start with [`RecordElection::plan`], which alone
+//! decides what to request next, and when. `record/replies.rs` handles replies and watch events.
 //!
 //! ```text
-//!            read                    our write applied
+//!            read                     write applied
 //!  Unknown ───────► Following ──────────────────────────► Leading ──┐ renewal applied:
-//!                       ▲                                    │  ▲───┘ deadline = sent + R
-//!                       │   deadline passed                  │
-//!                       ├──  a read shows another, or none ──┤
-//!                       └──  applied ── Releasing ◄── release ┘  which claims nothing any more
+//!                       ▲                                   │  ▲────┘ deadline = sent + R
+//!                       ├── deadline passed ────────────────┤
+//!                       ├── read: another holder, or none ──┤
+//!                       └── applied ── Releasing ◄── release ┘
 //! ```
 //!
-//! The rules, and who needs them:
-//! * A claim counts from the instant before its write was sent, and only an applied write extends it.
-//! * An unknown outcome neither extends nor ends a claim; the same write goes out again.
-//! * A conflict asks for a read and ends nothing by itself: a stranger may have edited a label. A leader whose record
-//!   is edited again and again tries by round trips, so that a try falls between two edits. Any other conflict that
-//!   follows a conflict is paced like a failure, until a watch event explains it.
-//! * A write that comes back changed is no claim: the store protects what it holds, not what was sent.
-//! * Another's lease counts from when we received a record that had changed, over the duration in that record, and
-//!   a record that vanished is waited out. Times written in it are never compared (client-go's package comment).
-//! * A read that was under way when newer news came in is asked again: it may have been done before them.
-//! * Nobody takes over on a notice alone: patience, then a read, then the conditional write.
-//! * Who has nothing to release, by a record older than what it knows of or may have written, reads once more.
-//! * After a release is sent, the candidate claims nothing, whatever becomes of the release.
-//! * A withdrawn candidate begins no term. It releases a record that names it if it holds no claim.
+//! R is the renew deadline. The rules:
+//!
+//! * A claim counts from the instant before its write was sent. Only an applied write extends it.
+//! * An unknown outcome neither extends nor ends a claim. The same write is sent again.
+//! * A conflict leads to a read and ends nothing by itself, because it may come from an edit of a
+//!   label. If the record keeps being edited, a leader retries after about one round trip, so that
+//!   a read and a write fit between two edits. Any other conflict after a conflict is paced like a
+//!   failure, until a watch event explains it.
+//! * A write that the store altered earns no claim: other candidates go by what the store holds.
+//! * Another candidate's lease counts from the instant a changed record was received, over the
+//!   duration in that record. A deleted record is waited out. Wall-clock times in a record are
+//!   never compared (client-go's package comment).
+//! * A read is repeated if it may be older than a watch event that arrived while it was in flight.
+//! * An acquisition never follows from a watch event alone. The lease must have lapsed, and a read
+//!   must precede the conditional write.
+//! * Before concluding that there is nothing to release, the candidate reads again if the record
+//!   may be stale. A newer one may have been observed, or a write of unknown outcome may have been
+//!   applied.
+//! * After a release is sent, the candidate claims nothing, whatever the outcome.
+//! * A withdrawn candidate begins no term. Without a claim, it releases a record that names it.
 
 pub mod messages;
 mod observed;
@@ -37,13 +43,13 @@ use crate::identity::Identity;
 use crate::instant::Instant;
 use crate::machine::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::record::messages::{Intent, RecordAltered, RecordEvent, RecordRequest, Snapshot, Write};
-use crate::record::observed::Seen;
+use crate::record::observed::ObservedRecord;
 use crate::timing::{Jitter, Timing};
 use std::cmp::max;
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// The machine of one candidate.
+/// One candidate of an election that is held in a record.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordElection {
     identity: Identity,
@@ -51,22 +57,25 @@ pub struct RecordElection {
     jitter: Jitter,
     candidacy: Candidacy,
     role: Role,
-    seen: Option<Seen>,
+    observed: Option<ObservedRecord>,
     knowledge: Knowledge,
     in_flight: Option<InFlight>,
-    /// A record of a lower version is older than one that we have seen, or than a write of ours whose outcome is unknown.
-    settled_from: u128,
-    /// A notice of this version, or of a lower one, has been looked into: a watch that lags may bring it again when it is long gone.
-    looked_into: u128,
-    /// The version that our last write was to replace, if the store refused it and it lost no race.
-    refused_over: Option<u128>,
-    /// The last write that was applied came back changed.
+    /// A record below this version is stale: a newer one was observed, or a write of unknown
+    /// outcome may have been applied since.
+    min_version: u128,
+    /// A read has been requested because of a watch event of this version. Watch events up to it
+    /// are ignored, because a delayed watch may repeat them.
+    examined_version: u128,
+    /// The version that the last write was to replace, if it ended in a conflict other than a lost
+    /// race.
+    last_conflict: Option<u128>,
+    /// Whether the store altered the last write that it applied.
     is_altered: bool,
-    /// When to read though nothing else asks for it.
+    /// When to read if nothing else requires it sooner.
     read_at: Instant,
-    /// Paces requests after one that failed, and after conflicts that follow on one another.
+    /// No request is due before this. Paces requests after failures and repeated conflicts.
     not_before: Instant,
-    /// Every promise of the last term that was lost has expired by then.
+    /// When every promise of the last lost term has expired.
     promises_end: Instant,
     transitions: VecDeque<Transition<RecordAltered>>,
 }
@@ -81,24 +90,26 @@ enum Role {
         claim: Claim,
         renew_at: Instant,
     },
-    /// The release has been sent, so whatever becomes of it we claim nothing. `may_be_done`: one had an unknown outcome.
+    /// A release has been sent, so the candidate claims nothing, whatever the outcome.
     Releasing {
         token: FencingToken,
         reason: Reason,
-        may_be_done: bool,
+        /// A release had an unknown outcome.
+        may_be_applied: bool,
     },
 }
 
-/// How far what was seen can be relied on for the next step.
+/// How far the next step can rely on the observed record.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum Knowledge {
-    /// Seen some time ago: to be read again before anything is taken over.
-    Noted,
-    /// Read when the record could already be taken: the write may follow.
+    /// Observed earlier. An acquisition needs a new read.
+    Cached,
+    /// Read when the record was already free. An acquisition may follow.
     Fresh,
-    /// A write of ours has an unknown outcome.
-    Doubtful,
-    /// The store refused a write of ours, or a notice spoke against our claim: what was seen is not what it holds.
+    /// A write has an unknown outcome.
+    Uncertain,
+    /// A write ended in a conflict, or a watch event contradicts the claim: the store holds another
+    /// record.
     Contradicted,
 }
 
@@ -106,7 +117,8 @@ enum Knowledge {
 struct InFlight {
     request: RecordRequest,
     sent: Instant,
-    /// What shows a lower version, be it read or written, was done before news that came in meanwhile.
+    /// A reply with a lower version is older than a watch event that arrived while it was in
+    /// flight.
     stale_below: u128,
 }
 
@@ -117,7 +129,7 @@ enum Step {
 }
 
 impl RecordElection {
-    /// A candidate that has heard nothing yet, and tries to lead from `campaign_from` on.
+    /// A candidate that knows nothing of the store, and tries to lead from `campaign_from` on.
     pub fn new(identity: Identity, timing: Timing, jitter: Jitter, campaign_from: Instant) -> Self {
         let start = Instant::since_boot(Duration::ZERO);
         Self {
@@ -126,12 +138,12 @@ impl RecordElection {
             jitter,
             candidacy: Candidacy::Campaigning { from: campaign_from },
             role: Role::Unknown,
-            seen: None,
-            knowledge: Knowledge::Noted,
+            observed: None,
+            knowledge: Knowledge::Cached,
             in_flight: None,
-            settled_from: 0,
-            looked_into: 0,
-            refused_over: None,
+            min_version: 0,
+            examined_version: 0,
+            last_conflict: None,
             is_altered: false,
             read_at: start,
             not_before: start,
@@ -145,7 +157,7 @@ impl RecordElection {
         if self.in_flight.is_some() {
             return None;
         }
-        let (at_once, knowledge) = (self.not_before, self.knowledge);
+        let (immediately, knowledge) = (self.not_before, self.knowledge);
         let read = (self.read_at, Step::Read);
         let (due, step) = match (&self.role, self.candidacy) {
             (Role::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing)) => return None,
@@ -153,27 +165,30 @@ impl RecordElection {
                 Role::Leading { renew_at, .. },
                 Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_),
             ) => match knowledge {
-                Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh | Knowledge::Doubtful => {
+                Knowledge::Contradicted => (immediately, Step::Read),
+                Knowledge::Cached | Knowledge::Fresh | Knowledge::Uncertain => {
                     (*renew_at, Step::Write(Intent::Renew))
                 }
             },
-            // Only a record that is still ours is released, so a write of unknown outcome is followed by a read. An order to
-            // release comes when the last promise has expired; a withdrawn candidate that lost its term waits for that here.
+            // Only a record that still names this candidate is released, so a write of unknown
+            // outcome needs a read first. A release is ordered after the last promise expired. A
+            // withdrawn candidate that lost its term waits for that here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
-                Knowledge::Doubtful | Knowledge::Contradicted => (at_once, Step::Read),
-                Knowledge::Noted | Knowledge::Fresh if self.is_ours() => {
+                Knowledge::Uncertain | Knowledge::Contradicted => (immediately, Step::Read),
+                Knowledge::Cached | Knowledge::Fresh if self.is_ours() => {
                     (self.may_release_at(), Step::Write(Intent::Release))
                 }
-                Knowledge::Noted | Knowledge::Fresh => read,
+                Knowledge::Cached | Knowledge::Fresh => read,
             },
             (Role::Unknown, Candidacy::Campaigning { .. }) => read,
             (Role::Following { .. } | Role::Releasing { .. }, Candidacy::Campaigning { from }) => {
-                let take = max(self.free_at(), from);
+                let acquire_at = max(self.free_at(), from);
                 match knowledge {
-                    Knowledge::Fresh | Knowledge::Doubtful => (take, Step::Write(Intent::Acquire)),
-                    Knowledge::Noted => (take.min(self.read_at), Step::Read),
-                    // A lost race: the winner's record is on its way.
+                    Knowledge::Fresh | Knowledge::Uncertain => {
+                        (acquire_at, Step::Write(Intent::Acquire))
+                    }
+                    Knowledge::Cached => (acquire_at.min(self.read_at), Step::Read),
+                    // After a lost race, the watch brings the winner's record.
                     Knowledge::Contradicted => read,
                 }
             }
@@ -181,7 +196,7 @@ impl RecordElection {
         Some((max(due, self.not_before), step))
     }
 
-    /// Whether this candidate was last told to lead, now or later.
+    /// Whether the last order was to campaign, now or later.
     const fn is_campaigning(&self) -> bool {
         match self.candidacy {
             Candidacy::Campaigning { .. } => true,
@@ -189,17 +204,17 @@ impl RecordElection {
         }
     }
 
-    /// Whether the newest record that we know names us.
+    /// Whether the last observed record names this candidate.
     fn is_ours(&self) -> bool {
-        self.held().is_some_and(|held| held.record.holder.as_ref() == Some(&self.identity))
+        self.last_snapshot().is_some_and(|last| last.record.holder.as_ref() == Some(&self.identity))
     }
 
-    /// The newest record that we know.
-    fn held(&self) -> Option<&Snapshot> {
-        self.seen.as_ref()?.snapshot()
+    /// The last observed record.
+    fn last_snapshot(&self) -> Option<&Snapshot> {
+        self.observed.as_ref()?.snapshot()
     }
 
-    /// From when on the record may be released, if it is ours.
+    /// When the record may be released, if it names this candidate.
     fn may_release_at(&self) -> Instant {
         match self.candidacy {
             Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) => {
@@ -209,10 +224,11 @@ impl RecordElection {
         }
     }
 
-    /// From when on the record may be taken: at once when it is ours without a claim.
+    /// When the record may be acquired: at once if it names this candidate, which then holds no
+    /// claim.
     fn free_at(&self) -> Instant {
-        match &self.seen {
-            Some(seen) if !self.is_ours() => seen.free_at(),
+        match &self.observed {
+            Some(observed) if !self.is_ours() => observed.free_at(),
             Some(_) | None => self.not_before,
         }
     }
@@ -223,7 +239,7 @@ impl RecordElection {
             Step::Write(intent) => {
                 let lease_duration = self.timing.lease_duration();
                 RecordRequest::Write(Write::over(
-                    self.held(),
+                    self.last_snapshot(),
                     intent,
                     &self.identity,
                     lease_duration,
@@ -240,31 +256,35 @@ impl Election for RecordElection {
 
     fn handle_event(&mut self, event: RecordEvent, now: Instant) {
         self.handle_timeout(now);
-        if let RecordEvent::Noticed(snapshot) = event {
-            return self.noticed(snapshot, now);
+        if let RecordEvent::WatchEvent(snapshot) = event {
+            return self.handle_watch_event(snapshot, now);
         }
-        // A reply to nothing is a driver's mistake that must not become a claim.
-        let Some(InFlight { request, sent, stale_below }) = self.in_flight.take() else { return };
+        // A reply without a request is a bug in the driver. It must not begin a claim.
+        let Some(InFlight { request, sent, stale_below }) = self.in_flight.take() else {
+            return;
+        };
         match (&request, event) {
             (RecordRequest::Read, RecordEvent::Read(read))
                 if read.as_ref().map_or(0, |read| read.version.number) < stale_below =>
             {
                 self.read_at = now;
             }
-            (RecordRequest::Read, RecordEvent::Read(snapshot)) => self.read(snapshot, now),
+            (RecordRequest::Read, RecordEvent::Read(snapshot)) => self.handle_read(snapshot, now),
             (RecordRequest::Write(write), RecordEvent::Applied(snapshot)) => {
                 let is_overtaken = snapshot.version.number < stale_below;
-                self.applied(write, snapshot, sent, now);
+                self.handle_applied(write, snapshot, sent, now);
                 if is_overtaken {
-                    self.suspect(now);
+                    self.recheck(now);
                 }
             }
-            (RecordRequest::Write(write), RecordEvent::Conflict) => self.conflict(write, sent, now),
-            // A reply of another kind than the request says as little as none.
+            (RecordRequest::Write(write), RecordEvent::Conflict) => {
+                self.handle_conflict(write, sent, now);
+            }
+            // A reply that does not match the request leaves its outcome unknown.
             (RecordRequest::Read, RecordEvent::Applied(_) | RecordEvent::Conflict)
             | (RecordRequest::Write(_), RecordEvent::Read(_))
-            | (_, RecordEvent::Unknown | RecordEvent::Noticed(_)) => {
-                self.unknown(&request, sent, now);
+            | (_, RecordEvent::Unknown | RecordEvent::WatchEvent(_)) => {
+                self.handle_unknown(&request, sent, now);
             }
         }
     }
@@ -274,7 +294,7 @@ impl Election for RecordElection {
             Role::Leading { claim, .. } if claim.remaining(now).is_zero() => {
                 self.lose(Reason::Deadline, now);
             }
-            Role::Following { leader: Some(_) } => self.follow_unless_held(now),
+            Role::Following { leader: Some(_) } => self.update_followed_leader(now),
             Role::Unknown
             | Role::Leading { .. }
             | Role::Releasing { .. }
@@ -292,7 +312,7 @@ impl Election for RecordElection {
             Candidacy::Releasing(reason),
         ) = (step, &self.role, self.candidacy)
         {
-            self.role = Role::Releasing { token: claim.token(), reason, may_be_done: false };
+            self.role = Role::Releasing { token: claim.token(), reason, may_be_applied: false };
         }
         self.in_flight = Some(InFlight { request: request.clone(), sent: now, stale_below: 0 });
         Some(request)
@@ -300,10 +320,10 @@ impl Election for RecordElection {
 
     fn poll_timeout(&self) -> Option<(Instant, Timer)> {
         let request = self.plan().map(|(due, _)| (due, Timer::Request));
-        let other = match (&self.role, &self.seen) {
+        let other = match (&self.role, &self.observed) {
             (Role::Leading { claim, .. }, _) => Some((claim.deadline(), Timer::Deadline)),
-            (Role::Following { leader: Some(_) }, Some(seen)) => {
-                Some((seen.lapses_at(), Timer::Lapse))
+            (Role::Following { leader: Some(_) }, Some(observed)) => {
+                Some((observed.lapses_at(), Timer::Lapse))
             }
             (Role::Unknown | Role::Following { .. } | Role::Releasing { .. }, _) => None,
         };
@@ -338,18 +358,19 @@ impl Election for RecordElection {
 
     fn release(&mut self, reason: Reason, now: Instant) {
         self.candidacy = Candidacy::Releasing(reason);
-        (self.not_before, self.refused_over) = (now, None);
-        // That nothing is ours may be what the past looked like, or our write may have been done since: look once more.
-        let is_settled = self.seen.as_ref().is_none_or(|seen| seen.knows(self.settled_from));
-        if !is_settled && !self.is_ours() {
+        (self.not_before, self.last_conflict) = (now, None);
+        // The last read may be stale, or a write may have been applied since: read again.
+        let is_current = self.observed.as_ref().is_none_or(|record| record.knows(self.min_version));
+        if !is_current && !self.is_ours() {
             self.knowledge = Knowledge::Contradicted;
         }
     }
 
-    fn is_at_rest(&self) -> bool {
-        let certain = matches!(self.knowledge, Knowledge::Noted | Knowledge::Fresh);
+    fn is_released(&self) -> bool {
+        let certain = matches!(self.knowledge, Knowledge::Cached | Knowledge::Fresh);
         self.in_flight.is_none() && (self.role == Role::Unknown || certain && !self.is_ours())
     }
+
     fn call_timeout(&self) -> Duration {
         self.timing.call_timeout()
     }
@@ -377,36 +398,36 @@ mod tests {
         RecordElection::new(Identity::parse("us_1").unwrap(), timing, Jitter::new(1), at(0))
     }
 
-    /// The record that a write left behind.
+    /// The reply to a write that was applied as version `number`.
     fn applied(request: Option<RecordRequest>, number: u128) -> RecordEvent {
         let Some(RecordRequest::Write(Write { holder, duration, transitions, .. })) = request
         else {
-            panic!("asked for was {request:?}")
+            panic!("expected a write, not {request:?}")
         };
         let [acquired, renewed] = [Stamp::default(), Stamp(number.to_string())];
         let record = Record { holder, duration: Some(duration), transitions, acquired, renewed };
         RecordEvent::Applied(Snapshot { version: Version { uid: "u".into(), number }, record })
     }
 
-    /// A clean end waits for this.
+    /// A clean stop waits for this.
     #[test]
-    fn it_is_at_rest_while_nothing_of_ours_can_be_in_the_store() {
+    fn is_released_only_if_the_store_holds_nothing() {
         let mut machine = candidate();
         assert_eq!(machine.call_timeout(), Duration::from_secs(8) / 3);
-        assert!(machine.is_at_rest(), "nothing was asked for");
+        assert!(machine.is_released(), "nothing was requested");
         assert_eq!(machine.poll_request(at(0)), Some(RecordRequest::Read));
-        assert!(!machine.is_at_rest(), "a request is under way");
+        assert!(!machine.is_released(), "a request is in flight");
         machine.handle_event(RecordEvent::Read(None), at(0));
-        assert!(machine.is_at_rest(), "there is nothing");
+        assert!(machine.is_released(), "there is no record");
         assert!(machine.poll_request(at(1)).is_some());
         machine.handle_event(RecordEvent::Unknown, at(1));
-        assert!(!machine.is_at_rest(), "a write may have been done");
+        assert!(!machine.is_released(), "a write may have been applied");
         let again = machine.poll_request(at(4));
         machine.handle_event(applied(again, 7), at(4));
-        assert!(!machine.is_at_rest(), "it leads");
+        assert!(!machine.is_released(), "it leads");
         machine.release(Reason::Shutdown, at(5));
         let release = machine.poll_request(at(5));
         machine.handle_event(applied(release, 8), at(5));
-        assert!(machine.is_at_rest(), "all was given back");
+        assert!(machine.is_released(), "the record was released");
     }
 }

@@ -1,17 +1,17 @@
-//! Texts from outside, made fit for one line of a log or of a terminal.
+//! Untrusted text made safe for one line of a log or terminal.
 //!
 //! Pure. Start with [`one_line`].
 
-/// `text` with each character that [`spoils_a_line`] replaced by a question mark.
+/// Replaces each character that [`is_unsafe_in_line`] with a question mark.
 pub fn one_line(text: &str) -> String {
-    text.chars().map(|c| if spoils_a_line(c) { '?' } else { c }).collect()
+    text.chars().map(|c| if is_unsafe_in_line(c) { '?' } else { c }).collect()
 }
 
-/// Whether this character can end a line, steer a terminal, reorder the text around it, or hide.
+/// Whether this character can end a line, control a terminal, reorder the text around it, or hide.
 ///
-/// Control characters, the two separators of Unicode, and its format characters that set the
-/// direction of text or are invisible (UTS #36, "Unicode Security Considerations").
-pub fn spoils_a_line(c: char) -> bool {
+/// That is true of control characters, the line and paragraph separators, and format characters
+/// that set the direction of text or are invisible (UTS #36, "Unicode Security Considerations").
+pub fn is_unsafe_in_line(c: char) -> bool {
     c.is_control()
         || matches!(
             c,
@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn line_keeps_letters_and_loses_what_forges() {
+    fn one_line_keeps_letters_and_replaces_unsafe_characters() {
         assert_eq!(one_line("Zoë 🦀 日本\u{a0}x"), "Zoë 🦀 日本\u{a0}x");
         for c in [
             '\n', '\r', '\t', '\0', '\u{1b}', '\u{85}', '\u{2028}', '\u{2029}', '\u{202e}',

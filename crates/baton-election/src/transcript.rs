@@ -1,4 +1,4 @@
-//! Requests and transitions as one line of text each, as in transcripts and in the simulator's traces.
+//! One-line descriptions of requests and transitions, for transcripts and simulator traces.
 //!
 //! Pure. Start with [`transition`].
 
@@ -8,7 +8,7 @@ use crate::machine::{Diagnostic, Transition};
 use crate::queue::messages::QueueRequest;
 use crate::record::messages::{Intent, RecordRequest};
 
-/// A transition: `leads, token 7`.
+/// Describes a transition, such as `leads, token 7`.
 pub fn transition<D: Diagnostic>(transition: &Transition<D>) -> String {
     match transition {
         Transition::Following { leader: Some(leader) } => format!("follows {leader}"),
@@ -16,14 +16,15 @@ pub fn transition<D: Diagnostic>(transition: &Transition<D>) -> String {
         Transition::Leading { token } => format!("leads, token {token}"),
         Transition::Lost { token, reason } => format!("lost token {token}: {reason}"),
         Transition::StoreWentBack { token, version } => {
-            format!("sees that the store went back, from {token} to {version}")
+            format!("store restored: version {version} is below token {token}")
         }
-        Transition::Diagnosed(diagnostic) => format!("remarks: {diagnostic}"),
-        Transition::Resigned { token, reason } => format!("gave back token {token}: {reason}"),
+        Transition::Diagnosed(diagnostic) => format!("diagnosed: {diagnostic}"),
+        Transition::Resigned { token, reason } => format!("released token {token}: {reason}"),
     }
 }
 
-/// A request of the record machine: `replace v3 to renew: us_1 15s transitions 0`.
+/// Describes a request of the record election, such as `replace v3 to renew: us_1 15s transitions
+/// 0`.
 pub fn record_request(request: &RecordRequest) -> String {
     let RecordRequest::Write(write) = request else { return "read".to_owned() };
     let over = write
@@ -39,7 +40,8 @@ pub fn record_request(request: &RecordRequest) -> String {
     format!("{over} to {intent}: {holder} {:?} transitions {}", write.duration, write.transitions)
 }
 
-/// `own` is the name of the asker's newest znode.
+/// Describes a request of the queue election, such as `check own`. `own` is the candidate's newest
+/// znode.
 pub fn queue_request(own: &str, request: &QueueRequest) -> String {
     match request {
         QueueRequest::Begin { timeout } => format!("begin a session of {timeout:?}"),
@@ -50,29 +52,30 @@ pub fn queue_request(own: &str, request: &QueueRequest) -> String {
             format!("join as {}…: {identity}", &prefix[..11])
         }
         QueueRequest::List => "list".to_owned(),
-        QueueRequest::Look { name } => format!("look at {}", nickname(own, name)),
-        QueueRequest::Check { name } => format!("check {}", nickname(own, name)),
-        QueueRequest::ReadLeader => "read who leads".to_owned(),
-        QueueRequest::Acknowledge { name, text, replaces } => {
-            let over = if *replaces { ", replacing what stands there" } else { "" };
-            format!("check {} and acknowledge {text:?}{over}", nickname(own, name))
+        QueueRequest::Watch { name } => format!("watch {}", short_name(own, name)),
+        QueueRequest::Check { name } => format!("check {}", short_name(own, name)),
+        QueueRequest::ReadLeader => "read the leader".to_owned(),
+        QueueRequest::Announce { name, text, replaces } => {
+            let suffix = if *replaces { ", replacing the old announcement" } else { "" };
+            format!("check {} and announce {text:?}{suffix}", short_name(own, name))
         }
     }
 }
 
-/// A candidate is called by its number, or as it is called where that is not the usual name.
-pub fn nickname(own: &str, name: &str) -> String {
-    let number = name.rsplit_once("-latch-").and_then(|(_, number)| number.parse::<u32>().ok());
-    match number {
+/// Shortens a znode name: `own` for the candidate itself, the sequence number for names like ours,
+/// and the quoted name for all others.
+pub fn short_name(own: &str, name: &str) -> String {
+    let sequence = name.rsplit_once("-latch-").and_then(|(_, digits)| digits.parse::<u32>().ok());
+    match sequence {
         _ if name == own => "own".to_owned(),
-        Some(number) => number.to_string(),
+        Some(sequence) => sequence.to_string(),
         None => format!("{name:?}"),
     }
 }
 
-/// An instant, as the time since the boot.
+/// Formats an instant as the time since boot, in seconds.
 pub fn instant(instant: Instant) -> String {
     let elapsed = instant.elapsed_since_boot();
-    // To the millisecond: what is below comes from chance.
+    // Jitter makes smaller digits meaningless.
     format!("{}.{:03}s", elapsed.as_secs(), elapsed.subsec_millis())
 }

@@ -57,10 +57,9 @@ fn timing(
     let lease_duration = candidates.first()?.timing.lease_duration();
     let drift = Drift::parts_per_million(off)?;
     let shortest = tick * 3 / 4;
-    let retry_period = rng.duration_between(shortest, drift.most_of_ours(shortest)) + LATENCY.1 * 3;
+    let retry_period = rng.duration_between(shortest, drift.max_elapsed(shortest)) + LATENCY.1 * 3;
     // The session, not the renew deadline, must end the claim.
-    let renew_deadline =
-        drift.least_of_ours(lease_duration).saturating_sub(Duration::from_millis(1));
+    let renew_deadline = drift.min_elapsed(lease_duration).saturating_sub(Duration::from_millis(1));
     let answer_validity = Duration::from_millis(20);
     let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
     let timing = Timing::new(durations, drift).ok()?;

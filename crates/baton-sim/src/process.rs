@@ -208,7 +208,7 @@ impl<E: Election> Process<E> {
             }
         }
         let ReleaseState::Releasing(purpose, give_up_at) = self.release_state else { return None };
-        let is_done = self.machine.is_at_rest() || give_up_at.is_some_and(|until| until <= now);
+        let is_done = self.machine.is_released() || give_up_at.is_some_and(|until| until <= now);
         match purpose {
             Purpose::Stop => is_done.then_some(ExitCause::Stopped),
             Purpose::Resign { campaigns_after } => {

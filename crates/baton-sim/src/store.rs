@@ -285,11 +285,11 @@ impl Store for RecordStore {
     }
 
     fn watch_event(&self, ago: usize) -> Option<RecordEvent> {
-        Some(RecordEvent::Noticed(self.state_before(ago).0.clone()))
+        Some(RecordEvent::WatchEvent(self.state_before(ago).0.clone()))
     }
 
     fn false_deletion_event(&self) -> Option<RecordEvent> {
-        Some(RecordEvent::Noticed(None))
+        Some(RecordEvent::WatchEvent(None))
     }
 
     fn apply_external_action(&mut self, _: Moment, action: ExternalAction) {
@@ -305,7 +305,7 @@ impl Store for RecordStore {
             }
             ExternalAction::ClearHolder => snapshot.record.holder = None,
             ExternalAction::SetHolder(duration) => {
-                snapshot.record.holder = Identity::lossy("stranger");
+                snapshot.record.holder = Identity::parse_lossy("stranger");
                 snapshot.record.duration = Some(duration);
             }
         }

@@ -79,7 +79,7 @@ fn record(spec: &Fields) -> Record {
     let text = |field| value::<String>(spec, field).unwrap_or_default();
     let seconds = value(spec, "leaseDurationSeconds").filter(|seconds| *seconds > 0);
     Record {
-        holder: Identity::lossy(&text("holderIdentity")),
+        holder: Identity::parse_lossy(&text("holderIdentity")),
         duration: seconds.map(Duration::from_secs),
         transitions: value(spec, "leaseTransitions").unwrap_or(0),
         acquired: Stamp(text("acquireTime")),

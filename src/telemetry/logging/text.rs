@@ -114,7 +114,7 @@ impl EventFields {
                 }
                 // The UUID is in the first event and in JSON.
                 ("identity" | "leader", Value::Text(text)) => {
-                    let identity = Identity::lossy(&text);
+                    let identity = Identity::parse_lossy(&text);
                     format!("{:?}", identity.as_ref().map_or(&*text, Identity::name))
                 }
                 (_, Value::Text(text)) => format!("{text:?}"),

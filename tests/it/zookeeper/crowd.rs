@@ -47,7 +47,7 @@ struct Member {
 
 impl Member {
     fn start(place: &ZooKeeperConfig, metrics: &Metrics) -> Self {
-        let timing = *place.timing.asked();
+        let timing = *place.timing.requested();
         let place = place.clone();
         let (publisher, reader) = publish(timing.answer_validity());
         let (control, orders) = orders();

@@ -1,6 +1,6 @@
-//! What a machine finds in its store that a person should know of.
+//! Problems in ZooKeeper that an operator should know about.
 //!
-//! Pure. Each says what is there, what it means, and what to do.
+//! Pure. Start with [`QueueDiagnostic`].
 
 use crate::duration::Rounded;
 use crate::machine::Diagnostic;
@@ -9,37 +9,38 @@ use crate::timing::Durations;
 use std::fmt;
 use std::time::Duration;
 
-/// Something that is not as it should be, though the election goes on as well as it can.
+/// A problem in ZooKeeper that does not stop the election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QueueDiagnostic {
-    /// The servers granted another session time-out than was asked for, or one that cuts the renew deadline.
+    /// The servers granted another session timeout than requested, or one that cuts the renew
+    /// deadline.
     Granted {
-        /// What was asked for.
-        asked: Duration,
-        /// What was granted.
+        /// The requested session timeout.
+        requested: Duration,
+        /// The granted session timeout.
         granted: Duration,
-        /// By how much the renew deadline is cut, when all is calm.
+        /// How much shorter the renew deadline becomes, if no heartbeat is delayed.
         cut: Duration,
-        /// The tickTime that this suggests, where it is more than we were told.
+        /// The tick time that this suggests, if it is larger than the configured one.
         tick: Option<Duration>,
     },
-    /// The servers granted a session time-out that we cannot lead with.
+    /// The granted session timeout is too short to lead with.
     TooShort(Box<SessionTooShort>),
-    /// Children of the election's path that are named in another way than ours and Curator's `LeaderLatch`.
-    Strangers {
-        /// One of them.
+    /// The path has children with other names than ours and Curator's `LeaderLatch` use.
+    StrangeCandidates {
+        /// The name of one of them.
         name: String,
-        /// How many there are.
+        /// The number of such children.
         count: usize,
     },
-    /// A child of the election's path that stood before us and that no session owns: it is passed over.
-    Idle {
+    /// A child of the path ahead of us belongs to no session, so it is skipped.
+    IdleZnode {
         /// Its name.
         name: String,
     },
-    /// The counter of the election's path has reached its end.
-    Saturated,
-    /// Where leaders acknowledge that they lead stands something that no session owns.
+    /// The sequence counter of the path has reached its end.
+    CounterSaturated,
+    /// A znode without a session occupies the path of the leader's announcement.
     LeaderPathTaken,
 }
 
@@ -48,30 +49,30 @@ impl Diagnostic for QueueDiagnostic {
         match self {
             Self::Granted { .. } => "session_granted",
             Self::TooShort(_) => "session_too_short",
-            Self::Strangers { .. } => "strange_candidates",
-            Self::Idle { .. } => "idle_znode",
-            Self::Saturated => "counter_saturated",
+            Self::StrangeCandidates { .. } => "strange_candidates",
+            Self::IdleZnode { .. } => "idle_znode",
+            Self::CounterSaturated => "counter_saturated",
             Self::LeaderPathTaken => "leader_path_taken",
         }
     }
 
     fn is_error(&self) -> bool {
         match self {
-            Self::TooShort(_) | Self::Saturated => true,
+            Self::TooShort(_) | Self::CounterSaturated => true,
             Self::Granted { .. }
-            | Self::Strangers { .. }
-            | Self::Idle { .. }
+            | Self::StrangeCandidates { .. }
+            | Self::IdleZnode { .. }
             | Self::LeaderPathTaken => false,
         }
     }
 
     fn remedy(&self) -> Option<Durations> {
         match self {
-            Self::TooShort(why) => Some(why.remedy),
+            Self::TooShort(error) => Some(error.remedy),
             Self::Granted { .. }
-            | Self::Strangers { .. }
-            | Self::Idle { .. }
-            | Self::Saturated
+            | Self::StrangeCandidates { .. }
+            | Self::IdleZnode { .. }
+            | Self::CounterSaturated
             | Self::LeaderPathTaken => None,
         }
     }
@@ -80,48 +81,53 @@ impl Diagnostic for QueueDiagnostic {
 impl fmt::Display for QueueDiagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Granted { asked, granted, cut, tick } => {
-                let [got, wanted] = [granted, asked].map(|timeout| Rounded::nearest(*timeout));
-                write!(f, "the servers granted a session time-out of {got}, {wanted} were asked for")?;
-                if granted > asked {
-                    write!(f, "; a leader that dies is noticed that much later (see minSessionTimeout)")?;
+            Self::Granted { requested, granted, cut, tick } => {
+                let [got, wanted] = [granted, requested].map(|timeout| Rounded::nearest(*timeout));
+                write!(f, "the servers granted a session timeout of {got} (requested: {wanted})")?;
+                if granted > requested {
+                    f.write_str(
+                        "; a crashed leader is noticed that much later (see minSessionTimeout)",
+                    )?;
                 }
                 if let Some(tick) = tick.map(Rounded::up) {
                     write!(
                         f,
-                        "; servers grant two ticks at the least unless minSessionTimeout says otherwise, so one may take \
-                         {tick}: look at their tickTime, and say it with --zookeeper-tick-time, because exclusion rests \
-                         on it"
+                        "; the minimum is two ticks unless minSessionTimeout is set, so a tick may \
+                         last {tick}: check the servers' tickTime and set --zookeeper-tick-time to \
+                         it, because exclusion depends on it"
                     )?;
                 }
                 if !cut.is_zero() {
                     let cut = Rounded::up(*cut);
                     write!(
                         f,
-                        "; that cuts the renew deadline by {cut}: raise --lease-duration (and the servers' \
-                         maxSessionTimeout), or lower --renew-deadline by as much, to have what is asked for"
+                        "; that cuts the renew deadline by {cut}: raise --lease-duration (and the \
+                         servers' maxSessionTimeout), or lower --renew-deadline by as much"
                     )?;
                 }
                 Ok(())
             }
-            Self::TooShort(why) => why.fmt(f),
-            Self::Strangers { name, count } => write!(
+            Self::TooShort(error) => error.fmt(f),
+            Self::StrangeCandidates { name, count } => write!(
                 f,
-                "the election's path has children that are not named like ours or Curator's LeaderLatch's ({count}, such as \
-                 {name:?}): they count as candidates by their last ten digits, which other recipes may see differently, and one without \
-                 stands before everybody, so that nobody begins to lead while a session owns it: delete what is no candidate"
+                "children of the election's path are not named like ours or those of Curator's \
+                 LeaderLatch ({count}, such as {name:?}): they count as candidates in the order of \
+                 their last ten digits, which other recipes may not follow, and one without digits \
+                 blocks the election while a session owns it: delete those that are not candidates"
             ),
-            Self::Idle { name } => write!(
+            Self::IdleZnode { name } => write!(
                 f,
-                "{name:?} in the election's path belongs to no session, so it is no candidate and is passed over: delete it"
+                "{name:?} in the election's path belongs to no session, so it is not a candidate \
+                 and is skipped: delete it"
             ),
-            Self::Saturated => f.write_str(
-                "the counter of the election's path has reached its end, and nobody can join any more: stop all candidates, \
-                 delete the path, and start them again",
+            Self::CounterSaturated => f.write_str(
+                "the sequence counter of the election's path has reached its end, so no candidate \
+                 can join: stop all candidates, delete the path, and start them again",
             ),
             Self::LeaderPathTaken => f.write_str(
-                "a znode that belongs to no session stands where leaders acknowledge that they lead, so followers cannot \
-                 learn who leads: delete it, or choose another --zookeeper-path",
+                "a znode that belongs to no session occupies the path of the leader's \
+                 announcement, so followers cannot learn the leader's name: delete it, or choose another \
+                 --zookeeper-path",
             ),
         }
     }
@@ -135,39 +141,39 @@ mod tests {
     use crate::timing::{Drift, Timing};
 
     #[test]
-    fn each_thing_is_logged_under_its_name_and_as_loudly_as_it_is_bad() {
+    fn diagnostics_have_event_names_and_severities() {
         let second = Duration::from_secs(1);
         let (name, tick) = ("x".to_owned(), None);
-        for (notice, event, is_error) in [
+        for (diagnostic, event, is_error) in [
             (
-                QueueDiagnostic::Granted { asked: second, granted: second, cut: second, tick },
+                QueueDiagnostic::Granted { requested: second, granted: second, cut: second, tick },
                 "session_granted",
                 false,
             ),
             (
-                QueueDiagnostic::Strangers { name: name.clone(), count: 1 },
+                QueueDiagnostic::StrangeCandidates { name: name.clone(), count: 1 },
                 "strange_candidates",
                 false,
             ),
-            (QueueDiagnostic::Idle { name }, "idle_znode", false),
-            (QueueDiagnostic::Saturated, "counter_saturated", true),
+            (QueueDiagnostic::IdleZnode { name }, "idle_znode", false),
+            (QueueDiagnostic::CounterSaturated, "counter_saturated", true),
             (QueueDiagnostic::LeaderPathTaken, "leader_path_taken", false),
         ] {
             assert_eq!(
-                (notice.event(), notice.is_error(), notice.prevents_leading()),
+                (diagnostic.event(), diagnostic.is_error(), diagnostic.prevents_leading()),
                 (event, is_error, false),
-                "{notice}"
+                "{diagnostic}"
             );
         }
     }
 
     #[test]
-    fn what_was_granted_is_told_with_what_comes_of_it_only() {
+    fn granted_timeout_is_reported_with_its_consequences() {
         let seconds = Duration::from_secs;
-        let told = |granted, cut, tick: Option<u64>| {
+        let text = |granted, cut, tick: Option<u64>| {
             let tick = tick.map(seconds);
             QueueDiagnostic::Granted {
-                asked: seconds(15),
+                requested: seconds(15),
                 granted: seconds(granted),
                 cut: seconds(cut),
                 tick,
@@ -177,18 +183,18 @@ mod tests {
         let parts = |text: &str| {
             ["that much later", "tickTime", "cuts the renew"].map(|part| text.contains(part))
         };
-        assert_eq!(parts(&told(20, 0, None)), [true, false, false]);
-        assert_eq!(parts(&told(20, 0, Some(10))), [true, true, false]);
-        assert_eq!(parts(&told(15, 1, None)), [false, false, true]);
-        assert_eq!(parts(&told(12, 2, None)), [false, false, true]);
+        assert_eq!(parts(&text(20, 0, None)), [true, false, false]);
+        assert_eq!(parts(&text(20, 0, Some(10))), [true, true, false]);
+        assert_eq!(parts(&text(15, 1, None)), [false, false, true]);
+        assert_eq!(parts(&text(12, 2, None)), [false, false, true]);
     }
 
     #[test]
-    fn only_a_session_that_is_too_short_prevents_leading() {
-        let asked = Duration::from_secs(15);
+    fn only_too_short_sessions_prevent_leading() {
+        let requested = Duration::from_secs(15);
         let cut = QueueDiagnostic::Granted {
-            asked,
-            granted: asked,
+            requested,
+            granted: requested,
             cut: Duration::from_secs(1),
             tick: None,
         };
@@ -207,7 +213,8 @@ mod tests {
         };
         let timing = Timing::new(durations, Drift::default()).unwrap();
         let timing = SessionTiming::new(timing, seconds(2)).unwrap();
-        let mut why = timing.grant(seconds(4)).expect_err("four seconds do not hold three tries");
-        QueueDiagnostic::TooShort(Box::new(why.remove(0)))
+        let mut errors =
+            timing.grant(seconds(4)).expect_err("three tries do not fit into four seconds");
+        QueueDiagnostic::TooShort(Box::new(errors.remove(0)))
     }
 }

@@ -1,161 +1,167 @@
-//! The words between the ZooKeeper machine and its store: sessions, znodes, requests and replies.
+//! The requests and replies between a queue election and its store.
 //!
-//! Pure. Start with [`QueueRequest`]: each request is one call, or one transaction, on one connection, and says which
-//! replies it has. What a store owes the machine beyond that:
+//! Pure. Start with [`QueueRequest`]: each is one call, or one transaction, on one connection, and
+//! lists its replies. The store also guarantees the following:
 //!
-//! * **The machine connects.** A store opens a connection only for [`Begin`](QueueRequest::Begin) and
-//!   [`Resume`](QueueRequest::Resume), each at the next of its servers, and reconnects by no will of its own. It forgets the
-//!   connection that it had before. `Begin` also forgets the session: a server must not be shown its id or the last zxid seen.
-//! * **One request is in flight.** When it fails, or its future is dropped because it took too long, the machine counts the
-//!   connection as lost and resumes. A refusal (`StoreError::Refused`) is a definite answer and keeps it.
-//! * **A broken connection is told once**, by [`Disconnected`](QueueEvent::Disconnected), of the present connection only; a
-//!   request that was in flight on it fails. Either may be told first. A connection that the store was told to close or
-//!   to forget is not told of.
-//! * **A watch lives as long as its connection.** The machine sets its watches anew after each `Resume`; the store need not.
-//! * **Something is asked at least every third of the session time-out**, each request being as good as a ping: a store need
-//!   not ping.
-//! * **Nothing is closed unasked.** A store that is dropped leaves its session to run out: closing it would free the znode
-//!   while our claim may still be good elsewhere.
+//! * **Only the machine connects.** The store opens a connection only for
+//!   [`Begin`](QueueRequest::Begin) and [`Resume`](QueueRequest::Resume), each to the next server
+//!   in turn, and drops the previous connection. It never reconnects by itself. `Begin` also
+//!   forgets the previous session: the server must not receive its id or the last zxid seen.
+//! * **One request is in flight.** If it fails, or its future is dropped after a timeout, the
+//!   machine treats the connection as lost and resumes. A refusal (`StoreError::Refused`) is a
+//!   definite reply and keeps the connection.
+//! * **A lost connection is reported once**, by [`Disconnected`](QueueEvent::Disconnected), and
+//!   only if it is the current one. A request in flight on it fails; the two reports may arrive in
+//!   either order. A connection that the store was told to close or to drop is not reported.
+//! * **A watch lives as long as its connection.** The machine sets its watches again after each
+//!   `Resume`.
+//! * **The store need not ping.** The machine sends a request at least every third of the session
+//!   timeout, and any request keeps the session alive.
+//! * **Only `Close` closes a session.** A dropped store leaves its session to expire. Closing it
+//!   would free the znode while the claim may still hold.
 
 use crate::identity::Identity;
 use crate::machine::{Event, Outcome, Request, Verb};
 use std::fmt;
 use std::time::Duration;
 
-/// Which session, as the servers number them.
+/// A session id, as assigned by the servers.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SessionId(pub u64);
 
-/// As ZooKeeper's own tools write it.
+/// Formats the id like ZooKeeper's own tools.
 impl fmt::Debug for SessionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:#x}", self.0)
     }
 }
 
-/// What the ZooKeeper machine asks of a store.
+/// A request of a queue election to its store.
 ///
-/// Besides the replies that each names, every request may be answered by [`QueueEvent::Expired`],
-/// [`QueueEvent::Refused`] and [`QueueEvent::Unknown`]. `name` is always that of a child of the election's path.
+/// Besides the replies listed, every request may receive [`QueueEvent::Expired`],
+/// [`QueueEvent::Refused`], or [`QueueEvent::Unknown`]. `name` is always the name of a child of the
+/// election's path.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QueueRequest {
     /// Connect with a new session. Reply: `Connected`.
     Begin {
-        /// The session time-out to ask for; the server may grant another.
+        /// The session timeout to request. The server may grant another one.
         timeout: Duration,
     },
-    /// Connect again with the session that the last `Begin` opened. Replies: `Connected`, also where the server answers with
-    /// another session; `Expired` where it knows ours no more.
+    /// Reconnect to the session of the last `Begin`. Replies: `Connected`, even if the server
+    /// replies with another session; `Expired` if the session no longer exists.
     Resume {
-        /// The session time-out to ask for; the server may grant another than before.
+        /// The session timeout to request. The server may grant another one than before.
         timeout: Duration,
     },
-    /// Close the session, which deletes all that is ours. Reply: `Closed`.
+    /// Close the session, which deletes its znodes. Reply: `Closed`.
     Close,
-    /// Make the election's path: every ancestor that is missing, and itself, as containers, or persistent where the server
-    /// does not know those; what is there already stays as it is. Reply: `Made`.
+    /// Create the election's path and its missing ancestors as containers, or as persistent znodes
+    /// if the server does not support containers. Existing znodes stay as they are. Reply: `Made`.
     MakePath,
-    /// Create our own znode: ephemeral and sequential, with `prefix` before the number and `identity` as its data. Replies:
-    /// `Joined`; `Missing` where the path is not there; `Saturated` where the server says that the znode exists.
+    /// Create our znode, ephemeral and sequential, with the name `prefix` and the data `identity`.
+    /// Replies: `Joined`; `Missing` if the path does not exist; `Saturated` if the server reports
+    /// that the znode exists already.
     Join {
-        /// What stands before the number.
+        /// The name before the sequence number.
         prefix: String,
-        /// The data.
+        /// The data of the znode.
         identity: Identity,
     },
-    /// The names of the path's children. Replies: `Listed`; `Missing` where the path is not there.
+    /// List the children of the path. Replies: `Listed`; `Missing` if the path does not exist.
     List,
-    /// Read a candidate's znode, and leave a one-shot watch on it (getData: exists would watch for a name that never comes
-    /// back). Replies: `Found`; `Missing`.
-    Look {
-        /// Whose.
+    /// Read a candidate's znode and set a one-shot watch on it. This is getData: exists would also
+    /// watch for a name that never returns. Replies: `Found`; `Missing`.
+    Watch {
+        /// The candidate's znode.
         name: String,
     },
-    /// A transaction that checks that our own znode is there, in any version: `multi{check}`. It goes through the quorum,
-    /// changes nothing and fires no watch. Replies: `Checked`; `Missing`.
+    /// Check that our znode exists, in any version, in a transaction: `multi{check}`. It passes
+    /// through the quorum, changes nothing, and triggers no watch. Replies: `Checked`; `Missing`.
     Check {
         /// Our znode.
         name: String,
     },
-    /// Read the acknowledgement, which stands at [`leader_path`]. No watch. Reply: `Leader`.
+    /// Read the announcement at [`leader_path`], without a watch. Reply: `Leader`.
     ReadLeader,
-    /// One transaction: check that our own znode is there, in any version; delete the acknowledgement that stands, if it
-    /// `replaces` one; create it anew, ephemeral, with `text` as its data. Replies: `Acknowledged`; `Missing` where the
-    /// check failed; `Changed` where an acknowledgement stands though none should, or none though one should.
-    Acknowledge {
+    /// Announce our term in one transaction: check that our znode exists, in any version; delete
+    /// the old announcement if it `replaces` one; create a new one, ephemeral, with the data
+    /// `text`. Replies: `Announced`; `Missing` if the check failed; `Changed` if an announcement
+    /// exists and none should, or the reverse.
+    Announce {
         /// Our znode.
         name: String,
-        /// Who leads, and with which token.
+        /// The leader's token and identity.
         text: String,
-        /// Whether one stands there.
+        /// Whether an announcement exists.
         replaces: bool,
     },
 }
 
-/// What the ZooKeeper machine hears.
+/// A reply or watch event for a queue election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum QueueEvent {
-    /// A server took us in.
+    /// A server accepted the connection.
     Connected {
-        /// The session in its answer, which may not be the one that was resumed.
+        /// The session in its reply, which may differ from the one to resume.
         session: SessionId,
-        /// The session time-out in its answer.
+        /// The session timeout in its reply.
         timeout: Duration,
     },
-    /// The session is over, and all that was its is gone or about to be: the server knows it no more, or says so.
+    /// The session has expired. Its znodes are deleted, or are about to be.
     Expired,
     /// The session was closed.
     Closed,
-    /// The path is there.
+    /// The path exists.
     Made,
     /// Our znode was created.
     Joined {
-        /// Its name, with the number.
+        /// Its name, with the sequence number.
         name: String,
-        /// The transaction that created it.
+        /// The id of the transaction that created it.
         czxid: u64,
     },
-    /// The path has these children.
+    /// The names of the path's children.
     Listed(Vec<String>),
-    /// The znode is there, and is watched from now on.
+    /// The znode exists, and is watched from now on.
     Found {
-        /// Whose it is; `None` for a znode that no session owns. The owner in a Stat is zero for a persistent one and has
-        /// only the highest bit for a container; every other number is a session.
+        /// The session that owns it, if any. In a Stat, the owner is zero for a persistent znode
+        /// and has only the highest bit set for a container; any other value is a session.
         owner: Option<SessionId>,
     },
-    /// The check passed: a quorum agreed that our session lives and our znode is there.
+    /// The check passed: a quorum agreed that our session is alive and our znode exists.
     Checked,
-    /// The acknowledgement that stands, if one does.
-    Leader(Option<Acknowledgement>),
-    /// Our acknowledgement stands, and the check passed.
-    Acknowledged,
-    /// The znode that the request is about is not there.
+    /// The current announcement, if any.
+    Leader(Option<Announcement>),
+    /// Our announcement was written, and the check passed.
+    Announced,
+    /// The znode of the request does not exist.
     Missing,
     /// The path's counter has reached its end.
     Saturated,
-    /// The acknowledgement is not as the request took for granted, so nothing was done.
+    /// The announcement is not as the request expected, so nothing was done.
     Changed,
-    /// The server answered that we may not, and did nothing.
+    /// The server denied the request and did nothing.
     Refused,
-    /// No reply that says what became of the request.
+    /// The outcome of the request is unknown.
     Unknown,
-    /// News: the connection is lost.
+    /// Not a reply: the connection was lost.
     Disconnected,
-    /// News: something happened to a znode that a `Look` of this connection watches.
-    Fired,
+    /// Not a reply: a watch set by `Watch` on this connection was triggered.
+    WatchFired,
 }
 
-/// What stands at [`leader_path`].
+/// The znode at [`leader_path`], in which a leader announces its term.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub struct Acknowledgement {
-    /// What it says; bytes that are no UTF-8 replaced.
+pub struct Announcement {
+    /// Its data, with invalid UTF-8 replaced.
     pub text: String,
-    /// Whose it is, as in [`QueueEvent::Found`].
+    /// The session that owns it, as in [`QueueEvent::Found`].
     pub owner: Option<SessionId>,
 }
 
-/// Where who leads acknowledges it: beside the election's path, so that no candidate lists it. No election of ours can be
-/// called so, since a DNS name has no underscore.
+/// The path of the leader's announcement. It lies beside the election's path, so that candidates do
+/// not list it. No other election can have this name, because a DNS name has no underscore.
 pub fn leader_path(election: &str) -> String {
     format!("{election}_leader")
 }
@@ -168,23 +174,23 @@ impl Request for QueueRequest {
         match self {
             Self::Begin { .. } | Self::Resume { .. } => Verb::Connect,
             Self::Close => Verb::Close,
-            Self::MakePath | Self::Join { .. } | Self::Acknowledge { .. } => Verb::Create,
+            Self::MakePath | Self::Join { .. } | Self::Announce { .. } => Verb::Create,
             Self::List => Verb::List,
-            Self::Look { .. } | Self::ReadLeader => Verb::Read,
+            Self::Watch { .. } | Self::ReadLeader => Verb::Read,
             Self::Check { .. } => Verb::Check,
         }
     }
 
     fn is_renewal(&self) -> bool {
         match self {
-            Self::Check { .. } | Self::Acknowledge { .. } => true,
+            Self::Check { .. } | Self::Announce { .. } => true,
             Self::Begin { .. }
             | Self::Resume { .. }
             | Self::Close
             | Self::MakePath
             | Self::Join { .. }
             | Self::List
-            | Self::Look { .. }
+            | Self::Watch { .. }
             | Self::ReadLeader => false,
         }
     }
@@ -204,22 +210,23 @@ impl Event for QueueEvent {
             | Self::Found { .. }
             | Self::Checked
             | Self::Leader(_)
-            | Self::Acknowledged
+            | Self::Announced
             | Self::Disconnected
-            | Self::Fired => Outcome::Applied,
+            | Self::WatchFired => Outcome::Applied,
             Self::Expired | Self::Missing | Self::Saturated | Self::Changed => Outcome::Conflict,
             Self::Refused | Self::Unknown => Outcome::Unknown,
         }
     }
 
-    /// A server takes in whoever comes, everybody may read who leads, and what is not there shows no right to make it.
+    /// Any client may connect and read the announcement, and a missing znode proves no right to
+    /// create it.
     fn shows_admission(&self) -> bool {
         match self {
             Self::Joined { .. }
             | Self::Listed(_)
             | Self::Found { .. }
             | Self::Checked
-            | Self::Acknowledged
+            | Self::Announced
             | Self::Changed => true,
             Self::Connected { .. }
             | Self::Expired
@@ -231,7 +238,7 @@ impl Event for QueueEvent {
             | Self::Refused
             | Self::Unknown
             | Self::Disconnected
-            | Self::Fired => false,
+            | Self::WatchFired => false,
         }
     }
 }
@@ -241,15 +248,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_a_stranger_could_not_have_shows_admission() {
-        let told = Acknowledgement { text: "7 a".to_owned(), owner: Some(SessionId(1)) };
-        for to_all in [
+    fn only_replies_that_need_a_permission_show_admission() {
+        let announcement = Announcement { text: "7 a".to_owned(), owner: Some(SessionId(1)) };
+        for event in [
             QueueEvent::Connected { session: SessionId(1), timeout: Duration::from_secs(15) },
-            QueueEvent::Leader(Some(told)),
+            QueueEvent::Leader(Some(announcement)),
             QueueEvent::Leader(None),
             QueueEvent::Missing,
         ] {
-            assert!(!to_all.shows_admission(), "{to_all:?}");
+            assert!(!event.shows_admission(), "{event:?}");
         }
         assert!(
             QueueEvent::Joined { name: "x-latch-0000000000".to_owned(), czxid: 7 }
@@ -258,20 +265,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_and_answered_is_counted_under_its_name() {
+    fn requests_have_verbs_and_replies_have_outcomes() {
         let name = || "x-latch-0000000000".to_owned();
         let timeout = Duration::from_secs(15);
-        let acknowledge =
-            QueueRequest::Acknowledge { name: name(), text: "7 a".to_owned(), replaces: false };
+        let announce =
+            QueueRequest::Announce { name: name(), text: "7 a".to_owned(), replaces: false };
         for (request, verb, is_renewal) in [
             (QueueRequest::Begin { timeout }, Verb::Connect, false),
             (QueueRequest::Resume { timeout }, Verb::Connect, false),
             (QueueRequest::Close, Verb::Close, false),
             (QueueRequest::MakePath, Verb::Create, false),
             (QueueRequest::List, Verb::List, false),
-            (QueueRequest::Look { name: name() }, Verb::Read, false),
+            (QueueRequest::Watch { name: name() }, Verb::Read, false),
             (QueueRequest::Check { name: name() }, Verb::Check, true),
-            (acknowledge, Verb::Create, true),
+            (announce, Verb::Create, true),
         ] {
             assert_eq!((request.verb(), request.is_renewal()), (verb, is_renewal), "{request:?}");
         }
@@ -286,9 +293,9 @@ mod tests {
         }
     }
 
-    /// Candidates of other versions look there too, and tools print sessions so.
+    /// Other versions read this path, and ZooKeeper's tools print session ids in this form.
     #[test]
-    fn the_acknowledgement_stands_beside_the_election() {
+    fn leader_path_and_session_format_are_stable() {
         assert_eq!(leader_path("/baton/shop/orders"), "/baton/shop/orders_leader");
         assert_eq!(format!("{:?}", SessionId(0x0100_00b3_d9ee_0000)), "0x10000b3d9ee0000");
     }

@@ -1,137 +1,144 @@
-//! Who stands before whom, and what a leader writes down for the others.
+//! The order of candidates in the queue, and the text of a leader's announcement.
 //!
-//! Pure. The server numbers candidates in the order in which it created them: the last ten characters of a name are that
-//! number, whatever stands before it, and numbers are compared, never names.
+//! Pure. The last ten characters of a znode's name are its sequence number, which the server
+//! assigns in the order of creation. Sequence numbers order the queue, whatever the rest of the
+//! name. Start with [`position`].
 
 use crate::claim::FencingToken;
 use crate::identity::Identity;
 use crate::timing::Jitter;
 use std::collections::BTreeSet;
 
-/// The digits of a candidate's number.
+/// The number of digits in a sequence number.
 const DIGITS: usize = 10;
-/// The number at which a server's counter stops. It may be given out again and again, and then orders nobody.
-const LAST_NUMBER: u64 = i32::MAX as u64;
+/// The sequence number at which the server's counter stops. The server may assign it repeatedly, so
+/// it orders nothing.
+const LAST_SEQUENCE: u64 = i32::MAX as u64;
 
-/// Our place in the line.
+/// The position of a znode in the queue.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Placing<'a> {
-    /// We do not stand in it.
+pub(super) enum Position<'a> {
+    /// It is not in the queue.
     Absent,
-    /// Nobody is before us.
+    /// It is the first.
     First,
-    /// This one is.
+    /// It has this predecessor.
     Behind(&'a str),
 }
 
-/// Where `own` stands among `names`, when those in `idle` do not count.
+/// The position of `own` among `names`, not counting `idle_znodes`.
 ///
-/// A name without a number counts as before all others: whoever made it may think that it leads.
-pub(super) fn placing<'a>(names: &'a [String], own: &str, idle: &BTreeSet<String>) -> Placing<'a> {
+/// A name without a sequence number comes before all others, because its owner may believe that it
+/// leads.
+pub(super) fn position<'a>(
+    names: &'a [String],
+    own: &str,
+    idle_znodes: &BTreeSet<String>,
+) -> Position<'a> {
     if !names.iter().any(|name| name == own) {
-        return Placing::Absent;
+        return Position::Absent;
     }
-    let rank = |name: &'a str| (number(name), name);
-    let before = names.iter().filter(|name| !idle.contains(*name)).map(|name| rank(name));
-    match before.filter(|rank| *rank < (number(own), own)).max() {
-        Some((_, name)) => Placing::Behind(name),
-        None => Placing::First,
+    let rank = |name: &'a str| (sequence(name), name);
+    let before = names.iter().filter(|name| !idle_znodes.contains(*name)).map(|name| rank(name));
+    match before.filter(|rank| *rank < (sequence(own), own)).max() {
+        Some((_, name)) => Position::Behind(name),
+        None => Position::First,
     }
 }
 
-/// Whether `name` is made as we and Curator's `LeaderLatch` make ours.
-pub(super) fn is_usual(name: &str) -> bool {
-    number(name).is_some()
+/// Whether `name` has the form that we and Curator's `LeaderLatch` use.
+pub(super) fn has_latch_name(name: &str) -> bool {
+    sequence(name).is_some()
         && name.len() > DIGITS
         && name.as_bytes()[..name.len() - DIGITS].ends_with(b"latch-")
 }
 
-/// Whether a server that gave us `name` for `prefix` still counts.
-pub(super) fn is_numbered(name: &str, prefix: &str) -> bool {
+/// Whether `name` is `prefix` and a sequence number below the end of the counter.
+pub(super) fn is_sequenced(name: &str, prefix: &str) -> bool {
     let digits = name.strip_prefix(prefix).filter(|digits| digits.len() == DIGITS);
-    digits.and_then(number).is_some_and(|number| number < LAST_NUMBER)
+    digits.and_then(sequence).is_some_and(|sequence| sequence < LAST_SEQUENCE)
 }
 
-fn number(name: &str) -> Option<u64> {
+fn sequence(name: &str) -> Option<u64> {
     let digits = name.as_bytes().last_chunk::<DIGITS>()?;
-    digits.iter().try_fold(0, |number, digit| {
-        digit.is_ascii_digit().then(|| number * 10 + u64::from(digit - b'0'))
+    digits.iter().try_fold(0, |sequence, digit| {
+        digit.is_ascii_digit().then(|| sequence * 10 + u64::from(digit - b'0'))
     })
 }
 
-/// What stands before the number in a name of ours: as Curator protects its own, with a random UUID.
-pub(super) fn prefix(chance: &mut Jitter) -> String {
-    let random = u128::from(chance.number()) << 64 | u128::from(chance.number());
-    // The bits that say version 4 and the usual variant (RFC 9562).
+/// A new name prefix for our znode, with a random UUID, as in Curator's protection mode.
+pub(super) fn prefix(jitter: &mut Jitter) -> String {
+    let random = u128::from(jitter.next_u64()) << 64 | u128::from(jitter.next_u64());
+    // Sets the bits for version 4 and the standard variant (RFC 9562).
     let uuid = random & !(0xf << 76 | 0x3 << 62) | 0x4 << 76 | 0x2 << 62;
     let [a, b, c, d] = [uuid >> 96, uuid >> 80 & 0xffff, uuid >> 64 & 0xffff, uuid >> 48 & 0xffff];
     format!("_c_{a:08x}-{b:04x}-{c:04x}-{d:04x}-{:012x}-latch-", uuid & 0xffff_ffff_ffff)
 }
 
-/// What a leader writes down: its token, which ends at the first space, and its identity.
-pub(super) fn acknowledgement(token: FencingToken, identity: &Identity) -> String {
+/// The text of an announcement: the token, a space, and the identity.
+pub(super) fn announcement(token: FencingToken, identity: &Identity) -> String {
     format!("{token} {identity}")
 }
 
-/// What [`acknowledgement`] wrote.
-pub(super) fn acknowledged(text: &str) -> Option<(FencingToken, Identity)> {
+/// Parses the text of an [`announcement`].
+pub(super) fn parse_announcement(text: &str) -> Option<(FencingToken, Identity)> {
     let (token, identity) = text.split_once(' ')?;
-    Some((FencingToken::new(token.parse().ok()?), Identity::lossy(identity)?))
+    Some((FencingToken::new(token.parse().ok()?), Identity::parse_lossy(identity)?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn place(names: &[&str], own: &str, idle: &[&str]) -> String {
+    fn position_of(names: &[&str], own: &str, idle_znodes: &[&str]) -> String {
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
-        let idle = idle.iter().map(ToString::to_string).collect();
-        format!("{:?}", placing(&names, own, &idle))
+        let idle_znodes = idle_znodes.iter().map(ToString::to_string).collect();
+        format!("{:?}", position(&names, own, &idle_znodes))
     }
 
     #[test]
-    fn numbers_order_the_line_whatever_the_names() {
+    fn sequence_numbers_order_the_queue() {
         let names = ["_c_ff-latch-0000000009", "_c_aa-latch-0000000010", "_c_00-latch-0000000011"];
-        assert_eq!(place(&names, names[0], &[]), "First");
-        assert_eq!(place(&names, names[1], &[]), r#"Behind("_c_ff-latch-0000000009")"#);
-        assert_eq!(place(&names, names[2], &[]), r#"Behind("_c_aa-latch-0000000010")"#);
-        assert_eq!(place(&names, "_c_bb-latch-0000000010", &[]), "Absent");
+        assert_eq!(position_of(&names, names[0], &[]), "First");
+        assert_eq!(position_of(&names, names[1], &[]), r#"Behind("_c_ff-latch-0000000009")"#);
+        assert_eq!(position_of(&names, names[2], &[]), r#"Behind("_c_aa-latch-0000000010")"#);
+        assert_eq!(position_of(&names, "_c_bb-latch-0000000010", &[]), "Absent");
     }
 
     #[test]
-    fn other_recipes_names_stand_in_the_same_line() {
+    fn znodes_of_other_recipes_are_ordered_too() {
         let own = "_c_aa-latch-0000000005";
-        let kazoos = "0123456789abcdef0123456789abcdef__lock__0000000004";
-        let elections = "_c_0123456789abcdef0123456789abcdef-p_0000000003";
-        assert_eq!(place(&[own, kazoos, elections], own, &[]), format!("Behind({kazoos:?})"));
-        assert!(is_usual(own) && !is_usual(kazoos) && !is_usual(elections));
+        let kazoo = "0123456789abcdef0123456789abcdef__lock__0000000004";
+        let election = "_c_0123456789abcdef0123456789abcdef-p_0000000003";
+        assert_eq!(position_of(&[own, kazoo, election], own, &[]), format!("Behind({kazoo:?})"));
+        assert!(has_latch_name(own) && !has_latch_name(kazoo) && !has_latch_name(election));
     }
 
     #[test]
-    fn whoever_has_no_number_is_waited_for_unless_no_session_owns_it() {
+    fn names_without_sequence_come_first_unless_idle() {
         let own = "_c_aa-latch-0000000000";
         for strange in ["leader", "ü-latch-ß", "選挙000000000٣", "1", ""] {
-            assert_eq!(place(&[own, strange], own, &[]), format!("Behind({strange:?})"));
-            assert_eq!(place(&[own, strange], own, &[strange]), "First");
-            assert!(!is_usual(strange));
+            assert_eq!(position_of(&[own, strange], own, &[]), format!("Behind({strange:?})"));
+            assert_eq!(position_of(&[own, strange], own, &[strange]), "First");
+            assert!(!has_latch_name(strange));
         }
     }
 
     #[test]
-    fn a_counter_at_its_end_orders_nobody() {
-        assert!(is_numbered("_c_aa-latch-2147483646", "_c_aa-latch-"));
+    fn last_and_malformed_sequences_are_rejected() {
+        assert!(is_sequenced("_c_aa-latch-2147483646", "_c_aa-latch-"));
         for name in [
             "_c_aa-latch-2147483647",
             "_c_aa-latch--2147483648",
             "_c_aa-latch-21474836470",
             "_c_bb-latch-0000000001",
         ] {
-            assert!(!is_numbered(name, "_c_aa-latch-"), "{name}");
+            assert!(!is_sequenced(name, "_c_aa-latch-"), "{name}");
         }
     }
 
     #[test]
-    fn prefixes_are_curators_with_a_uuid_of_version_four() {
+    fn prefixes_have_curators_form_with_a_version_4_uuid() {
         for seed in 0..64 {
             let prefix = prefix(&mut Jitter::new(seed));
             let parts: Vec<_> = prefix.split('-').collect();
@@ -143,17 +150,17 @@ mod tests {
     }
 
     #[test]
-    fn what_is_acknowledged_reads_back() {
+    fn announcements_parse_back() {
         let identity = Identity::parse("a pod_5be1").unwrap();
-        let text = acknowledgement(FencingToken::new(1 << 40), &identity);
-        assert_eq!(acknowledged(&text), Some((FencingToken::new(1 << 40), identity)));
-        assert_eq!(acknowledged("nonsense"), None);
-        assert_eq!(acknowledged("x y"), None);
+        let text = announcement(FencingToken::new(1 << 40), &identity);
+        assert_eq!(parse_announcement(&text), Some((FencingToken::new(1 << 40), identity)));
+        assert_eq!(parse_announcement("nonsense"), None);
+        assert_eq!(parse_announcement("x y"), None);
     }
 
-    /// Not a bit is lost or said twice.
+    /// Every random bit appears exactly once.
     #[test]
-    fn a_prefix_is_made_of_all_the_chance_there_is() {
+    fn prefixes_use_all_random_bits() {
         assert_eq!(prefix(&mut Jitter::new(7)), "_c_63cbe1e4-5932-4dd7-844c-3cd7f43c661c-latch-");
     }
 }

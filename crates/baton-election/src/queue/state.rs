@@ -1,109 +1,113 @@
-//! What the ZooKeeper machine remembers: its session, its place in the line, and what it has said.
+//! The state of a queue election: its session, its membership in the queue, and what it has
+//! reported.
 //!
-//! Pure, and no more than data: `zookeeper.rs` says what it asks for, `replies.rs` and `sessions.rs` what changes it.
+//! Pure, and only data. `queue.rs` decides on requests from it; `replies.rs` and `sessions.rs`
+//! change it.
 
 use crate::claim::{Claim, FencingToken};
 use crate::identity::Identity;
 use crate::instant::Instant;
 use crate::machine::Reason;
-use crate::queue::deadline::Answers;
+use crate::queue::deadline::ReplyHistory;
 use crate::queue::diagnostic::QueueDiagnostic;
 use crate::queue::messages::{QueueRequest, SessionId};
 use crate::queue::timing::Granted;
 use std::time::Duration;
 
-/// What the last transition said of who else leads.
+/// The followed leader in the last transition.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Told {
-    /// There was none yet, or we have led since.
+pub(super) enum Reported {
+    /// No such transition yet, or a term of our own has begun since.
     Nothing,
-    Others(Option<Identity>),
+    Following(Option<Identity>),
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
-    /// `None` where it is too short to lead with.
+    /// `None` if the granted timeout is too short to lead with.
     pub(super) granted: Option<Granted>,
-    /// The smallest time-out that any server granted in it.
+    /// The smallest timeout that any server granted in this session.
     pub(super) timeout: Duration,
     pub(super) link: Link,
-    /// It is to be closed, and nothing else is asked in it.
-    pub(super) is_over: bool,
+    /// The session is to be closed. No other request is sent in it.
+    pub(super) is_abandoned: bool,
 }
 
+/// The connection of a session.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Link {
-    Up(Answers),
+    Up(ReplyHistory),
     Down { since: Instant },
 }
 
+/// The candidate's membership in the queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) enum Place {
-    /// No znode of ours is known to be in the line.
-    Outside,
-    InLine {
-        own: Own,
+pub(super) enum Membership {
+    /// No znode of ours is known to be in the queue.
+    NotJoined,
+    Queued {
+        own: OwnZnode,
         view: View,
     },
     Leading {
-        own: Own,
+        own: OwnZnode,
         claim: Claim,
         renew_at: Instant,
-        /// When to look at our znode, which brings its end at once; `None` while it is watched.
+        /// When to set a watch on our znode, which reports its deletion at once; `None` while one
+        /// is set.
         watch_at: Option<Instant>,
-        told_others: ToldOthers,
+        announcement: AnnouncementState,
     },
-    /// The session's end has been asked for, so whatever becomes of that we claim nothing.
+    /// The close of the session has been requested, so the candidate claims nothing, whatever the
+    /// outcome.
     Leaving {
         token: FencingToken,
         reason: Reason,
     },
 }
 
-/// Our znode.
+/// The candidate's znode in the queue.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Own {
+pub(super) struct OwnZnode {
     pub(super) name: String,
     pub(super) token: FencingToken,
 }
 
-/// What we know of those before us.
+/// The part of the queue ahead of the candidate, as of the last list.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum View {
+    /// The queue may have changed since the last list.
     Stale,
-    /// Nobody is. Our znode is to be checked.
-    First {
-        check_at: Instant,
-    },
+    /// The candidate is first, and its znode is to be checked.
+    First { check_at: Instant },
+    /// The candidate waits for its predecessor, the znode `name`.
     Behind {
         name: String,
-        /// When to look at it again, though nothing was heard.
-        again_at: Instant,
-        /// Whether it may be read; where not, only the list shows whether it is there.
+        /// When to watch it again if no watch event arrives.
+        watch_again_at: Instant,
+        /// Whether we may read it. If not, only a list shows whether it still exists.
         is_readable: bool,
     },
 }
 
-/// How far the others were told that we lead.
+/// The announcement of our term to the other candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum ToldOthers {
-    NotYet {
-        at: Instant,
-        replaces: bool,
-    },
-    /// Something stands there: to be read first.
-    Look,
-    /// Done, or it cannot be done.
-    Settled,
+pub(super) enum AnnouncementState {
+    /// Not written yet. `replaces`: the announcement of an earlier leader must be deleted.
+    Pending { at: Instant, replaces: bool },
+    /// Another announcement exists, and must be read first.
+    Occupied,
+    /// Written, or impossible to write.
+    Done,
 }
 
-/// What is said once, or when it has changed.
+/// The problems already reported. Each is reported once, or again when it changes.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Remarks {
+pub(super) struct DiagnosticState {
     pub(super) largest_token: FencingToken,
     pub(super) granted: Option<QueueDiagnostic>,
-    pub(super) strangers: bool,
+    pub(super) strange_candidates: bool,
     pub(super) saturated: bool,
 }
 

@@ -1,123 +1,130 @@
-//! What a session time-out leaves of the durations that somebody wrote, and whether that is enough.
+//! The effect of a granted session timeout on the configured durations.
 //!
-//! Pure. The servers grant a session time-out of their own liking, within limits of their own, at every connect. A
-//! [`Granted`] under which renewals could not be tried three times cannot be built.
+//! Pure. At every connect the servers grant a session timeout within their own limits. A
+//! [`Granted`] that leaves no time for three renewal tries cannot be constructed. Start with
+//! [`SessionTiming`].
 
 use crate::duration::Rounded;
 use crate::timing::{Drift, Durations, Timing, TimingError, from_nanos, whole_milliseconds};
 use std::time::Duration;
 
-/// What was asked for, and how fast the servers' clockwork ticks.
+/// The configured timing and the servers' tick time.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct SessionTiming {
-    asked: Timing,
+    requested: Timing,
     tick: Duration,
 }
 
-/// What holds under the session time-out that a server granted.
+/// The timing under a granted session timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub struct Granted {
-    /// The session time-out.
+    /// The session timeout.
     pub timeout: Duration,
-    /// The durations, with the renew deadline that is left of the one asked for when all is calm.
+    /// The durations. The renew deadline may be shorter than the configured one; it holds while no
+    /// heartbeat is delayed.
     pub timing: Timing,
 }
 
-/// A session time-out under which leading would be unsafe or could not last.
+/// The session timeout is too short to lead safely, or for long.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, thiserror::Error)]
 #[error(
-    "a session time-out of {} and servers that tick every {} leave {} from a heartbeat to the end of the \
-     claim that hangs on it, since they may count from the one before: {cause}",
+    "a session timeout of {} and a tick time of {} leave a renew deadline of {}, because the \
+     servers may count the session from an earlier heartbeat: {cause}",
     Rounded::nearest(*.timeout),
     Rounded::nearest(*.tick),
-    Rounded::down(*.left)
+    Rounded::down(*.renew_deadline)
 )]
 pub struct SessionTooShort {
-    /// The session time-out granted, or to be asked for.
+    /// The session timeout that was granted, or is to be requested.
     pub timeout: Duration,
-    /// The servers' tickTime that we were told.
+    /// The configured tick time of the servers.
     pub tick: Duration,
-    /// What is left of the renew deadline.
-    pub left: Duration,
-    /// What that is too little for. No source: the sentence contains it.
+    /// The remaining renew deadline.
+    pub renew_deadline: Duration,
+    /// Why that is too short. Not an error source, because the message contains it.
     pub cause: TimingError,
-    /// Durations that would pass, the session time-out as the lease duration.
+    /// Valid durations, with the session timeout as the lease duration.
     pub remedy: Durations,
 }
 
 impl SessionTiming {
-    /// Checks that `asked` can hold if the servers grant its lease duration as the session time-out, and tick every
-    /// `tick` or faster; every error is returned.
-    pub fn new(asked: Timing, tick: Duration) -> Result<Self, Vec<SessionTooShort>> {
-        let timing = Self { asked, tick: tick.min(LONGEST_TICK) };
-        timing.grant(asked.lease_duration()).map(|_| timing)
+    /// Checks `requested` for servers that tick at least every `tick`, and that grant the lease
+    /// duration as the session timeout. Returns every error.
+    pub fn new(requested: Timing, tick: Duration) -> Result<Self, Vec<SessionTooShort>> {
+        let timing = Self { requested, tick: tick.min(MAX_TICK) };
+        timing.grant(requested.lease_duration()).map(|_| timing)
     }
 
-    /// The durations asked for.
-    pub const fn asked(&self) -> &Timing {
-        &self.asked
+    /// The configured timing. Its lease duration is the session timeout to request.
+    pub const fn requested(&self) -> &Timing {
+        &self.requested
     }
 
-    /// How fast the servers' clockwork ticks, as we were told.
+    /// The configured tick time of the servers.
     pub const fn tick(&self) -> Duration {
         self.tick
     }
 
-    /// What holds under a session time-out of `timeout`.
+    /// The timing under a session timeout of `timeout`.
     ///
-    /// When all is calm, a claim counts from the newest heartbeat before the one that was answered last that is at least
-    /// [`Self::lag`] older: that is one retry period back, or as many as the lag takes.
+    /// A claim counts from the newest heartbeat that is at least [`Self::lag`] older than the last
+    /// one. If no heartbeat is delayed, that is one retry period back, or as many as the lag spans.
     pub fn grant(&self, timeout: Duration) -> Result<Granted, Vec<SessionTooShort>> {
-        let drift = self.asked.drift();
-        let Durations { renew_deadline, retry_period, .. } = self.asked.durations();
-        let left = left(timeout, renew_deadline, retry_period, drift, self.tick);
+        let drift = self.requested.drift();
+        let Durations { renew_deadline, retry_period, .. } = self.requested.durations();
+        let renew_deadline =
+            remaining_renew_deadline(timeout, renew_deadline, retry_period, drift, self.tick);
         let durations =
-            Durations { lease_duration: timeout, renew_deadline: left, ..self.asked.durations() };
+            Durations { lease_duration: timeout, renew_deadline, ..self.requested.durations() };
         let too_short = |cause| {
             let remedy = Self::suggestion(timeout, drift, self.tick);
-            SessionTooShort { timeout, tick: self.tick, left, cause, remedy }
+            SessionTooShort { timeout, tick: self.tick, renew_deadline, cause, remedy }
         };
         Timing::new(durations, drift)
             .map(|timing| Granted { timeout, timing })
             .map_err(|causes| causes.into_iter().map(too_short).collect())
     }
 
-    /// What is to be expected, that is if the servers grant what is asked for and all is calm: the durations that hold then,
-    /// and what is left at the worst between the end of a claim and the start of another's. The others count from a
-    /// heartbeat before the one that the claim counts from.
+    /// The expected timing, and the shortest possible time between the end of one claim and the
+    /// start of another candidate's.
+    ///
+    /// Assumes that the servers grant the requested timeout and that no heartbeat is delayed. The
+    /// servers may still count the session from an earlier heartbeat than the last.
     pub fn expected(&self) -> (Timing, Duration) {
-        let timing =
-            self.grant(self.asked.lease_duration()).map_or(self.asked, |granted| granted.timing);
-        let lives = timing.drift().least_of_ours(timing.lease_duration());
+        let timing = self
+            .grant(self.requested.lease_duration())
+            .map_or(self.requested, |granted| granted.timing);
+        let lifetime = timing.drift().min_elapsed(timing.lease_duration());
         let led = gap(timing.retry_period(), self.lag()) + timing.renew_deadline();
-        (timing, lives.saturating_sub(led))
+        (timing, lifetime.saturating_sub(led))
     }
 
-    /// How much older than a request an answer must be on our clock before a claim can rest on it.
+    /// How much earlier than a request a reply must have arrived before a claim may count from it.
     ///
-    /// Servers pass on what they heard with the answers to their leader's pings, one each half
-    /// tick. A ping may take a quarter of a tick longer than the one before it. So two of these
-    /// answers are up to ¾ tick apart on that leader's clock. Our clock counts most in that time
-    /// where it is fast and that leader's is slow.
+    /// Servers forward the sessions that were active with their replies to the ensemble leader's
+    /// pings, one every half tick. A ping may take a quarter of a tick longer than the one before
+    /// it, so two of these replies are up to ¾ tick apart on the ensemble leader's clock. The most
+    /// time passes on our clock if ours is fast and the leader's is slow.
     ///
-    /// Observers that are fed by followers (`observerMasterPort`) pass them on in two steps. Where
-    /// candidates connect to such observers, the tick to be told is twice the real one.
+    /// Observers that follow a follower (`observerMasterPort`) forward in two steps. If candidates
+    /// connect to such observers, configure twice the real tick time.
     pub fn lag(&self) -> Duration {
-        lag(self.tick, self.asked.drift())
+        lag(self.tick, self.requested.drift())
     }
 
-    /// Durations near a session time-out of `timeout` that pass, in client-go's proportions where they can be.
+    /// Valid durations for a session timeout of about `timeout`, in client-go's proportions if
+    /// possible.
     pub fn suggestion(timeout: Duration, drift: Drift, tick: Duration) -> Durations {
         let mut lease_duration = timeout.max(Duration::from_millis(300));
         loop {
             let mut retry_period = whole_milliseconds(lease_duration / 15 * 2);
-            while retry_period >= Timing::SHORTEST_RETRY {
-                let renew_deadline = left(
+            while retry_period >= Timing::MIN_RETRY_PERIOD {
+                let renew_deadline = remaining_renew_deadline(
                     lease_duration,
                     lease_duration / 3 * 2,
                     retry_period,
                     drift,
-                    tick.min(LONGEST_TICK),
+                    tick.min(MAX_TICK),
                 );
                 let renew_deadline = whole_milliseconds(renew_deadline);
                 let durations = Durations {
@@ -136,25 +143,25 @@ impl SessionTiming {
     }
 }
 
-/// Servers keep their tickTime in milliseconds, in 31 bits.
-const LONGEST_TICK: Duration = Duration::from_millis(i32::MAX as u64);
+/// Servers store their tickTime in milliseconds, as a 32-bit signed integer.
+const MAX_TICK: Duration = Duration::from_millis(i32::MAX as u64);
 
 fn lag(tick: Duration, drift: Drift) -> Duration {
-    drift.most_of_ours(tick / 2 + tick / 4)
+    drift.max_elapsed(tick / 2 + tick / 4)
 }
 
-/// What is left of a renew deadline of `asked`.
-fn left(
+/// The part of a `requested` renew deadline that a session timeout allows.
+fn remaining_renew_deadline(
     timeout: Duration,
-    asked: Duration,
+    requested: Duration,
     retry_period: Duration,
     drift: Drift,
     tick: Duration,
 ) -> Duration {
-    asked.min(drift.least_of_ours(timeout).saturating_sub(gap(retry_period, lag(tick, drift))))
+    requested.min(drift.min_elapsed(timeout).saturating_sub(gap(retry_period, lag(tick, drift))))
 }
 
-/// From the heartbeat that a claim rests on to the one that was answered last, when all is calm.
+/// The time from the heartbeat that a claim counts from to the last one, if none is delayed.
 fn gap(retry_period: Duration, lag: Duration) -> Duration {
     let heartbeats = lag.as_nanos() / retry_period.as_nanos() + 1;
     from_nanos(retry_period.as_nanos().saturating_mul(heartbeats))
@@ -177,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn the_defaults_keep_their_whole_renew_deadline_on_servers_with_the_usual_tick() {
+    fn defaults_keep_their_renew_deadline() {
         let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
         let granted = timing.grant(Duration::from_secs(15)).unwrap();
         assert_eq!(granted.timing.renew_deadline(), Duration::from_secs(10));
@@ -190,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_and_does_not_fit_is_not_to_be_expected() {
+    fn expected_timing_reflects_a_cut_renew_deadline() {
         let timing = SessionTiming::new(seconds(10, 8, 2), Duration::from_secs(2)).unwrap();
         let (timing, margin) = timing.expected();
         assert_eq!(
@@ -200,30 +207,37 @@ mod tests {
     }
 
     #[test]
-    fn a_shorter_session_shortens_the_renew_deadline_until_three_tries_do_not_fit() {
+    fn short_sessions_cut_the_renew_deadline_or_are_rejected() {
         let timing = SessionTiming::new(seconds(15, 10, 2), Duration::from_secs(2)).unwrap();
         let granted = timing.grant(Duration::from_secs(10)).unwrap();
         assert_eq!(
             granted.timing.lease_duration(),
             Duration::from_secs(10),
-            "the others wait no longer"
+            "the others wait for the granted timeout"
         );
         // 10 s × 0.9 / 1.1 − 2 s
         assert_eq!(granted.timing.renew_deadline(), Duration::from_nanos(6_181_818_181));
         let errors = timing.grant(Duration::from_secs(4)).unwrap_err();
-        let [SessionTooShort { left, remedy, cause: TimingError::TooFewTries { .. }, .. }] =
-            errors[..]
+        let [
+            SessionTooShort {
+                renew_deadline, remedy, cause: TimingError::TooFewTries { .. }, ..
+            },
+        ] = errors[..]
         else {
             panic!("{errors:?}")
         };
-        assert_eq!(left, Duration::from_nanos(1_272_727_272));
+        assert_eq!(renew_deadline, Duration::from_nanos(1_272_727_272));
         let remedied = Timing::new(remedy, Drift::default()).unwrap();
-        assert_eq!(remedy.lease_duration, Duration::from_secs(4), "no other session is needed");
+        assert_eq!(
+            remedy.lease_duration,
+            Duration::from_secs(4),
+            "the remedy fits the same session"
+        );
         assert!(SessionTiming::new(remedied, Duration::from_secs(2)).is_ok(), "{remedy:?}");
     }
 
     #[test]
-    fn lag_is_stretched_by_both_clocks_drifts() {
+    fn lag_includes_the_drift_of_both_clocks() {
         let lag = |parts, tick| {
             let [lease_duration, renew_deadline, retry_period] =
                 [15_000, 9_000, 2_000].map(Duration::from_millis);
@@ -234,7 +248,7 @@ mod tests {
                 answer_validity: retry_period,
             };
             let timing = Timing::new(durations, Drift::parts_per_million(parts).unwrap()).unwrap();
-            SessionTiming { asked: timing, tick: Duration::from_millis(tick) }.lag()
+            SessionTiming { requested: timing, tick: Duration::from_millis(tick) }.lag()
         };
         assert_eq!(lag(0, 2_000), Duration::from_millis(1_500));
         // 1.5 s × 1.01 / 0.99, rounded up.
@@ -244,26 +258,27 @@ mod tests {
     }
 
     #[test]
-    fn retry_period_within_the_stretched_lag_costs_a_heartbeat() {
+    fn retry_period_below_the_lag_costs_a_heartbeat() {
         let retry_period = Duration::from_millis(1_600);
         let durations = Durations { retry_period, ..seconds(15, 10, 2).durations() };
         let timing = Timing::new(durations, Drift::default()).unwrap();
         let timing = SessionTiming::new(timing, Duration::from_secs(2)).unwrap();
-        // 15 s × 0.9 / 1.1 − 2 × 1.6 s: one heartbeat is 1.6 s old, and the lag is 1.83 s.
-        let left = timing.grant(Duration::from_secs(15)).unwrap().timing.renew_deadline();
-        assert_eq!(left, Duration::from_nanos(9_072_727_272));
+        // 15 s × 0.9 / 1.1 − 2 × 1.6 s: the last heartbeat is 1.6 s old, and the lag is 1.83 s.
+        let renew_deadline = timing.grant(Duration::from_secs(15)).unwrap().timing.renew_deadline();
+        assert_eq!(renew_deadline, Duration::from_nanos(9_072_727_272));
     }
 
     #[test]
-    fn a_lag_longer_than_the_retry_period_counts_in_whole_heartbeats() {
+    fn lag_is_rounded_up_to_whole_heartbeats() {
         let timing = SessionTiming::new(seconds(15, 10, 1), Duration::from_secs(4)).unwrap();
-        // A lag of 3 s is reached by the fourth heartbeat back, for the third is never quite old enough.
-        let left = timing.grant(Duration::from_secs(15)).unwrap().timing.renew_deadline();
-        assert_eq!(left, Duration::from_nanos(8_272_727_272));
+        // The lag is 3 s × 1.1 / 0.9 = 3.67 s, so the fourth heartbeat back is the first that is
+        // older.
+        let renew_deadline = timing.grant(Duration::from_secs(15)).unwrap().timing.renew_deadline();
+        assert_eq!(renew_deadline, Duration::from_nanos(8_272_727_272));
     }
 
     #[test]
-    fn what_is_suggested_passes() {
+    fn suggestions_are_valid() {
         for parts in [0, 100_000, 700_000, 999_999] {
             let drift = Drift::parts_per_million(parts).unwrap();
             for (timeout, tick) in
@@ -278,11 +293,11 @@ mod tests {
                 );
             }
         }
-        let usual = SessionTiming::suggestion(
+        let default = SessionTiming::suggestion(
             Duration::from_secs(15),
             Drift::default(),
             Duration::from_secs(2),
         );
-        assert_eq!(usual, seconds(15, 10, 2).durations());
+        assert_eq!(default, seconds(15, 10, 2).durations());
     }
 }

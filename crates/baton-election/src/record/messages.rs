@@ -1,7 +1,7 @@
-//! The words between the Lease machine and its stores: the record, its versions, requests and replies.
+//! The requests and replies between a record election and its store.
 //!
-//! Pure. A Kubernetes Lease and a file both come down to this: one record, replaced only over the very
-//! version that was read. Start with [`Write`].
+//! Pure. A Kubernetes Lease and a file have the same shape: one record, replaced only if its
+//! version has not changed since it was read. Start with [`Write`].
 
 use crate::identity::Identity;
 use crate::machine::{Diagnostic, Event, Outcome, Request, Verb};
@@ -10,28 +10,28 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a release writes, as client-go does: the API server refuses zero.
+/// The lease duration in a released record, as in client-go. The API server rejects zero.
 const RELEASED_DURATION: Duration = Duration::from_secs(1);
 
-/// Which record, and which state of it.
+/// The version of a record, which conditional writes compare.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Version {
-    /// What a deleted and re-created record does not keep (`metadata.uid`).
+    /// Changes when the record is deleted and created again (`metadata.uid`).
     pub uid: Arc<str>,
-    /// A number that each write makes larger, also over deletion and re-creation (`metadata.resourceVersion`,
-    /// comparable since KEP-5504).
+    /// Increases with every write, even across deletion and creation (`metadata.resourceVersion`,
+    /// which is comparable since KEP-5504).
     pub number: u128,
 }
 
 /// The record of an election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Record {
-    /// Who holds the election; nobody after a release.
+    /// The holder of the election; `None` after a release.
     pub holder: Option<Identity>,
-    /// How long the others must wait after they last saw this record change; `None` where the record does not say
-    /// it, or not in a way that makes sense.
+    /// How long the other candidates wait after they last saw this record change; `None` if it is
+    /// missing or invalid.
     pub duration: Option<Duration>,
-    /// How often the holder changed, for people to read.
+    /// How many times the holder has changed, for people to read.
     pub transitions: u32,
     /// When the term began.
     pub acquired: Stamp,
@@ -39,77 +39,78 @@ pub struct Record {
     pub renewed: Stamp,
 }
 
-/// A wall-clock time as it stands in a record: two of them differ or they do not, and neither is the later one.
+/// A wall-clock time in a record. Stamps are only tested for equality and have no order.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Stamp(pub String);
 
-/// A record as it was in the store at some moment.
+/// The content and version of a record at one moment.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Snapshot {
-    /// Its version.
+    /// The version of the record.
     pub version: Version,
-    /// What it said.
+    /// The content of the record.
     pub record: Record,
 }
 
-/// What the Lease machine asks of a store.
+/// A request of a record election to its store.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum RecordRequest {
-    /// The record as it is now; a cached one will not do.
+    /// Read the record from the store itself, not from a cache.
     Read,
-    /// A conditional write.
+    /// Perform a conditional write.
     Write(Write),
 }
 
-/// A write that is applied only if the store still holds `over`.
+/// A write that the store applies only if the version of the record is still `over`.
 ///
-/// The times in the record are the store's to fill in, from the wall clock: `renewed` always advances, and
-/// `acquired` is kept by a renewal and set by the others.
+/// The store fills in the record's wall-clock times: every write advances `renewed`, and every
+/// write except a renewal sets `acquired`.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Write {
-    /// The version to replace; `None` where there must be no record.
+    /// The version to replace; `None` if the record must not exist.
     pub over: Option<Version>,
-    /// What the write is for.
+    /// The purpose of the write.
     pub intent: Intent,
-    /// Who holds the election after it.
+    /// The holder after the write.
     pub holder: Option<Identity>,
-    /// The duration to write; rounded up where a store knows only whole seconds.
+    /// The lease duration to write. A store of whole seconds rounds it up.
     pub duration: Duration,
-    /// The count to write.
+    /// The count of transitions to write.
     pub transitions: u32,
 }
 
 impl Write {
-    /// The write for `intent` over the record that is `held` in the store, by `identity`.
+    /// A write by the candidate `identity` over the `current` record.
     ///
-    /// `transitions` counts as client-go does: when the holder changes, and not when a holder comes back.
+    /// As in client-go, `transitions` increases when the holder changes, but not when the same
+    /// holder acquires the record again.
     pub fn over(
-        held: Option<&Snapshot>,
+        current: Option<&Snapshot>,
         intent: Intent,
         identity: &Identity,
         lease_duration: Duration,
     ) -> Self {
-        let is_ours = held.is_some_and(|held| held.record.holder.as_ref() == Some(identity));
-        let transitions = held.map_or(0, |held| {
+        let is_ours = current.is_some_and(|read| read.record.holder.as_ref() == Some(identity));
+        let transitions = current.map_or(0, |current| {
             let changes_hands = intent == Intent::Acquire && !is_ours;
-            held.record.transitions.saturating_add(u32::from(changes_hands))
+            current.record.transitions.saturating_add(u32::from(changes_hands))
         });
         let (holder, duration) = match intent {
             Intent::Acquire | Intent::Renew => (Some(identity.clone()), lease_duration),
             Intent::Release => (None, RELEASED_DURATION),
         };
-        Self { over: held.map(|held| held.version.clone()), intent, holder, duration, transitions }
+        let over = current.map(|current| current.version.clone());
+        Self { over, intent, holder, duration, transitions }
     }
 
-    /// Whether `record` tells other candidates the same as this write: this holder, protected for
-    /// at least as long.
+    /// Whether `record` names the holder of this write and protects it for at least as long.
     pub fn is_kept_in(&self, record: &Record) -> bool {
         record.holder == self.holder
             && (self.holder.is_none() || record.duration >= Some(self.duration))
     }
 }
 
-/// A write that came back changed: what was written, and what the store holds instead.
+/// The store holds a different record than the one that was written.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct RecordAltered {
     written: (Option<Identity>, Duration),
@@ -117,7 +118,7 @@ pub struct RecordAltered {
 }
 
 impl RecordAltered {
-    /// The change from `written` to `returned`.
+    /// The difference between the `written` record and the `returned` one.
     pub fn new(written: &Write, returned: &Record) -> Self {
         Self {
             written: (written.holder.clone(), written.duration),
@@ -142,29 +143,30 @@ impl Diagnostic for RecordAltered {
 
 impl fmt::Display for RecordAltered {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = |holder: &Option<Identity>| match holder {
-            Some(holder) => holder.to_string(),
-            None => "nobody".to_owned(),
+        let describe = |holder: &Option<Identity>, duration: Option<Duration>| {
+            let holder = match holder {
+                Some(holder) => format!("holder {holder}"),
+                None => "no holder".to_owned(),
+            };
+            let duration = match duration {
+                Some(duration) => format!("duration {duration:?}"),
+                None => "no duration".to_owned(),
+            };
+            format!("{holder} and {duration}")
         };
-        let (holder, duration) = &self.written;
+        let (written, returned) = (&self.written, &self.returned);
         write!(
             f,
-            "the store changed our record: we wrote holder {} and duration {duration:?}",
-            name(holder)
-        )?;
-        let (holder, duration) = &self.returned;
-        match duration {
-            Some(duration) => write!(f, ", and it holds {} and {duration:?}", name(holder))?,
-            None => write!(f, ", and it holds {} and no duration", name(holder))?,
-        }
-        f.write_str(
-            "; this process cannot lead until that ends: exempt the record from what changes it, such as a mutating \
-             webhook",
+            "the store altered the record: it was written with {}, but now has {}; this candidate \
+             cannot lead until that stops: exempt the record from whatever alters it, such as a \
+             mutating webhook",
+            describe(&written.0, Some(written.1)),
+            describe(&returned.0, returned.1)
         )
     }
 }
 
-/// What a write is for.
+/// The purpose of a write.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Intent {
     /// Begin a term.
@@ -175,20 +177,20 @@ pub enum Intent {
     Release,
 }
 
-/// What the Lease machine hears.
+/// A reply or watch event for a record election.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub enum RecordEvent {
-    /// The reply to a read: the record, or that there is none.
+    /// The reply to a read: the record, or `None` if there is none.
     Read(Option<Snapshot>),
-    /// The reply to a write that was applied: the record as it is since.
+    /// The reply to a write that was applied: the resulting record.
     Applied(Snapshot),
-    /// The reply to a write that was not, because the store holds another version.
+    /// The reply to a write that was not applied, because the store holds another version.
     Conflict,
-    /// No reply that says what became of the request.
+    /// The outcome of the request is unknown.
     Unknown,
-    /// News that nobody asked for, from a watch: it may be old, and is a hint to read. `None` when the record is gone, or
-    /// nobody knows what has become of it.
-    Noticed(Option<Snapshot>),
+    /// A watch event. It may be stale, and is only a hint to read. `None` means that the record was
+    /// deleted, or that its state is unknown.
+    WatchEvent(Option<Snapshot>),
 }
 
 impl Request for RecordRequest {
@@ -209,19 +211,19 @@ impl Request for RecordRequest {
 
 impl Event for RecordEvent {
     const UNKNOWN: Self = Self::Unknown;
-    /// Servers that restart refuse what they will soon do.
+    /// A restarting server denies requests that it will soon accept.
     const REFUSED: Self = Self::Unknown;
 
     fn outcome(&self) -> Outcome {
         match self {
-            Self::Read(_) | Self::Applied(_) | Self::Noticed(_) => Outcome::Applied,
+            Self::Read(_) | Self::Applied(_) | Self::WatchEvent(_) => Outcome::Applied,
             Self::Conflict => Outcome::Conflict,
             Self::Unknown => Outcome::Unknown,
         }
     }
 
-    /// That there is no record shows nothing: where the very namespace is missing the answer is the same, and who may
-    /// read need not be one who may create.
+    /// A missing record proves nothing: the reply is the same if the namespace is missing, and the
+    /// right to read does not include the right to create.
     fn shows_admission(&self) -> bool {
         !matches!(self, Self::Read(None))
     }
@@ -232,10 +234,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_asked_and_answered_is_counted_under_its_name() {
+    fn requests_have_verbs_and_replies_have_outcomes() {
         let us = Identity::parse("us_1").unwrap();
-        let write = |held: Option<&Snapshot>, intent| {
-            RecordRequest::Write(Write::over(held, intent, &us, Duration::from_secs(15)))
+        let write = |current: Option<&Snapshot>, intent| {
+            RecordRequest::Write(Write::over(current, intent, &us, Duration::from_secs(15)))
         };
         let record = Record {
             holder: None,
@@ -245,15 +247,15 @@ mod tests {
             renewed: Stamp::default(),
         };
         let held = Snapshot { version: Version { uid: "u".into(), number: 7 }, record };
-        let counted = |request: &RecordRequest| (request.verb(), request.is_renewal());
-        assert_eq!(counted(&RecordRequest::Read), (Verb::Read, false));
-        assert_eq!(counted(&write(None, Intent::Acquire)), (Verb::Create, false));
-        assert_eq!(counted(&write(Some(&held), Intent::Acquire)), (Verb::Replace, false));
-        assert_eq!(counted(&write(Some(&held), Intent::Renew)), (Verb::Replace, true));
+        let kind = |request: &RecordRequest| (request.verb(), request.is_renewal());
+        assert_eq!(kind(&RecordRequest::Read), (Verb::Read, false));
+        assert_eq!(kind(&write(None, Intent::Acquire)), (Verb::Create, false));
+        assert_eq!(kind(&write(Some(&held), Intent::Acquire)), (Verb::Replace, false));
+        assert_eq!(kind(&write(Some(&held), Intent::Renew)), (Verb::Replace, true));
         for (event, outcome, shows_admission) in [
             (RecordEvent::Read(Some(held.clone())), Outcome::Applied, true),
             (RecordEvent::Read(None), Outcome::Applied, false),
-            (RecordEvent::Noticed(None), Outcome::Applied, true),
+            (RecordEvent::WatchEvent(None), Outcome::Applied, true),
             (RecordEvent::Applied(held), Outcome::Applied, true),
             (RecordEvent::Conflict, Outcome::Conflict, true),
             (RecordEvent::Unknown, Outcome::Unknown, true),

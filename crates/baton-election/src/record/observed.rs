@@ -1,7 +1,8 @@
-//! The last that a candidate saw of the record, and from when on that lets others take it.
+//! The record as a candidate last saw it, and when that lets other candidates acquire it.
 //!
-//! Pure. Patience is counted from the instant at which a changed record was received, over the duration in that
-//! record. A record that vanished is waited out too: who held it may still lead.
+//! Pure. Start with [`ObservedRecord`]. A lease is counted from the instant at which a changed
+//! record was received, over the duration in that record. A deleted record is waited out too,
+//! because its holder may still lead.
 
 use crate::identity::Identity;
 use crate::instant::Instant;
@@ -9,78 +10,81 @@ use crate::record::messages::Snapshot;
 use crate::timing::Jitter;
 use std::time::Duration;
 
-/// Spreads candidates that wait for the same lease to run out: as far as leaves a read and a write their time within 100 ms.
+/// Spreads the candidates that wait for the same lease to expire. It leaves 25 ms for a read and a
+/// write, so that a new leader follows within 100 ms.
 const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(75);
 
-/// What was seen, and until when it must be respected.
+/// The newest record, and until when its holder is protected.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
-pub(super) struct Seen {
+pub(super) struct ObservedRecord {
     snapshot: Option<Snapshot>,
-    /// The version of the newest record, also when that is gone.
-    number: u128,
+    /// The version of the newest record, even if that was deleted.
+    version: u128,
     lapses_at: Instant,
     spread: Duration,
 }
 
-impl Seen {
-    /// What is known after `snapshot` was received at `now`; `before` is what was known until then.
+impl ObservedRecord {
+    /// The knowledge after `snapshot` was received at `now`, given the knowledge `before`.
     pub(super) fn after(
         before: Option<&Self>,
         snapshot: Option<Snapshot>,
         now: Instant,
-        default_patience: Duration,
+        default_lease_duration: Duration,
         jitter: &mut Jitter,
     ) -> Self {
         let (lapses_at, spread) = match (before, &snapshot) {
-            (Some(seen), None) => (seen.lapses_at, seen.spread),
-            (Some(seen), Some(new)) if seen.is_same(new) => (seen.lapses_at, seen.spread),
+            (Some(old), None) => (old.lapses_at, old.spread),
+            (Some(old), Some(new)) if old.is_same(new) => (old.lapses_at, old.spread),
             (None, None) => (now, Duration::ZERO),
-            // Nobody waits for what was given back: each that saw it reads once, however they are spread.
+            // A released record is free at once. Every candidate that saw the release reads once,
+            // with or without a spread.
             (_, Some(new)) if new.record.holder.is_none() => (now, Duration::ZERO),
             (_, Some(new)) => {
-                let patience = new.record.duration.unwrap_or(default_patience);
-                (now + patience, jitter.below(SPREAD_AFTER_LAPSE))
+                let lease_duration = new.record.duration.unwrap_or(default_lease_duration);
+                (now + lease_duration, jitter.below(SPREAD_AFTER_LAPSE))
             }
         };
-        let known = before.map_or(0, |seen| seen.number);
-        let number = snapshot.as_ref().map_or(known, |snapshot| snapshot.version.number);
-        // A store that was set back has forgotten writes, but not he who made them: he may still lead.
-        let forgotten = before.filter(|_| number < known).map_or(lapses_at, |seen| seen.lapses_at);
-        Self { snapshot, number, lapses_at: lapses_at.max(forgotten), spread }
+        let known = before.map_or(0, |old| old.version);
+        let version = snapshot.as_ref().map_or(known, |snapshot| snapshot.version.number);
+        // A restored store has lost writes, but their authors may still lead.
+        let forgotten = before.filter(|_| version < known).map_or(lapses_at, |old| old.lapses_at);
+        Self { snapshot, version, lapses_at: lapses_at.max(forgotten), spread }
     }
 
-    /// Whether `new` says what we knew: a stranger's edit of other metadata moves the version and nothing else.
+    /// Whether `new` holds the same record. An edit of other metadata changes only the version.
     fn is_same(&self, new: &Snapshot) -> bool {
         let old = self.snapshot.as_ref();
         old.is_some_and(|old| old.record == new.record && old.version.uid == new.version.uid)
     }
 
-    /// The record, unless it is gone.
+    /// The record; `None` if it was deleted.
     pub(super) fn snapshot(&self) -> Option<&Snapshot> {
         self.snapshot.as_ref()
     }
 
-    /// The version of the newest record, also when that is gone.
-    pub(super) const fn number(&self) -> u128 {
-        self.number
+    /// The version of the newest record, even if that was deleted.
+    pub(super) const fn version(&self) -> u128 {
+        self.version
     }
 
-    /// Whether a notice of this version tells nothing new.
+    /// Whether a watch event of this version carries nothing new.
     pub(super) fn knows(&self, version: u128) -> bool {
-        version <= self.number
+        version <= self.version
     }
 
-    /// Who holds the election at `now`.
+    /// The holder of the election at `now`.
     pub(super) fn holder(&self, now: Instant) -> Option<&Identity> {
         self.snapshot.as_ref().filter(|_| now < self.lapses_at)?.record.holder.as_ref()
     }
 
-    /// When the record stops to protect its holder.
+    /// When the record stops protecting its holder.
     pub(super) const fn lapses_at(&self) -> Instant {
         self.lapses_at
     }
 
-    /// When we may take it: a little later, and each candidate at a moment of its own.
+    /// When this candidate may acquire the record: after the lapse, plus a spread that differs
+    /// between candidates.
     pub(super) fn free_at(&self) -> Instant {
         self.lapses_at + self.spread
     }

@@ -1,7 +1,7 @@
-//! What replies and notices mean to the Lease machine, and what follows from them.
+//! Handles the replies and watch events of a record election.
 //!
-//! Pure. `lease.rs` says what is asked; here the answers come in. Start with [`Lease::read`]: only a read, and never a
-//! notice, shows that a term is over.
+//! Pure. `record.rs` decides on requests. Start with [`RecordElection::handle_read`]: only a read,
+//! and never a watch event, shows that a term has ended.
 
 use crate::candidacy::Candidacy;
 use crate::claim::{Claim, FencingToken};
@@ -9,17 +9,18 @@ use crate::instant::Instant;
 use crate::machine::{Reason, Transition};
 use crate::record::RecordElection;
 use crate::record::messages::{Intent, RecordAltered, RecordRequest, Snapshot, Write};
-use crate::record::observed::Seen;
+use crate::record::observed::ObservedRecord;
 use crate::record::{Knowledge, Role};
 use std::cmp::{max, min};
 use std::mem::replace;
 use std::time::Duration;
 
-/// The most tries of a leader in one pace, while its record is edited again and again.
-const EDITS_PER_PACE: u32 = 16;
+/// How often a leader may retry within one [`RecordElection::retry_pause`], while its record keeps
+/// being edited.
+const MAX_TRIES_PER_PAUSE: u32 = 16;
 
 impl RecordElection {
-    pub(super) fn read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
+    pub(super) fn handle_read(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         let ended = match (&self.role, &snapshot) {
             (Role::Unknown | Role::Following { .. }, _) => None,
             (Role::Leading { claim, .. }, Some(read)) if self.continues(claim.token(), read) => {
@@ -29,32 +30,33 @@ impl RecordElection {
             (Role::Leading { .. } | Role::Releasing { .. }, None) => Some(Reason::Deleted),
             (Role::Leading { .. } | Role::Releasing { .. }, Some(_)) => Some(Reason::Conflict),
         };
-        if snapshot.as_ref().is_some_and(|read| read.version.number < self.looked_into) {
-            self.looked_into = 0;
+        if snapshot.as_ref().is_some_and(|read| read.version.number < self.examined_version) {
+            self.examined_version = 0;
         }
         self.observe(snapshot, now);
-        let may_take = match self.candidacy {
+        let may_acquire = match self.candidacy {
             Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
             Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
         };
-        self.knowledge = if may_take { Knowledge::Fresh } else { Knowledge::Noted };
+        self.knowledge = if may_acquire { Knowledge::Fresh } else { Knowledge::Cached };
         match (ended, &self.role) {
-            (None, _) => self.follow_unless_held(now),
-            // The release whose reply was lost had been applied, and perhaps taken up by another.
-            (Some(_), Role::Releasing { may_be_done: true, .. }) => self.released(now),
+            (None, _) => self.update_followed_leader(now),
+            // The release of unknown outcome was applied. Another candidate may have acquired
+            // since.
+            (Some(_), Role::Releasing { may_be_applied: true, .. }) => self.finish_release(now),
             (Some(reason), _) => self.lose(reason, now),
         }
     }
 
-    /// Whether `read` is still the record of our term `token`. A version below the token is a store restored from a
-    /// backup: others may have been given tokens that the store has forgotten.
+    /// Whether `read` is still the record of the term `token`. A version below the token means that
+    /// the store was restored from a backup. It may have lost the tokens of other candidates.
     fn continues(&self, token: FencingToken, read: &Snapshot) -> bool {
         read.record.holder.as_ref() == Some(&self.identity)
-            && self.held().is_some_and(|held| held.version.uid == read.version.uid)
+            && self.last_snapshot().is_some_and(|last| last.version.uid == read.version.uid)
             && FencingToken::new(read.version.number) >= token
     }
 
-    pub(super) fn applied(
+    pub(super) fn handle_applied(
         &mut self,
         write: &Write,
         snapshot: Snapshot,
@@ -62,27 +64,28 @@ impl RecordElection {
         now: Instant,
     ) {
         if write.over.as_ref() == Some(&snapshot.version) {
-            // An answer with the version that we sent means that nothing was written.
-            return self.unknown(&RecordRequest::Write(write.clone()), sent, now);
+            // A reply with the version that was sent means that nothing was written.
+            return self.handle_unknown(&RecordRequest::Write(write.clone()), sent, now);
         }
         if !write.is_kept_in(&snapshot.record) {
-            return self.altered(write, snapshot, sent, now);
+            return self.handle_altered(write, snapshot, sent, now);
         }
         self.is_altered = false;
-        let number = FencingToken::new(snapshot.version.number);
+        let token = FencingToken::new(snapshot.version.number);
         self.observe(Some(snapshot), now);
-        (self.not_before, self.refused_over) = (now, None);
-        // What a notice said against our claim while the write was on its way is still to be looked into.
+        (self.not_before, self.last_conflict) = (now, None);
+        // A watch event that contradicted the claim while the write was in flight still needs a
+        // read.
         if self.knowledge != Knowledge::Contradicted {
             self.knowledge = Knowledge::Fresh;
         }
         if write.intent == Intent::Release {
-            return self.released(now);
+            return self.finish_release(now);
         }
         let deadline = sent + self.timing.renew_deadline();
         let renew_at = sent + self.timing.retry_period();
         match &self.role {
-            Role::Leading { claim, .. } if number < claim.token() => {
+            Role::Leading { claim, .. } if token < claim.token() => {
                 self.lose(Reason::Conflict, now);
             }
             Role::Leading { claim, .. } => {
@@ -92,89 +95,98 @@ impl RecordElection {
             Role::Unknown | Role::Following { .. } | Role::Releasing { .. }
                 if deadline <= now || !self.is_campaigning() =>
             {
-                self.follow_unless_held(now);
+                self.update_followed_leader(now);
             }
             Role::Unknown | Role::Following { .. } | Role::Releasing { .. } => {
                 self.knowledge = Knowledge::Fresh;
-                self.role = Role::Leading { claim: Claim::new(number, deadline), renew_at };
-                self.transitions.push_back(Transition::Leading { token: number });
+                self.role = Role::Leading { claim: Claim::new(token, deadline), renew_at };
+                self.transitions.push_back(Transition::Leading { token });
             }
         }
     }
 
-    /// A write was applied, but the store holds another record: something on the way changes
-    /// records, such as a mutating webhook. Others go by the record, so the write begins no claim,
-    /// and an earlier claim ends.
-    fn altered(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
+    /// Handles an applied write that the store altered, for example by a mutating webhook.
+    ///
+    /// Other candidates go by the record in the store, so the write earns no claim, and an earlier
+    /// claim ends.
+    fn handle_altered(&mut self, write: &Write, snapshot: Snapshot, sent: Instant, now: Instant) {
         if !replace(&mut self.is_altered, true) {
             let altered = RecordAltered::new(write, &snapshot.record);
             self.transitions.push_back(Transition::Diagnosed(altered));
         }
         self.observe(Some(snapshot), now);
         match write.intent {
-            Intent::Release => self.unknown(&RecordRequest::Write(write.clone()), sent, now),
+            Intent::Release => self.handle_unknown(&RecordRequest::Write(write.clone()), sent, now),
             Intent::Acquire | Intent::Renew => {
-                (self.knowledge, self.refused_over) = (Knowledge::Noted, None);
-                self.not_before = max(now, sent + self.pace());
+                (self.knowledge, self.last_conflict) = (Knowledge::Cached, None);
+                self.not_before = max(now, sent + self.retry_pause());
                 self.lose(Reason::Conflict, now);
-                self.follow_unless_held(now);
+                self.update_followed_leader(now);
             }
         }
     }
 
-    fn released(&mut self, now: Instant) {
-        self.knowledge = Knowledge::Noted;
+    fn finish_release(&mut self, now: Instant) {
+        self.knowledge = Knowledge::Cached;
         if let Role::Releasing { token, reason, .. } = self.role {
             self.transitions.push_back(Transition::Resigned { token, reason });
             self.role = Role::Unknown;
         }
-        self.follow_unless_held(now);
+        self.update_followed_leader(now);
     }
 
-    pub(super) fn conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
-        let is_overtaken = self.held().map(|held| &held.version) != write.over.as_ref();
+    pub(super) fn handle_conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
+        let is_overtaken = self.last_snapshot().map(|last| &last.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
-            // The winner's record came in while our write was on its way. Our own is no winner's: somebody between sent that twice.
-            (Role::Following { .. }, Knowledge::Noted) if is_overtaken && !self.is_ours() => return,
-            // A lost race: the watch brings the winner, and a thousand losers need not ask.
+            // The winner's record arrived while the write was in flight. If that record is our own,
+            // a proxy sent the write twice, and a read must follow.
+            (Role::Following { .. }, Knowledge::Cached) if is_overtaken && !self.is_ours() => {
+                return;
+            }
+            // A lost race. The watch brings the winner's record, so a thousand losers need not
+            // read.
             (Role::Following { .. }, Knowledge::Fresh) => {
-                self.refused_over = None;
-                // Over our own record it may have been with ourselves, and news of that begin no other race at once.
+                self.last_conflict = None;
+                // If the record was our own, the conflict may be with our own write. A watch event
+                // of that write must not start another race at once.
                 if self.is_ours() {
-                    self.not_before = max(now, sent + self.pace());
+                    self.not_before = max(now, sent + self.retry_pause());
                 }
                 now + self.timing.retry_period()
             }
-            // A conflict that follows on a write of unknown outcome may be with ourselves.
+            // After a write of unknown outcome, the conflict may be with that write.
             (
                 Role::Following { .. },
-                Knowledge::Noted | Knowledge::Doubtful | Knowledge::Contradicted,
+                Knowledge::Cached | Knowledge::Uncertain | Knowledge::Contradicted,
             )
             | (Role::Unknown | Role::Leading { .. } | Role::Releasing { .. }, _) => {
-                self.not_before = max(self.not_before, self.rests_after_conflict(write, sent, now));
+                self.not_before = max(self.not_before, self.retry_after_conflict(write, sent, now));
                 now
             }
         };
         self.knowledge = Knowledge::Contradicted;
     }
 
-    /// Until when a candidate rests whose write was refused, and looks for the reason then.
+    /// When to read after a conflict.
     ///
-    /// The first conflict is looked into at once. If the read after it leads to another conflict,
-    /// there are three possible causes: reads show the past, our writes are sent twice on the way,
-    /// or the record is edited again and again. A leader that sees its record move keeps trying by
-    /// round trips: a read and a write fit between two edits that are two round trips apart.
-    /// Everything else is paced like a failure.
-    fn rests_after_conflict(&mut self, write: &Write, sent: Instant, now: Instant) -> Instant {
+    /// After the first conflict, at once. If the write after that read conflicts again, there are
+    /// three possible causes: reads are stale, a proxy sends writes twice, or the record keeps
+    /// being edited. A leader whose record advances retries after about one round trip, because a
+    /// read and a write fit between two edits that are two round trips apart. Any other case is
+    /// paced like a failure.
+    fn retry_after_conflict(&mut self, write: &Write, sent: Instant, now: Instant) -> Instant {
         let over = write.over.as_ref().map_or(0, |over| over.number);
-        match (self.refused_over.replace(over), &self.role) {
+        match (self.last_conflict.replace(over), &self.role) {
             (None, _) => now,
             (Some(before), Role::Leading { .. } | Role::Releasing { .. }) if before < over => {
-                let round_trip = now.since(sent).clamp(self.pace() / EDITS_PER_PACE, self.pace());
-                // Edits may come at regular intervals: two tries in a row must not meet them in the same phase.
+                let round_trip = now
+                    .since(sent)
+                    .clamp(self.retry_pause() / MAX_TRIES_PER_PAUSE, self.retry_pause());
+                // Edits may be periodic: jitter keeps two tries from meeting them in the same
+                // phase.
                 let soon = now + round_trip + self.jitter.below(round_trip);
-                // A reply that took long is not followed by a rest as long.
-                min(soon, max(now, sent + self.pace()))
+                // A late reply is not followed by a pause of the same length.
+                min(soon, max(now, sent + self.retry_pause()))
             }
             (
                 Some(_),
@@ -182,41 +194,45 @@ impl RecordElection {
                 | Role::Following { .. }
                 | Role::Leading { .. }
                 | Role::Releasing { .. },
-            ) => max(now, sent + self.pace()),
+            ) => max(now, sent + self.retry_pause()),
         }
     }
 
-    pub(super) fn unknown(&mut self, request: &RecordRequest, sent: Instant, now: Instant) {
-        let pace = match (request, &self.role) {
+    pub(super) fn handle_unknown(&mut self, request: &RecordRequest, sent: Instant, now: Instant) {
+        let pause = match (request, &self.role) {
             (RecordRequest::Read, Role::Unknown | Role::Following { .. }) => {
                 self.timing.retry_period()
             }
             (RecordRequest::Read, Role::Leading { .. } | Role::Releasing { .. })
-            | (RecordRequest::Write(_), _) => self.pace(),
+            | (RecordRequest::Write(_), _) => self.retry_pause(),
         };
         if let RecordRequest::Write(write) = request {
-            (self.knowledge, self.refused_over) = (Knowledge::Doubtful, None);
-            // What is made anew gets a higher version than the record that is gone.
-            let newest = || self.seen.as_ref().map_or(0, Seen::number);
-            let below = write.over.as_ref().map_or_else(newest, |over| over.number);
-            self.settled_from = max(self.settled_from, below + 1);
+            (self.knowledge, self.last_conflict) = (Knowledge::Uncertain, None);
+            // A record created again gets a higher version than the deleted one.
+            let newest = || self.observed.as_ref().map_or(0, ObservedRecord::version);
+            let replaced = write.over.as_ref().map_or_else(newest, |over| over.number);
+            self.min_version = max(self.min_version, replaced + 1);
         }
-        if let Role::Releasing { may_be_done, .. } = &mut self.role {
-            *may_be_done = true;
+        if let Role::Releasing { may_be_applied, .. } = &mut self.role {
+            *may_be_applied = true;
         }
-        self.not_before = max(now, sent + pace);
+        self.not_before = max(now, sent + pause);
     }
 
-    /// How soon a try follows on one that failed. One that failed at once (nobody listened) is not followed by the wait of one
-    /// that timed out: a store that comes back late would be asked too late, however long the claim has still to go.
-    fn pace(&self) -> Duration {
+    /// The pause between a failed try and the next, counted from when the failed one was sent.
+    ///
+    /// A try that failed at once, as with a refused connection, is not followed by the pause of one
+    /// that timed out. Otherwise a store that recovers late would be tried too late to save the
+    /// claim.
+    fn retry_pause(&self) -> Duration {
         self.timing.call_timeout().min(self.timing.retry_period())
     }
 
-    pub(super) fn noticed(&mut self, snapshot: Option<Snapshot>, now: Instant) {
-        // That it is gone has no version: any read that is under way may have been done before.
+    pub(super) fn handle_watch_event(&mut self, snapshot: Option<Snapshot>, now: Instant) {
+        // A deletion has no version, so any read in flight may be older.
         let version = snapshot.as_ref().map_or(u128::MAX, |snapshot| snapshot.version.number);
-        if version <= self.looked_into || self.seen.as_ref().is_some_and(|seen| seen.knows(version))
+        if version <= self.examined_version
+            || self.observed.as_ref().is_some_and(|record| record.knows(version))
         {
             return;
         }
@@ -224,44 +240,50 @@ impl RecordElection {
             in_flight.stale_below = max(in_flight.stale_below, version);
         }
         let Some(snapshot) = snapshot else {
-            return self.suspect(now);
+            return self.recheck(now);
         };
         match &self.role {
-            // The reply to our own read or release is on its way, and says more.
+            // The reply to the read or release in flight tells more.
             Role::Unknown | Role::Releasing { .. } => {}
             Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => {
-                self.looked_into = version;
-                self.suspect(now);
+                self.examined_version = version;
+                self.recheck(now);
             }
-            // Our own write, whose reply is still on its way, or a stranger's edit: the version counts.
+            // Our own write, whose reply is still in flight, or an edit of metadata: only the
+            // version matters.
             Role::Leading { .. } => self.observe(Some(snapshot), now),
             Role::Following { .. } => {
                 self.observe(Some(snapshot), now);
-                self.knowledge = Knowledge::Noted;
-                self.follow_unless_held(now);
+                self.knowledge = Knowledge::Cached;
+                self.update_followed_leader(now);
             }
         }
     }
 
-    /// Something may have happened to the record: read it at once.
-    pub(super) fn suspect(&mut self, now: Instant) {
+    /// Reads the record at once, because it may have changed.
+    pub(super) fn recheck(&mut self, now: Instant) {
         self.read_at = now;
         if let Role::Leading { .. } = self.role {
             self.knowledge = Knowledge::Contradicted;
         }
-        // That may be why the store refused our writes: what paces them need not hold it up.
-        if self.refused_over.is_some() {
+        // The change may be what caused the conflicts, so their pause need not delay the read.
+        if self.last_conflict.is_some() {
             self.not_before = now;
         }
     }
 
     fn observe(&mut self, snapshot: Option<Snapshot>, now: Instant) {
         self.read_at = now + self.timing.retry_period() * 2;
-        let patience = self.timing.lease_duration();
-        let number = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
-        self.settled_from = max(self.settled_from, number);
-        self.seen =
-            Some(Seen::after(self.seen.as_ref(), snapshot, now, patience, &mut self.jitter));
+        let lease_duration = self.timing.lease_duration();
+        let version = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
+        self.min_version = max(self.min_version, version);
+        self.observed = Some(ObservedRecord::after(
+            self.observed.as_ref(),
+            snapshot,
+            now,
+            lease_duration,
+            &mut self.jitter,
+        ));
     }
 
     pub(super) fn lose(&mut self, reason: Reason, now: Instant) {
@@ -270,25 +292,26 @@ impl RecordElection {
             Role::Releasing { token, .. } => *token,
             Role::Unknown | Role::Following { .. } => return,
         };
-        let version = self.held().map_or(token, |held| FencingToken::new(held.version.number));
+        let version =
+            self.last_snapshot().map_or(token, |last| FencingToken::new(last.version.number));
         if version < token {
             self.transitions.push_back(Transition::StoreWentBack { token, version });
         }
         self.transitions.push_back(Transition::Lost { token, reason });
-        (self.role, self.refused_over) = (Role::Unknown, None);
+        (self.role, self.last_conflict) = (Role::Unknown, None);
         self.promises_end = now + self.timing.answer_validity();
-        self.follow_unless_held(now);
+        self.update_followed_leader(now);
     }
 
-    /// Brings who is followed up to `now`.
-    pub(super) fn follow_unless_held(&mut self, now: Instant) {
+    /// Updates the followed leader as of `now`.
+    pub(super) fn update_followed_leader(&mut self, now: Instant) {
         match self.role {
             Role::Leading { .. } | Role::Releasing { .. } => return,
             Role::Unknown | Role::Following { .. } => {}
         }
-        let holder = self.seen.as_ref().and_then(|seen| seen.holder(now));
+        let holder = self.observed.as_ref().and_then(|record| record.holder(now));
         let leader = holder.filter(|holder| **holder != self.identity);
-        if !matches!(&self.role, Role::Following { leader: known } if known.as_ref() == leader) {
+        if !matches!(&self.role, Role::Following { leader: old } if old.as_ref() == leader) {
             let leader = leader.cloned();
             self.role = Role::Following { leader: leader.clone() };
             self.transitions.push_back(Transition::Following { leader });

@@ -32,7 +32,7 @@ impl TranscriptElection for RecordElection {
     ) -> Result<RecordEvent, String> {
         Ok(match verb {
             "read" => RecordEvent::Read(record(arguments)?),
-            "noticed" => RecordEvent::Noticed(record(arguments)?),
+            "noticed" => RecordEvent::WatchEvent(record(arguments)?),
             "applied" => RecordEvent::Applied(written(request, arguments)?),
             "applied and changed" => {
                 RecordEvent::Applied(record(arguments)?.ok_or("a write always leaves a record")?)

@@ -7,7 +7,7 @@ use super::{TranscriptElection, timing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::queue::QueueElection;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::Jitter;
 use baton_election::transcript;
@@ -67,19 +67,19 @@ impl TranscriptElection for QueueElection {
                 let (text, owner) = arguments
                     .rsplit_once(" of ")
                     .ok_or("leader: TOKEN NAME of SESSION, or none")?;
-                QueueEvent::Leader(Some(Acknowledgement {
+                QueueEvent::Leader(Some(Announcement {
                     text: text.to_owned(),
                     owner: self::owner(owner)?,
                 }))
             }
-            "acknowledged" => QueueEvent::Acknowledged,
+            "acknowledged" => QueueEvent::Announced,
             "missing" => QueueEvent::Missing,
             "saturated" => QueueEvent::Saturated,
             "changed" => QueueEvent::Changed,
             "refused" => QueueEvent::Refused,
             "unknown" => QueueEvent::Unknown,
             "disconnected" => QueueEvent::Disconnected,
-            "fired" => QueueEvent::Fired,
+            "fired" => QueueEvent::WatchFired,
             other => return Err(format!("unknown event {other:?}")),
         })
     }

@@ -328,7 +328,7 @@ impl CandidateView {
     /// The earliest send time of the answer that `claim` rests on in a session. A pause after that
     /// leaves a gap between answers in which the next claim may end.
     fn rests_on_answer_of(&self, claim: Claim) -> Instant {
-        let life = self.timing.drift().least_of_ours(self.timing.lease_duration());
+        let life = self.timing.drift().min_elapsed(self.timing.lease_duration());
         Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
     }
 

@@ -29,9 +29,9 @@ pub(crate) trait Inspect: Election {
 impl Inspect for RecordElection {
     fn reported_record(event: &RecordEvent) -> ReportedRecord<'_> {
         match event {
-            RecordEvent::Read(None) | RecordEvent::Noticed(None) => ReportedRecord::Absent,
+            RecordEvent::Read(None) | RecordEvent::WatchEvent(None) => ReportedRecord::Absent,
             RecordEvent::Read(Some(seen))
-            | RecordEvent::Noticed(Some(seen))
+            | RecordEvent::WatchEvent(Some(seen))
             | RecordEvent::Applied(seen) => {
                 ReportedRecord::Present(seen.version.number, seen.record.holder.as_ref())
             }

@@ -342,7 +342,7 @@ pub(super) fn loser_waits_for_watch<E: Election>(
 /// retry period apart if lags leave little of a session.
 fn first_claim(candidate: &CandidateView, lag: Duration) -> Duration {
     let timing = &candidate.timing;
-    let least = timing.drift().least_of_ours(timing.lease_duration());
+    let least = timing.drift().min_elapsed(timing.lease_duration());
     let is_tight = least < timing.retry_period() * 3 + lag + candidate.call_budget();
     if is_tight { lag + timing.retry_period() } else { Duration::ZERO }
 }

@@ -9,7 +9,7 @@ impl CheckerState {
     /// for the same drift.
     pub(super) fn lag(&self) -> Option<Duration> {
         let drift = self.candidates.first()?.timing.drift();
-        Some(drift.most_of_ours(self.tick * 3 / 4)).filter(|lag| !lag.is_zero())
+        Some(drift.max_elapsed(self.tick * 3 / 4)).filter(|lag| !lag.is_zero())
     }
 
     /// Since when no candidate can hold up the queue. A candidate with intermittent access keeps a

@@ -56,7 +56,7 @@ fn scenario(seed: u64, ping_time: Duration) -> Scenario {
     let drift = Drift::parts_per_million(DRIFT_PPM).expect("a drift below 100 %");
     let off = i32::try_from(DRIFT_PPM).expect("a drift below 100 %");
     // From ¾ tick to beyond the longest time between two pings, on the candidates' clocks.
-    let longest = drift.most_of_ours(TICK / 2 + ping_time);
+    let longest = drift.max_elapsed(TICK / 2 + ping_time);
     let slack = Duration::from_millis(10);
     let retry_period = TICK * 3 / 4 + part(longest.saturating_sub(TICK * 3 / 4) + slack);
     let timing = timing(retry_period, drift);

@@ -42,10 +42,10 @@ impl Ensemble {
             | QueueRequest::MakePath
             | QueueRequest::Join { .. }
             | QueueRequest::List
-            | QueueRequest::Look { .. }
+            | QueueRequest::Watch { .. }
             | QueueRequest::Check { .. }
             | QueueRequest::ReadLeader
-            | QueueRequest::Acknowledge { .. } => {
+            | QueueRequest::Announce { .. } => {
                 let connection = server
                     .connections
                     .get(&caller.from)
@@ -56,7 +56,7 @@ impl Ensemble {
                 server.touch(session, self.now);
                 if request.verb() == Verb::List || request.verb() == Verb::Read {
                     let reply = server.tree.read(request);
-                    if let (QueueRequest::Look { name }, QueueEvent::Found { .. }) =
+                    if let (QueueRequest::Watch { name }, QueueEvent::Found { .. }) =
                         (request, &reply)
                     {
                         server.watch(name, caller.from, caller.connection);
@@ -209,7 +209,11 @@ impl Ensemble {
         self.servers[id].watches = kept;
         let fired: Vec<(String, usize, u64)> = fired;
         for (_, to, connection) in fired {
-            self.effects.push_back(Effect::WatchEvent { to, connection, event: QueueEvent::Fired });
+            self.effects.push_back(Effect::WatchEvent {
+                to,
+                connection,
+                event: QueueEvent::WatchFired,
+            });
         }
     }
 

@@ -5,7 +5,7 @@
 //! [`Tree::prepare`], which only the leading server calls.
 
 use baton_election::identity::Identity;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -68,19 +68,19 @@ impl Tree {
                     Znode { name: name.clone(), owner: session, identity: identity.clone() };
                 (Change::Join(znode), QueueEvent::Joined { name, czxid: zxid })
             }
-            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. }
+            QueueRequest::Check { name } | QueueRequest::Announce { name, .. }
                 if self.find(name).is_none() =>
             {
                 (Change::None, QueueEvent::Missing)
             }
             QueueRequest::Check { .. } => (Change::None, QueueEvent::Checked),
-            QueueRequest::Acknowledge { replaces, .. } if self.leader.is_some() != *replaces => {
+            QueueRequest::Announce { replaces, .. } if self.leader.is_some() != *replaces => {
                 (Change::None, QueueEvent::Changed)
             }
-            QueueRequest::Acknowledge { text, .. } => {
-                (Change::Acknowledge(session, text.clone()), QueueEvent::Acknowledged)
+            QueueRequest::Announce { text, .. } => {
+                (Change::Acknowledge(session, text.clone()), QueueEvent::Announced)
             }
-            QueueRequest::List | QueueRequest::Look { .. } | QueueRequest::ReadLeader => {
+            QueueRequest::List | QueueRequest::Watch { .. } | QueueRequest::ReadLeader => {
                 (Change::None, self.read(request))
             }
         }
@@ -100,7 +100,7 @@ impl Tree {
                         .collect(),
                 )
             }
-            QueueRequest::Look { name } => match self.find(name) {
+            QueueRequest::Watch { name } => match self.find(name) {
                 Some(znode) => QueueEvent::Found { owner: Some(znode.owner) },
                 None if self.stray_nodes.contains(name.as_str()) => {
                     QueueEvent::Found { owner: None }
@@ -108,9 +108,7 @@ impl Tree {
                 None => QueueEvent::Missing,
             },
             QueueRequest::ReadLeader => QueueEvent::Leader(
-                self.leader
-                    .clone()
-                    .map(|(owner, text)| Acknowledgement { text, owner: Some(owner) }),
+                self.leader.clone().map(|(owner, text)| Announcement { text, owner: Some(owner) }),
             ),
             QueueRequest::Begin { .. }
             | QueueRequest::Resume { .. }
@@ -118,7 +116,7 @@ impl Tree {
             | QueueRequest::MakePath
             | QueueRequest::Join { .. }
             | QueueRequest::Check { .. }
-            | QueueRequest::Acknowledge { .. } => QueueEvent::Unknown,
+            | QueueRequest::Announce { .. } => QueueEvent::Unknown,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::scenario::{
     ServerTarget, StoreFault,
 };
 use baton_election::identity::Identity;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, SessionId};
 use baton_election::record::messages::{RecordEvent, Snapshot};
 use baton_election::transcript;
 use std::time::Duration;
@@ -142,7 +142,7 @@ pub(super) fn format_record_event(event: &RecordEvent) -> String {
         RecordEvent::Applied(snapshot) => format!("applied: v{}", snapshot.version.number),
         RecordEvent::Conflict => "conflict".to_owned(),
         RecordEvent::Unknown => "unknown".to_owned(),
-        RecordEvent::Noticed(seen) => format!("noticed: {}", format_record(seen.as_ref())),
+        RecordEvent::WatchEvent(seen) => format!("noticed: {}", format_record(seen.as_ref())),
     }
 }
 
@@ -163,30 +163,30 @@ pub(super) fn format_queue_event(znode: &str, event: &QueueEvent) -> String {
         QueueEvent::Closed => "closed".to_owned(),
         QueueEvent::Made => "made".to_owned(),
         QueueEvent::Joined { name, czxid } => {
-            format!("joined: {} z{czxid}", transcript::nickname("", name))
+            format!("joined: {} z{czxid}", transcript::short_name("", name))
         }
         QueueEvent::Listed(names) => {
             // Only requests quote unusual names.
             let names: Vec<_> = names
                 .iter()
-                .map(|name| transcript::nickname(znode, name).replace('"', ""))
+                .map(|name| transcript::short_name(znode, name).replace('"', ""))
                 .collect();
             format!("listed: {}", names.join(" "))
         }
         QueueEvent::Found { owner } => format!("found: {}", format_owner(*owner)),
         QueueEvent::Checked => "checked".to_owned(),
         QueueEvent::Leader(None) => "leader: none".to_owned(),
-        QueueEvent::Leader(Some(Acknowledgement { text, owner })) => {
+        QueueEvent::Leader(Some(Announcement { text, owner })) => {
             format!("leader: {text} of {}", format_owner(*owner))
         }
-        QueueEvent::Acknowledged => "acknowledged".to_owned(),
+        QueueEvent::Announced => "acknowledged".to_owned(),
         QueueEvent::Missing => "missing".to_owned(),
         QueueEvent::Saturated => "saturated".to_owned(),
         QueueEvent::Changed => "changed".to_owned(),
         QueueEvent::Refused => "refused".to_owned(),
         QueueEvent::Unknown => "unknown".to_owned(),
         QueueEvent::Disconnected => "disconnected".to_owned(),
-        QueueEvent::Fired => "fired".to_owned(),
+        QueueEvent::WatchFired => "fired".to_owned(),
     }
 }
 

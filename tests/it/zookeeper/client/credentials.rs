@@ -134,10 +134,7 @@ fn tls_needs_trust_in_both_directions() {
         Authority::begin(other.path());
         fs::rename(other.path().join("ca.crt"), at("other.crt")).unwrap();
         let other_authority = refused(&by_name, "other.crt", Some("candidate")).await;
-        assert!(
-            other_authority.contains("be signed by a trusted authority"),
-            "{other_authority}"
-        );
+        assert!(other_authority.contains("be signed by a trusted authority"), "{other_authority}");
         let plain = refused(&ensemble.connect_string(), "ca.crt", Some("candidate")).await;
         assert!(plain.contains("its port must be the secure one"), "{plain}");
     });

@@ -3,7 +3,7 @@
 
 use super::candidates::{Candidate, Terms};
 use baton_election::queue::QueueElection;
-use baton_election::queue::messages::{Acknowledgement, QueueEvent, QueueRequest, SessionId};
+use baton_election::queue::messages::{Announcement, QueueEvent, QueueRequest, SessionId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(crate) struct State {
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Tree {
     pub(super) queue: Vec<Znode>,
-    pub(super) leader: Option<Acknowledgement>,
+    pub(super) leader: Option<Announcement>,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -66,7 +66,7 @@ impl Tree {
             QueueRequest::List => Some(QueueEvent::Listed(
                 self.queue.iter().map(|znode| znode.name.clone()).collect(),
             )),
-            QueueRequest::Look { name } => {
+            QueueRequest::Watch { name } => {
                 let found = self.queue.iter().find(|znode| znode.name == *name);
                 let owner = |znode: &Znode| QueueEvent::Found { owner: Some(id(znode.session)) };
                 Some(found.map_or(QueueEvent::Missing, owner))
@@ -78,7 +78,7 @@ impl Tree {
             | QueueRequest::MakePath
             | QueueRequest::Join { .. }
             | QueueRequest::Check { .. }
-            | QueueRequest::Acknowledge { .. } => None,
+            | QueueRequest::Announce { .. } => None,
         }
     }
 }
@@ -113,7 +113,7 @@ impl State {
         connection.has_unreported_activity = true;
         if let Some(reply) = connection.partition_view.as_ref().unwrap_or(&self.tree).read(request)
         {
-            if let (QueueRequest::Look { name }, QueueEvent::Found { .. }) = (request, &reply) {
+            if let (QueueRequest::Watch { name }, QueueEvent::Found { .. }) = (request, &reply) {
                 connection.watch = Some(name.clone());
             }
             return Some(reply);
@@ -160,27 +160,25 @@ impl State {
                 Arc::make_mut(&mut self.tree).queue.push(Znode { name: name.clone(), session });
                 QueueEvent::Joined { name, czxid: self.join_count.into() }
             }
-            QueueRequest::Check { name } | QueueRequest::Acknowledge { name, .. }
+            QueueRequest::Check { name } | QueueRequest::Announce { name, .. }
                 if !self.tree.contains(name) =>
             {
                 QueueEvent::Missing
             }
-            QueueRequest::Acknowledge { replaces, .. }
-                if self.tree.leader.is_some() != *replaces =>
-            {
+            QueueRequest::Announce { replaces, .. } if self.tree.leader.is_some() != *replaces => {
                 QueueEvent::Changed
             }
-            QueueRequest::Acknowledge { text, .. } => {
+            QueueRequest::Announce { text, .. } => {
                 let owner = Some(id(session));
                 Arc::make_mut(&mut self.tree).leader =
-                    Some(Acknowledgement { text: text.clone(), owner });
-                QueueEvent::Acknowledged
+                    Some(Announcement { text: text.clone(), owner });
+                QueueEvent::Announced
             }
             QueueRequest::Check { .. } => QueueEvent::Checked,
             QueueRequest::Begin { .. }
             | QueueRequest::Resume { .. }
             | QueueRequest::List
-            | QueueRequest::Look { .. }
+            | QueueRequest::Watch { .. }
             | QueueRequest::ReadLeader => QueueEvent::Unknown,
         }
     }
@@ -199,14 +197,14 @@ impl State {
             return;
         };
         match request {
-            QueueRequest::Close | QueueRequest::Join { .. } | QueueRequest::Acknowledge { .. } => {
+            QueueRequest::Close | QueueRequest::Join { .. } | QueueRequest::Announce { .. } => {
                 self.late_request = Some((session, request));
             }
             QueueRequest::Begin { .. }
             | QueueRequest::Resume { .. }
             | QueueRequest::MakePath
             | QueueRequest::List
-            | QueueRequest::Look { .. }
+            | QueueRequest::Watch { .. }
             | QueueRequest::ReadLeader
             | QueueRequest::Check { .. } => {}
         }

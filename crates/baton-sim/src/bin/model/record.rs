@@ -139,7 +139,7 @@ impl State {
     fn learn(&mut self, number: usize, event: &RecordEvent) {
         if let RecordEvent::Read(Some(seen))
         | RecordEvent::Applied(seen)
-        | RecordEvent::Noticed(Some(seen)) = event
+        | RecordEvent::WatchEvent(Some(seen)) = event
         {
             let version =
                 u8::try_from(seen.version.number).expect("a small model has few versions");
@@ -278,7 +278,7 @@ impl Model for RecordModel {
                 state.replace(&write, self.watch_events);
             }
             Action::DeliverWatchEvent(number) => {
-                let event = RecordEvent::Noticed(state.watch_events[number].remove(0));
+                let event = RecordEvent::WatchEvent(state.watch_events[number].remove(0));
                 state.learn(number, &event);
                 state.candidates[number].handle_event(event);
             }

@@ -261,7 +261,7 @@ impl Model for SessionModel {
             Action::ExpireSession(session) => state.end(session),
             Action::FireWatch(number) => {
                 state.connections[number].watch_fired = false;
-                state.candidates[number].handle_event(QueueEvent::Fired);
+                state.candidates[number].handle_event(QueueEvent::WatchFired);
             }
             Action::Crash(number) => {
                 state.crashes += 1;

@@ -37,7 +37,7 @@ impl CandidateView {
         let Some(lag) = lag else { return renew_deadline };
         let heartbeats =
             u32::try_from(lag.as_nanos() / retry_period.as_nanos()).unwrap_or(u32::MAX);
-        let least = self.timing.drift().least_of_ours(self.timing.lease_duration());
+        let least = self.timing.drift().min_elapsed(self.timing.lease_duration());
         renew_deadline.min(least.saturating_sub(retry_period.saturating_mul(heartbeats + 1)))
     }
 }
