@@ -7,7 +7,7 @@
 # mutant that both miss must change a transcript of crates/baton-election/tests/transcripts.
 # Otherwise it is a hole, and the script exits with 1.
 #
-# MUTANTS names some mutants; with 1 all are applied, and docs/mutants.md is rewritten. Results stay
+# MUTANTS names some mutants; with 1 all are applied, and docs/internals/mutants.md is rewritten. Results stay
 # in target/mutants/found until a source changes, so an interrupted run continues where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -94,5 +94,5 @@ for name in $names; do
   [ "$(head -1 "$found/$name" 2> /dev/null)" = "$key" ] || check "$name"
   tail -1 "$found/$name" | tee -a target/mutants/table.md
 done
-[ "${MUTANTS:-1}" != 1 ] || cp target/mutants/table.md docs/mutants.md
+[ "${MUTANTS:-1}" != 1 ] || cp target/mutants/table.md docs/internals/mutants.md
 ! grep -E '\| — \| (—|not modeled) \| — \|' target/mutants/table.md >&2

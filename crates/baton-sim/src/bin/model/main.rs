@@ -68,7 +68,7 @@ const SHORT_RECORDS: &[RecordModel] = &[
 const SHORT_SESSIONS: &[SessionModel] =
     &[SessionModel { steps: 1, releases: 1, ..SESSION }, SessionModel { partitions: 1, ..SESSION }];
 
-/// Explored completely. `docs/safety.md` lists the number of states of each.
+/// Explored completely. `docs/internals/model.md` lists the number of states of each.
 const LONG_RECORDS: &[RecordModel] = &[
     RecordModel { late_writes: true, crashes: 1, ..RECORD },
     RecordModel { writes: 3, ..RECORD },
