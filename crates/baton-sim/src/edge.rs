@@ -21,7 +21,7 @@ mod ticks;
 
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
-use crate::hunt::run_checked;
+use crate::run::run_checked;
 use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, RecordConfig,
     Scenario, StoreConfig,

@@ -17,6 +17,7 @@ mod isolation;
 mod link;
 mod process;
 pub mod rng;
+mod run;
 pub mod scenario;
 mod shrink;
 pub mod store;

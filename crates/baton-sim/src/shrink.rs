@@ -4,7 +4,7 @@
 //! can go.
 
 use crate::clock::Rate;
-use crate::hunt::run_checked;
+use crate::run::run_checked;
 use crate::scenario::Scenario;
 use std::time::Duration;
 

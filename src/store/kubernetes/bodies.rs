@@ -3,15 +3,13 @@
 //! Touches kube's client. Anyone who may write a Lease decides how large it is, so an object is
 //! read only up to [`MAX_OBJECT_BYTES`], and a watch holds one line at a time.
 
+use crate::store::kubernetes::lease_object::MAX_OBJECT_BYTES;
 use crate::store::kubernetes::refusal::LeaseError;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::Response;
 use hyper::body::Bytes;
 use kube::client::Body;
 use std::mem::replace;
-
-/// The largest object that is read, in bytes. An election's Lease has less than one thousand.
-pub(super) const MAX_OBJECT_BYTES: usize = 64 * 1024;
 
 /// Reads the whole body of a response.
 pub(super) async fn read_body(response: Response<Body>) -> Result<Bytes, LeaseError> {

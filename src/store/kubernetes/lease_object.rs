@@ -12,6 +12,9 @@ use serde_json::value::{RawValue, to_raw_value};
 use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 
+/// The largest object that is read, in bytes. An election's Lease has less than one thousand.
+pub(super) const MAX_OBJECT_BYTES: usize = 64 * 1024;
+
 /// Fields by name, each as the JSON it arrived in.
 type Fields = BTreeMap<String, Box<RawValue>>;
 

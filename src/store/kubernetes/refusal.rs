@@ -6,8 +6,7 @@
 use crate::kubernetes::api_server::ApiServerError;
 use crate::kubernetes::rbac::RbacManifest;
 use crate::store::StoreError;
-use crate::store::kubernetes::bodies::MAX_OBJECT_BYTES;
-use crate::store::kubernetes::lease_object::InvalidLease;
+use crate::store::kubernetes::lease_object::{InvalidLease, MAX_OBJECT_BYTES};
 use kube::core::Status;
 use kube::core::response::reason;
 use std::fmt;

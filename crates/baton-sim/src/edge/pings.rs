@@ -9,8 +9,8 @@
 
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
-use crate::hunt::run_checked;
 use crate::rng::Rng;
+use crate::run::run_checked;
 use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
     Scenario, ServerFault, ServerTarget, StoreConfig,

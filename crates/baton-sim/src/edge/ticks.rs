@@ -11,7 +11,7 @@
 
 use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
-use crate::hunt::run_checked;
+use crate::run::run_checked;
 use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
     Scenario, ServerFault, ServerTarget, StoreConfig,

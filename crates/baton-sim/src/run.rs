@@ -1,0 +1,98 @@
+//! Runs one scenario to its end: under the checkers, to a hash, or to a printed trace.
+//!
+//! Pure. Start with [`run_checked`].
+
+use crate::checkers::{Checker, Coverage, Inspect, Violation};
+use crate::clock::Moment;
+use crate::ensemble::Ensemble;
+use crate::scenario::{Scenario, StoreConfig};
+use crate::store::{RecordStore, Store};
+use crate::trace::Observer;
+use crate::trace_hash::TraceHash;
+use crate::trace_printer::{Printable, TracePrinter};
+use crate::world::World;
+use std::panic::{self, AssertUnwindSafe};
+use std::time::Duration;
+
+/// More than any run takes that makes progress: a machine that asks to be woken at once forever
+/// stops time.
+const MAX_STEPS: u64 = 2_000_000;
+
+/// The result of one run.
+pub(crate) struct RunReport {
+    pub(crate) violation: Option<Violation>,
+    pub(crate) coverage: Coverage,
+    pub(crate) simulated: Duration,
+}
+
+/// Runs `scenario` under the checkers.
+pub(crate) fn run_checked(scenario: Scenario) -> RunReport {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => run_with_store(scenario, RecordStore::new(config)),
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            run_with_store(scenario, store)
+        }
+    }
+}
+
+fn run_with_store<S: Store<Election: Inspect>>(scenario: Scenario, store: S) -> RunReport {
+    let checker = Checker::new(&scenario);
+    let mut world = World::new(scenario, store, checker);
+    let (failure, at) =
+        (run_until(&mut world, |checker| checker.violation().is_some()), world.now());
+    if let Some((property, detail)) = failure {
+        let violation = Some(Violation { property, at, detail });
+        return RunReport { violation, coverage: Coverage::default(), simulated: Duration::ZERO };
+    }
+    let (violation, coverage) =
+        (world.observer().violation().cloned(), world.observer().coverage());
+    RunReport { violation, coverage, simulated: at.since(Moment::START) }
+}
+
+/// Runs until `is_done`. Returns a violation if the run does not terminate or panics.
+fn run_until<S: Store, O: Observer<S::Election>>(
+    world: &mut World<S, O>,
+    is_done: impl Fn(&O) -> bool,
+) -> Option<(&'static str, String)> {
+    let ends = || (0..MAX_STEPS).any(|_| is_done(world.observer()) || !world.step());
+    match panic::catch_unwind(AssertUnwindSafe(ends)) {
+        Ok(true) => None,
+        Ok(false) => Some(("a run terminates", format!("no end after {MAX_STEPS} steps"))),
+        Err(_) => Some(("no panic", "see the message above".to_owned())),
+    }
+}
+
+/// The hash of the trace of `scenario`.
+pub(crate) fn trace_hash(scenario: Scenario) -> u64 {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => {
+            World::new(scenario, RecordStore::new(config), TraceHash::new()).run().value()
+        }
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            World::new(scenario, store, TraceHash::new()).run().value()
+        }
+    }
+}
+
+/// The trace of `scenario` as text.
+pub(crate) fn print_trace(scenario: Scenario) -> String {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => print_trace_with_store(scenario, RecordStore::new(config)),
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            print_trace_with_store(scenario, store)
+        }
+    }
+}
+
+fn print_trace_with_store<S: Store<Election: Printable + Inspect>>(
+    scenario: Scenario,
+    store: S,
+) -> String {
+    let observers = (Checker::new(&scenario), TracePrinter::new(&scenario));
+    let mut world = World::new(scenario, store, observers);
+    run_until(&mut world, |(checker, _)| checker.violation().is_some());
+    world.observer().1.text().to_owned()
+}
