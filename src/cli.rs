@@ -174,7 +174,7 @@ pub struct Settings {
     /// required]
     #[arg(long, env = "BATON_BACKEND", value_name = "BACKEND", help_heading = "Election")]
     pub backend: Option<String>,
-    /// Directory of the file backend, on a local file system
+    /// Directory of the file store, on a local file system
     #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
     /// Namespace of the Lease, and part of the path in ZooKeeper [default: the Pod's, else the
