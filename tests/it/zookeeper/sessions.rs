@@ -30,7 +30,7 @@ fn changed_session_limits_are_logged_and_obeyed() {
     let back_within = left_to_reconnect(rig.timing);
     for candidate in [&leader, &follower] {
         logs_before_exit(candidate, "session_granted", (downtime, back_within), |message| {
-            message.contains("of 14s, 18s were asked for; that cuts the renew deadline by 1.5")
+            message.contains("of 14s (requested: 18s); that cuts the renew deadline by 1.5")
         });
     }
     throughout(rig.timing.lease_duration, "both stay healthy", || {
