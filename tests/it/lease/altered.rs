@@ -104,7 +104,7 @@ fn shortened_lease_is_no_claim_and_is_logged_once() {
     });
     assert_eq!(altered["level"], "ERROR", "{altered}");
     let message = altered["message"].as_str().unwrap_or_default();
-    for part in ["duration 6s", "holds candidate", "and 1s", "mutating webhook"] {
+    for part in ["duration 6s", "now has holder candidate", "and duration 1s", "mutating webhook"] {
         assert!(message.contains(part), "{part} is not in {message}");
     }
     throughout(2 * rig.timing.lease_duration, "it stays healthy and does not lead", || {
