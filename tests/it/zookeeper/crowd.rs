@@ -63,7 +63,7 @@ impl Member {
             reporter,
             health,
             on_lost,
-            patience_with_refusals: patience,
+            refusal_timeout: patience,
         };
         let drive = spawn_local(async move {
             let store = ZooKeeperStore::open(&place, timing.call_timeout()).await.unwrap();
