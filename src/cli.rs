@@ -275,7 +275,7 @@ pub struct Settings {
     pub log_level: Option<String>,
 }
 
-/// What the surroundings of this process determine, and no flag sets.
+/// Facts about this process that no flag sets.
 #[derive(Debug, Default, Clone)]
 pub struct Environment {
     /// Whether the process runs in a Pod: `KUBERNETES_SERVICE_HOST` is set.

@@ -50,7 +50,7 @@ pub struct Config {
     pub plain_logs: bool,
 }
 
-/// The settings that tell how the last run ended, usable even if the others are invalid.
+/// The settings for looking up how the last run ended, valid even if others are not.
 #[derive(Debug, Clone)]
 pub struct LastRunSettings {
     /// The state directory.

@@ -1,8 +1,9 @@
 //! The async loop that runs an election machine over a store.
 //!
 //! Touches tokio, the clock, [`leadership`], and telemetry; knows no particular store and decides
-//! nothing about the election. Start with [`drive`]. A turn follows two rules: publish the machine's
-//! standing before awaiting anything, and date a request from its poll, which precedes its sending.
+//! nothing about the election. Start with [`drive`]. A turn follows two rules: publish the
+//! machine's standing before awaiting anything, and count a request's age from `poll_request`,
+//! before it is sent.
 //!
 //! ```text
 //!  ┌─► turn: handle_timeout, publish the standing, report transitions

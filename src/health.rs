@@ -42,9 +42,9 @@ impl Health {
     /// machine delays a timer.
     const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Records that the driver must turn again by the later of `wake` and `call_ends`, the timeout of
-    /// the call in flight. Without either, nothing is due: a candidate that has released waits for
-    /// an order.
+    /// Records that the driver must turn again by the later of `wake` and `call_ends`, the timeout
+    /// of the call in flight. Without either, nothing is due: a candidate that has released waits
+    /// for an order.
     pub(super) fn expect_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
         self.state().turn_due = wake.max(call_ends);
     }

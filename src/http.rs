@@ -299,7 +299,6 @@ fn version() -> MethodRouter<Arc<AppState>> {
 
 /// The version, revision, and compiler of this program.
 #[derive(Debug, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
 pub struct BuildInfo {
     version: &'static str,
     revision: &'static str,

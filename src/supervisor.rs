@@ -118,9 +118,9 @@ pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
     })
 }
 
-/// Opens the store with `opening`, and takes part with the state machine that `new_election` creates
-/// from an identity, a jitter, and the start of the campaign. A signal while the store opens ends
-/// the process at once.
+/// Opens the store with `opening`, and takes part with the state machine that `new_election`
+/// creates from an identity, a jitter, and the start of the campaign. A signal while the store
+/// opens ends the process at once.
 async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
     opening: impl Future<Output = Result<S, E>>,

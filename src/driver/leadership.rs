@@ -1,4 +1,4 @@
-//! Shares the [`Leadership`] of the driver, which publishes it, with everything that answers from it.
+//! Shares the driver's [`Leadership`] with everything that answers from it.
 //!
 //! Touches a mutex. Start with [`publish`]: the driver holds the [`Publisher`], all others hold a
 //! [`Reader`].

@@ -1,8 +1,8 @@
-//! Access to one API server: through the environment and service account in a Pod, elsewhere through
-//! a kubeconfig.
+//! Access to one API server: through the environment and service account in a Pod, elsewhere
+//! through a kubeconfig.
 //!
-//! Touches files and the environment, through kube, and runs the kubeconfig's exec plugin. It does so
-//! on a blocking thread, one load at a time, since disks and plugins may hang. Start with
+//! Touches files and the environment, through kube, and runs the kubeconfig's exec plugin. It does
+//! so on a blocking thread, one load at a time, since disks and plugins may hang. Start with
 //! [`ApiServer`]. Tokens and certificates may change at any time; the cluster may not, since
 //! another cluster holds another election.
 
@@ -83,8 +83,8 @@ struct LoadedFile {
 }
 
 impl ApiServer {
-    /// Chooses the API server of `cluster`, and loads the first credentials. If the exec plugin fails
-    /// for now, the first request runs it again.
+    /// Chooses the API server of `cluster`, and loads the first credentials. If the exec plugin
+    /// fails for now, the first request runs it again.
     pub(crate) async fn open(cluster: &Cluster) -> Result<Self, ApiServerError> {
         let cluster = cluster.clone();
         let loading = run_blocking(TASK, move || {
@@ -110,12 +110,9 @@ impl ApiServer {
 
     /// A client with the current credentials.
     ///
-    /// Does not report a check of the files that hangs or fails: the current credentials may still be
-    /// valid, and if not, [`Self::renew_credentials`] reports the cause.
-    ///
-    /// # Errors
-    ///
-    /// Why there are no credentials at all.
+    /// Does not report a check of the files that hangs or fails: the current credentials may still
+    /// be valid, and if not, [`Self::renew_credentials`] reports the cause.
+    /// An error says why there are no credentials at all.
     pub(crate) async fn client(&self) -> Result<Client, ApiServerError> {
         if self.current_client().is_some() {
             timeout(FILE_CHECK_TIMEOUT, self.reload(Reload::IfChanged)).await.ok();

@@ -23,8 +23,8 @@ pub enum ApiServerError {
     InCluster(#[source] InClusterError),
     /// There is no usable kubeconfig.
     #[error(
-        "there is no usable kubeconfig: pass --kubeconfig FILE and --context NAME, or set KUBECONFIG, \
-         as for kubectl"
+        "there is no usable kubeconfig: pass --kubeconfig FILE and --context NAME, or set \
+         KUBECONFIG, as for kubectl"
     )]
     Kubeconfig(#[source] KubeconfigError),
     /// The server's address is not a URL of an API server.

@@ -32,8 +32,8 @@ pub enum Subject {
 
 impl RbacManifest {
     /// The manifest with the rights whose absence `message`, a refusal by the API server, reports.
-    /// `None` if no Role would help: because of a quota, an admission plugin, or the deletion of the
-    /// namespace.
+    /// `None` if no Role would help: because of a quota, an admission plugin, or the deletion of
+    /// the namespace.
     pub fn for_refusal(election: &str, namespace: &str, message: &str) -> Option<Self> {
         // Missing rights: … is forbidden: User "jane" cannot get resource "leases" in API group …
         let (user, _) = message.split_once("User \"")?.1.split_once("\" cannot ")?;

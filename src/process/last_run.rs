@@ -1,15 +1,15 @@
 //! Remembers how the last run ended, and delays or ends this run accordingly.
 //!
-//! Touches one small file in the state directory, an emptyDir, which outlives the process but not its
-//! Pod. Start with [`RunHistory::open`]. The file says that the run is in progress until its end is
-//! written, so a killed process counts too.
+//! Touches one small file in the state directory, an emptyDir, which outlives the process but not
+//! its Pod. Start with [`RunHistory::open`]. The file says that the run is in progress until its
+//! end is written, so a killed process counts too.
 //!
 //! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease
 //!   duration. kubelet itself has no back-off for `RestartAllContainers`: 151 restarts in 213 s
 //!   were measured.
-//! * If the previous run led and exited with 0, only its container was restarted, and its application
-//!   is still running. With `--on-lost=exit`, this run then exits with 75 once to restart it, even
-//!   if it cannot start itself.
+//! * If the previous run led and exited with 0, only its container was restarted, and its
+//!   application is still running. With `--on-lost=exit`, this run then exits with 75 once to
+//!   restart it, even if it cannot start itself.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;

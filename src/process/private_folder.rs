@@ -1,9 +1,9 @@
 //! A folder that only one user can enter, and the small files in it.
 //!
-//! Touches the file system, and blocks. Start with [`PrivateFolder::open_or_create`]. Other users may
-//! share the parent directory (`/tmp`, a volume), so nothing here follows a symbolic link, truncates
-//! a file, waits for a pipe, or reads without a limit. Every call uses the folder's descriptor, so a
-//! folder that replaces it is never touched.
+//! Touches the file system, and blocks. Start with [`PrivateFolder::open_or_create`]. Other users
+//! may share the parent directory (`/tmp`, a volume), so nothing here follows a symbolic link,
+//! truncates a file, waits for a pipe, or reads without a limit. Every call uses the folder's
+//! descriptor, so a folder that replaces it is never touched.
 
 mod directory;
 mod error;
@@ -114,7 +114,7 @@ impl PrivateFolder {
     ///
     /// The mode is 0600, even for a file that an earlier version created: `flock` needs no write
     /// access, so any user who can read a lock file could hold it forever. A shared OFD lock, which
-    /// excludes an exclusive one, needs read access only too.
+    /// excludes an exclusive one, needs only read access too.
     pub(crate) fn open_lock_file(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::RDONLY;
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());

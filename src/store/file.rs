@@ -138,8 +138,8 @@ impl FileStore {
         drop(spawn_blocking(move || drop(watch)));
     }
 
-    /// Turns the watch on or off. A leader needs none, since its next renewal detects any change, and
-    /// at its exit it must not wait for the kernel to close one.
+    /// Turns the watch on or off. A leader needs none, since its next renewal detects any change,
+    /// and at its exit it must not wait for the kernel to close one.
     fn set_watching(&self, should_watch: bool) {
         if self.should_watch.replace(should_watch) != should_watch {
             self.watch_changed.notify_one();
@@ -157,7 +157,8 @@ impl FileStore {
         }
     }
 
-    /// Reopens the watch if its path leads to another folder by now: a moved folder keeps its watch.
+    /// Reopens the watch if its path leads to another folder by now: a moved folder keeps its
+    /// watch.
     fn check_watch(&self) {
         if self.watched_folder.get().is_some()
             && FolderId::of(self.record.folder()).ok() != self.watched_folder.get()
@@ -193,7 +194,7 @@ impl Store<RecordElection> for FileStore {
     async fn next_event(&self) -> RecordEvent {
         loop {
             self.changed().await;
-            // Without watch events, the machine reads the record itself and reports any error.
+            // No report: without watch events, the machine sends a read, whose error is reported.
             if let Ok(snapshot) = self.blocking(RecordFile::read).await {
                 return RecordEvent::WatchEvent(snapshot);
             }

@@ -120,8 +120,9 @@ impl LeaseStore {
         }
     }
 
-    /// The object of this version, with the fields that others keep in it. Reads the Lease if a watch
-    /// event has replaced the known object; `None` if the server holds another version by then.
+    /// The object of this version, with the fields that others keep in it. Reads the Lease if a
+    /// watch event has replaced the known object; `None` if the server holds another version by
+    /// then.
     async fn object_at(&self, version: &Version) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
         let latest =
             || self.latest.borrow().clone().filter(|object| object.snapshot.version == *version);

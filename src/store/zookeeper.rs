@@ -50,8 +50,8 @@ pub struct ZooKeeperStore {
     has_warned_shared: Cell<bool>,
     /// Whether the path's access list was searched for identities other than ours.
     has_searched_list: Cell<bool>,
-    /// The timeout of a connection attempt: below that of a call, so that the attempt reports its own
-    /// failure.
+    /// The timeout of a connection attempt: below that of a call, so that the attempt reports its
+    /// own failure.
     connect_timeout: Duration,
 }
 

@@ -77,8 +77,8 @@ pub enum NearMiss {
     },
 }
 
-/// The near miss of a template that gets no sidecar, if it is one. `prefix` is that of the label and
-/// annotations.
+/// The near miss of a template that gets no sidecar, if it is one. `prefix` is that of the label
+/// and annotations.
 pub(super) fn near_miss(
     template: &Map<String, Value>,
     owner: &str,

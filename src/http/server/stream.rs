@@ -1,7 +1,7 @@
 //! A TCP stream with a write timeout.
 //!
-//! Touches one socket. Start with [`TimedStream`]. hyper limits how long reading a request may take, but
-//! not how long writing an answer may take.
+//! Touches one socket. Start with [`TimedStream`]. hyper limits how long reading a request may
+//! take, but not how long writing an answer may take.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

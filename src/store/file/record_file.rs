@@ -155,7 +155,7 @@ impl RecordFile {
 
     /// Reads the current record.
     pub(super) fn read(&self) -> Result<Option<Snapshot>, RecordFileError> {
-        // A missing record or folder was deleted; a missing directory is an unreachable store.
+        // A missing record or folder counts as deleted, a missing directory as unreachable.
         let folder =
             PrivateFolder::open_existing(&self.directory, self.election.as_str(), refuse_remote)?;
         let Some(folder) = folder else { return Ok(None) };
@@ -211,7 +211,7 @@ impl RecordFile {
         if self.stored(folder)?.map(|(_, snapshot)| snapshot.version) != write.over {
             return Ok(false);
         }
-        // After a pause until here, the write must not restore a claim that has ended.
+        // After a pause of the process, the write must not restore a claim that has ended.
         if Clock.now() >= deadline {
             return Err(RecordFileError::OutOfTime { path: self.record.clone() });
         }

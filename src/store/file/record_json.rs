@@ -70,8 +70,8 @@ impl StoredRecord {
         serde_json::to_vec(self).expect("a record of strings and numbers serializes")
     }
 
-    /// The record after `write` replaces `current` at the time `wall`. `uid` creates the uid of a new
-    /// record.
+    /// The record after `write` replaces `current` at the time `wall`. `uid` creates the uid of a
+    /// new record.
     pub(super) fn after(
         current: Option<Self>,
         write: &Write,

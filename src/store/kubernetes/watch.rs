@@ -190,7 +190,7 @@ impl LeaseWatch {
         let ends_at =
             stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + api.call_timeout;
         let line = tokio::select! {
-            // Without watch events, the machine reads the Lease itself and reports any error.
+            // No report: without watch events, the machine sends a read, whose error is reported.
             line = stream.lines.next() => line.ok().flatten().ok_or(StreamEnd::Ended)?,
             () = self.moved.notified() => return Err(StreamEnd::Overtaken),
             () = Clock.sleep_until(ends_at) => return Err(StreamEnd::Ended),
@@ -232,8 +232,8 @@ impl LeaseWatch {
         }
     }
 
-    /// Notes that the server refused the position of a watch opened at `opened_at`, and waits. A read
-    /// does not shorten the wait, since it does not make the refused version any newer.
+    /// Notes that the server refused the position of a watch opened at `opened_at`, and waits. A
+    /// read does not shorten the wait, since it does not make the refused version any newer.
     async fn fail(&self, api: &LeaseApi, reason: &str, opened_at: Instant) {
         self.refused_position.set(self.position.get());
         if !self.has_logged_failure.replace(true) {
@@ -254,8 +254,8 @@ impl LeaseWatch {
         }
     }
 
-    /// Logs once if the server refuses the watch, since it may still allow reads. An unreachable API
-    /// server is reported by the machine's next read.
+    /// Logs once if the server refuses the watch, since it may still allow reads. An unreachable
+    /// API server is reported by the machine's next read.
     fn log_refusal(&self, api: &LeaseApi, error: StoreError) {
         match error {
             StoreError::Refused(error) if !self.has_logged_refusal.replace(true) => {

@@ -1,8 +1,8 @@
 //! Keeps strangers out of an election whose candidates have credentials.
 //!
 //! Touches ZooKeeper, through the store. Start with [`ZooKeeperStore::keep_strangers_out`].
-//! Strangers are clients without these credentials. Deleting a znode takes a right on its parent, so
-//! two access lists protect a leader: that of the election's path, whose children are the
+//! Strangers are clients without these credentials. Deleting a znode takes a right on its parent,
+//! so two access lists protect a leader: that of the election's path, whose children are the
 //! candidates, and that of the path's parent, of which a child names the leader.
 //!
 //! * An open path is closed if all its candidates are ours. Other candidates could not join again,

@@ -1,6 +1,7 @@
 //! The credential and certificate files, read again before each connection attempt.
 //!
-//! Touches the files, on at most one blocking thread, since their disk may hang. Start with [`CredentialFiles::reload`].
+//! Touches the files, on at most one blocking thread, since their disk may hang. Start with
+//! [`CredentialFiles::reload`].
 
 use crate::error_chain::ErrorChain;
 use crate::process::blocking::{Blocking, run_blocking};
