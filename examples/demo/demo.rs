@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long the ledger may take to print its address.
 const LEDGER_START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the demo does without a key press, and when.
+/// When the demo ends by itself, and when it kills the leader by itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) end_after: Option<Duration>,

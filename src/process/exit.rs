@@ -1,8 +1,8 @@
 //! The exit codes and their meanings.
 //!
-//! Pure. Start with [`Exit`]. A code says whether the application must restart, since a container's
-//! `restartPolicyRules` can restart the whole Pod on some codes: it must on every code of `baton
-//! run` but 0, 2, 70, and 77.
+//! Pure. Start with [`Exit`]. A code says whether the application must restart: it must on every
+//! code of `baton run` but 0, 2, 70, and 77. A container's `restartPolicyRules` can restart the
+//! whole Pod on such codes.
 
 use std::process::ExitCode;
 

@@ -2,8 +2,8 @@
 //!
 //! Touches ZooKeeper, through the store. Start with [`ZooKeeperStore::keep_strangers_out`].
 //! Strangers are clients without these credentials. Deleting a znode takes a right on its parent,
-//! so two access lists protect a leader: that of the election's path, whose children are the
-//! candidates, and that of the path's parent, of which a child names the leader.
+//! so two access lists protect a leader. The children of the election's path are the candidates,
+//! and a child of the path's parent names the leader.
 //!
 //! * An open path is closed if all its candidates are ours. Other candidates could not join again,
 //!   so if there are any, the path is refused and an operator decides.
