@@ -1,7 +1,7 @@
 //! The command line: subcommands, flags, and their environment variables.
 //!
-//! Touches the arguments and the environment, as the only module that does. [`crate::config`]
-//! checks the values, so that one run reports every error. Start with [`Cli`].
+//! Touches the arguments and the environment, which no other module reads. [`crate::config`] checks
+//! the values, so that one run reports every error. Start with [`Cli`].
 
 pub mod commands;
 mod examples;
@@ -39,13 +39,13 @@ impl Cli {
 
     /// Parses the arguments of this process.
     pub fn read() -> Result<Command, clap::Error> {
-        Self::try_parse().map(Self::into_command).map_err(without_far_suggestions)
+        Self::try_parse().map(Self::into_command).map_err(with_better_suggestion)
     }
 }
 
-/// Removes clap's suggestion if the typed subcommand resembles none: clap suggests `version` for
-/// `resign`.
-fn without_far_suggestions(mut error: clap::Error) -> clap::Error {
+/// Suggests the nearest subcommand for a mistyped one, or none if none is similar: clap suggests
+/// `version` for `resign`.
+fn with_better_suggestion(mut error: clap::Error) -> clap::Error {
     let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
         return error;
     };
@@ -77,7 +77,7 @@ pub enum Command {
     Probe {
         /// Probe to query
         #[arg(value_name = "PROBE")]
-        what: Probe,
+        probe: Probe,
         /// The sidecar to query.
         #[command(flatten)]
         sidecar: Sidecar,
@@ -194,10 +194,10 @@ pub struct Settings {
     /// Action on lost leadership: exit (with 75), stay (as a follower) [default: exit]
     #[arg(long, env = "BATON_ON_LOST", value_name = "ACTION", help_heading = "Election")]
     pub on_lost: Option<String>,
-    /// Resign if the application has not asked for this long [default: never]
+    /// Resign when the application has not polled for this long [default: never]
     #[arg(long, env = "BATON_REQUIRE_POLLING", value_name = "DURATION", help_heading = "Election")]
     pub require_polling: Option<String>,
-    /// Directory that keeps how the last run ended [default: none]
+    /// Directory that records how the last run ended [default: none]
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
 
@@ -256,7 +256,7 @@ pub struct Settings {
     /// How much the rates of two nodes' clocks may differ [default: 10%]
     #[arg(long, env = "BATON_MAX_CLOCK_DRIFT", value_name = "PERCENT", help_heading = "Timing")]
     pub max_clock_drift: Option<String>,
-    /// How long an answer "leading" is good [default: the retry period]
+    /// How long an answer "leading" is good for [default: the retry period]
     #[arg(long, env = "BATON_ANSWER_VALIDITY", value_name = "DURATION", help_heading = "Timing")]
     pub answer_validity: Option<String>,
 
@@ -275,7 +275,7 @@ pub struct Settings {
     pub log_level: Option<String>,
 }
 
-/// The facts about this process that no flag sets.
+/// Facts about this process that no flag sets.
 #[derive(Debug, Default, Clone)]
 pub struct Environment {
     /// Whether the process runs in a Pod: `KUBERNETES_SERVICE_HOST` is set.
@@ -295,7 +295,7 @@ pub struct Environment {
 pub struct UnknownVariable {
     /// Its name.
     pub name: String,
-    /// The most similar variable that sets a flag, if one is similar.
+    /// The variable that was probably meant, if one is similar.
     pub nearest: Option<String>,
 }
 
@@ -363,7 +363,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn unknown_variables_come_with_the_nearest_known_one() {
+    fn unknown_variable_suggests_the_nearest_known_one() {
         let variables = [
             ("BATON_ELECTON", "orders"),
             ("BATON_ELECTION", "orders"),
@@ -377,7 +377,7 @@ mod tests {
             variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())),
         );
         let found: Vec<_> =
-            unknown.iter().map(|one| (one.name.as_str(), one.nearest.as_deref())).collect();
+            unknown.iter().map(|found| (found.name.as_str(), found.nearest.as_deref())).collect();
         assert_eq!(found, [("BATON_COLOR", None), ("BATON_ELECTON", Some("BATON_ELECTION"))]);
     }
 }

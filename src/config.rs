@@ -34,9 +34,9 @@ pub struct Config {
     pub timing: Timing,
     /// The reaction to lost leadership.
     pub on_lost: OnLost,
-    /// A leader whose application has not asked for this long resigns.
+    /// A leader resigns when its application has not polled for this long.
     pub require_polling: Option<Duration>,
-    /// The directory that keeps how the last run ended.
+    /// The directory that records how the last run ended.
     pub state_directory: Option<PathBuf>,
     /// The address for the application.
     pub listen: ListenAddress,
@@ -50,7 +50,7 @@ pub struct Config {
     pub plain_logs: bool,
 }
 
-/// The settings for looking up how the last run ended, even if the other settings are invalid.
+/// The settings for looking up how the last run ended, valid even if others are not.
 #[derive(Debug, Clone)]
 pub struct LastRunSettings {
     /// The state directory.
@@ -71,7 +71,7 @@ impl LastRunSettings {
     }
 }
 
-/// A store, and how to reach it.
+/// A store and how to reach it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StoreConfig {
     /// A Kubernetes Lease.
@@ -167,7 +167,7 @@ impl ErrorCollector {
 }
 
 impl Config {
-    /// Checks `settings`, and returns every error that they have in this `environment`.
+    /// Checks `settings` in this `environment`, and returns every error.
     pub fn new(settings: &Settings, environment: &Environment) -> Result<Self, Vec<ConfigError>> {
         let mut errors = ErrorCollector::default();
         let election = non_empty(settings.election.as_ref())
@@ -182,7 +182,7 @@ impl Config {
         // Every UUID has this length, so a prefix that passes here passes at run time.
         let identity = Identity::unique(&prefix, "00000000-0000-0000-0000-000000000000");
         errors.check(
-            identity.map_err(|source| ConfigError::Identity { prefix: prefix.clone(), source }),
+            identity.map_err(|reason| ConfigError::Identity { prefix: prefix.clone(), reason }),
         );
         let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
         let on_lost =
@@ -273,7 +273,7 @@ pub enum StoreKind {
 }
 
 impl StoreKind {
-    /// The store that `settings` name; in a Pod, the Lease by default.
+    /// The store that `settings` select; in a Pod, a Lease by default.
     pub fn chosen(settings: &Settings, environment: &Environment) -> Result<Self, ConfigError> {
         match non_empty(settings.backend.as_ref()) {
             Some("file") => Ok(Self::File),

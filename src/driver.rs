@@ -1,9 +1,9 @@
-//! The one async loop: runs an election machine over a store.
+//! The async loop that runs an election machine over a store.
 //!
 //! Touches tokio, the clock, [`leadership`], and telemetry; knows no particular store and decides
-//! nothing about the election. Start with [`drive`]. Two rules order a turn: publish the machine's
-//! standing before awaiting anything, and count a request from when it was polled, before it is
-//! sent.
+//! nothing about the election. Start with [`drive`]. A turn follows two rules: publish the
+//! machine's standing before awaiting anything, and count a request's age from `poll_request`,
+//! before it is sent.
 //!
 //! ```text
 //!  ┌─► turn: handle_timeout, publish the standing, report transitions
@@ -64,8 +64,8 @@ pub struct DriverContext {
     pub health: Health,
     /// Whether the process exits when leadership is lost.
     pub on_lost: OnLost,
-    /// How long the store may refuse us from the start.
-    pub patience_with_refusals: Duration,
+    /// How long the store may refuse us from the start before the driver ends.
+    pub refusal_timeout: Duration,
 }
 
 /// Why [`drive`] returned.
@@ -95,8 +95,8 @@ impl DriverOutcome {
     }
 }
 
-/// Runs `election` over `store` until leadership is lost (unless the process may stay) or the store
-/// has refused us for good.
+/// Runs `election` over `store` until leadership is lost (unless the process stays as a follower),
+/// or until the store keeps this candidate from ever leading.
 ///
 /// Cancel-safe: a write in progress then has an unknown outcome, and the claim ends at its
 /// deadline.
@@ -105,7 +105,7 @@ pub async fn drive<E: Election, S: Store<E>>(
     store: &S,
     context: DriverContext,
 ) -> DriverOutcome {
-    let admission = Admission::new(context.patience_with_refusals);
+    let admission = Admission::new(context.refusal_timeout);
     let mut driver = Driver {
         election,
         context,
@@ -196,13 +196,13 @@ async fn sleep_until(wake: Option<Instant>) {
 struct Driver<E: Election> {
     election: E,
     context: DriverContext,
-    /// Tells the caller of a release when it is complete.
+    /// Reports the end of a release to its caller.
     release: Option<oneshot::Sender<ReleaseOutcome>>,
     /// Whether the store grants us the rights to take part.
     admission: Admission,
     /// Whether the process is about to exit.
     is_exiting: bool,
-    /// Whether the process was asked to stop cleanly.
+    /// Whether a clean stop has begun.
     is_stopping: bool,
     /// The worst delay of the loop since the last acknowledged renewal.
     longest_delay: Duration,
@@ -215,7 +215,7 @@ impl<E: Election> Driver<E> {
         self.longest_delay = self.longest_delay.max(delay);
     }
 
-    /// The report of a loss: the exit code, and a pause that may have caused the loss.
+    /// The exit that a loss leads to, and the pause that may have caused it.
     fn loss(&self, reason: Reason) -> Loss {
         let exit = match self.context.on_lost {
             OnLost::Exit => Some(DriverOutcome::Lost(reason).exit(self.is_stopping)),
@@ -237,7 +237,7 @@ impl<E: Election> Driver<E> {
             };
             self.context.reporter.transition(&transition, loss);
             if let Transition::Leading { .. } = transition {
-                self.admission.wrote();
+                self.admission.note_write();
             }
             if let (Transition::Lost { reason, .. }, OnLost::Exit) =
                 (&transition, self.context.on_lost)
@@ -282,11 +282,11 @@ impl<E: Election> Driver<E> {
                 }
                 match error {
                     StoreError::Refused(_) => {
-                        self.admission.refused(completed.request.verb.writes(), now);
+                        self.admission.note_refusal(completed.request.verb.writes(), now);
                         E::Event::REFUSED
                     }
                     StoreError::Unusable(_) | StoreError::Unreachable(_) => {
-                        self.admission.unanswered();
+                        self.admission.note_no_answer();
                         E::Event::UNKNOWN
                     }
                 }
@@ -306,13 +306,13 @@ impl<E: Election> Driver<E> {
         self.election.handle_event(event, now);
     }
 
-    /// Handles an answer that only an admitted candidate gets. After a refused write, answers to
-    /// reads do not clear the reported trouble.
+    /// Handles an answer that only an admitted candidate gets. After a refused write, an answered
+    /// read is no recovery.
     fn admit(&mut self, has_written: bool, now: Instant) {
         if has_written {
-            self.admission.wrote();
+            self.admission.note_write();
         } else {
-            self.admission.answered(now);
+            self.admission.note_answer(now);
         }
         if self.admission.is_admitted(now) {
             self.context.reporter.store_recovered();

@@ -18,7 +18,7 @@ pub struct Health {
 
 #[derive(Debug)]
 struct HealthState {
-    /// When the election loop must have turned, if anything is due.
+    /// When the election loop must turn at the latest, if anything is due.
     turn_due: Option<Instant>,
     last_contact: Option<SystemTime>,
     is_admitted: bool,
@@ -42,8 +42,9 @@ impl Health {
     /// machine delays a timer.
     const STALL_TIMEOUT: Duration = Duration::from_secs(10);
 
-    /// Records that the driver sleeps until `wake`, or until a call in flight ends at `call_ends`.
-    /// Without either, nothing is due: a candidate that has released waits for a command.
+    /// Records that the driver must turn again by the later of `wake` and `call_ends`, the timeout
+    /// of the call in flight. Without either, nothing is due: a candidate that has released waits
+    /// for an order.
     pub(super) fn expect_turn_by(&self, wake: Option<Instant>, call_ends: Option<Instant>) {
         self.state().turn_due = wake.max(call_ends);
     }
@@ -53,7 +54,7 @@ impl Health {
         self.state().last_contact = Some(Clock.wall());
     }
 
-    /// Records whether the store accepts this candidate.
+    /// Records whether the store grants this candidate the rights to take part.
     pub(super) fn set_admitted(&self, is_admitted: bool) {
         self.state().is_admitted = is_admitted;
     }
@@ -64,7 +65,8 @@ impl Health {
         self.change.notify_one();
     }
 
-    /// Waits until the standing changes, or has changed since the last call. Supports one waiter.
+    /// Waits for a change of standing. Returns at once if there was one since the last call.
+    /// Supports one waiter.
     pub async fn next_change(&self) {
         self.change.notified().await;
     }
@@ -79,8 +81,7 @@ impl Health {
         self.state().last_contact
     }
 
-    /// Whether the store accepts this candidate: it has answered, and has applied a write since any
-    /// that it refused.
+    /// Whether the store grants this candidate the rights to take part, as far as its answers show.
     pub fn is_admitted(&self) -> bool {
         self.state().is_admitted
     }

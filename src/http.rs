@@ -222,7 +222,7 @@ async fn stopping(
     if !client.ip().to_canonical().is_loopback() {
         return error(
             StatusCode::FORBIDDEN,
-            "only a client on this machine that connects over loopback may send this request",
+            "only a client that connects over loopback may send this request",
         );
     }
     if headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
@@ -230,11 +230,11 @@ async fn stopping(
     {
         return error(
             StatusCode::FORBIDDEN,
-            "no web page may send this request: send the header Baton-Request: 1 and a loopback \
-             Host",
+            "a web page could have sent this request: send the header Baton-Request: 1 and a \
+             loopback Host",
         );
     }
-    // Frees memory, since the answer may take long.
+    // The answer may take long, so free the memory now.
     drop(headers);
     // The preStop hook fails if its connection closes without an answer.
     activity.pin();
@@ -244,7 +244,7 @@ async fn stopping(
             StatusCode::NO_CONTENT.into_response()
         }
         // The driver has ended, so no promise holds.
-        Err(_over) => StatusCode::NO_CONTENT.into_response(),
+        Err(_stopped) => StatusCode::NO_CONTENT.into_response(),
     }
 }
 
@@ -253,12 +253,12 @@ fn is_loopback(host: Option<&HeaderValue>) -> bool {
     let Some(host) = host.and_then(|host| host.to_str().ok()) else {
         return false;
     };
-    let (name, behind) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    let (name, rest) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
         Some(bracketed) => bracketed,
         None => host.split_at(host.find(':').unwrap_or(host.len())),
     };
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_whole = behind.is_empty() || behind.strip_prefix(':').is_some_and(is_port);
+    let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
     is_whole
         && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
@@ -284,8 +284,8 @@ async fn readyz(State(state): State<Arc<AppState>>) -> Response {
     }
 }
 
-/// Answers one scrape at a time, each in a turn of the runtime of its own: a scrape costs as much
-/// as many other answers, and must not delay them.
+/// Answers one scrape at a time, and each in its own turn of the runtime: a scrape costs as much as
+/// many other answers, and must not delay them.
 async fn scrape(State(state): State<Arc<AppState>>, scrapes: Arc<Semaphore>) -> Response {
     let _scrape = scrapes.acquire().await.expect("the semaphore is never closed");
     yield_now().await;
@@ -294,19 +294,18 @@ async fn scrape(State(state): State<Arc<AppState>>, scrapes: Arc<Semaphore>) -> 
 }
 
 fn version() -> MethodRouter<Arc<AppState>> {
-    get(|| async { json(StatusCode::OK, &Version::default()) })
+    get(|| async { json(StatusCode::OK, &BuildInfo::default()) })
 }
 
 /// The version, revision, and compiler of this program.
 #[derive(Debug, Serialize)]
-#[expect(clippy::struct_field_names, reason = "the names are those of the JSON")]
-pub struct Version {
+pub struct BuildInfo {
     version: &'static str,
     revision: &'static str,
     rustc: &'static str,
 }
 
-impl Default for Version {
+impl Default for BuildInfo {
     fn default() -> Self {
         Self { version: build::VERSION, revision: build::REVISION, rustc: build::RUSTC }
     }

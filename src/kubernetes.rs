@@ -1,6 +1,7 @@
 //! Kubernetes apart from the election: access to the API server, and the sidecar's manifests.
 //!
-//! Start with [`api_server`]. [`container`] and [`rbac`] build the sidecar's objects.
+//! Each module says what it touches. Start with [`api_server`]; [`container`] and [`rbac`] build
+//! the sidecar's objects.
 
 pub mod api_server;
 mod api_server_error;

@@ -1,4 +1,4 @@
-//! The sidecar: all of Baton that does input and output.
+//! The sidecar: everything in Baton that does I/O, except the ZooKeeper client.
 //!
 //! `main` parses the command line and calls [`supervisor`], which owns every task. The [`driver`]
 //! runs one state machine of [`baton_election`] over a [`store`] and publishes its state, from

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
             commands::check_config(&settings, &Environment::read(), &unknown_variables())
         }
         Command::Status(sidecar) => commands::status(&sidecar),
-        Command::Probe { what, sidecar } => commands::probe(what, &sidecar),
+        Command::Probe { probe, sidecar } => commands::probe(probe, &sidecar),
         Command::Stopping(sidecar) => commands::stopping(&sidecar),
         Command::Inject(inject) => commands::inject(&inject),
         Command::Rbac(rbac) => commands::rbac(&rbac),

@@ -12,7 +12,7 @@ use baton_election::machine::Reason;
 use std::time::Duration;
 use tokio::sync::Notify;
 
-/// Resigns whenever the application has not asked for `limit`, and campaigns again after its next
+/// Resigns whenever the application has not polled for `limit`, and campaigns again after its next
 /// request. Returns when the driver has ended; without a limit, never.
 pub async fn require_polling(
     limit: Option<Duration>,
@@ -31,9 +31,10 @@ pub async fn require_polling(
         let led_since = Clock.now();
         while reader.claim(Clock.now()).is_some() {
             let due =
-                reader.last_polled_at().map_or(led_since, |asked| asked.max(led_since)) + limit;
+                reader.last_polled_at().map_or(led_since, |polled_at| polled_at.max(led_since))
+                    + limit;
             if Clock.now() >= due {
-                match resign_until_asked(reader, control, polled).await {
+                match resign_until_polled(reader, control, polled).await {
                     Ok(()) => break,
                     Err(stopped) => return stopped,
                 }
@@ -46,7 +47,7 @@ pub async fn require_polling(
     }
 }
 
-async fn resign_until_asked(
+async fn resign_until_polled(
     reader: &Reader,
     control: &Control,
     polled: &Notify,

@@ -1,4 +1,4 @@
-//! The interface of a store, in which an election is held.
+//! The interface of a store, which holds an election.
 //!
 //! Touches nothing; each store has a module below this one. Start with [`Store`].
 
@@ -14,8 +14,8 @@ use std::future::Future;
 pub trait Store<E: Election> {
     /// Performs `request` and returns the machine's event for the reply.
     ///
-    /// An error stands for the event [`UNKNOWN`] or [`REFUSED`] and says why. A future dropped at
-    /// its timeout stands for `UNKNOWN`.
+    /// An error says why the event is [`UNKNOWN`] or [`REFUSED`]. A future dropped at its timeout
+    /// counts as `UNKNOWN`.
     ///
     /// [`UNKNOWN`]: baton_election::machine::Event::UNKNOWN
     /// [`REFUSED`]: baton_election::machine::Event::REFUSED
@@ -28,7 +28,7 @@ pub trait Store<E: Election> {
     fn location(&self) -> String;
 }
 
-/// Why a request has no reply that tells its outcome.
+/// Why a request has no usable reply.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The store did not answer, or its answer leaves the outcome unknown.

@@ -1,6 +1,6 @@
 //! Owns every task, and decides when and how the process ends.
 //!
-//! Touches every other module; none of them touches it. Start with [`run`]. For a clean stop,
+//! Touches every other module, and none of them touches it. Start with [`run`]. For a clean stop,
 //! [`stop`] withdraws, waits until the last promise expires, and releases.
 
 mod startup_log;
@@ -57,7 +57,7 @@ pub fn run(config: &Config) -> Exit {
     logging::start(config.log_format, config.log_level, config.plain_logs);
     // One thread suffices, and takes a third of the memory of the multi-threaded runtime.
     let mut builder = tokio::runtime::Builder::new_current_thread();
-    // Each access to a hung disk blocks a thread, so their number is limited.
+    // Each access to a hung disk blocks a thread, so limit their number.
     let runtime = match builder.max_blocking_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return refuse(config, &error),
@@ -65,7 +65,7 @@ pub fn run(config: &Config) -> Exit {
     let (publisher, reader) = publish(config.timing.answer_validity());
     let supervised = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
-            // This comes first, because the kernel drops signals to PID 1 without a handler.
+            // First of all, because the kernel drops signals to PID 1 without a handler.
             let signals = match Signals::catch() {
                 Ok(signals) => signals,
                 Err(error) => return refuse(config, &error),
@@ -103,7 +103,7 @@ pub fn run(config: &Config) -> Exit {
             }
         })
     }));
-    // A call that hangs in the kernel must not delay the end of the process.
+    // Do not wait for blocking calls that hang in the kernel.
     runtime.shutdown_background();
     supervised.unwrap_or_else(|_panic| {
         if reader.published_claim().is_some() { Exit::Lost } else { Exit::Fault }
@@ -118,9 +118,9 @@ pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
     })
 }
 
-/// Opens the store with `opening` and takes part with the state machine that `new_election` creates
-/// for an identity, a jitter, and the start of the campaign. A signal while the store opens ends
-/// the process at once.
+/// Opens the store with `opening`, and takes part with the state machine that `new_election`
+/// creates from an identity, a jitter, and the start of the campaign. A signal while the store
+/// opens ends the process at once.
 async fn supervise<M: Election, S: Store<M>, E: Error>(
     config: &Config,
     opening: impl Future<Output = Result<S, E>>,
@@ -153,7 +153,7 @@ fn refuse(config: &Config, error: &dyn Error) -> Exit {
     RunHistory::refuse(config.state_directory.as_deref(), &config.election, config.on_lost)
 }
 
-/// Everything that is opened, bound, and read before the election starts.
+/// A candidate that is ready to take part: everything is opened, bound, and read.
 struct Candidate<'a, M> {
     config: &'a Config,
     signals: Signals,
@@ -187,7 +187,7 @@ struct RunOutcome {
 impl<'a, M: Election> Candidate<'a, M> {
     fn prepare(
         config: &'a Config,
-        place: &str,
+        location: &str,
         new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
         signals: Signals,
         publisher: Publisher,
@@ -199,7 +199,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let listeners = bind(config.listen, "listen")?;
         let probe_listeners =
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
-        log_start(config, &identity, place, &listeners, probe_listeners.as_ref());
+        log_start(config, &identity, location, &listeners, probe_listeners.as_ref());
         let (history, last) =
             RunHistory::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
@@ -239,7 +239,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             reporter: Reporter::new(config.election.clone(), identity, metrics),
             health: health.clone(),
             on_lost: config.on_lost,
-            patience_with_refusals: timing.lease_duration(),
+            refusal_timeout: timing.lease_duration(),
         };
         let candidate = Self {
             config,
@@ -275,7 +275,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let outcome = tokio::select! {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
-            DriverStopped = polling => fault(&reader),
+            DriverStopped = polling => fault_outcome(&reader),
             () = signals.next() => {
                 let release_timeout = config.timing.call_timeout() * 3;
                 stop(driving, &control, &mut signals, &reader, release_timeout).await
@@ -286,7 +286,7 @@ impl<'a, M: Election> Candidate<'a, M> {
     }
 }
 
-/// Starts to serve the application and, if they have a listener, the probes.
+/// Starts to serve the application and, if there is a listener for them, the probes.
 fn start_servers(
     state: Arc<AppState>,
     application: Listeners,
@@ -379,10 +379,10 @@ fn server_fault(
     reader: &Reader,
 ) -> RunOutcome {
     tracing::error!(event = "fault", "a listener ended: {ended:?}");
-    fault(reader)
+    fault_outcome(reader)
 }
 
-fn fault(reader: &Reader) -> RunOutcome {
+fn fault_outcome(reader: &Reader) -> RunOutcome {
     let led = reader.published_claim().is_some();
     RunOutcome { exit: if led { Exit::Lost } else { Exit::Fault }, reason: Reason::Fault, led }
 }

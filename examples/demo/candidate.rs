@@ -1,8 +1,8 @@
 //! One candidate with its application, supervised as the kubelet supervises a Pod.
 //!
 //! A process that exits is restarted after a delay. Some exit codes of the candidate restart the
-//! application too: see [`restarts_application`]. To stop a Pod, the candidate is told first, then
-//! the application is stopped, and the candidate last. Start reading at [`Candidate::step`].
+//! application too: see [`restarts_application`]. To stop a Pod, the candidate withdraws first,
+//! then the application is stopped, and the candidate last. Start with [`Candidate::step`].
 
 use crate::demo::Launcher;
 use crate::events::{self, Events};
@@ -161,7 +161,7 @@ impl Candidate {
         self.config.name
     }
 
-    /// Whether it says that it leads and is not already being stopped.
+    /// Whether the candidate reports that it leads and is not already being stopped.
     pub(crate) fn is_leader(&self) -> bool {
         self.stopping.is_none()
             && self.observation.as_ref().is_some_and(|observed| observed.leader.is_leader)

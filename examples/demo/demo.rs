@@ -1,7 +1,7 @@
-//! The demo's loop. It handles output, observations and keys as they arrive, and a few times a
-//! second supervises its children and redraws.
+//! The demo's loop. It handles output, observations, and keys as they arrive, and supervises its
+//! children and redraws a few times a second.
 //!
-//! It owns all child processes and the demo's clock. Start reading at [`run`].
+//! It owns all child processes and the demo's clock. Start with [`run`].
 
 use crate::candidate::Candidate;
 use crate::client::Origin;
@@ -26,7 +26,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// How long the ledger may take to print its address.
 const LEDGER_START_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Actions of the demo that need no key press.
+/// When the demo ends by itself, and when it kills the leader by itself.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Plan {
     pub(crate) end_after: Option<Duration>,
@@ -60,7 +60,8 @@ pub(crate) enum Failure {
     Task(#[from] JoinError),
 }
 
-/// Runs until the demo is told to quit. Returns the last state of the ledger's journal.
+/// Runs until a key, a signal, or the plan ends the demo. Returns the last state of the ledger's
+/// journal.
 pub(crate) async fn run(plan: Plan, programs: Programs) -> Result<Journal, Failure> {
     let (updates, mut inbox) = mpsc::channel(256);
     let mut tasks = JoinSet::new();

@@ -1,4 +1,6 @@
 //! The latest events, from the candidates' logs and from the demo itself.
+//!
+//! Pure. Start with [`Events`]; [`summarize`] shortens a log line.
 
 use serde::Deserialize;
 use std::collections::VecDeque;
@@ -9,7 +11,7 @@ const MAX_EVENTS: usize = 200;
 
 #[derive(Debug, Clone)]
 pub(crate) struct Event {
-    /// Counts events from 1, so that a reader can tell which ones are new.
+    /// Counts events from 1, so that new ones can be recognized.
     pub(crate) number: usize,
     /// The time since the demo began.
     pub(crate) at: Duration,
@@ -54,7 +56,7 @@ struct LogLine {
     reason: Option<String>,
 }
 
-/// A short text for a log line that has an event or is a warning, an error, or not JSON.
+/// A short text for a log line that has an event, is a warning or an error, or is not JSON.
 pub(crate) fn summarize(line: &str) -> Option<String> {
     let Ok(line) = serde_json::from_str::<LogLine>(line) else {
         return Some(line.to_owned()); // an error from before logging started

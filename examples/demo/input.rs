@@ -1,4 +1,6 @@
 //! The demo's input: output of its children, observations over HTTP, and keys.
+//!
+//! It touches tokio's signals and channels. Start with [`Update`].
 
 use crate::observer::{Journal, Observation};
 use std::io;

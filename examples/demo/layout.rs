@@ -1,8 +1,8 @@
 //! Lays out a [`ViewModel`] as lines of text. Pure: `screen.rs` draws the lines.
 //!
 //! Every line is exactly as wide as the terminal, so that it overwrites the previous one
-//! completely. On a small terminal lines are cut at the right, events are dropped first, and the
-//! keys are always shown. Start reading at [`render`].
+//! completely. On a small terminal, lines are cut at the right, events are dropped first, and the
+//! keys are always shown. Start with [`render`].
 
 use crate::observer::{Journal, Term};
 use crate::programs::{CURL_COMMAND, LEASE_DURATION, RENEW_DEADLINE, RETRY_PERIOD};

@@ -1,19 +1,19 @@
 //! `demo`: three candidates on this machine, live in the terminal. `make run` starts it.
 //!
 //! It starts a ledger and three candidates of one election. Each candidate has an application that
-//! writes to the ledger while its candidate leads. The screen shows the leader, the rest of its
-//! claim, and the accepted and refused writes; keys kill, pause and stop the leader. Without a
-//! terminal, the demo prints plain lines.
+//! writes to the ledger while its candidate leads. The screen shows the leader, how long its claim
+//! still lasts, and the accepted and refused writes; keys kill, pause, and stop the leader. Without
+//! a terminal, the demo prints plain lines.
 //!
 //! The demo leaves nothing behind, except its temporary directory if it is killed with SIGKILL.
 //!
 //! This file holds the command line and the exit codes:
 //!
-//! * 0: a requested end
+//! * 0: a key, a signal, or `--seconds` ended the demo
 //! * 1: a failure, or a conflict in the ledger's journal (two leaders in one term)
 //! * 2: the demo cannot start
 //!
-//! Start reading at [`demo::run`].
+//! Start with [`demo::run`].
 
 mod candidate;
 #[path = "../ledger/client.rs"]
@@ -44,7 +44,7 @@ use std::time::Duration;
 #[derive(Parser)]
 #[command(name = "demo")]
 struct Cli {
-    /// Where the election is held
+    /// Store of the election
     #[arg(long, value_name = "NAME", default_value = "file")]
     backend: Backend,
     /// Exit after this many seconds

@@ -1,7 +1,7 @@
 //! Polls the candidates and the ledger's journal over HTTP.
 //!
 //! It uses `/leader?promise=none` and `/metrics`, which promise nothing, so watching a candidate
-//! never delays its resignation.
+//! never delays its release. Start with [`observe_candidate`].
 
 use crate::client::{Origin, RequestError};
 use crate::demo::now;
@@ -59,7 +59,7 @@ impl fmt::Display for Journal {
 }
 
 impl Observation {
-    /// The rest of the claim at `now`.
+    /// How long the claim still lasts at `now`.
     pub(crate) fn remaining(&self, now: Instant) -> Duration {
         self.claim_deadline.saturating_duration_since(now)
     }
@@ -79,8 +79,7 @@ pub(crate) async fn observe_candidate(index: usize, origin: Origin, updates: Sen
 /// Polls the ledger until the receiver of `updates` is gone.
 pub(crate) async fn observe_ledger(origin: Origin, updates: Sender<Update>) {
     loop {
-        // After a failed poll the last journal stays; the demo itself notices that the ledger
-        // exited.
+        // After a failed poll, the last journal stays. The demo itself notices if the ledger exits.
         if let Ok(journal) = read_journal(&origin).await
             && updates.send(Update::Journal(journal)).await.is_err()
         {
@@ -92,7 +91,7 @@ pub(crate) async fn observe_ledger(origin: Origin, updates: Sender<Update>) {
 
 async fn observe(origin: &Origin) -> Result<Observation, RequestError> {
     let leader = serde_json::from_str(&get(origin, "/leader?promise=none").await?)?;
-    let asked = now();
+    let sent_at = now();
     let metrics = get(origin, "/metrics").await?;
     let remaining = metrics
         .lines()
@@ -101,7 +100,7 @@ async fn observe(origin: &Origin) -> Result<Observation, RequestError> {
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .ok_or("the metrics lack baton_claim_remaining_seconds")?;
     // The response took time, so this deadline is at most that much too early.
-    Ok(Observation { leader, claim_deadline: asked + remaining })
+    Ok(Observation { leader, claim_deadline: sent_at + remaining })
 }
 
 async fn read_journal(origin: &Origin) -> Result<Journal, RequestError> {

@@ -1,6 +1,7 @@
 //! Output without a terminal: a line for each event, and the ledger's counts every few seconds.
 //!
 //! It reads keys from standard input, as letters. The end of standard input does not end the demo.
+//! Start with [`Plain::open`].
 
 use crate::input::{Key, Update};
 use crate::view_model::ViewModel;

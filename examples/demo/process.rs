@@ -1,7 +1,7 @@
 //! A child process that never outlives the demo.
 //!
-//! Dropping a [`Process`] kills it and waits for it. If the demo itself is killed, the kernel kills
-//! its children: see [`guarded`].
+//! Start with [`Process::start`]. Dropping a [`Process`] kills it and waits for it. If the demo
+//! itself is killed, the kernel kills its children: see [`guarded`].
 
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::OsStr;
@@ -76,7 +76,7 @@ pub(crate) fn guarded(program: &OsStr, has_setpriv: bool) -> Command {
     command
 }
 
-/// Whether `setpriv` supports `--pdeathsig`, which that of busybox does not.
+/// Whether there is a `setpriv` that supports `--pdeathsig`; that of busybox does not.
 pub(crate) fn has_setpriv() -> bool {
     let mut probe = guarded(OsStr::new("true"), true);
     probe.stderr(Stdio::null()).status().is_ok_and(|status| status.success())

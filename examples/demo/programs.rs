@@ -1,6 +1,6 @@
 //! The command lines of the demo's children. All flags of the election are in this file.
 //!
-//! Start reading at [`Programs::find`].
+//! Start with [`Programs::find`].
 
 use crate::process;
 use crate::zookeeper::{Server, ServerError};
@@ -29,7 +29,7 @@ pub(crate) const CANDIDATES: [CandidateConfig; 3] = [
 /// The command that the demo suggests for another terminal.
 pub(crate) const CURL_COMMAND: &str = "curl -f 127.0.0.1:4040/leader";
 
-// About a third of the defaults, so that the next leader follows within seconds.
+// About a third of the defaults, so that a new leader takes over within seconds.
 pub(crate) const LEASE_DURATION: Duration = Duration::from_secs(5);
 pub(crate) const RENEW_DEADLINE: Duration = Duration::from_secs(3);
 pub(crate) const RETRY_PERIOD: Duration = Duration::from_millis(500);
@@ -41,7 +41,7 @@ impl CandidateConfig {
     }
 }
 
-/// Where the election is held.
+/// The store of the election, as the flag names it.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub(crate) enum Backend {
     /// Files in a temporary directory
@@ -167,8 +167,8 @@ impl Programs {
     }
 }
 
-/// Whether the port is in use on either loopback address. This check only gives an early error: a
-/// candidate reports a port that is taken later itself.
+/// Whether the port is in use on either loopback address. This check only reports the error early:
+/// a candidate itself reports a port that is taken later.
 fn is_port_in_use(port: u16) -> bool {
     let is_taken = |listener: io::Result<TcpListener>| {
         listener.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)

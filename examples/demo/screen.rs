@@ -1,7 +1,7 @@
 //! Draws on the terminal and reads its keys. Only this file uses crossterm.
 //!
 //! The terminal is restored on drop and in the panic hook. The hook runs first, so that the panic
-//! message remains visible. Start reading at [`Screen::open`].
+//! message remains visible. Start with [`Screen::open`].
 
 use crate::input::{Key, Update};
 use crate::layout::{self, Line};
@@ -67,7 +67,8 @@ impl Screen {
 
 impl Drop for Screen {
     fn drop(&mut self) {
-        // The panic hook has already done it. Repeating it would move the cursor over the message.
+        // The panic hook has already restored it. A second time, the cursor would move over the
+        // panic message.
         if !thread::panicking() {
             restore_terminal();
         }

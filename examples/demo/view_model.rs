@@ -1,4 +1,6 @@
 //! Everything that the demo shows at one instant, as plain data.
+//!
+//! Pure. Start with [`ViewModel`].
 
 use crate::events::Events;
 use crate::observer::Journal;
@@ -8,7 +10,7 @@ use std::time::Duration;
 pub(crate) struct ViewModel<'a> {
     /// The time since the demo began.
     pub(crate) at: Duration,
-    /// The candidates that say that they lead: at most one, unless the election is broken.
+    /// The candidates that report that they lead: at most one, unless the election is broken.
     pub(crate) leaders: Vec<Leader>,
     pub(crate) rows: Vec<Row>,
     pub(crate) journal: &'a Journal,
@@ -19,7 +21,7 @@ pub(crate) struct ViewModel<'a> {
 pub(crate) struct Leader {
     pub(crate) name: &'static str,
     pub(crate) token: String,
-    /// The rest of its claim.
+    /// How long its claim still lasts.
     pub(crate) remaining: Duration,
 }
 
@@ -34,7 +36,7 @@ pub(crate) struct Row {
     pub(crate) last_exit: String,
 }
 
-/// How a piece of text looks.
+/// The appearance of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,

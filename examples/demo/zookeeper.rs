@@ -1,6 +1,6 @@
 //! A standalone ZooKeeper server on loopback, with its data in the demo's temporary directory.
 //!
-//! tests/servers/zookeeper/fetch.sh downloads its jars. Start reading at [`Server::set_up`].
+//! tests/servers/zookeeper/fetch.sh downloads its jars. Start with [`Server::set_up`].
 
 use crate::process::Process;
 use std::ffi::OsString;
@@ -81,7 +81,7 @@ impl Server {
             "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
         ];
-        // Connections log only errors about closing, which are harmless.
+        // ServerCnxn logs only harmless errors about closed connections.
         let quiet = [
             "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
             "-Dorg.slf4j.simpleLogger.log.org.apache.zookeeper.server.ServerCnxn=off",

@@ -1,7 +1,7 @@
 //! A minimal HTTP client: one connection and one timeout for each request. The demo uses it too.
 //!
-//! A connection is never reused. After a timeout, the late response would otherwise be read as the
-//! response to the next request.
+//! Start with [`Origin::send`]. A connection is never reused: after a timeout, the late response
+//! would be read as the response to the next request.
 
 use axum::http::{Request, Response, Uri, header, request};
 use http_body_util::{BodyExt as _, Limited};
@@ -51,7 +51,7 @@ impl Origin {
     }
 }
 
-/// The text is not an origin.
+/// A text is not an origin.
 #[derive(Debug, thiserror::Error)]
 #[error("not an origin: write http://HOST:PORT without a path")]
 pub(crate) struct InvalidOrigin;

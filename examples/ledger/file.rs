@@ -1,7 +1,7 @@
 //! The journal file: one JSON line for each accepted line.
 //!
 //! It survives a crash of the process but not of the machine: it is never fsynced, because no test
-//! cuts the power. Start reading at [`JournalFile::open`].
+//! cuts the power. Start with [`JournalFile::open`].
 
 use crate::journal::{Entry, Journal, Refusal};
 use std::fs::{File, TryLockError};

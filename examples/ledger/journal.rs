@@ -1,6 +1,6 @@
-//! The rule of a resource that checks fencing tokens, and a journal of who wrote in each term.
+//! The rule of a resource that checks fencing tokens, and a journal of the writers in each term.
 //!
-//! Pure: no clock, file, or socket. Start reading at [`Journal::admit`].
+//! Pure: no clock, file, or socket. Start with [`Journal::admit`].
 //!
 //! The rule is one comparison, and a real resource needs no more: refuse a token that is older than
 //! one already seen. For Baton's tests, the journal also detects two writers with the same token,
@@ -82,8 +82,8 @@ pub(crate) struct Report<'a> {
 impl Journal {
     /// Checks a write and returns the number of its line. Counts a refused write.
     ///
-    /// The journal does not contain an admitted line until [`record`](Self::record), so that the
-    /// caller can write it to a file first.
+    /// An admitted line enters the journal only with [`record`](Self::record), so that the caller
+    /// can write it to a file first.
     pub(crate) fn admit(&mut self, token: Token, writer: &str) -> Result<u64, Refusal> {
         if let Some(term) = self.terms.get(&token).filter(|term| term.writer != writer) {
             let owner = term.writer.clone();
@@ -139,7 +139,7 @@ impl Journal {
     }
 }
 
-/// The text is not a fencing token.
+/// A text is not a fencing token.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid fencing token {0:?}: expected a decimal number below 2^128")]
 pub(crate) struct InvalidToken(String);

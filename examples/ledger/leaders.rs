@@ -1,8 +1,8 @@
-//! Counts leaders: asks the sidecar at every address of some names whether it leads.
+//! Counts leaders: queries the sidecar at every address of some names.
 //!
-//! It reads metrics, which promise nothing, so it never delays a resignation. The sidecars are
-//! asked one after the other, so a handoff in between can look like no leader or two. For that
-//! reason [`await_one`] repeats the count.
+//! It reads metrics, which promise nothing, so it never delays a release. It queries one sidecar
+//! after the other, so during a handoff it may count no leader, or two. Start with [`await_one`],
+//! which therefore repeats the count.
 
 use crate::client::{Origin, RequestError};
 use axum::http::{Request, StatusCode};
@@ -57,7 +57,7 @@ pub(crate) async fn await_one(names: &[String], expected: usize, timeout: Durati
     last
 }
 
-/// Asks each sidecar once.
+/// Queries each sidecar once.
 async fn count(names: &[String]) -> Count {
     let mut count = Count::default();
     for name in names {

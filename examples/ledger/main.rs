@@ -1,13 +1,13 @@
 //! `ledger`: a resource that checks fencing tokens, and an application that writes to it.
 //!
 //! * `ledger serve` is a small HTTP server that refuses a write whose token is older than one it
-//!   has seen. Its journal shows who wrote in each term.
+//!   has seen. Its journal lists the writers in each term.
 //! * `ledger work` is the example application: it appends lines, but only while its sidecar says
-//!   that it leads. Start reading at [`Worker::run`].
-//! * `ledger leaders` is what `helm test` runs: it asks all candidates whether they lead.
+//!   that it leads. Start with [`Worker::run`].
+//! * `ledger leaders`, which `helm test` runs, asks all candidates whether they lead.
 //!
-//! The demo and the tests check Baton with these programs, so they use nothing of Baton but its
-//! HTTP API. This file holds the command line and the exit codes:
+//! The demo and the tests check Baton with this program, so it uses nothing of Baton but the HTTP
+//! API. This file holds the command line and the exit codes:
 //!
 //! * 0: a requested stop, or exactly one leader
 //! * 1: a failure, or any other number of leaders
@@ -187,7 +187,7 @@ fn report(failure: &Failure) {
     writeln!(io::stderr(), "{text}").ok();
 }
 
-/// The signals that stop this program. They are caught from its creation on.
+/// The signals that stop this program, caught as soon as this exists.
 struct Stop {
     terminate: Signal,
     interrupt: Signal,

@@ -1,8 +1,7 @@
 //! The ledger over HTTP: `POST /append` and `GET /journal`.
 //!
-//! It takes a bound listener and a future that completes when the server should stop. Each line
-//! gets a timestamp for people who read the journal; no code compares timestamps. Start at
-//! [`serve`].
+//! It touches the wall clock: each line gets a timestamp for people who read the journal. No code
+//! compares timestamps. Start with [`serve`].
 
 use crate::file::JournalFile;
 use crate::journal::{Entry, Journal, Token};
@@ -23,7 +22,7 @@ pub(crate) const MAX_LINE_BYTES: usize = 4096;
 
 const UNKNOWN_REQUEST: &str = "the ledger serves only POST /append and GET /journal";
 
-/// The journal and the file that keeps it, if any.
+/// The journal, and the file that stores it, if any.
 #[derive(Debug)]
 pub(crate) struct Ledger {
     pub(crate) journal: Journal,

@@ -1,8 +1,8 @@
 //! The example application: it appends lines to the ledger, but only while its sidecar promises
-//! that it leads. [`Worker::ask`] and [`Worker::append`] show all that using Baton takes.
+//! that it leads. [`Worker::ask`] and [`Worker::append`] are all that an application needs.
 //!
 //! It sends requests to its sidecar and to the ledger, reads one clock, and prints one line of JSON
-//! for each change of its state. Start reading at [`Worker::run`].
+//! for each change of its state. Start with [`Worker::run`].
 
 use crate::client::{Origin, RequestError};
 use axum::http::{Request, Response, StatusCode};
@@ -136,18 +136,18 @@ impl Worker {
     async fn ask(&self) -> Result<Promise, RequestError> {
         // The promise counts from when the sidecar answered. Counting from before the request is
         // safe: it can only end the promise too early.
-        let asked = now();
+        let sent_at = now();
         let response =
             self.sidecar.send(Request::get("/leader"), String::new(), SIDECAR_TIMEOUT).await?;
         if response.status() != StatusCode::OK {
             return Err(format!("the sidecar answered {}", response.status()).into());
         }
         let LeaderResponse { token, valid_for_ms } = serde_json::from_str(response.body())?;
-        Ok(Promise { token, expires: asked + Duration::from_millis(valid_for_ms) })
+        Ok(Promise { token, expires: sent_at + Duration::from_millis(valid_for_ms) })
     }
 
-    /// Appends one line and stops waiting when the promise expires. A request that is in flight at
-    /// that time may still arrive later; its fencing token makes that harmless.
+    /// Appends one line, and stops waiting when the promise expires. A request in flight at that
+    /// time may still arrive later; its fencing token makes that harmless.
     async fn append(
         &self,
         token: &str,

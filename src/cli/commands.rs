@@ -13,7 +13,7 @@ use crate::cli::{Environment, Inject, Probe, Rbac, Settings, Sidecar, UnknownVar
 use crate::config;
 use crate::config::{Config, ConfigError, ElectionName, ListenAddress, StoreKind};
 use crate::error_chain::ErrorChain;
-use crate::http::Version;
+use crate::http::BuildInfo;
 use crate::kubernetes::rbac::{RbacManifest, Subject};
 use crate::process::exit::Exit;
 use hyper::{Method, StatusCode};
@@ -29,7 +29,7 @@ const STOPPING_TIMEOUT: Duration = Duration::from_hours(1);
 /// How many characters of another program's answer an error message shows.
 const MAX_EXCERPT_CHARS: usize = 100;
 
-/// Prints an error of clap's, or the requested help, which goes to standard output.
+/// Prints clap's error to standard error, or the requested help to standard output.
 pub fn print_usage(error: &clap::Error) -> Exit {
     let printed = error.print();
     if printed.is_ok() && !error.use_stderr() { Exit::Clean } else { Exit::Usage }
@@ -93,8 +93,8 @@ pub fn status(sidecar: &Sidecar) -> Exit {
 }
 
 /// Queries a probe of the sidecar.
-pub fn probe(what: Probe, sidecar: &Sidecar) -> Exit {
-    let (path, interpret): (_, Interpret) = match what {
+pub fn probe(probe: Probe, sidecar: &Sidecar) -> Exit {
+    let (path, interpret): (_, Interpret) = match probe {
         Probe::Healthz => ("/healthz", reply::interpret_health),
         Probe::Readyz => ("/readyz", reply::interpret_health),
         Probe::Leader => ("/leader?promise=none", reply::interpret_leader),
@@ -164,10 +164,10 @@ pub fn inject(options: &Inject) -> Exit {
 
 /// Prints the version, revision, and compiler.
 pub fn version() -> Exit {
-    print_stdout(&serde_json::to_string(&Version::default()).expect("three strings serialize"))
+    print_stdout(&serde_json::to_string(&BuildInfo::default()).expect("three strings serialize"))
 }
 
-/// A function of [`reply`].
+/// Interprets an answer: a function of [`reply`].
 type Interpret = fn(StatusCode, &str) -> Verdict;
 
 /// Sends `query`, and passes the exit code and body of Baton's answer to `finish`, which returns

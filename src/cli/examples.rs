@@ -1,4 +1,6 @@
-//! The examples at the end of each help text.
+//! The examples at the end of each help text, one constant per subcommand.
+//!
+//! Pure. Start with [`RUN`].
 
 pub(super) const RUN: &str = "Examples:
   baton run --election orders

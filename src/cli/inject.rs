@@ -1,8 +1,8 @@
 //! Adds the sidecar to every labeled Pod template in a stream of YAML, for `baton inject`.
 //!
 //! Pure. Start with [`inject`]. It does to manifests what the chart's admission policy does to
-//! Pods. A document without a new sidecar stays byte for byte; a document with one is written anew,
-//! without its comments.
+//! Pods. A document that gets no sidecar keeps its bytes; one that does is rewritten without its
+//! comments.
 
 mod outcome;
 
@@ -62,18 +62,18 @@ pub enum InjectError {
     NearMiss(NearMiss),
 }
 
-/// The output, and messages about it.
+/// The output of [`inject`], and what to report about it.
 #[derive(Debug)]
 pub struct Injected {
     /// The documents.
     pub text: String,
-    /// The counts of templates.
+    /// How many templates got a sidecar.
     pub summary: Summary,
     /// Templates that seem meant for a sidecar but got none.
     pub near_misses: Vec<NearMiss>,
 }
 
-/// Adds a sidecar to each labeled Pod template in `text` that has none. Returns every error if one
+/// Adds a sidecar to each labeled Pod template in `text` that has none. Returns every error if any
 /// template cannot get its sidecar.
 pub fn inject(text: &str, options: &Inject) -> Result<Injected, Vec<InjectError>> {
     let mut injected = String::with_capacity(text.len());
@@ -107,7 +107,7 @@ struct Injector<'a> {
 
 impl Injector<'_> {
     fn document(&mut self, text: &str) -> Result<String, serde_saphyr::Error> {
-        // As kubectl reads YAML: 0644 is octal, and `yes` is true.
+        // kubectl reads YAML this way: 0644 is octal, and `yes` is true.
         let as_kubectl = serde_saphyr::options! { legacy_octal_numbers: true };
         let (head, body) = text.split_at(length_of_head(text));
         if body.is_empty() {
@@ -121,12 +121,12 @@ impl Injector<'_> {
         Ok(format!("{head}{}\n", body.trim_end()))
     }
 
-    /// Injects every template within `value`, which belongs to the object `owner`. Returns whether
-    /// anything changed.
+    /// Adds sidecars to the templates within `value`, which belongs to the object `owner`. Returns
+    /// whether anything changed.
     fn visit(&mut self, value: &mut Value, owner: &str) -> bool {
         match value {
             Value::Object(fields) => {
-                let owner = name(fields).unwrap_or_else(|| owner.to_owned());
+                let owner = kind_and_name(fields).unwrap_or_else(|| owner.to_owned());
                 let mut changed = has_containers(fields) && self.template(fields, &owner);
                 let labeled_before = self.labeled();
                 let templates_before = self.summary.templates;
@@ -146,7 +146,8 @@ impl Injector<'_> {
         }
     }
 
-    /// Counts a Pod or Pod template, and injects it if it is labeled. Returns whether it changed.
+    /// Counts a Pod or Pod template, and adds a sidecar if it is labeled and has none. Returns
+    /// whether it changed.
     fn template(&mut self, fields: &mut Map<String, Value>, owner: &str) -> bool {
         self.summary.templates += 1;
         if self.label(fields) != Some(&"enabled".into()) {
@@ -154,8 +155,8 @@ impl Injector<'_> {
             return false;
         }
         let lists = ["initContainers", "containers"]
-            .map(|list| at(fields, "spec", list).and_then(Value::as_array));
-        if lists.into_iter().flatten().flatten().any(|one| one["name"] == container::NAME) {
+            .map(|list| nested(fields, "spec", list).and_then(Value::as_array));
+        if lists.into_iter().flatten().flatten().any(|item| item["name"] == container::NAME) {
             self.summary.had_sidecar += 1;
             return false;
         }
@@ -171,7 +172,7 @@ impl Injector<'_> {
         }
     }
 
-    /// How many templates are labeled so far, or reported as near misses.
+    /// How many templates so far are labeled or near misses.
     fn labeled(&self) -> usize {
         self.summary.injected
             + self.summary.had_sidecar
@@ -180,13 +181,14 @@ impl Injector<'_> {
     }
 
     fn label<'a>(&self, fields: &'a Map<String, Value>) -> Option<&'a Value> {
-        at(fields, "metadata", "labels")?.get(self.key("inject"))
+        nested(fields, "metadata", "labels")?.get(self.key("inject"))
     }
 
-    /// Adds the sidecar as the first init container, or reports why not. Returns whether it did.
+    /// Adds the sidecar as the first init container, or reports why it cannot. Returns whether it
+    /// did.
     fn inject(&mut self, pod: &mut Map<String, Value>, owner: &str) -> bool {
         let before = self.errors.len();
-        let annotations = at(pod, "metadata", "annotations")
+        let annotations = nested(pod, "metadata", "annotations")
             .and_then(Value::as_object)
             .cloned()
             .unwrap_or_default();
@@ -198,7 +200,7 @@ impl Injector<'_> {
                 owner: owner.to_owned(),
                 prefix: self.options.prefix.clone(),
             });
-        } else if let Err(refused) = check(election, &flags) {
+        } else if let Err(refused) = check_config(election, &flags) {
             let refused = refused
                 .into_iter()
                 .map(|source| InjectError::Refused { owner: owner.to_owned(), source });
@@ -223,6 +225,7 @@ impl Injector<'_> {
         true
     }
 
+    /// The flags that annotations set. Reports annotations that set none.
     fn flags<'a>(
         &mut self,
         annotations: &'a Map<String, Value>,
@@ -245,13 +248,14 @@ impl Injector<'_> {
         flags
     }
 
+    /// The key of a label or annotation of ours.
     fn key(&self, name: &str) -> String {
         format!("{}/{name}", self.options.prefix)
     }
 }
 
-/// Checks the configuration as the sidecar will.
-fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>> {
+/// Checks the configuration as the sidecar will at its start.
+fn check_config(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>> {
     let flag =
         |name| flags.iter().find(|(flag, _)| *flag == name).map(|(_, value)| (*value).to_owned());
     let settings = Settings {
@@ -274,8 +278,8 @@ fn check(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<ConfigError>>
     Config::new(&settings, &environment).map(drop)
 }
 
-/// Splits a stream into documents, each with the marker before it. YAML takes a line that starts
-/// with three dashes as a marker even within a string.
+/// Splits a stream into documents, each with the marker before it. In YAML, a line that starts with
+/// three dashes is a marker even within a string.
 fn documents(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let (mut begin, mut end) = (0, 0);
@@ -295,25 +299,26 @@ fn is_marker(line: &str) -> bool {
         .is_some_and(|rest| rest.is_empty() || rest.starts_with([' ', '\t', '\r', '\n']))
 }
 
-/// The length of what comes before a document's content: the marker, comments, and empty lines.
+/// The length of the marker, comments, and empty lines before a document's content.
 fn length_of_head(text: &str) -> usize {
     let no_content = |line: &&str| matches!(line.trim(), "---" | "") || line.starts_with('#');
     text.split_inclusive('\n').take_while(no_content).map(str::len).sum()
 }
 
 /// An object's kind and name, such as `Deployment orders`.
-fn name(fields: &Map<String, Value>) -> Option<String> {
-    let name = at(fields, "metadata", "name").or_else(|| at(fields, "metadata", "generateName"))?;
+fn kind_and_name(fields: &Map<String, Value>) -> Option<String> {
+    let name = nested(fields, "metadata", "name")
+        .or_else(|| nested(fields, "metadata", "generateName"))?;
     Some(format!("{} {}", fields.get("kind")?.as_str()?, name.as_str()?))
 }
 
-fn at<'a>(fields: &'a Map<String, Value>, outer: &str, inner: &str) -> Option<&'a Value> {
+fn nested<'a>(fields: &'a Map<String, Value>, outer: &str, inner: &str) -> Option<&'a Value> {
     fields.get(outer)?.get(inner)
 }
 
 /// Whether these are the fields of a Pod or Pod template.
 fn has_containers(fields: &Map<String, Value>) -> bool {
-    at(fields, "spec", "containers").is_some_and(Value::is_array)
+    nested(fields, "spec", "containers").is_some_and(Value::is_array)
 }
 
 /// A list in a Pod's spec, created if it is missing.

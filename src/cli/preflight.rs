@@ -11,7 +11,7 @@ use std::path::PathBuf;
 /// A file or directory that a flag names and that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum UnusableFile {
-    /// The directory of the file backend.
+    /// The directory of the file store.
     #[error(
         "--directory {0:?} cannot be used: create it on a local file system that all candidates \
          share"

@@ -1,7 +1,7 @@
 //! The HTTP client of `baton status`, `baton probe`, and `baton stopping`.
 //!
-//! Touches the network, to the sidecar's address only. Start with [`send`]. No query of ours
-//! obtains a promise.
+//! Touches the network, to the sidecar's address only. Start with [`send`]. No query obtains a
+//! promise.
 
 use crate::config::ListenAddress;
 use http_body_util::{BodyExt as _, Empty, Limited};
@@ -14,7 +14,7 @@ use std::io;
 use std::time::Duration;
 use tokio::net::TcpStream;
 
-/// The longest body to read: more than any answer of the sidecar.
+/// The longest body to read. Every answer of the sidecar is shorter.
 const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// A request to the sidecar.

@@ -1,7 +1,7 @@
 //! Interprets the answers to the subcommands' queries.
 //!
-//! Pure. Start with [`Verdict`]. Any program may listen at the queried address, so only an answer
-//! in Baton's format counts as yes or no.
+//! Pure. Start with [`Verdict`]. Another program may listen at the queried address, so only an
+//! answer in Baton's format counts as yes or no.
 
 use hyper::StatusCode;
 use serde::Deserialize;

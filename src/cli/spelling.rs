@@ -1,6 +1,6 @@
 //! Suggests a known word for a misspelled one.
 //!
-//! Pure.
+//! Pure. Start with [`nearest`].
 
 /// The known word nearest to `typed`, unless they differ in more than a third of the letters (at
 /// least one, at most three).

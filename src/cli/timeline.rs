@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The longest time that `RestartAllContainers` of Kubernetes 1.36 takes to end a container.
 const RESTART_ALL_CONTAINERS: Duration = Duration::from_secs(4);
 
-/// Displays the timing, and how long after a loss the application has to stop.
+/// Displays the timing, and how soon the application must stop after a loss.
 pub(super) struct Timeline<'a> {
     pub(super) config: &'a Config,
     pub(super) in_kubernetes: bool,

@@ -1,6 +1,6 @@
 //! Errors of a configuration.
 //!
-//! Pure. Every message names the flag and ends with something to paste.
+//! Pure. Start with [`ConfigError`]. Every message names the flag and ends with what to pass.
 
 use baton_election::duration::Rounded;
 use baton_election::identity::IdentityError;
@@ -10,7 +10,7 @@ use std::fmt;
 use std::time::Duration;
 use zookeeper_client::servers::{PathError, ServersError};
 
-/// An error of a configuration.
+/// An error of a configuration. `Display` is complete: no variant has a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// There is no election.
@@ -60,7 +60,7 @@ pub enum ConfigError {
          --zookeeper-key-file FILE, or neither"
     )]
     CertificateWithoutKey,
-    /// There is a client certificate, and no authority to check the servers' certificates.
+    /// There is a client certificate but no authority to check the servers' certificates.
     #[error("TLS needs the certificate authority of the servers: pass --zookeeper-ca-file FILE")]
     NoCertificateAuthority,
     /// No server can have such a short tick.
@@ -126,12 +126,12 @@ pub enum ConfigError {
         known: &'static str,
     },
     /// The record cannot hold an identity with this prefix.
-    #[error("identity prefix {prefix:?} cannot be used: pass another --identity-prefix")]
+    #[error("identity prefix {prefix:?} cannot be used: {reason}: pass another --identity-prefix")]
     Identity {
         /// The prefix.
         prefix: String,
         /// The reason.
-        source: IdentityError,
+        reason: IdentityError,
     },
     /// A leader would resign between two requests of its application.
     #[error(

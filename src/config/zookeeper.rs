@@ -83,12 +83,12 @@ fn path(
         return Ok(Some(path.to_owned()));
     }
     let namespace = non_empty(settings.namespace.as_ref()).or(environment.pod_namespace.as_deref());
-    let folder = match namespace {
+    let parent = match namespace {
         Some(namespace) => format!("/baton/{namespace}"),
         None if environment.in_kubernetes => return Err(ConfigError::NoZooKeeperPath),
         None => "/baton".to_owned(),
     };
-    Ok(election.map(|election| format!("{folder}/{election}")))
+    Ok(election.map(|election| format!("{parent}/{election}")))
 }
 
 fn tls(settings: &Settings) -> Result<Option<TlsFiles>, ConfigError> {

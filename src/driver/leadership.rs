@@ -1,6 +1,6 @@
-//! The [`Leadership`] shared between the driver, which publishes, and everything that answers.
+//! Shares the driver's [`Leadership`] with everything that answers from it.
 //!
-//! Touches a mutex. Start with [`publish`]: the driver holds the [`Publisher`], all others a
+//! Touches a mutex. Start with [`publish`]: the driver holds the [`Publisher`], all others hold a
 //! [`Reader`].
 //!
 //! ```text
@@ -15,7 +15,7 @@ use baton_election::leadership::{Answer, Leadership};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Makes both ends. Each promise is good for `answer_validity`.
+/// Creates both ends. Each promise is good for `answer_validity`.
 pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
     let shared = Arc::new(SharedLeadership {
         leadership: Mutex::new(Leadership::new(answer_validity)),
@@ -70,7 +70,7 @@ impl Reader {
         self.0.lock().claim()
     }
 
-    /// When the application last asked.
+    /// When the application last obtained an answer with [`Self::promise`].
     pub fn last_polled_at(&self) -> Option<Instant> {
         self.0.lock().last_polled_at()
     }
@@ -100,7 +100,7 @@ impl SharedLeadership {
     }
 }
 
-/// Test helper: a leading standing, which only a machine can make.
+/// Test helper: a leading standing, which only a machine can produce.
 #[cfg(test)]
 pub(crate) mod fixture {
     use super::*;

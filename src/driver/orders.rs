@@ -1,7 +1,7 @@
-//! The orders that the supervisor and HTTP may give to the driver.
+//! The orders that other modules may give to the driver.
 //!
 //! Touches only tokio's channels. Start with [`Control`]. A clean stop withdraws, waits until the
-//! last promise expires, and releases; the caller keeps that order.
+//! last promise expires, and releases; the caller performs these steps in this sequence.
 
 use baton_election::instant::Instant;
 use baton_election::machine::{Reason, Withdrawal};
@@ -25,7 +25,7 @@ pub enum ReleaseOutcome {
 /// An order to the driver.
 #[derive(Debug)]
 pub(super) enum DriverOrder {
-    /// Promise nothing more and reply with the end of the last promise. With `for_good` later
+    /// Promise nothing more, and reply with the end of the last promise. With `for_good`, later
     /// orders to campaign are ignored, since the process is about to exit.
     Withdraw { how: Withdrawal, for_good: bool, done: oneshot::Sender<Instant> },
     /// Release what the store holds of ours.
@@ -34,7 +34,7 @@ pub(super) enum DriverOrder {
     Campaign(Instant),
 }
 
-/// Makes both ends of the channel for orders.
+/// Creates both ends of the channel for orders.
 pub fn orders() -> (Control, Orders) {
     let (sender, receiver) = mpsc::channel(16);
     (Control(sender), Orders(receiver))
@@ -88,7 +88,7 @@ impl Orders {
     /// The next order; pends forever if all senders are gone.
     pub(super) async fn next(&mut self) -> DriverOrder {
         match self.0.recv().await {
-            Some(command) => command,
+            Some(order) => order,
             None => std::future::pending().await,
         }
     }

@@ -30,9 +30,9 @@ pub struct ListenError {
 /// Bound listeners on one port.
 #[derive(Debug)]
 pub struct Listeners {
-    /// One listener per socket.
+    /// One listener per bound socket.
     pub listeners: Vec<TcpListener>,
-    /// The first of the addresses.
+    /// The address of the first listener.
     pub address: SocketAddr,
 }
 

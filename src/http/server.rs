@@ -24,7 +24,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::task::Poll;
 use std::time::Duration;
-use stream::Stream;
+use stream::TimedStream;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinError, JoinSet, yield_now};
 use tower::ServiceExt as _;
@@ -38,7 +38,7 @@ const HEADER_TIMEOUT: Duration = Duration::from_secs(30);
 /// request is read within two such turns, so this must be well below half of the slots for
 /// newcomers.
 const ACCEPTS_PER_TURN: usize = 8;
-/// How long to wait after the system refused another connection, as without free file descriptors.
+/// How long to wait when the system accepts no more connections, as without free file descriptors.
 const ACCEPT_BACKOFF: Duration = Duration::from_millis(100);
 
 /// Why [`serve`] ended.
@@ -76,7 +76,7 @@ pub async fn serve(
                     if let Some(evicted) = slots.admit(connection, activity) {
                         evicted.abort();
                     }
-                    // A connection is read before later ones can evict it.
+                    // Read these connections before later ones can evict them.
                     accepted_at_once = (accepted_at_once + 1) % ACCEPTS_PER_TURN;
                     if accepted_at_once == 0 {
                         yield_now().await;
@@ -116,7 +116,7 @@ async fn serve_connection(
     stream.set_nodelay(true).ok();
     let service = service_fn(|request: Request<Incoming>| {
         let busy = activity.begin_request();
-        // If nothing reads the body, hyper closes the connection after the answer, and does not
+        // Without a reader of the body, hyper closes the connection after the answer and does not
         // wait for the rest of the body.
         let (mut head, _body) = request.into_parts();
         head.extensions.insert(ConnectInfo(client));
@@ -135,7 +135,7 @@ async fn serve_connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADER_TIMEOUT)
         .max_buf_size(MAX_HEAD_BYTES)
-        .serve_connection(TokioIo::new(Stream::new(stream)), service);
+        .serve_connection(TokioIo::new(TimedStream::new(stream)), service);
     if let Err(error) = connection.await {
         tracing::debug!("a connection ended with an error: {error}");
     }

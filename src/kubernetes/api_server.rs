@@ -1,8 +1,8 @@
-//! Access to one API server: by the environment and service account in a Pod, elsewhere by a
-//! kubeconfig.
+//! Access to one API server: through the environment and service account in a Pod, elsewhere
+//! through a kubeconfig.
 //!
-//! Touches files and the environment, through kube, and runs the kubeconfig's exec plugin. All this
-//! runs on a blocking thread, one load at a time, since disks and plugins may hang. Start with
+//! Touches files and the environment, through kube, and runs the kubeconfig's exec plugin. It does
+//! so on a blocking thread, one load at a time, since disks and plugins may hang. Start with
 //! [`ApiServer`]. Tokens and certificates may change at any time; the cluster may not, since
 //! another cluster holds another election.
 
@@ -32,7 +32,7 @@ use tokio::time::timeout;
 /// The time limit of the first load: longer than an exec plugin may run.
 const FIRST_LOAD_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a request may wait for the check of the files before it.
+/// How long a request may wait for the check of the files that precedes it.
 const FILE_CHECK_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// The name of a load in the log, if it panics.
@@ -41,7 +41,7 @@ const TASK: &str = "loading the credentials";
 /// An API server, with the current credentials.
 pub(crate) struct ApiServer {
     pinned: PinnedCluster,
-    /// Absent until the exec plugin has given the first credentials.
+    /// Absent until the exec plugin has returned the first credentials.
     current: RefCell<Option<AuthenticatedClient>>,
     /// The load in progress. It outlives the request that started it, and later ones wait for it.
     loading: Mutex<Option<(Reload, Blocking<LoadResult>)>>,
@@ -75,7 +75,7 @@ struct AuthenticatedClient {
     files: Vec<LoadedFile>,
 }
 
-/// A file as it was just before it was used.
+/// A file with the content that it had just before its use.
 #[derive(Clone, PartialEq, Eq)]
 struct LoadedFile {
     path: PathBuf,
@@ -83,8 +83,8 @@ struct LoadedFile {
 }
 
 impl ApiServer {
-    /// Chooses the API server of `cluster`. An exec plugin that fails may succeed later, so the
-    /// first request runs it again.
+    /// Chooses the API server of `cluster`, and loads the first credentials. If the exec plugin
+    /// fails for now, the first request runs it again.
     pub(crate) async fn open(cluster: &Cluster) -> Result<Self, ApiServerError> {
         let cluster = cluster.clone();
         let loading = run_blocking(TASK, move || {
@@ -110,9 +110,9 @@ impl ApiServer {
 
     /// A client with the current credentials.
     ///
-    /// A check of the files that hangs or fails is not reported: the current credentials
-    /// may still be valid, and if not, [`Self::renew_credentials`] reports the cause. An error says
-    /// why there are no credentials at all.
+    /// Does not report a check of the files that hangs or fails: the current credentials may still
+    /// be valid, and if not, [`Self::renew_credentials`] reports the cause.
+    /// An error says why there are no credentials at all.
     pub(crate) async fn client(&self) -> Result<Client, ApiServerError> {
         if self.current_client().is_some() {
             timeout(FILE_CHECK_TIMEOUT, self.reload(Reload::IfChanged)).await.ok();
@@ -202,7 +202,7 @@ impl LoadedFile {
         Self { content: fs::read(&path).ok(), path }
     }
 
-    /// Whether the file has new content. An unreadable file has not: its old content may be valid.
+    /// Whether the file has new content. An unreadable file has none: the old may still be valid.
     fn has_changed(&self) -> bool {
         let now = Self::read(&self.path);
         now.content.is_some() && now != *self
@@ -254,12 +254,12 @@ fn files_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Vec<String
         kubeconfig.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()?;
     let user =
         kubeconfig.auth_infos.iter().find(|named| Some(&named.name) == context.user.as_ref());
-    let of_user = |user: &AuthInfo| {
+    let files_of_user = |user: &AuthInfo| {
         [&user.token_file, &user.client_certificate, &user.client_key].map(Clone::clone)
     };
-    let of_user = user.and_then(|named| named.auth_info.as_ref()).map(of_user);
+    let user_files = user.and_then(|named| named.auth_info.as_ref()).map(files_of_user);
     Some(
-        of_user
+        user_files
             .into_iter()
             .flatten()
             .chain([cluster.certificate_authority.clone()])
@@ -268,7 +268,7 @@ fn files_of(kubeconfig: &Kubeconfig, context: Option<&str>) -> Option<Vec<String
     )
 }
 
-/// Refuses another API server, and settings that kube accepts but fails with at each request.
+/// Refuses a different API server, and settings that kube accepts but that fail every request.
 fn check(config: &Config, pinned: &PinnedCluster) -> Result<(), ApiServerError> {
     let address = config.cluster_url.to_string();
     if address != pinned.address {
@@ -289,7 +289,7 @@ fn check(config: &Config, pinned: &PinnedCluster) -> Result<(), ApiServerError> 
     }
 }
 
-/// Replaces references to a token file or exec plugin by the credentials themselves.
+/// Replaces a reference to a token file or exec plugin with the credentials themselves.
 ///
 /// kube would read them on a schedule of its own, send a token's trailing newline, and panic over a
 /// newline inside it. The order of preference is kube's: user and password, token, token file, exec
@@ -298,23 +298,23 @@ fn inline_credentials(user: &mut AuthInfo) -> Result<(), ApiServerError> {
     if let Some(provider) = &user.auth_provider {
         return Err(ApiServerError::AuthProvider(provider.name.clone()));
     }
-    // Templates leave empty tokens.
+    // Templates render an unset token as an empty one.
     let token = user.token.take().filter(|token| !token.expose_secret().is_empty());
     let (file, program) = (user.token_file.take(), user.exec.take());
     if user.username.is_some() && user.password.is_some() {
         return Ok(());
     }
     if let Some(token) = token {
-        user.token = Some(sendable(token.expose_secret(), "the kubeconfig")?);
+        user.token = Some(bearer_token(token.expose_secret(), "the kubeconfig")?);
     } else if let Some(path) = file.map(PathBuf::from) {
         let text = fs::read_to_string(&path)
             .map_err(|source| ApiServerError::TokenFile { path: path.clone(), source })?;
-        user.token = Some(sendable(&text, path.display())?);
+        user.token = Some(bearer_token(&text, path.display())?);
     } else if let Some(program) = program {
         match Handle::current().block_on(exec_plugin::run(&program))? {
             PluginCredentials::Token(token) => {
                 let source = format!("the output of {}", program.command.unwrap_or_default());
-                user.token = Some(sendable(&token, source)?);
+                user.token = Some(bearer_token(&token, source)?);
             }
             PluginCredentials::Certificate { certificate, key } => {
                 user.client_certificate_data = Some(to_base64(certificate));
@@ -325,7 +325,8 @@ fn inline_credentials(user: &mut AuthInfo) -> Result<(), ApiServerError> {
     Ok(())
 }
 
-fn sendable(text: &str, source: impl Display) -> Result<SecretString, ApiServerError> {
+/// Removes the whitespace around a token, and checks that an HTTP header can hold it.
+fn bearer_token(text: &str, source: impl Display) -> Result<SecretString, ApiServerError> {
     let token = text.trim();
     if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(ApiServerError::Token(source.to_string()));

@@ -23,8 +23,8 @@ pub enum ApiServerError {
     InCluster(#[source] InClusterError),
     /// There is no usable kubeconfig.
     #[error(
-        "no kubeconfig can be used: pass --kubeconfig FILE and --context NAME, or set KUBECONFIG, \
-         as for kubectl"
+        "there is no usable kubeconfig: pass --kubeconfig FILE and --context NAME, or set \
+         KUBECONFIG, as for kubectl"
     )]
     Kubeconfig(#[source] KubeconfigError),
     /// The server's address is not a URL of an API server.
@@ -50,10 +50,9 @@ pub enum ApiServerError {
          -----BEGIN CERTIFICATE-----"
     )]
     NoCertificate,
-    /// The configuration names a proxy.
+    /// The configuration names a proxy, which this client does not support.
     #[error(
-        "API servers are reached directly, not through {0}: unset HTTPS_PROXY, or remove proxy-url \
-         from the kubeconfig"
+        "the proxy {0} is not supported: unset HTTPS_PROXY, or remove proxy-url from the kubeconfig"
     )]
     Proxy(String),
     /// The kubeconfig has a legacy auth provider.
@@ -75,11 +74,11 @@ pub enum ApiServerError {
         "the bearer token in {0} cannot be sent: it must be one line of visible ASCII characters"
     )]
     Token(String),
-    /// The exec plugin gave no credentials.
-    #[error("the kubeconfig's exec plugin gave no credentials")]
+    /// The exec plugin returned no credentials.
+    #[error("the kubeconfig's exec plugin returned no credentials")]
     ExecPlugin(#[from] ExecPluginError),
     /// The certificates or credentials are invalid.
-    #[error("the certificates and credentials found cannot be used")]
+    #[error("the certificates or credentials for the API server cannot be used")]
     Client(#[source] kube::Error),
     /// The disk did not answer.
     #[error(

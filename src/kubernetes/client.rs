@@ -1,5 +1,5 @@
-//! An API server's client: kube's layers without its retries and logs, over TCP without delay, and
-//! with the HTTP status in every error.
+//! An API server's client: kube's layers without its retries and logs, with `TCP_NODELAY`, and with
+//! the HTTP status in every error.
 //!
 //! Touches the certificates and keys that a kubeconfig names. Start with [`client`]. The first
 //! request connects.
@@ -35,7 +35,7 @@ const MAX_MESSAGE_CHARS: usize = 4000;
 /// The size of a connection's read buffer, in bytes.
 const READ_BUFFER_BYTES: usize = 64 * 1024;
 
-/// Makes the client that `config` describes.
+/// Creates the client that `config` describes.
 ///
 /// kube's own client would repeat a PUT up to 15 times, but only the election may repeat a write.
 /// It also leaves Nagle's algorithm on. After a resumed TLS handshake, the last handshake message

@@ -1,7 +1,7 @@
 //! The sidecar's container, for `baton inject`.
 //!
-//! Pure. Start with [`container`]. Charts, manifests, and the admission policy contain the same
-//! one; a test compares them field by field.
+//! Pure. Start with [`container()`]. Charts, manifests, and the admission policy contain the same
+//! container; a test compares them field by field.
 
 use crate::cli::RestartApplication;
 use crate::process::exit::Exit;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// The container's name.
 pub const NAME: &str = "baton";
 
-/// The flags that annotations of a Pod may set: those independent of the store and of the Pod.
+/// The flags that annotations of a Pod may set: those that depend on neither the store nor the Pod.
 pub const FLAGS: [&str; 8] = [
     "answer-validity",
     "lease-duration",
@@ -25,7 +25,7 @@ pub const FLAGS: [&str; 8] = [
 const STATE: &str = "baton-state";
 const STATE_DIRECTORY: &str = "/var/lib/baton";
 
-/// The volume that keeps how the last run ended. It outlives the container, but not the Pod.
+/// The volume that records how the last run ended. It outlives the container, but not the Pod.
 pub fn volume() -> Value {
     json!({"name": STATE, "emptyDir": {"sizeLimit": "1Mi"}})
 }
@@ -63,10 +63,11 @@ pub fn container(
         "volumeMounts": [{"name": STATE, "mountPath": STATE_DIRECTORY}],
     });
     if restart == RestartApplication::Always {
-        let alone = [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
+        let codes_without_restart =
+            [Exit::Clean, Exit::Usage, Exit::Fault, Exit::Refused].map(Exit::code);
         container["restartPolicyRules"] = json!([{
             "action": "RestartAllContainers",
-            "exitCodes": {"operator": "NotIn", "values": alone},
+            "exitCodes": {"operator": "NotIn", "values": codes_without_restart},
         }]);
     }
     container

@@ -23,13 +23,13 @@ const TIMEOUT: Duration = Duration::from_secs(15);
 /// How often to check whether a plugin that has closed its output has exited.
 const EXIT_POLL_PERIOD: Duration = Duration::from_millis(10);
 
-/// How much is read of standard output and of standard error, in bytes.
+/// How much of standard output and of standard error is read, in bytes.
 const MAX_OUTPUT_BYTES: u64 = 1024 * 1024;
 
 /// How much of standard error is reported, in characters.
 const MAX_STDERR_CHARS: usize = 1000;
 
-/// Why an exec plugin gave no credentials.
+/// Why an exec plugin returned no credentials.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecPluginError {
     /// The kubeconfig names no command.

@@ -10,7 +10,7 @@ use std::fmt;
 pub struct RbacManifest {
     /// The name of the election, the Lease, the Role, and the binding.
     pub election: String,
-    /// The namespace of Lease and Role; if absent, the manifest names none.
+    /// The namespace of the Lease and Role; if absent, the manifest names none.
     pub namespace: Option<String>,
     /// The account that gets the rights.
     pub subject: Subject,
@@ -26,13 +26,14 @@ pub enum Subject {
         /// The namespace, which may differ from the Lease's.
         namespace: Option<String>,
     },
-    /// A user, for example of a certificate or an identity provider.
+    /// A user, for example from a client certificate or an identity provider.
     User(String),
 }
 
 impl RbacManifest {
-    /// The manifest that allows a call the API server refused with `message`; `None` if no Role
-    /// would help: after a quota, an admission plugin, or a namespace being deleted.
+    /// The manifest with the rights whose absence `message`, a refusal by the API server, reports.
+    /// `None` if no Role would help: because of a quota, an admission plugin, or the deletion of
+    /// the namespace.
     pub fn for_refusal(election: &str, namespace: &str, message: &str) -> Option<Self> {
         // Missing rights: … is forbidden: User "jane" cannot get resource "leases" in API group …
         let (user, _) = message.split_once("User \"")?.1.split_once("\" cannot ")?;

@@ -1,7 +1,7 @@
 //! Runs blocking work on the runtime's blocking threads.
 //!
-//! Touches those threads. Start with [`run_blocking`]. A panic of the work continues in the task
-//! that awaits it, so the supervisor ends the process.
+//! Touches those threads. Start with [`run_blocking`]. A panic of the work unwinds the task that
+//! awaits it, so the supervisor ends the process.
 
 use std::any::Any;
 use std::future::Future;
@@ -27,7 +27,7 @@ pub(crate) fn run_blocking<T: Send + 'static>(
 
 /// Logs that `name` panicked, and unwinds. The process then exits with 75 if it leads, else with
 /// 70.
-pub(crate) fn fault(name: &str, panic: Box<dyn Any + Send>) -> ! {
+pub(crate) fn resume_panic(name: &str, panic: Box<dyn Any + Send>) -> ! {
     tracing::error!(event = "fault", "{name} panicked");
     resume_unwind(panic)
 }
@@ -39,7 +39,7 @@ impl<T> Future for Blocking<T> {
         match ready!(Pin::new(&mut self.handle).poll(cx)) {
             Ok(result) => Poll::Ready(result),
             // Nothing aborts the work, so the only error is a panic.
-            Err(error) => fault(self.name, error.into_panic()),
+            Err(error) => resume_panic(self.name, error.into_panic()),
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Reads the clocks, as the only module that does.
+//! The clocks of this machine.
 //!
-//! Touches the system's clocks. Start with [`Clock`]. It reads `CLOCK_BOOTTIME`, because the clocks
-//! of std and tokio stop while the machine is suspended, and a lease does not
-//! (rust-lang/rust#87906).
+//! Touches the system's clocks, which no other module reads. Start with [`Clock`]. It reads
+//! `CLOCK_BOOTTIME`, because the clocks of std and tokio stop while the machine is suspended, and a
+//! lease does not (rust-lang/rust#87906).
 
 use baton_election::instant::Instant;
 use rustix::time::{ClockId, clock_gettime};

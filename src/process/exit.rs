@@ -1,8 +1,8 @@
 //! The exit codes and their meanings.
 //!
-//! Pure. Start with [`Exit`]. A container's `restartPolicyRules` may restart the whole Pod on some
-//! codes, so a code says whether the application must restart: it must on every code but 0, 2, 70,
-//! and 77.
+//! Pure. Start with [`Exit`]. A code says whether the application must restart: it must on every
+//! code of `baton run` but 0, 2, 70, and 77. A container's `restartPolicyRules` can restart the
+//! whole Pod on such codes.
 
 use std::process::ExitCode;
 
@@ -16,7 +16,7 @@ pub enum Exit {
     /// The flags, the configuration, or the environment prevents a start, such as an address in
     /// use.
     Usage,
-    /// No sidecar answered: there was no answer, or another program gave it.
+    /// No sidecar answered: there was no answer, or it came from another program.
     NoAnswer,
     /// A bug in Baton, while not leading.
     Fault,

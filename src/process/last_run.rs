@@ -1,15 +1,15 @@
 //! Remembers how the last run ended, and delays or ends this run accordingly.
 //!
-//! Touches one small file in the state directory, which outlives the process but not its Pod (an
-//! emptyDir). Start with [`RunHistory::open`]. The file says that the run is in progress until its
+//! Touches one small file in the state directory, an emptyDir, which outlives the process but not
+//! its Pod. Start with [`RunHistory::open`]. The file says that the run is in progress until its
 //! end is written, so a killed process counts too.
 //!
 //! * The nth bad end within ten minutes delays campaigning by 2ⁿ retry periods, at most one lease
 //!   duration. kubelet itself has no back-off for `RestartAllContainers`: 151 restarts in 213 s
 //!   were measured.
-//! * If the previous run led and exited with 0, only its container was replaced, and its application
-//!   is still running. With `--on-lost=exit`, this run then exits with 75 once to restart it, even
-//!   if it cannot start itself.
+//! * If the previous run led and exited with 0, only its container was restarted, and its
+//!   application is still running. With `--on-lost=exit`, this run then exits with 75 once to
+//!   restart it, even if it cannot start itself.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;
@@ -68,7 +68,7 @@ pub struct LastEnd {
     pub code: Option<u8>,
     /// The wall-clock time of the end, or of the start if the process was killed.
     pub at: SystemTime,
-    /// Whether it led when it ended, or before a clean stop.
+    /// Whether the run led when it ended, or when its clean stop began.
     led: bool,
     same_boot: bool,
 }
@@ -84,7 +84,7 @@ pub struct RunHistoryError {
     source: FolderError,
 }
 
-/// The end of the previous run is unknown. This run starts as if it were the first.
+/// Why the end of the previous run is unknown. This run then starts as if it were the first.
 #[derive(Debug, thiserror::Error)]
 pub enum LastEndError {
     /// The file cannot be read.
@@ -133,7 +133,7 @@ impl RunHistory {
             .to_owned();
         let saved = state.as_ref().map_or(Ok(None), |state| read(&state.folder));
         let mut this = Self { state, boot_id, bad_ends: Vec::new() };
-        let last = saved.map(|saved| saved.map(|run| this.take_over(run)));
+        let last = saved.map(|saved| saved.map(|run| this.continue_from(run)));
         Ok((this, last))
     }
 
@@ -152,7 +152,7 @@ impl RunHistory {
     /// Saves the end of a run that cannot start, and returns its exit code: 75 if the application
     /// of the previous run must restart, else 2.
     pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
-        // Without a usable history, no application is known.
+        // Without a usable history, no earlier application is known.
         let Ok((this, last)) = Self::open(directory, election) else { return Exit::Usage };
         let must_restart =
             last.ok().flatten().is_some_and(|last| last.left_application_running(on_lost));
@@ -176,8 +176,8 @@ impl RunHistory {
         self.write(Some(SavedEnd { reason: reason.as_str().to_owned(), code: exit.code(), led }))
     }
 
-    /// Saves that this run ends at once to restart the application, which is no bad end and must
-    /// happen only once. If the disk is full, removes the file instead.
+    /// Saves that this run ends at once to restart the application. This is no bad end, and must
+    /// happen only once: if the file cannot be written, as on a full disk, removes it instead.
     pub fn end_for_restart(self) -> Result<(), RunHistoryError> {
         let end = SavedEnd {
             reason: Reason::Shutdown.as_str().to_owned(),
@@ -189,7 +189,8 @@ impl RunHistory {
         state.folder.remove(LAST_RUN).map_err(|source| RunHistoryError { source, ..error })
     }
 
-    fn take_over(&mut self, run: SavedRun) -> LastEnd {
+    /// Continues the history of the previous run.
+    fn continue_from(&mut self, run: SavedRun) -> LastEnd {
         let same_boot = run.boot_id == self.boot_id;
         if same_boot {
             self.bad_ends = run.bad_ends;
@@ -206,20 +207,20 @@ impl RunHistory {
                 LastEnd { reason: Reason::Fault, code: None, at: run.wall, led: false, same_boot }
             }
         };
-        // A killed process saved no end; it ended at some time before now.
+        // A killed process saved no end. It ended before now, at an unknown time.
         if last.code.is_none() && same_boot {
             self.add_bad_end(Clock.now());
         }
-        self.drop_old_ends(Clock.now());
+        self.drop_old_bad_ends(Clock.now());
         last
     }
 
     fn add_bad_end(&mut self, now: Instant) {
         self.bad_ends.push(now.elapsed_since_boot());
-        self.drop_old_ends(now);
+        self.drop_old_bad_ends(now);
     }
 
-    fn drop_old_ends(&mut self, now: Instant) {
+    fn drop_old_bad_ends(&mut self, now: Instant) {
         let now = now.elapsed_since_boot();
         self.bad_ends.retain(|end| *end <= now && now.saturating_sub(*end) < BAD_END_WINDOW);
         let surplus = self.bad_ends.len().saturating_sub(MAX_BAD_ENDS);
@@ -243,7 +244,7 @@ impl RunHistory {
 }
 
 impl StateFolder {
-    /// Creates the folder, and locks it against a second sidecar, which would mix up their ends.
+    /// Creates and locks the folder: two sidecars would overwrite each other's ends.
     fn open(directory: &Path, election: &ElectionName) -> Result<Self, RunHistoryError> {
         let path = directory.join(election.as_str());
         let opened = || {
@@ -258,8 +259,9 @@ impl StateFolder {
                 // An emptyDir of Kubernetes is writable by all.
                 Some(Exposure::Writable { .. }) | None => {}
             }
-            let folder = PrivateFolder::make(directory, election.as_str(), |_, _| Ok(()))?;
-            let lock = folder.lock_file(LOCK)?;
+            let folder =
+                PrivateFolder::open_or_create(directory, election.as_str(), |_, _| Ok(()))?;
+            let lock = folder.open_lock_file(LOCK)?;
             lock.try_lock()
                 .map_err(io::Error::from)
                 .map_err(FolderError::io("lock", &path.join(LOCK)))?;
@@ -294,11 +296,11 @@ fn read(folder: &PrivateFolder) -> Result<Option<SavedRun>, LastEndError> {
 
 /// Replaces the file by a rename, so that a kill leaves either the old or the new content.
 fn replace(folder: &PrivateFolder, text: &[u8]) -> Result<(), FolderError> {
-    // A killed process may have left a temporary file. No other process writes here.
+    // A killed process may have left a temporary file. No other live process writes here.
     folder.remove(TEMPORARY)?;
     let written = folder.create_new(TEMPORARY)?.write_all(text);
     if let Err(error) = written {
-        // Frees the space on a full disk.
+        // Free the space on a full disk.
         folder.remove(TEMPORARY).ok();
         return Err(FolderError::io("write", &folder.path().join(TEMPORARY))(error));
     }

@@ -1,9 +1,9 @@
 //! A folder that only one user can enter, and the small files in it.
 //!
-//! Touches the file system, and blocks. Start with [`PrivateFolder::make`]. Other users may share
-//! the parent directory (`/tmp`, a volume), so nothing here follows a symbolic link, truncates a
-//! file, waits for a pipe, or reads without a limit. Every call uses the folder's descriptor, so a
-//! folder that replaces it is never touched.
+//! Touches the file system, and blocks. Start with [`PrivateFolder::open_or_create`]. Other users
+//! may share the parent directory (`/tmp`, a volume), so nothing here follows a symbolic link,
+//! truncates a file, waits for a pipe, or reads without a limit. Every call uses the folder's
+//! descriptor, so a folder that replaces it is never touched.
 
 mod directory;
 mod error;
@@ -24,7 +24,7 @@ use std::io::Read as _;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
-/// Our files are far smaller. A larger file is not ours.
+/// The largest file to read. Our own files are far smaller.
 pub(crate) const MAX_FILE_BYTES: u64 = 64 << 10;
 
 /// The mode bits that let other users write, or do anything.
@@ -37,11 +37,11 @@ const STICKY: u32 = 0o1000;
 /// The permission bits of a mode.
 const MODE_BITS: u32 = 0o7777;
 
-/// Root, which can change any file anyway.
+/// Root, which can change any file in any case.
 const TRUSTED_UID: u32 = 0;
 
-/// Refuses some file systems, by their type in `statfs(2)`.
-pub(crate) type Check = fn(FsWord, &Path) -> Result<(), FolderError>;
+/// Refuses some file systems, by their `statfs(2)` type.
+pub(crate) type FileSystemCheck = fn(FsWord, &Path) -> Result<(), FolderError>;
 
 /// A folder of mode 0700 that belongs to this user.
 #[derive(Debug)]
@@ -53,7 +53,11 @@ pub(crate) struct PrivateFolder {
 impl PrivateFolder {
     /// Opens the folder `name` in `directory`, and creates it if it is missing. `directory` must
     /// exist. `check` may refuse the folder's file system.
-    pub(crate) fn make(directory: &Path, name: &str, check: Check) -> Result<Self, FolderError> {
+    pub(crate) fn open_or_create(
+        directory: &Path,
+        name: &str,
+        check: FileSystemCheck,
+    ) -> Result<Self, FolderError> {
         let (parent, path) = (open_directory(directory)?, directory.join(name));
         match mkdirat(&parent, name, Mode::RWXU) {
             Ok(()) | Err(Errno::EXIST) => {}
@@ -64,10 +68,10 @@ impl PrivateFolder {
     }
 
     /// Opens the folder `name` in `directory`, if it exists.
-    pub(crate) fn find(
+    pub(crate) fn open_existing(
         directory: &Path,
         name: &str,
-        check: Check,
+        check: FileSystemCheck,
     ) -> Result<Option<Self>, FolderError> {
         Self::open_in(&open_directory(directory)?, name, directory.join(name), check)
     }
@@ -77,7 +81,7 @@ impl PrivateFolder {
         &self.path
     }
 
-    /// Whether the path still leads to this folder, and not to a replacement.
+    /// Whether the path still leads to this folder and not to a replacement.
     pub(crate) fn is_in_place(&self) -> bool {
         match (fstat(&self.file), rustix::fs::lstat(&self.path)) {
             (Ok(held), Ok(stat)) => is_same(&held, &stat),
@@ -108,10 +112,10 @@ impl PrivateFolder {
 
     /// Opens a lock file, and creates it if it is missing. Its content stays.
     ///
-    /// `flock` needs no write access, so any user who can read a lock file could hold it forever,
-    /// and a shared OFD lock excludes an exclusive one in the same way. Therefore the mode is 0600,
-    /// also for a file that an earlier version created.
-    pub(crate) fn lock_file(&self, name: &str) -> Result<File, FolderError> {
+    /// The mode is 0600, even for a file that an earlier version created: `flock` needs no write
+    /// access, so any user who can read a lock file could hold it forever. A shared OFD lock, which
+    /// excludes an exclusive one, needs only read access too.
+    pub(crate) fn open_lock_file(&self, name: &str) -> Result<File, FolderError> {
         let flags = OFlags::CREATE | OFlags::RDONLY;
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());
         let file = self.open(name, flags)?.ok_or_else(|| io(Errno::NOENT))?;
@@ -122,12 +126,12 @@ impl PrivateFolder {
         Ok(file)
     }
 
-    /// Opens a file for reading, if it exists. It is a regular file that no other user can change.
-    pub(crate) fn existing(&self, name: &str) -> Result<Option<File>, FolderError> {
+    /// Opens a file for reading, if it exists: a regular file that no other user can change.
+    pub(crate) fn open_file(&self, name: &str) -> Result<Option<File>, FolderError> {
         self.open(name, OFlags::RDONLY)
     }
 
-    /// Whether the folder has `file`, and not a replacement, under `name`.
+    /// Whether the folder has `file` itself under `name` and not a replacement.
     pub(crate) fn has(&self, name: &str, file: &File) -> bool {
         match (fstat(file), statat(&self.file, name, AtFlags::SYMLINK_NOFOLLOW)) {
             (Ok(held), Ok(stat)) => is_same(&held, &stat),
@@ -141,7 +145,7 @@ impl PrivateFolder {
         renamed.map_err(|error| FolderError::io("replace", &self.path.join(to))(error.into()))
     }
 
-    /// Removes a file, if it exists. Of a link, removes the link itself.
+    /// Removes a file, if it exists. Removes a link itself and not its target.
     pub(crate) fn remove(&self, name: &str) -> Result<(), FolderError> {
         match unlinkat(&self.file, name, AtFlags::empty()) {
             Ok(()) | Err(Errno::NOENT) => Ok(()),
@@ -169,7 +173,7 @@ impl PrivateFolder {
         parent: &OwnedFd,
         name: &str,
         path: PathBuf,
-        check: Check,
+        check: FileSystemCheck,
     ) -> Result<Option<Self>, FolderError> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(parent, name, flags, Mode::empty()) {
@@ -189,9 +193,9 @@ impl PrivateFolder {
         }
     }
 
-    /// Refuses a folder that another user owns or every user can write to. Removes lesser access of
-    /// others: earlier versions created readable folders, and kubelet makes a volume with an
-    /// `fsGroup` writable for the group at each start of a Pod. [`Self::open`] refuses files that
+    /// Refuses a folder that another user owns or that every user can write to. Revokes any lesser
+    /// access of others: earlier versions created readable folders, and kubelet makes a volume with
+    /// an `fsGroup` writable by the group at each start of a Pod. [`Self::open`] refuses files that
     /// the group may have put there.
     fn restrict_access(&self) -> Result<(), FolderError> {
         let io = |error: Errno| FolderError::io("restrict", &self.path)(error.into());

@@ -5,7 +5,7 @@
 //! seconds, longer than an attempt to connect. So a lookup outlives the attempt that started it,
 //! and later attempts share it and its result.
 
-use crate::process::blocking::fault;
+use crate::process::blocking::resume_panic;
 use hyper_util::client::legacy::connect::dns::Name;
 use std::collections::{BTreeMap, VecDeque};
 use std::future::Future;
@@ -70,7 +70,7 @@ struct Lookups {
     /// Names to look up.
     queue: VecDeque<String>,
     threads: usize,
-    /// Whether a lookup panicked. Then each attempt that waits for an address panics too.
+    /// Whether a lookup panicked. Every attempt that waits for an address then panics too.
     has_panicked: bool,
 }
 
@@ -107,16 +107,16 @@ impl Resolver {
             }
         };
         let max_wait = if is_known { REFRESH_WAIT.min(max_wait) } else { max_wait };
-        // After the timeout, the cached addresses serve.
+        // After the timeout, the cached addresses are returned.
         timeout(max_wait, fresh).await.ok();
         if self.has_panicked() {
-            fault("a lookup of a host name", Box::new("its thread has logged the panic"));
+            resume_panic("a lookup of a host name", Box::new("its thread has logged the panic"));
         }
         self.with(name, |entry| entry.addresses())
     }
 
-    /// Starts a lookup unless one is pending. Returns how many have ended before it, and whether
-    /// addresses are known.
+    /// Starts a lookup unless one is pending. Returns how many lookups of the name have ended, and
+    /// whether addresses are known.
     fn begin(&self, name: &str) -> (u64, bool) {
         let mut lookups = self.lock();
         let entry = lookups.names.entry(name.to_owned()).or_default();
@@ -194,7 +194,7 @@ impl CacheEntry {
     }
 }
 
-/// Asks the system's resolver. Blocks.
+/// Queries the system's resolver. Blocks.
 fn resolve(name: &str) -> io::Result<Vec<SocketAddr>> {
     Ok((name, 0).to_socket_addrs()?.collect())
 }
@@ -242,12 +242,12 @@ mod tests {
     }
 
     #[test]
-    fn last_addresses_serve_until_a_negative_answer() {
+    fn cached_addresses_serve_until_a_negative_answer() {
         let mut entry = CacheEntry::default();
         assert!(matches!(entry.addresses(), Err(LookupError::Unanswered)));
         entry.update(Ok(vec![address(1)]));
         entry.update(Err(io::Error::other("failed to lookup address information: Try again")));
-        assert_eq!(entry.addresses().unwrap(), [address(1)], "no answer proves nothing");
+        assert_eq!(entry.addresses().unwrap(), [address(1)], "a missing answer proves nothing");
         entry.update(Ok(vec![address(2)]));
         assert_eq!(entry.addresses().unwrap(), [address(2)]);
         for negative in NEGATIVE_ANSWERS {

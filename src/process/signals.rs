@@ -21,7 +21,7 @@ pub struct Signals {
     interrupt: Signal,
     /// `None` if the process was started to survive its terminal, as by nohup.
     hang_up: Option<Signal>,
-    /// When the last signal counted.
+    /// When the last signal that counted arrived.
     last_at: Option<Instant>,
 }
 
@@ -83,7 +83,7 @@ pub enum StopOutcome {
 }
 
 impl StopOutcome {
-    /// Logs that the process stopped, with this outcome.
+    /// Logs the clean stop with this outcome.
     pub fn log(self) {
         let (release, code) = (self.as_str(), Exit::Clean.code());
         match self {

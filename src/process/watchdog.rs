@@ -1,6 +1,6 @@
 //! Ends the process when a claim expires and the driver does not notice.
 //!
-//! Touches a thread, the clock, and the process, which no other module exits abruptly. Start with
+//! Touches a thread, the clock, and `std::process::exit`, which no other module calls. Start with
 //! [`start`]. A blocked runtime answers no request and so promises nothing, but its application
 //! would continue; only the end of the process restarts it. A livenessProbe is no substitute: after
 //! a kill by kubelet, the application restarted in 32 of 76 cases.
@@ -13,7 +13,7 @@ use std::io;
 use std::thread;
 use std::time::Duration;
 
-/// How long the driver may take to notice an expired claim itself, as after a pause of the process.
+/// How long the driver may take to notice an expired claim, for example after a pause.
 const DRIVER_GRACE: Duration = Duration::from_millis(500);
 
 /// How long to wait for the last log line.

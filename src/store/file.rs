@@ -44,7 +44,7 @@ pub struct FileStore {
 /// Why the file store cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the file backend cannot use {directory:?}: --directory must name a directory on a local file \
+    "the file store cannot use {directory:?}: --directory must name a directory on a local file \
      system in which this user may write"
 )]
 pub struct FileStoreError {
@@ -94,7 +94,7 @@ impl FileStore {
         work: impl FnOnce(&RecordFile) -> Result<T, RecordFileError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let record = Arc::clone(&self.record);
-        run_blocking("a call of the record file", move || work(&record))
+        run_blocking("access to the record file", move || work(&record))
             .await
             .map_err(StoreError::from)
     }
@@ -102,7 +102,7 @@ impl FileStore {
     /// Waits until the record has changed, or may have changed unwatched.
     async fn changed(&self) {
         loop {
-            // Taken out while awaited: a borrow must not be held across an await.
+            // Take it out: a borrow must not be held across an await.
             match self.watch.take() {
                 Some(watch) => {
                     let has_changed = tokio::select! {
@@ -139,7 +139,7 @@ impl FileStore {
     }
 
     /// Turns the watch on or off. A leader needs none, since its next renewal detects any change,
-    /// and must not wait for the kernel to close one when it ends.
+    /// and at its exit it must not wait for the kernel to close one.
     fn set_watching(&self, should_watch: bool) {
         if self.should_watch.replace(should_watch) != should_watch {
             self.watch_changed.notify_one();
@@ -157,7 +157,8 @@ impl FileStore {
         }
     }
 
-    /// Reopens the watch if another folder is now at its path: a moved folder keeps its watch.
+    /// Reopens the watch if its path leads to another folder by now: a moved folder keeps its
+    /// watch.
     fn check_watch(&self) {
         if self.watched_folder.get().is_some()
             && FolderId::of(self.record.folder()).ok() != self.watched_folder.get()
@@ -193,7 +194,7 @@ impl Store<RecordElection> for FileStore {
     async fn next_event(&self) -> RecordEvent {
         loop {
             self.changed().await;
-            // An error here needs no report: the read that follows silence reports its own.
+            // No report: without watch events, the machine sends a read, whose error is reported.
             if let Ok(snapshot) = self.blocking(RecordFile::read).await {
                 return RecordEvent::WatchEvent(snapshot);
             }

@@ -121,7 +121,8 @@ impl LeaseStore {
     }
 
     /// The object of this version, with the fields that others keep in it. Reads the Lease if a
-    /// watch has brought another version meanwhile; `None` if the server holds another by then.
+    /// watch event has replaced the known object; `None` if the server holds another version by
+    /// then.
     async fn object_at(&self, version: &Version) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
         let latest =
             || self.latest.borrow().clone().filter(|object| object.snapshot.version == *version);
@@ -131,7 +132,7 @@ impl LeaseStore {
         }
     }
 
-    /// Keeps `object` as the latest if it is newer.
+    /// Keeps `object` as the latest if it is newer than the known one.
     fn keep(&self, object: Rc<LeaseObject>) {
         let known = self.latest.borrow().as_ref().map(|latest| number(&latest.snapshot));
         if known.is_none_or(|known| known < number(&object.snapshot)) {

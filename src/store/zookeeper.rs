@@ -1,7 +1,7 @@
 //! The ZooKeeper store: turns the queue election's requests into calls of one ZooKeeper session.
 //!
 //! Touches `zookeeper_client` and, before each connection attempt, the credential and certificate
-//! files, which may be replaced at any time. It decides nothing about the election. Start with
+//! files, which may be replaced at any time. Decides nothing about the election. Start with
 //! [`ZooKeeperStore`]; [`ZooKeeperStore::explain`] decides which errors are refusals.
 
 mod access;
@@ -46,34 +46,34 @@ pub struct ZooKeeperStore {
     access: Cell<Access>,
     /// Whether the servers support containers, as far as known.
     supports_containers: Cell<bool>,
-    /// Whether the warning about the rights of strangers on the parent was logged.
-    warned_shared: Cell<bool>,
-    /// Whether the path's access list was searched for identities besides ours.
-    searched_list: Cell<bool>,
-    /// The limit of one connection attempt: below a call's, so that the attempt reports its
-    /// failures.
+    /// Whether the warning about an open parent was logged.
+    has_warned_shared: Cell<bool>,
+    /// Whether the path's access list was searched for identities other than ours.
+    has_searched_list: Cell<bool>,
+    /// The timeout of a connection attempt: below that of a call, so that the attempt reports its
+    /// own failure.
     connect_timeout: Duration,
 }
 
 impl ZooKeeperStore {
-    /// Opens the election at `place`; one call may take `call_timeout`.
+    /// Opens the election of `config`; one call may take `call_timeout`.
     pub async fn open(
-        place: &ZooKeeperConfig,
+        config: &ZooKeeperConfig,
         call_timeout: Duration,
     ) -> Result<Self, CredentialFilesError> {
         let (files, dialer) =
-            CredentialFiles::open(place.auth_file.clone(), place.tls.clone()).await?;
-        let Servers { hosts, chroot } = &place.servers;
+            CredentialFiles::open(config.auth_file.clone(), config.tls.clone()).await?;
+        let Servers { hosts, chroot } = &config.servers;
         Ok(Self {
             access: Cell::new(access(&dialer)),
             supports_containers: Cell::new(true),
-            warned_shared: Cell::new(false),
-            searched_list: Cell::new(false),
-            client: Client::new(&place.servers, dialer, Resolver::default()),
+            has_warned_shared: Cell::new(false),
+            has_searched_list: Cell::new(false),
+            client: Client::new(&config.servers, dialer, Resolver::default()),
             files,
             hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
             chroot: chroot.clone(),
-            path: format!("{chroot}{}", place.path),
+            path: format!("{chroot}{}", config.path),
             connect_timeout: call_timeout / 10 * 9,
         })
     }
@@ -114,7 +114,7 @@ impl ZooKeeperStore {
             ends.chain([self.path.len()]).map(|end| &self.path[..end]).collect();
         let mut depth = ancestors.len() - 1;
         loop {
-            match self.ensure(ancestors[depth]).await {
+            match self.ensure_exists(ancestors[depth]).await {
                 Ok(()) if depth + 1 == ancestors.len() => return Ok(QueueEvent::Made),
                 Ok(()) => depth += 1,
                 Err(FailedCall { error: CallError::Refused(Code::NoNode), .. }) if depth > 0 => {
@@ -131,7 +131,7 @@ impl ZooKeeperStore {
     }
 
     /// Creates an ancestor of the candidates' znodes unless it exists.
-    async fn ensure(&self, path: &str) -> Result<(), FailedCall> {
+    async fn ensure_exists(&self, path: &str) -> Result<(), FailedCall> {
         let action = "create";
         let access = self.access_of(path);
         let created = if self.supports_containers.get() {
@@ -173,7 +173,8 @@ impl ZooKeeperStore {
         Ok(QueueEvent::Joined { name, czxid: node.czxid })
     }
 
-    async fn acknowledge(
+    /// Creates the znode that names the leader, if the candidate `name` is still in the queue.
+    async fn announce(
         &self,
         name: &str,
         text: String,
@@ -187,19 +188,20 @@ impl ZooKeeperStore {
             .chain(replaces.then(|| Op::Delete(leader.clone())))
             .chain([Op::Create(create)]);
         let outcome =
-            self.call("acknowledge a leader at", &leader, &Multi(operations.collect())).await?;
+            self.call("announce a leader at", &leader, &Multi(operations.collect())).await?;
         match outcome {
             Ok(()) => Ok(QueueEvent::Announced),
             Err(OpFailure { index: 0, code: Code::NoNode }) => Ok(QueueEvent::Missing),
             Err(OpFailure { code: Code::NoNode | Code::NodeExists, .. }) => Ok(QueueEvent::Changed),
             Err(OpFailure { code, .. }) => Err(FailedCall {
-                action: "acknowledge a leader at",
+                action: "announce a leader at",
                 path: leader,
                 error: CallError::Refused(code),
             }),
         }
     }
 
+    /// Checks that the candidate `name` is still in the queue.
     async fn check(&self, name: &str) -> Result<QueueEvent, FailedCall> {
         let path = self.child(name);
         match self.call("check", &path, &Multi(vec![Op::Check(path.clone())])).await? {
@@ -250,7 +252,7 @@ impl ZooKeeperStore {
         format!("{}/{name}", self.path)
     }
 
-    /// The event that a failed call means to the machine, or the error to report.
+    /// Interprets a failed call: an event for the machine, or an error to report.
     fn explain(
         &self,
         FailedCall { action, path, error }: FailedCall,
@@ -307,7 +309,7 @@ impl Store<QueueElection> for ZooKeeperStore {
                 })
             }
             QueueRequest::Announce { name, text, replaces } => {
-                self.acknowledge(&name, text, replaces).await
+                self.announce(&name, text, replaces).await
             }
         };
         result.or_else(|failed| self.explain(failed))
@@ -332,8 +334,8 @@ impl Store<QueueElection> for ZooKeeperStore {
     }
 }
 
-/// The access list for new znodes. An open one if we present no credentials that a list could name;
-/// otherwise others may still read, since candidates must see each other.
+/// The access list for new znodes: open if we present no credentials that a list could name, else
+/// ours alone except for reads, since candidates must see each other.
 const fn access(dialer: &Dialer) -> Access {
     if dialer.credentials.is_empty() { Access::Open } else { Access::Creator }
 }

@@ -35,7 +35,7 @@ pub(super) fn log_previous_end(config: &Config, last: &LastEnd, delay: Duration)
 pub(super) fn log_start(
     config: &Config,
     identity: &Identity,
-    place: &str,
+    location: &str,
     listeners: &Listeners,
     probes: Option<&Listeners>,
 ) {
@@ -47,11 +47,11 @@ pub(super) fn log_start(
         election = config.election.as_str(),
         identity = identity.as_str(),
         backend = config.store.as_str(),
-        place,
+        place = location,
         listen,
         probe_listen,
         version = crate::telemetry::build::VERSION,
-        "{identity} is a candidate of election {}, held in {place}: ask http://{listen}/leader",
+        "{identity} is a candidate of election {}, held in {location}: ask http://{listen}/leader",
         config.election,
     );
     if !listeners.address.ip().to_canonical().is_loopback() {

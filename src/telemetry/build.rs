@@ -1,4 +1,6 @@
 //! Build information, which the package's `build.rs` sets.
+//!
+//! Pure. Start with [`VERSION`].
 
 /// The semantic version.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -1,7 +1,7 @@
 //! Sets up logging to standard error: text for people, flat JSON for machines.
 //!
-//! Touches `tracing-subscriber`. Start with [`start`]; [`text`] formats the lines of text. Events
-//! of other crates, which log every refused connection as an error, appear at `trace` only.
+//! Touches `tracing-subscriber`. Start with [`start`]; [`text`] formats text. Events of other
+//! crates, some of which log every refused connection as an error, appear at `trace` only.
 
 mod text;
 

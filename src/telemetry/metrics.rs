@@ -1,6 +1,6 @@
 //! The Prometheus metrics.
 //!
-//! Touches the `prometheus` crate, as the only module that does. Start with [`Metrics`]. Gauges are
+//! Touches the `prometheus` crate, which no other module uses. Start with [`Metrics`]. Gauges are
 //! computed at each scrape, because a gauge that a task sets can outlive the claim that it shows.
 
 use crate::config::ElectionName;
@@ -23,8 +23,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The content type of [`Metrics::scrape`].
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
-/// The upper bounds of the renewals' histogram, in seconds: a local file takes 1 ms, an overloaded
-/// API server 10 s.
+/// The upper bounds of the histogram of renewals, in seconds: from a local file (1 ms) to an
+/// overloaded API server (10 s).
 const RENEW_BUCKETS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
@@ -199,7 +199,7 @@ impl Series {
     }
 }
 
-/// Panics on a malformed or duplicate name, which every test would find.
+/// Registers a metric. Panics on a malformed or duplicate name, which any test would find.
 fn register<C: Collector + Clone + 'static>(
     registry: &Registry,
     collector: prometheus::Result<C>,

@@ -27,9 +27,9 @@ pub struct Reporter {
 /// The consequence of a loss of leadership, and its possible cause.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Loss {
-    /// The exit of the process; `None` if it stays and follows.
+    /// The exit of the process; `None` if it stays as a follower.
     pub exit: Option<Exit>,
-    /// A lower bound of how long the process was paused, if that was long.
+    /// How long the process was paused at least, if long enough to matter.
     pub pause: Option<Duration>,
 }
 
@@ -37,7 +37,7 @@ impl fmt::Display for Loss {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.exit {
             Some(exit) => write!(f, "lost leadership: exiting with {}", exit.code())?,
-            None => f.write_str("lost leadership: the process stays and follows")?,
+            None => f.write_str("lost leadership: staying as a follower")?,
         }
         match self.pause.map(Rounded::down) {
             Some(pause) => write!(f, " (the process was paused for at least {pause})"),
@@ -54,7 +54,7 @@ struct RepeatedFailure {
 }
 
 impl Reporter {
-    /// A reporter for this candidate.
+    /// Creates the reporter of a candidate.
     pub const fn new(election: ElectionName, identity: Identity, metrics: Metrics) -> Self {
         Self { election, identity, metrics, failure: None }
     }
@@ -137,7 +137,7 @@ impl Reporter {
         }
     }
 
-    /// Reports that a leader stopped promising leadership, and what follows.
+    /// Reports that a leader stopped promising leadership, and what happens next.
     pub fn withdrawn(&self, token: FencingToken, how: Withdrawal) {
         let (election, identity, token) =
             (self.election.as_str(), self.identity.as_str(), token.to_string());
@@ -169,7 +169,7 @@ impl Reporter {
         );
     }
 
-    /// Reports a failed request. Repetitions of one failure are counted and not logged.
+    /// Reports a failed request. Repetitions of the same failure are only counted.
     pub fn store_failed(&mut self, error: &StoreError) {
         let message = ErrorChain(error).to_string();
         if let Some(failure) = self.failure.as_mut().filter(|last| last.message == message) {

@@ -85,7 +85,8 @@ fn kubeconfig_with_a_proxy_is_refused() {
             .arg(kubeconfig.path()));
     assert_eq!(code, 2);
     assert!(
-        errors.contains("not through http://proxy:3128/") && errors.contains("remove proxy-url"),
+        errors.contains("the proxy http://proxy:3128/ is not supported")
+            && errors.contains("remove proxy-url"),
         "{errors}"
     );
 }

@@ -276,7 +276,7 @@ fn non_loopback_application_listener_warns() {
 }
 
 #[test]
-fn every_metric_exists_at_start_and_is_in_the_readme() {
+fn every_metric_exists_at_start_and_is_documented() {
     let rig = Rig::new(TIMING);
     let [leader, follower] = pair(&rig);
     for candidate in [&leader, &follower] {
@@ -311,7 +311,7 @@ fn every_metric_exists_at_start_and_is_in_the_readme() {
 }
 
 #[test]
-fn every_request_in_the_readme_is_answered() {
+fn every_documented_request_is_answered() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
     let requests = listed_requests();

@@ -1,8 +1,8 @@
 //! The loops of the guide "Ask before you act", run word for word.
 //!
 //! Touches processes and loopback sockets. A loop prints `work TOKEN` for each step, and the tests
-//! judge these lines. They run it beside the built program, which leads, hangs, stops, and returns,
-//! and beside a stub, of whose answers it may act on the last only.
+//! check these lines. They run it beside the built program, which leads, hangs, stops, and returns,
+//! and beside a stub, where it may act on the last answer only.
 
 mod program;
 mod stub;

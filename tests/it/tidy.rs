@@ -1,11 +1,11 @@
-//! Rules of the sources that no compiler holds: one owner for each power, heads, and sizes.
+//! Source rules that no compiler checks: one owner per capability, module heads, and file sizes.
 //!
-//! Touches the source files.
+//! Touches the source files. Start with [`sources`].
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// The most lines of a file before its tests. A longer file has more than one idea.
+/// The most lines that a file may have before its tests. A longer one has more than one purpose.
 const LONGEST_FILE: usize = 400;
 
 fn root() -> &'static Path {
@@ -45,7 +45,7 @@ fn uses(sources: &[(PathBuf, String)], word: &str) -> Vec<String> {
 }
 
 #[test]
-fn each_power_has_one_owner() {
+fn each_capability_has_its_owners() {
     let sources = sources("src");
     let owners = [
         ("clock_gettime", &["src/process/clock.rs"][..]),
@@ -59,13 +59,13 @@ fn each_power_has_one_owner() {
         ("count_transition(", &["src/telemetry/metrics.rs", "src/telemetry/reporter.rs"]),
         ("prometheus::", &["src/telemetry/metrics.rs"]),
     ];
-    for (power, owners) in owners {
-        let used = uses(&sources, power);
-        assert!(!used.is_empty(), "no source uses {power}: was it renamed?");
-        for place in used {
+    for (capability, owners) in owners {
+        let used = uses(&sources, capability);
+        assert!(!used.is_empty(), "no source uses {capability}: was it renamed?");
+        for line in used {
             assert!(
-                owners.iter().any(|owner| place.starts_with(&format!("{owner}:"))),
-                "{power} is used in {place}"
+                owners.iter().any(|owner| line.starts_with(&format!("{owner}:"))),
+                "{capability} is used in {line}"
             );
         }
     }

@@ -1,18 +1,18 @@
 //! The outcome of `baton inject`: how many templates got a sidecar, and near misses.
 //!
-//! Pure.
+//! Pure. Start with [`Summary`] and [`NearMiss`].
 
 use serde_json::{Map, Value};
 use std::fmt;
 
-/// The counts of templates.
+/// Counts of Pod templates; displays as one line.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Summary {
     /// Pods and Pod templates.
     pub templates: usize,
-    /// Those that got a sidecar.
+    /// Templates that got a sidecar.
     pub injected: usize,
-    /// Those with the label that already had a sidecar.
+    /// Labeled templates that already had a sidecar.
     pub had_sidecar: usize,
 }
 
@@ -51,7 +51,7 @@ pub enum NearMiss {
         /// The label.
         label: String,
     },
-    /// An election without the label.
+    /// There is an election but no label.
     #[error(
         "{owner} has the annotation {annotation}, but the label {label}: enabled is missing: add \
          it to the same metadata"
@@ -64,7 +64,7 @@ pub enum NearMiss {
         /// The label.
         label: String,
     },
-    /// The label is on a workload, and not on its template.
+    /// The label is on a workload instead of its template.
     #[error(
         "{owner}: the label {label} is on the object but must be on its Pod template: move it to \
          spec.template.metadata.labels"
@@ -77,7 +77,8 @@ pub enum NearMiss {
     },
 }
 
-/// The near miss of a template without the label. `prefix` is that of the label and annotations.
+/// The near miss of a template that gets no sidecar, if it is one. `prefix` is that of the label
+/// and annotations.
 pub(super) fn near_miss(
     template: &Map<String, Value>,
     owner: &str,
@@ -100,7 +101,7 @@ pub(super) fn near_miss(
     }
 }
 
-/// Whether a label's value deliberately asks for no sidecar.
+/// Whether a label's value opts out of the sidecar.
 pub(super) fn is_opt_out(value: &Value) -> bool {
     match value {
         Value::String(text) => matches!(text.as_str(), "disabled" | "false" | "no"),

@@ -6,9 +6,9 @@
 //!
 //! * **Newcomers** have not sent a whole request. The oldest is evicted first, so a newcomer keeps
 //!   its slot until [`MAX_NEWCOMERS`] more arrive.
-//! * **Known** connections have. Idle ones are evicted before busy ones, whose request is being
-//!   answered, and among equals the one with the oldest request. Newcomers cannot evict them, and a
-//!   pinned request is never evicted.
+//! * **Known** connections have sent one. Idle ones are evicted before busy ones, whose request is
+//!   being answered, and among equals the one with the oldest request first. Newcomers cannot evict
+//!   them, and a connection with a pinned request is never evicted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 /// The number of slots for newcomers.
 pub(super) const MAX_NEWCOMERS: usize = 32;
 
-/// The last request of a newcomer.
+/// The last request of a newcomer, which has sent none.
 const NEVER: u64 = 0;
 
 /// A connection's last request, as a count of its listener's requests, and whether it is being

@@ -1,7 +1,7 @@
 //! A TCP stream with a write timeout.
 //!
-//! Touches one socket. Start with [`Stream`]. hyper limits how long reading a request may take, but
-//! not how long writing an answer may take.
+//! Touches one socket. Start with [`TimedStream`]. hyper limits how long reading a request may
+//! take, but not how long writing an answer may take.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -20,13 +20,13 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// The timeout runs from the first write that blocks until everything has been written, so a client
 /// cannot extend it by reading slowly.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct TimedStream {
     tcp: TcpStream,
     blocked: Option<Pin<Box<Sleep>>>,
     is_shut_down: bool,
 }
 
-impl Stream {
+impl TimedStream {
     pub(super) const fn new(tcp: TcpStream) -> Self {
         Self { tcp, blocked: None, is_shut_down: false }
     }
@@ -45,7 +45,7 @@ impl Stream {
     }
 }
 
-impl AsyncRead for Stream {
+impl AsyncRead for TimedStream {
     fn poll_read(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -55,7 +55,7 @@ impl AsyncRead for Stream {
     }
 }
 
-impl AsyncWrite for Stream {
+impl AsyncWrite for TimedStream {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -91,7 +91,7 @@ impl AsyncWrite for Stream {
     }
 }
 
-impl Drop for Stream {
+impl Drop for TimedStream {
     /// Resets a connection that was not shut down, because the kernel would otherwise keep its
     /// unread data.
     fn drop(&mut self) {

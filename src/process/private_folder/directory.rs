@@ -1,8 +1,7 @@
 //! Finds out whether other users can rename the folders in a directory.
 //!
 //! Touches the file system. Start with [`Exposure::of`]. A user who can rename our folder can
-//! replace it. The operator may trust that user, so an exposed directory is worth a warning and no
-//! error.
+//! replace it. You may trust that user, so an exposed directory causes a warning and not an error.
 
 use crate::process::private_folder::{
     FolderError, Quoted, STICKY, TRUSTED_UID, WRITE_BY_GROUP_OR_OTHERS,
@@ -58,7 +57,7 @@ impl fmt::Display for Exposure {
             }
             Self::Unmapped { path, owner } => write!(
                 f,
-                "{} belongs to uid {owner}, which can rename the folders in it and stands for \
+                "{} belongs to uid {owner}, which can rename the folders in it and represents \
                  every user outside of this user namespace: check from outside that root or a user \
                  you trust owns it",
                 path.display()

@@ -1,4 +1,4 @@
-//! Errors of private folders and their files, each with a command that helps.
+//! Errors of private folders and their files, most with a command that remedies them.
 //!
 //! Pure. Start with [`FolderError`]. The error around it names the flag.
 
@@ -146,7 +146,7 @@ impl FolderError {
         }
     }
 
-    /// Whether the error stays until a person changes the folder.
+    /// Whether the error persists until you change the folder.
     pub(crate) fn is_permanent(&self) -> bool {
         match self {
             Self::Io { .. } => false,

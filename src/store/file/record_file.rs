@@ -3,8 +3,8 @@
 //! Touches the file system, and blocks, so `file.rs` calls it on blocking threads. Start with
 //! [`RecordFile`]. Reads take no lock, since only a rename replaces the record. A write prepares
 //! and syncs a draft, takes the lock, compares versions, and renames the draft. The lock is a file
-//! of its own: if the record were locked and renamed, two writers could hold a lock each, on the
-//! old and on the new file. Each call opens the folder again and stays in the one it opened.
+//! of its own: with a lock on the record itself, one writer could hold the old file's lock and
+//! another the new file's. Each call opens the folder again and stays in the one it opened.
 //!
 //! ```text
 //!  DIR/<election>/record      the record, JSON
@@ -101,7 +101,7 @@ pub(super) struct RecordFile {
     record: PathBuf,
 }
 
-/// A file with the record that one write prepares, removed on drop unless it has become the record.
+/// The file in which one write prepares a record, removed on drop unless it has become the record.
 /// Each write has its own, since an earlier one that timed out may still be running.
 #[derive(Debug)]
 struct Draft<'a> {
@@ -124,7 +124,7 @@ impl<'a> Draft<'a> {
     }
 }
 
-/// Best effort: the next candidate that starts sweeps the rest.
+/// Best effort: the next candidate that starts removes what is left.
 impl Drop for Draft<'_> {
     fn drop(&mut self) {
         self.folder.remove(&self.name).ok();
@@ -155,13 +155,14 @@ impl RecordFile {
 
     /// Reads the current record.
     pub(super) fn read(&self) -> Result<Option<Snapshot>, RecordFileError> {
-        // A missing record or folder is a deletion; a missing directory is an unreachable store.
-        let folder = PrivateFolder::find(&self.directory, self.election.as_str(), refuse_remote)?;
+        // A missing record or folder counts as deleted, a missing directory as unreachable.
+        let folder =
+            PrivateFolder::open_existing(&self.directory, self.election.as_str(), refuse_remote)?;
         let Some(folder) = folder else { return Ok(None) };
         Ok(self.stored(&folder)?.map(|(_, snapshot)| snapshot))
     }
 
-    /// Replaces the record if it still has the version in `write`. Gives up at `deadline`.
+    /// Replaces the record if it still has the version in `write`. Fails at `deadline`.
     pub(super) fn replace(
         &self,
         write: &Write,
@@ -210,7 +211,7 @@ impl RecordFile {
         if self.stored(folder)?.map(|(_, snapshot)| snapshot.version) != write.over {
             return Ok(false);
         }
-        // After a pause on the way here, the write must not restore a claim that has ended.
+        // After a pause of the process, the write must not restore a claim that has ended.
         if Clock.now() >= deadline {
             return Err(RecordFileError::OutOfTime { path: self.record.clone() });
         }
@@ -237,7 +238,7 @@ impl RecordFile {
 
     /// Creates the election's folder, but not the directory, which the user provides.
     fn create_folder(&self) -> Result<PrivateFolder, FolderError> {
-        PrivateFolder::make(&self.directory, self.election.as_str(), refuse_remote)
+        PrivateFolder::open_or_create(&self.directory, self.election.as_str(), refuse_remote)
     }
 
     fn foreign(&self) -> impl Fn(RecordFormatError) -> RecordFileError {
@@ -249,7 +250,7 @@ impl RecordFile {
 fn hold_lock(folder: &PrivateFolder, deadline: Instant) -> Result<File, RecordFileError> {
     let [mut pause, longest] = LOCK_RETRY_PAUSES;
     loop {
-        let file = folder.lock_file(LOCK)?;
+        let file = folder.open_lock_file(LOCK)?;
         match file.try_lock() {
             // The lock file may have been replaced between opening and locking.
             Ok(()) if folder.has(LOCK, &file) => return Ok(file),
@@ -268,7 +269,7 @@ fn hold_lock(folder: &PrivateFolder, deadline: Instant) -> Result<File, RecordFi
 /// Removes the drafts of writers that have died.
 fn sweep(folder: &PrivateFolder) {
     for name in folder.names().unwrap_or_default().iter().filter(|name| is_draft(name)) {
-        if let Ok(Some(draft)) = folder.existing(name)
+        if let Ok(Some(draft)) = folder.open_file(name)
             && draft.try_lock().is_ok()
         {
             folder.remove(name).ok();

@@ -70,8 +70,8 @@ impl StoredRecord {
         serde_json::to_vec(self).expect("a record of strings and numbers serializes")
     }
 
-    /// The record that `write` makes of `current` at the time `wall`; `uid` makes the uid of a new
-    /// one.
+    /// The record after `write` replaces `current` at the time `wall`. `uid` creates the uid of a
+    /// new record.
     pub(super) fn after(
         current: Option<Self>,
         write: &Write,
@@ -86,8 +86,7 @@ impl StoredRecord {
             None => (uid(), 0, None),
         };
         // Larger than the previous version. A deletion leaves none, so versions start from the wall
-        // clock. The times derive from the version, so renewals differ even if the clock stands
-        // still.
+        // clock. The times derive from the version, so renewals differ even if the clock stops.
         let version = floor.max(microseconds_since_epoch(wall));
         let now = time_of(version);
         let acquire_time = match write.intent {

@@ -1,7 +1,8 @@
 //! Response bodies of the API server: read whole, or line by line, up to a limit.
 //!
-//! Touches kube's client. Anyone who may write a Lease decides how large it is, so an object is
-//! read only up to [`MAX_OBJECT_BYTES`], and a watch holds one line at a time.
+//! Touches kube's client. Start with [`read_body`] and [`BodyLines`]. Anyone who may write a Lease
+//! decides how large it is, so an object is read only up to [`MAX_OBJECT_BYTES`], and a watch holds
+//! one line at a time.
 
 use crate::store::kubernetes::lease_object::MAX_OBJECT_BYTES;
 use crate::store::kubernetes::refusal::LeaseError;

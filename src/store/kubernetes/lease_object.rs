@@ -1,9 +1,9 @@
 //! A Lease as JSON: reads and writes the election's fields, and keeps all others unchanged.
 //!
-//! Pure: the caller provides the wall-clock time. Start with [`LeaseObject`]. Other fields keep
-//! their bytes, whatever the version of Kubernetes, and cost no more than those. The election's
-//! fields are written as client-go's resourcelock writes them, so that its candidates and ours can
-//! share a Lease.
+//! Pure: the caller provides the wall-clock time. Start with [`LeaseObject`]. Other fields are kept
+//! as unparsed bytes, so those of any version of Kubernetes survive. The election's fields are
+//! written as client-go's resourcelock writes them, so that its candidates and ours can share a
+//! Lease.
 
 use baton_election::identity::Identity;
 use baton_election::record::messages::{Intent, Record, Snapshot, Stamp, Version, Write};
@@ -27,8 +27,8 @@ pub(super) enum InvalidLease {
     Metadata(#[source] serde_json::Error),
     #[error("it has no metadata.{0}")]
     Missing(&'static str),
-    #[error("it is named {0:?}, not as requested")]
-    Another(String),
+    #[error("it is named {0:?}, which is not the requested name")]
+    WrongName(String),
     #[error("resourceVersion {0:?} is not a decimal number, so it cannot be a fencing token")]
     Version(String),
 }
@@ -59,7 +59,7 @@ impl LeaseObject {
             metadata.map_err(InvalidLease::Metadata)?.unwrap_or_default();
         let named = named.ok_or(InvalidLease::Missing("name"))?;
         if named != name {
-            return Err(InvalidLease::Another(named));
+            return Err(InvalidLease::WrongName(named));
         }
         let uid = uid.ok_or(InvalidLease::Missing("uid"))?.into();
         let number = resource_version.ok_or(InvalidLease::Missing("resourceVersion"))?;
@@ -95,7 +95,7 @@ fn value<'a, T: Deserialize<'a>>(fields: &'a Fields, field: &str) -> Option<T> {
     serde_json::from_str(fields.get(field)?.get()).ok()
 }
 
-/// The JSON of the object that `write` makes of `base`, or creates, at the time `wall`.
+/// The JSON of `base`, or of a new Lease, with the fields of `write` at the time `wall`.
 pub(super) fn to_json(
     base: Option<&LeaseObject>,
     name: &str,
@@ -183,7 +183,7 @@ mod tests {
         Write::over(Some(&held), Intent::Renew, &identity, Duration::from_millis(1_500))
     }
 
-    /// The object that `write` makes of `base` at the Unix epoch.
+    /// The object after `write` replaces `base` at the Unix epoch.
     fn after_writing(base: &LeaseObject, write: &Write) -> Value {
         let bytes = to_json(Some(base), "orders", write, SystemTime::UNIX_EPOCH);
         serde_json::from_slice(&bytes).unwrap()
@@ -218,7 +218,7 @@ mod tests {
             .to_string();
         assert!(matches!(
             LeaseObject::parse(others.as_bytes(), "orders"),
-            Err(InvalidLease::Another(_))
+            Err(InvalidLease::WrongName(_))
         ));
         assert!(matches!(LeaseObject::parse(b"{}", "orders"), Err(InvalidLease::Missing("name"))));
         assert!(matches!(LeaseObject::parse(b"<html>", "orders"), Err(InvalidLease::Json(_))));
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn every_renewal_differs_while_wall_clock_stands_still() {
+    fn every_renewal_differs_while_wall_clock_is_stopped() {
         let mut base =
             lease(&json!({ "holderIdentity": "a", "renewTime": "1970-01-01T00:00:00.000000Z" }));
         for expected in [

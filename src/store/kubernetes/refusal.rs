@@ -1,7 +1,7 @@
 //! Interprets errors of the API server: a lost race, a missing Lease, or a failure.
 //!
-//! Pure. Start with [`LeaseRef`]. A 404, 409, or 422 counts only if the API server describes it as
-//! such. The error page of a proxy leaves the outcome unknown.
+//! Pure. Start with [`LeaseRef`]. A 404, 409, or 422 has a meaning only if its body is the API
+//! server's own. The error page of a proxy leaves the outcome unknown.
 
 use crate::kubernetes::api_server::ApiServerError;
 use crate::kubernetes::rbac::RbacManifest;
@@ -69,7 +69,7 @@ impl LeaseRef {
         }
     }
 
-    /// Interprets the error of a write; `creates` if it required that there be no Lease.
+    /// Interprets the error of a write, which `creates` the Lease or replaces it.
     pub(super) fn write_refused(
         &self,
         error: kube::Error,
@@ -119,7 +119,7 @@ fn is_missing(status: &Status, kind: &str, name: &str) -> bool {
 fn is_lost_race(status: &Status, creates: bool) -> bool {
     match status.code {
         409 => status.reason == reason::CONFLICT || status.reason == reason::ALREADY_EXISTS,
-        // Of two creating PUTs, the server retries the second against the object of the first.
+        // Of two creating PUTs, the server retries the second against the first one's object.
         422 => {
             creates
                 && status.reason == reason::INVALID
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn rejection_of_rights_depends_on_the_code_alone() {
+    fn each_refusal_has_its_own_error() {
         let failure = |status: &Status| lease().watch_refused(api(status));
         assert!(matches!(failure(&proxy_page(401)), LeaseError::Unauthorized(_)));
         assert!(matches!(failure(&proxy_page(403)), LeaseError::Forbidden(_)));

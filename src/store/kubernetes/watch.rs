@@ -39,7 +39,7 @@ pub(super) struct LeaseWatch {
     position: Cell<Option<u128>>,
     /// The newest position from which the server refused to watch.
     refused_position: Cell<Option<u128>>,
-    /// A read has moved the position. Only current waiters wake: a watch opened later starts there.
+    /// A read moved the position. Only current waiters wake: a watch opened later starts there.
     moved: Notify,
     has_logged_refusal: Cell<bool>,
     has_logged_failure: Cell<bool>,
@@ -64,13 +64,13 @@ pub(super) enum WatchUpdate {
 enum WatchStart {
     /// With the first change after this version.
     After(u128),
-    /// With the current Lease, if any. A Lease deleted by then is not mentioned.
+    /// With the current Lease, if any. An earlier deletion is not reported.
     Now,
 }
 
 /// Why an open watch ended.
 enum StreamEnd {
-    /// A read has seen a newer version, or the store went back.
+    /// A read returned a newer version, or the store went back.
     Overtaken,
     /// The server or the network ended it, or it has lasted too long.
     Ended,
@@ -127,7 +127,7 @@ impl LeaseWatch {
     /// The next update. Waits until the Lease has been read once.
     pub(super) async fn next(&self, api: &LeaseApi) -> WatchUpdate {
         loop {
-            // Taken out while awaited: a borrow must not be held across an await.
+            // Take it out: a borrow must not be held across an await.
             let stream = self.stream.take();
             match (stream, self.position.get()) {
                 (Some(mut stream), _) => match self.next_line(&mut stream, api).await {
@@ -138,7 +138,7 @@ impl LeaseWatch {
                         }
                     }
                     Err(StreamEnd::Overtaken) => {}
-                    // Do not hammer a server that closes every watch at once.
+                    // Do not flood a server that closes every watch at once.
                     Err(StreamEnd::Ended) => {
                         self.pause_until(stream.opened_at + api.retry_period).await;
                     }
@@ -190,7 +190,7 @@ impl LeaseWatch {
         let ends_at =
             stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + api.call_timeout;
         let line = tokio::select! {
-            // An error here needs no report: the read that follows silence reports its own.
+            // No report: without watch events, the machine sends a read, whose error is reported.
             line = stream.lines.next() => line.ok().flatten().ok_or(StreamEnd::Ended)?,
             () = self.moved.notified() => return Err(StreamEnd::Overtaken),
             () = Clock.sleep_until(ends_at) => return Err(StreamEnd::Ended),
@@ -232,8 +232,8 @@ impl LeaseWatch {
         }
     }
 
-    /// Notes that the server ended or refused a watch opened at `opened_at`, and waits. A read does
-    /// not cut this short: it does not make the refused version any newer.
+    /// Notes that the server refused the position of a watch opened at `opened_at`, and waits. A
+    /// read does not shorten the wait, since it does not make the refused version any newer.
     async fn fail(&self, api: &LeaseApi, reason: &str, opened_at: Instant) {
         self.refused_position.set(self.position.get());
         if !self.has_logged_failure.replace(true) {
@@ -246,8 +246,7 @@ impl LeaseWatch {
         Clock.sleep_until(opened_at + api.retry_period).await;
     }
 
-    /// Waits, unless a read moves the position: then the server has answered, so it is tried at
-    /// once.
+    /// Waits until `instant`, or until a read moves the position: the server answers again then.
     async fn pause_until(&self, instant: Instant) {
         tokio::select! {
             () = Clock.sleep_until(instant) => {}
@@ -255,8 +254,8 @@ impl LeaseWatch {
         }
     }
 
-    /// Logs once if the server refuses the watch though it may allow reads. An unreachable API
-    /// server is reported by the read that follows silence.
+    /// Logs once if the server refuses the watch, since it may still allow reads. An unreachable
+    /// API server is reported by the machine's next read.
     fn log_refusal(&self, api: &LeaseApi, error: StoreError) {
         match error {
             StoreError::Refused(error) if !self.has_logged_refusal.replace(true) => {

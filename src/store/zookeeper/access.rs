@@ -1,11 +1,12 @@
 //! Keeps strangers out of an election whose candidates have credentials.
 //!
 //! Touches ZooKeeper, through the store. Start with [`ZooKeeperStore::keep_strangers_out`].
-//! Deleting a znode takes a right on its parent. So two access lists protect a leader. The children
-//! of the election's path are the candidates; a child of the path's parent names the leader.
+//! Strangers are clients without these credentials. Deleting a znode takes a right on its parent,
+//! so two access lists protect a leader. The children of the election's path are the candidates,
+//! and a child of the path's parent names the leader.
 //!
 //! * An open path is closed if all its candidates are ours. Other candidates could not join again,
-//!   so with them there the path is refused and an operator decides.
+//!   so if there are any, the path is refused and an operator decides.
 //! * An open parent is refused. Closing it could leave another election below it without a leader:
 //!   a candidate without credentials, first in its queue, could no longer create the leader's
 //!   znode.
@@ -22,24 +23,24 @@ use zookeeper_client::wire::Code;
 /// The shared parent of default paths, below the chroot.
 const SHARED: &str = "/baton";
 
-/// How often to try again because another client has changed the list.
+/// How often to try to close a list that other clients change.
 const MAX_ATTEMPTS: usize = 3;
 
-/// A version that no list reaches.
+/// A version that no list has.
 const NO_VERSION: i32 = i32::MAX;
 
 /// An access list that lets strangers remove a leader.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "strangers can create or delete znodes below {path}, and so remove a leader: in zkCli, after \
-     addauth with {login}, run `setAcl {path} {closed}`{condition}{losers}{masked}"
+     addauth with {login}, run `setAcl {path} {closed}`{condition}{deprived}{masked}"
 )]
 struct OpenAccessList {
     path: String,
     closed: AccessList,
     login: &'static str,
     condition: &'static str,
-    losers: String,
+    deprived: String,
     masked: String,
 }
 
@@ -54,12 +55,12 @@ impl OpenAccessList {
             "an administrator's credentials (ours lack the right a) and those of \
              --zookeeper-auth-file"
         };
-        let losers = phrase("; unless they are ours, it takes rights from", &list.deprived(&[]));
+        let deprived = phrase("; unless they are ours, it takes rights from", &list.deprived(&[]));
         let masked = phrase(
             "; the command lacks these entries, which the servers hide from us:",
             &closed.masked(),
         );
-        Self { path: path.to_owned(), closed, login, condition, losers, masked }
+        Self { path: path.to_owned(), closed, login, condition, deprived, masked }
     }
 }
 
@@ -68,7 +69,7 @@ fn phrase(before: &str, names: &[String]) -> String {
     if names.is_empty() { String::new() } else { format!("{before} {}", names.join(", ")) }
 }
 
-/// Why a check did not finish.
+/// Why the election is not known to be closed to strangers.
 enum CheckError {
     Call(FailedCall),
     Open(OpenAccessList),
@@ -107,7 +108,7 @@ impl ZooKeeperStore {
         let parent = parent.unwrap_or("/");
         let is_shared = self.is_shared(parent);
         let list = match self.read_access(parent).await {
-            // A list that even we may not read is closed to strangers too.
+            // A list that we may not read is closed to strangers too.
             Err(FailedCall { error: CallError::Refused(Code::NoAuth), .. }) if is_shared => {
                 return Ok(());
             }
@@ -131,7 +132,7 @@ impl ZooKeeperStore {
         for _ in 0..MAX_ATTEMPTS {
             let list = self.read_access(&self.path).await.map_err(CheckError::Call)?;
             let Some(list) = list.filter(AccessList::is_open) else { return Ok(()) };
-            if !self.is_ours_alone().await.map_err(CheckError::Call)? {
+            if !self.has_only_our_candidates().await.map_err(CheckError::Call)? {
                 let condition = " (there are candidates without these credentials: they keep their \
                                  place in the queue and can lead, but cannot join again)";
                 return Err(CheckError::Open(OpenAccessList::new(
@@ -163,22 +164,22 @@ impl ZooKeeperStore {
         }))
     }
 
-    /// Logs who lost rights when `before` was replaced.
+    /// Logs which identities lost rights when `before` was replaced.
     async fn report_closed(&self, before: &AccessList) {
-        // The servers replaced `auth` with our identities, which now have these rights alone.
+        // The servers replaced `auth` with our identities, which alone have these rights now.
         let now = self.read_access(&self.path).await.ok().flatten();
-        let losers = before.deprived(now.as_ref().map_or(&[], |now| &now.entries));
+        let deprived = before.deprived(now.as_ref().map_or(&[], |now| &now.entries));
         tracing::warn!(
             event = "access_list_closed",
             "strangers could delete the leader's znode below {}: access is now limited to our \
              credentials, and candidates without them can no longer join{}",
             self.path,
-            phrase("; these lost rights:", &losers)
+            phrase("; these lost rights:", &deprived)
         );
     }
 
-    /// Whether every child of the path is ours: only holders of our credentials administer it.
-    async fn is_ours_alone(&self) -> Result<bool, FailedCall> {
+    /// Whether every child of the path [is ours](Self::is_ours).
+    async fn has_only_our_candidates(&self) -> Result<bool, FailedCall> {
         let names = match self
             .call("list the candidates of", &self.path, &GetChildren { path: self.path.clone() })
             .await
@@ -198,7 +199,7 @@ impl ZooKeeperStore {
         Ok(true)
     }
 
-    /// Whether we administer a znode and strangers do not.
+    /// Whether our credentials administer a znode and strangers do not.
     ///
     /// Only the servers know which identities are ours, so this tries to set the list with a
     /// version that never matches. The servers check the right before they compare versions.
@@ -218,10 +219,10 @@ impl ZooKeeperStore {
         }
     }
 
-    /// Warns once about identities besides ours that can control the election. The list of our own
-    /// znode, `own`, shows the names under which the servers know us.
+    /// Warns once about other identities that can control the election. The list of our own znode,
+    /// `own`, shows the names that the servers have for ours.
     pub(super) async fn warn_other_administrators(&self, own: &str) -> Result<(), FailedCall> {
-        if self.searched_list.get() || matches!(self.access.get(), Access::Open) {
+        if self.has_searched_list.get() || matches!(self.access.get(), Access::Open) {
             return Ok(());
         }
         let (Some(own), Some(list)) =
@@ -229,7 +230,7 @@ impl ZooKeeperStore {
         else {
             return Ok(());
         };
-        self.searched_list.set(true);
+        self.has_searched_list.set(true);
         let others = list.controllers(&own.entries);
         if !others.is_empty() {
             tracing::warn!(
@@ -252,9 +253,9 @@ impl ZooKeeperStore {
         }
     }
 
-    /// Warns once about what strangers can do next to a path whose parent is shared.
+    /// Warns once that the shared parent of the path is open to strangers.
     fn warn_shared(&self, parent: &str) {
-        if !self.warned_shared.replace(true) {
+        if !self.has_warned_shared.replace(true) {
             tracing::warn!(
                 event = "shared_parent",
                 "{parent} is open to anyone who reaches the servers, so strangers can delete or \

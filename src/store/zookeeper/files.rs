@@ -1,7 +1,7 @@
 //! The credential and certificate files, read again before each connection attempt.
 //!
-//! Touches the files, on one blocking thread at a time: their disk may hang, and the runtime's only
-//! thread must not. Start with [`CredentialFiles::reload`].
+//! Touches the files, on at most one blocking thread, since their disk may hang. Start with
+//! [`CredentialFiles::reload`].
 
 use crate::error_chain::ErrorChain;
 use crate::process::blocking::{Blocking, run_blocking};
@@ -44,12 +44,12 @@ pub enum CredentialFilesError {
 #[derive(Debug)]
 pub(super) struct CredentialFiles {
     paths: FilePaths,
-    /// Outlives the attempt that started it; the next attempt takes its result.
+    /// Outlives the connection attempt that started it; the next attempt takes its result.
     in_progress: Mutex<Option<Blocking<Result<Dialer, CredentialFilesError>>>>,
     /// The last logged error; empty after a successful read.
     last_warning: RefCell<String>,
     /// Whether the warning about an unencrypted password was logged.
-    warned_clear_text: Cell<bool>,
+    has_warned_clear_text: Cell<bool>,
 }
 
 #[derive(Debug, Clone)]
@@ -69,7 +69,7 @@ impl CredentialFiles {
             paths,
             in_progress: Mutex::default(),
             last_warning: RefCell::default(),
-            warned_clear_text: Cell::default(),
+            has_warned_clear_text: Cell::default(),
         };
         let dialer = timeout(FIRST_READ_TIMEOUT, files.start())
             .await
@@ -79,12 +79,12 @@ impl CredentialFiles {
     }
 
     /// Reads the files again. Returns `None`, and keeps the previous content in use, if that fails
-    /// or takes longer than `patience`: the files may be about to be replaced.
-    pub(super) async fn reload(&self, patience: Duration) -> Option<Dialer> {
+    /// or takes longer than `max_wait`: the files may be about to be replaced.
+    pub(super) async fn reload(&self, max_wait: Duration) -> Option<Dialer> {
         if self.paths.auth.is_none() && self.paths.tls.is_none() {
             return None;
         }
-        match self.read_within(patience).await {
+        match self.read_within(max_wait).await {
             Ok(dialer) => {
                 self.last_warning.take();
                 self.warn_clear_text(&dialer);
@@ -97,12 +97,12 @@ impl CredentialFiles {
         }
     }
 
-    async fn read_within(&self, patience: Duration) -> Result<Dialer, CredentialFilesError> {
+    async fn read_within(&self, max_wait: Duration) -> Result<Dialer, CredentialFilesError> {
         let mut in_progress = self.in_progress.lock().await;
         let reading = in_progress.get_or_insert_with(|| self.start());
-        let result = timeout(patience, reading)
+        let result = timeout(max_wait, reading)
             .await
-            .map_err(|_elapsed| CredentialFilesError::TimedOut(patience))?;
+            .map_err(|_elapsed| CredentialFilesError::TimedOut(max_wait))?;
         *in_progress = None;
         result
     }
@@ -112,7 +112,7 @@ impl CredentialFiles {
         run_blocking("reading the credentials and certificates", move || paths.read())
     }
 
-    /// Warns once that the previous credentials and certificates remain in use.
+    /// Warns once per cause that the previous credentials and certificates remain in use.
     fn warn_unreadable(&self, error: &CredentialFilesError) {
         let reason = ErrorChain(error).to_string();
         if *self.last_warning.borrow() != reason {
@@ -125,9 +125,9 @@ impl CredentialFiles {
     fn warn_clear_text(&self, dialer: &Dialer) {
         let readable = dialer.credentials.iter().find(|credential| credential.is_sent_in_clear());
         if let (None, Some(credential), false) =
-            (&dialer.tls, readable, self.warned_clear_text.get())
+            (&dialer.tls, readable, self.has_warned_clear_text.get())
         {
-            self.warned_clear_text.set(true);
+            self.has_warned_clear_text.set(true);
             tracing::warn!(
                 event = "password_in_clear",
                 "the {} password in --zookeeper-auth-file crosses the network unencrypted: turn \
@@ -176,7 +176,7 @@ mod tests {
             paths,
             in_progress: Mutex::default(),
             last_warning: RefCell::default(),
-            warned_clear_text: Cell::default(),
+            has_warned_clear_text: Cell::default(),
         };
         let attempt = async {
             files.in_progress.lock().await.replace(run_blocking("a test", || panic!("a bug")));

@@ -1,8 +1,8 @@
 //! Formats events as text: time, level, message, and the fields that the message does not repeat.
 //!
 //! Touches `tracing-subscriber`, whose clock stamps each event. Start with [`TextFormat`]. Lines on
-//! a terminal have less than 250 columns. Control characters are replaced and continuation lines
-//! indented, so no text from outside can look like an event.
+//! a terminal have fewer than 250 columns. Control characters are replaced and continuation lines
+//! indented, so untrusted text cannot pass for an event.
 
 use baton_election::identity::Identity;
 use baton_election::text::one_line;
@@ -50,7 +50,7 @@ where
 }
 
 impl TextFormat {
-    /// The body of an event, whose first line has `head` fewer columns.
+    /// The body of an event. The head of its first line takes `head` columns.
     fn body(&self, text: &str, head: usize) -> String {
         let mut lines = Vec::new();
         for line in text.split('\n') {
@@ -65,7 +65,8 @@ impl TextFormat {
     }
 }
 
-/// Breaks `line` between words. The first line of `lines` has `head` fewer columns.
+/// Breaks `line` between words and adds it to `lines`, the first of which has `head` columns less
+/// room.
 fn fold(line: &str, head: usize, lines: &mut Vec<String>) {
     let mut rest = line;
     loop {
@@ -155,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn every_line_has_less_than_250_columns() {
+    fn every_line_has_fewer_than_250_columns() {
         for text in [
             "word ".repeat(200),
             "ä".repeat(1000),

@@ -102,6 +102,17 @@ fn drawing_mentions_kubernetes_only_in_a_pod_or_with_a_lease() {
 }
 
 #[test]
+fn invalid_identity_prefix_is_refused_with_the_reason() {
+    let (code, _, errors) = run(baton(&FILE).args(["--identity-prefix", "a\nb"]));
+    assert_eq!((code, errors.lines().count()), (2, 1), "{errors}");
+    for part in
+        [r#"identity prefix "a\nb""#, "control characters", "pass another --identity-prefix"]
+    {
+        assert!(errors.contains(part), "{part} is not in {errors}");
+    }
+}
+
+#[test]
 fn invalid_address_is_named_with_its_flag() {
     let (code, _, errors) = run(baton(&FILE).args(["--listen=foo", "--probe-listen=bar"]));
     assert_eq!(code, 2);

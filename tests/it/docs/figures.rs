@@ -45,7 +45,7 @@ fn tuning_table_is_computed_from_the_durations() {
     }
 }
 
-/// Without a watch a follower's own clock counts everything, and it may be slow.
+/// Without a watch, a follower's own clock counts everything, and it may be slow.
 #[test]
 fn bound_without_a_watch_is_stretched_by_drift() {
     let bound = format!("{:.1} s", (15.0 + 2.0 * 2.0) / (1.0 - 0.1));

@@ -1,7 +1,7 @@
 //! Pages of `docs/reference` that the program generates: flags from clap, metrics from a running
 //! sidecar, and chart values from the schemas.
 //!
-//! Touches the pages themselves under `BATON_REWRITE=1`, and else only compares.
+//! Rewrites the pages under `BATON_REWRITE=1`; otherwise only compares them.
 
 use super::{read, root};
 use crate::rig::{Rig, Timing};
@@ -13,7 +13,7 @@ use std::env;
 use std::fmt::Write as _;
 use std::fs;
 
-/// Everything between this and the next heading is written by a test.
+/// The rest of a page below this mark is generated.
 const MARK: &str = "<!-- generated: BATON_REWRITE=1 cargo test --test it -- docs:: -->";
 
 /// Compares what follows the mark in `page` with `generated`, or replaces it.
@@ -29,7 +29,7 @@ fn compare(page: &str, generated: &str) {
 }
 
 #[test]
-fn command_line_page_is_what_clap_knows() {
+fn command_line_page_matches_clap() {
     let mut baton = baton::cli::Cli::command();
     baton.build();
     let mut page = String::from("| subcommand | what it does |\n|---|---|\n");
@@ -115,7 +115,7 @@ fn cell(text: &str) -> String {
 }
 
 #[test]
-fn metrics_page_is_what_a_sidecar_exports() {
+fn metrics_page_matches_a_running_sidecar() {
     let rig = Rig::new(Timing::of_ms(6000, 4500, 1000, 2000));
     let candidate = rig.candidate("a").start();
     rig.leader();
@@ -143,7 +143,7 @@ fn metrics_page_is_what_a_sidecar_exports() {
 }
 
 #[test]
-fn chart_values_page_is_what_the_schemas_accept() {
+fn chart_values_page_matches_the_schemas() {
     let mut page = String::new();
     for chart in ["baton-sidecar", "baton"] {
         let read = |file: &str| read(format!("charts/{chart}/{file}"));

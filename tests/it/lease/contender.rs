@@ -13,7 +13,7 @@ pub(super) enum Program {
 }
 
 impl<'a> Contender<'a, Leases> {
-    /// Starts a candidate with the rig's durations. It releases the Lease when it is asked to stop.
+    /// Starts a candidate with the rig's durations. It releases the Lease on SIGTERM.
     pub(super) fn start(
         rig: &'a Rig<Leases>,
         program: Program,

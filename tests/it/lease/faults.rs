@@ -1,5 +1,5 @@
 //! Faults of client-go's leader election: the same scenario runs with its real candidate and with
-//! ours at the same time, on one API server. See README, "Beside client-go".
+//! ours at the same time, on one API server. See docs/comparison.md.
 //!
 //! Each scenario measures how long two candidates could act as the leader. client-go's must show
 //! the fault, or the comparison is outdated and must go; ours must not. Each test prints both
@@ -77,9 +77,9 @@ fn deposed_leader_stops_when_it_resumes() {
     assert_eq!(overlap.baton, Duration::ZERO);
 }
 
-/// The network between the leader and the API server drops everything. client-go gives up after its
-/// renew deadline. Then it first tries to release, for as long as a call may take, and stops the
-/// work after that.
+/// The network between the leader and the API server drops everything. client-go stops renewing
+/// after its renew deadline. Then it first tries to release, for as long as a call may take, and
+/// stops the work after that.
 #[test]
 fn partitioned_leader_stops_before_its_release() {
     let overlap = with_both(|program| {

@@ -85,7 +85,7 @@ fn unusable_kubeconfig_is_refused_with_its_cause() {
         ),
         (
             kubeconfig(&json!({ "proxy-url": "http://127.0.0.1:3128" }), user),
-            "not through http://127.0.0.1:3128/",
+            "the proxy http://127.0.0.1:3128/ is not supported",
         ),
         (
             kubeconfig(cluster, &json!({ "token": "abc\ndef" })),

@@ -39,9 +39,9 @@ impl Meter {
     }
 
     /// How long a release and the acquisition by a candidate of ours may take in the median, on
-    /// this machine now. The README promises 100 ms. The leader releases with one call, or two for
-    /// client-go. Ours receives the watch event, connects, reads, and writes. That takes three of
-    /// the meter's calls, or four on a busy machine; the bound is twice that.
+    /// this machine now. The documentation promises 100 ms. The leader releases with one call, or
+    /// two for client-go. Ours receives the watch event, connects, reads, and writes. That takes
+    /// three of the meter's calls, or four on a busy machine; the bound is twice that.
     pub(super) fn release(&self) -> Duration {
         let mut took: Vec<Duration> = self.calls().iter().map(|(_, took)| *took).collect();
         took.sort();
@@ -49,10 +49,10 @@ impl Meter {
     }
 
     fn call(&self, access: &Access) {
-        let asked = Instant::now();
+        let began = Instant::now();
         // A call that fails has taken its time, too.
         drop(access.lease(ELECTION));
-        let call = (asked, asked.elapsed());
+        let call = (began, began.elapsed());
         self.0.lock().expect("no holder panics").push(call);
     }
 

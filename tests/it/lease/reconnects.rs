@@ -162,8 +162,8 @@ fn hanging_credential_program_runs_once_and_blocks_nothing() {
     assert_eq!(runs(), 2, "it still hangs");
     fs::remove_file(at("hang")).unwrap();
     eventually(PATIENCE, "it times out and runs again", || runs() > 2);
-    let asked = rig.now();
-    eventually(PATIENCE, "the leader renews", || rig.written(ELECTION) > asked);
+    let before = rig.now();
+    eventually(PATIENCE, "the leader renews", || rig.written(ELECTION) > before);
     assert_eq!(rig.tokens(ELECTION).len(), 1, "there was one term");
     leader.terminate();
     assert_eq!(leader.exit_code(), 0, "it records its end, which may block");

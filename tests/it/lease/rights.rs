@@ -90,7 +90,7 @@ fn admitted_candidates_survive_an_api_server_without_rules() {
     candidates_survive_refusals(&mut ApiServer::start(), start, |server, _| server.restart());
 }
 
-/// As with `helm uninstall`, which deletes the Role while the leader is asked to stop.
+/// As with `helm uninstall`, which deletes the Role while the leader stops.
 #[test]
 fn leader_that_cannot_release_ends_after_its_last_promise() {
     // Promises long enough that the Role is gone before the last one expires.

@@ -1,4 +1,4 @@
-//! The end of a leader: killed, asked to stop once or twice; and how long its successor waits.
+//! The end of a leader, by SIGKILL or by one or two stop signals, and how long its successor waits.
 
 use crate::rig::{
     Candidate, ELECTION, Moment, NOISE, Rig, Store, eventually, over_every_store, throughout,
@@ -6,10 +6,10 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// How soon a release is noticed: README, "What is promised".
+/// How soon another candidate leads after a release: docs/concepts/guarantees.md.
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
-/// The time after which a second signal counts as a second request: README, "Command line".
+/// The time after which a second signal counts as a second request: docs/reference/exit-codes.md.
 const SECOND_REQUEST: Duration = Duration::from_millis(1100);
 
 over_every_store! {
@@ -34,14 +34,14 @@ fn stopping_leader_releases_after_its_last_promise<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW);
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
-    let asked = old.terminate();
+    let signaled = old.terminate();
     let released = release(&rig, &old);
     let (_, succeeded) =
-        rig.successor(&old, asked, rig.timing.answer_validity + AFTER_A_RELEASE + S::NOISE);
+        rig.successor(&old, signaled, rig.timing.answer_validity + AFTER_A_RELEASE + S::NOISE);
 
     assert_eq!(old.exit_code(), 0);
     let last_promise = rig.last_promise(&old);
-    assert!(last_promise > asked, "no promise was open, so this run proves nothing");
+    assert!(last_promise > signaled, "no promise was open, so this run proves nothing");
     assert!(released >= last_promise, "released at {released:?}, promised until {last_promise:?}");
     let took = succeeded.since(released);
     assert!(took <= AFTER_A_RELEASE + S::NOISE, "the successor led {took:?} after the release");
@@ -53,12 +53,12 @@ fn signal_after_baton_stopping_releases_at_once<S: Store>() {
     let rig = Rig::over(S::fresh(), S::FAST.valid_for(Duration::from_millis(500)));
     let old = rig.start_leader("a");
     rig.start_followers(["b", "c"]);
-    let asked = rig.now();
+    let requested = rig.now();
     let stopping = old.baton("stopping");
     let returned = rig.now();
     assert!(stopping.status.success(), "{stopping:?}");
     let last_promise = rig.last_promise(&old);
-    assert!(last_promise > asked, "no promise was open, so this run proves nothing");
+    assert!(last_promise > requested, "no promise was open, so this run proves nothing");
     assert!(returned >= last_promise, "returned at {returned:?}, promised until {last_promise:?}");
     rig.must_not_lead(&old, returned, "`baton stopping` had returned");
 
@@ -80,10 +80,10 @@ fn second_signal_ends_the_process_without_a_release<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW.valid_for(Duration::from_millis(2500)));
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
-    let asked = old.terminate();
+    let signaled = old.terminate();
     eventually(S::NOISE, "it withdraws", || rig.has_standing(&old, "resigning"));
     eventually(SECOND_REQUEST + NOISE, "a signal counts as a second request", || {
-        rig.now() > asked + SECOND_REQUEST
+        rig.now() > signaled + SECOND_REQUEST
     });
     old.terminate();
     assert_eq!(old.exit_code(), 75, "it led and did not stop cleanly");
@@ -116,10 +116,10 @@ fn release<S: Store>(rig: &Rig<S>, old: &Candidate) -> Moment {
 fn two_signals_within_a_second_are_one_request<S: Store>() {
     let rig = Rig::over(S::fresh(), S::SLOW);
     let old = rig.start_leader("a");
-    let asked = old.terminate();
+    let signaled = old.terminate();
     let again = old.interrupt();
     assert!(
-        again.since(asked) < Duration::from_millis(900),
+        again.since(signaled) < Duration::from_millis(900),
         "the machine stalled, so this run proves nothing"
     );
     assert_eq!(old.exit_code(), 0);

@@ -89,7 +89,7 @@ fn follower_waits_out_a_deleted_record<S: Store>() {
     let old = rig.start_leader("a");
     rig.start_followers(["b"]);
 
-    // The paused leader neither withdraws nor renews: its promises still stand.
+    // The paused leader neither withdraws nor renews: its promises are still valid.
     let paused = old.pause();
     let written = rig.written(ELECTION);
     rig.store.remove(ELECTION);

@@ -109,8 +109,8 @@ fn replaced_directory_is_watched_again() {
     throughout(2 * rig.timing.retry_period + NOISE, "the leader keeps leading", || {
         rig.has_standing(&old, "leading")
     });
-    let asked = old.terminate();
-    rig.successor(&old, asked, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
+    let signaled = old.terminate();
+    rig.successor(&old, signaled, rig.timing.answer_validity + Duration::from_millis(100) + NOISE);
     assert_eq!(old.exit_code(), 0);
 }
 
@@ -121,7 +121,7 @@ fn leader_stops_cleanly_without_the_directory() {
     let [follower] = rig.start_followers(["b"]);
 
     let outage = Outage::begin(rig.store.directory());
-    let asked = old.terminate();
+    let signaled = old.terminate();
     assert_eq!(old.exit_code(), 0, "its last promise had expired");
     let stopped = old.events("stopped").pop().expect("it logs how it stopped");
     let release = stopped["release"].as_str();
@@ -132,7 +132,7 @@ fn leader_stops_cleanly_without_the_directory() {
 
     assert!(rig.holds(&old), "the unreleased claim must expire");
     rig.start("c");
-    rig.successor(&old, asked, rig.timing.renew_deadline + rig.timing.takeover() + 2 * NOISE);
+    rig.successor(&old, signaled, rig.timing.renew_deadline + rig.timing.takeover() + 2 * NOISE);
 }
 
 #[test]

@@ -13,8 +13,8 @@ pub(crate) struct Candidate {
     pub(crate) listen: String,
     /// The address for kubelet and Prometheus.
     pub(crate) probe_listen: String,
-    /// Whether its application hangs: then the prober requests no promise.
-    pub(crate) unasked: bool,
+    /// Whether its application never polls, so the prober requests no promise.
+    pub(crate) unpolled: bool,
     pub(crate) process: Process,
 }
 

@@ -1,5 +1,5 @@
-//! A candidate of any program in one election, ours or a peer's, and when it led, on one clock. So
-//! one scenario can run with each program. The tests of each store start the candidates.
+//! A candidate of any program in one election, ours or a peer's, and when it led, on one clock. One
+//! scenario can run with each program. The tests of each store start the candidates.
 
 use super::{Candidate, Moment, Peer, Rig, Store, wait_for};
 use crate::noise::{this_case, work_for};
@@ -101,14 +101,14 @@ impl<'a, S: Store> Contender<'a, S> {
         wait_for(PATIENCE, &format!("{} leads", self.name), || self.led())
     }
 
-    /// Waits until no application may act on its word any more. Returns the moment.
+    /// Waits until no application may act for it any more. Returns the moment.
     #[track_caller]
     pub(crate) fn must_stop(&self) -> Moment {
         wait_for(PATIENCE, &format!("{} stops", self.name), || self.stopped())
     }
 
-    /// The first moment at which an application could act on its word, if there was one. A peer
-    /// starts the work itself; a sidecar of ours is asked, and logs "leading" before it answers.
+    /// The first moment at which an application could act for it, if there was one. A peer starts
+    /// the work itself; a sidecar of ours answers requests, and logs "leading" before it does.
     pub(crate) fn led(&self) -> Option<Moment> {
         match &self.process {
             Side::Theirs(theirs) => {
@@ -122,8 +122,8 @@ impl<'a, S: Store> Contender<'a, S> {
         }
     }
 
-    /// The last such moment, once it has passed. A peer cancels the work, and a kill ends both. A
-    /// promise of ours is good until it expires, whatever happens to the sidecar.
+    /// The last such moment, once it has passed. A peer cancels its work, and a kill ends both. A
+    /// promise of ours is valid until it expires, even if the sidecar ends.
     pub(crate) fn stopped(&self) -> Option<Moment> {
         match &self.process {
             Side::Theirs(theirs) => theirs

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio::runtime;
 use tokio::sync::oneshot;
 
-/// A response that the gateway gives in place of the API server.
+/// A response that the gateway gives instead of the API server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Page {
     pub(crate) code: u16,
@@ -41,7 +41,7 @@ struct Overrides {
 }
 
 #[derive(Clone)]
-struct AppState {
+struct GatewayState {
     client: Client,
     overrides: Arc<Mutex<Overrides>>,
 }
@@ -74,8 +74,9 @@ impl Gateway {
                     bound
                         .send(listener.local_addr().expect("it is bound"))
                         .expect("it is waited for");
-                    let router =
-                        Router::new().fallback(answer).with_state(AppState { client, overrides });
+                    let router = Router::new()
+                        .fallback(answer)
+                        .with_state(GatewayState { client, overrides });
                     tokio::select! {
                         ended = axum::serve(listener, router) => ended.expect("it serves"),
                         _ = is_over => {}
@@ -122,13 +123,13 @@ impl Drop for Gateway {
     }
 }
 
-async fn answer(State(state): State<AppState>, request: Request) -> Response {
+async fn answer(State(state): State<GatewayState>, request: Request) -> Response {
     let page = {
         let mut overrides = lock(&state.overrides);
         let page = overrides
             .page
             .clone()
-            .filter(|(method, _)| method.as_ref().is_none_or(|one| one == request.method()));
+            .filter(|(method, _)| method.as_ref().is_none_or(|method| method == request.method()));
         let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
         let page = page.map(|(_, page)| page).or_else(|| overrides.watches.filter(|_| is_watch));
         overrides.answered += usize::from(page.is_some());

@@ -13,7 +13,7 @@ use ureq::Agent;
 /// candidates must not cost more than ten.
 const PAUSE: Duration = Duration::from_millis(12);
 const PAUSE_PER_CANDIDATE: Duration = Duration::from_millis(2);
-/// How long an ended candidate is still asked, to show that it no longer answers.
+/// How long an ended candidate is still polled, to show that it no longer answers.
 const AFTERWARDS: Duration = Duration::from_millis(300);
 /// How long its end may go unnoticed after another process has taken its port.
 const UNNOTICED: Duration = Duration::from_secs(5);
@@ -55,12 +55,12 @@ pub(crate) fn begin(
 }
 
 fn probe(candidate: &Candidate, agent: &Agent, now: impl Fn() -> Moment) -> Answer {
-    let query = if candidate.unasked { "?promise=none" } else { "" };
+    let query = if candidate.unpolled { "?promise=none" } else { "" };
     let url = format!("http://{}/leader{query}", candidate.listen);
     let asked = now();
     let reply = ask(agent, &url);
     let answered = now();
-    let (candidate, relied_on) = (candidate.label.clone(), !candidate.unasked);
+    let (candidate, relied_on) = (candidate.label.clone(), !candidate.unpolled);
     Answer { candidate, asked, answered, relied_on, outcome: Outcome::of(reply) }
 }
 
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(first.exit_code(), 137);
         let listener = TcpListener::bind(&first.listen).expect("the port is free again");
         listener.set_nonblocking(true).expect("it is ours");
-        // On a busy machine the prober may not ask any more.
+        // On a busy machine, the prober may have stopped polling.
         let until = rig.now() + AFTERWARDS;
         while rig.now() < until {
             let Ok((mut client, _)) = listener.accept() else { continue };

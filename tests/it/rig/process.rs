@@ -23,7 +23,7 @@ pub(crate) struct Process {
     pid: Pid,
     journal: Arc<Journal>,
     running: Mutex<Running>,
-    /// Whether the test has asked for the exit code; every test must.
+    /// Whether the test has read the exit code; every test must.
     end_expected: AtomicBool,
     /// Every signal that the test has sent.
     signals: Mutex<Vec<Signal>>,

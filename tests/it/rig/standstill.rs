@@ -1,4 +1,4 @@
-//! A case that fails during a pause of its process runs again, and the reason is reported.
+//! A case that fails during a pause of its process runs again, and the run reports the reason.
 
 use super::daemon::Daemon;
 use super::scratch::Scratch;
@@ -58,11 +58,11 @@ fn fail_over_a_pause() {
     }
     println!("waits to be paused");
     let begun = Instant::now();
-    let mut last_look = begun;
+    let mut last_check = begun;
     while begun.elapsed() < PATIENCE {
-        let took = last_look.elapsed();
+        let took = last_check.elapsed();
         assert!(took < LONG, "an answer took {took:?}");
-        last_look = Instant::now();
+        last_check = Instant::now();
         thread::sleep(Duration::from_millis(5));
     }
 }

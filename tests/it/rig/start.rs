@@ -17,7 +17,7 @@ const STARTUP: Duration = Duration::from_secs(10);
 pub(crate) struct Start<'a, S: Store = Files> {
     rig: &'a Rig<S>,
     name: String,
-    unasked: bool,
+    unpolled: bool,
     environment: Environment<'a>,
     flags: BTreeMap<&'static str, String>,
 }
@@ -38,7 +38,7 @@ impl<'a, S: Store> Start<'a, S> {
         let start = Self {
             rig,
             name: name.to_owned(),
-            unasked: false,
+            unpolled: false,
             environment: Environment::Machine,
             flags,
         };
@@ -98,9 +98,9 @@ impl<'a, S: Store> Start<'a, S> {
         self.flag("--state-directory", path(directory))
     }
 
-    /// Its application never asks, so the prober requests no promise.
-    pub(crate) fn unasked(mut self) -> Self {
-        self.unasked = true;
+    /// Its application never polls, so the prober requests no promise.
+    pub(crate) fn unpolled(mut self) -> Self {
+        self.unpolled = true;
         self
     }
 
@@ -112,7 +112,7 @@ impl<'a, S: Store> Start<'a, S> {
             let end = process.ended();
             let first_line = process.events("starting").pop();
             if first_line.is_none() && end.is_some() {
-                let end = process.unexpected_end().expect("no test has asked for it");
+                let end = process.unexpected_end().expect("no test has read the exit code");
                 panic!("{end}; output:\n{}", process.output());
             }
             first_line
@@ -125,7 +125,7 @@ impl<'a, S: Store> Start<'a, S> {
             identity: field("identity"),
             listen: field("listen"),
             probe_listen: field("probe_listen"),
-            unasked: self.unasked,
+            unpolled: self.unpolled,
             process,
         })
     }

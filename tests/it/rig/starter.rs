@@ -13,7 +13,7 @@ use std::sync::mpsc::{self, Sender};
 use std::thread;
 
 /// Runs a program if its parent is still the one that started it: the parent may have ended before
-/// the kernel was asked. SIGHUP reaches the program even if the tests run under `nohup`.
+/// the kernel got the request. SIGHUP reaches the program even if the tests run under `nohup`.
 const IF_STARTED_BY: &str = r#"test "$PPID" = "$0" && exec env --default-signal=HUP "$@""#;
 
 /// A command that executes `program`, which ends with the test binary. The caller may add

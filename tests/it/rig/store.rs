@@ -1,4 +1,4 @@
-//! The store of a rig, as an onlooker sees it, and the timings of its elections.
+//! The store of a rig, as an observer sees it, and the timings of its elections.
 //!
 //! A scenario that does not depend on the store is written once, for any [`Store`], and runs over
 //! each: see [`over_every_store`].
@@ -14,13 +14,14 @@ use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime};
 pub(crate) use znodes::Znodes;
 
-/// A place for elections.
+/// A store that holds elections.
 pub(crate) trait Store: Send + Sync {
     /// For scenarios that wait for leases to expire.
     const FAST: Timing;
     /// For scenarios in which nothing may expire, however busy the machine is.
     const CALM: Timing;
-    /// For scenarios of the release: polling once a retry period would not notice it in time.
+    /// For scenarios with a release: only a watch, and no poll once a retry period, reports it in
+    /// time.
     const SLOW: Timing;
     /// The allowance of upper bounds beyond the promised time; see [`super::NOISE`].
     const NOISE: Duration;
@@ -31,7 +32,7 @@ pub(crate) trait Store: Send + Sync {
     /// The flags that make a candidate use this store.
     fn flags(&self) -> BTreeMap<&'static str, String>;
 
-    /// How long an election may lack a leader after a crash: README, "What is promised", with the
+    /// How long an election may lack a leader after a crash: docs/concepts/guarantees.md, with the
     /// default drift.
     fn takeover(&self, timing: Timing) -> Duration {
         timing.takeover() + Self::NOISE

@@ -140,8 +140,8 @@ fn watch_event_during_a_call_is_delivered_after_its_reply() {
         }
         proxy.set(Direction::Requests, Flow::Pass);
         call.await.unwrap();
-        let news = timeout(PATIENCE, client.next_event()).await.unwrap();
-        assert!(matches!(news, ConnectionEvent::WatchFired), "{news:?}");
+        let event = timeout(PATIENCE, client.next_event()).await.unwrap();
+        assert!(matches!(event, ConnectionEvent::WatchFired), "{event:?}");
     });
 }
 

@@ -40,33 +40,27 @@ fn max_requests(span: Duration) -> u64 {
 
 struct Member {
     reader: Reader,
-    /// Keeps the driver's channel of requests open.
+    /// Keeps the driver's channel of orders open.
     _control: Control,
     drive: JoinHandle<()>,
 }
 
 impl Member {
-    fn start(place: &ZooKeeperConfig, metrics: &Metrics) -> Self {
-        let timing = *place.timing.requested();
-        let place = place.clone();
+    fn start(config: &ZooKeeperConfig, metrics: &Metrics) -> Self {
+        let timing = *config.timing.requested();
+        let config = config.clone();
         let (publisher, reader) = publish(timing.answer_validity());
         let (control, orders) = orders();
         let identity = Identity::unique("one", Uuid::new_v4()).unwrap();
         let jitter = Jitter::new(Uuid::new_v4().as_u64_pair().0);
-        let machine = QueueElection::new(identity.clone(), place.timing, jitter, Clock.now());
+        let machine = QueueElection::new(identity.clone(), config.timing, jitter, Clock.now());
         let election: ElectionName = ELECTION.parse().unwrap();
         let reporter = Reporter::new(election, identity, metrics.clone());
-        let (health, on_lost, patience) = (Health::default(), OnLost::Stay, T);
-        let context = DriverContext {
-            publisher,
-            orders,
-            reporter,
-            health,
-            on_lost,
-            patience_with_refusals: patience,
-        };
+        let (health, on_lost, refusal_timeout) = (Health::default(), OnLost::Stay, T);
+        let context =
+            DriverContext { publisher, orders, reporter, health, on_lost, refusal_timeout };
         let drive = spawn_local(async move {
-            let store = ZooKeeperStore::open(&place, timing.call_timeout()).await.unwrap();
+            let store = ZooKeeperStore::open(&config, timing.call_timeout()).await.unwrap();
             drive(machine, &store, context).await;
         });
         Self { reader, _control: control, drive }
@@ -134,14 +128,14 @@ fn departure_among_a_thousand_candidates_wakes_one() {
     let timing = SessionTiming::new(timing, server.ensemble.tick()).unwrap();
     let (servers, path) =
         (server.ensemble.connect_string().parse().unwrap(), "/baton/orders".to_owned());
-    let place = ZooKeeperConfig { servers, path, timing, auth_file: None, tls: None };
+    let config = ZooKeeperConfig { servers, path, timing, auth_file: None, tls: None };
     let metrics = Metrics::new(&ELECTION.parse().unwrap(), QueueRequest::VERBS);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     LocalSet::new().block_on(&runtime, async {
         let mut members: Vec<Member> =
-            (0..CROWD).map(|_| Member::start(&place, &metrics)).collect();
+            (0..CROWD).map(|_| Member::start(&config, &metrics)).collect();
         let crowd = CROWD as u64;
-        wait_until(&members, "all have joined and the leader has acknowledged its term", || {
+        wait_until(&members, "all have joined and the leader has announced its term", || {
             server.ephemerals() == crowd + 1 && server.watches() == crowd
         })
         .await;

@@ -102,8 +102,8 @@ fn leader_stops_in_time_under_default_server_settings() {
     scene.assert_succession(cut);
 }
 
-/// The server told the others of this session for the last time before the stall. It answers
-/// renewals after the stall, but it can no longer pass them on.
+/// The server reported this session to the others for the last time before the stall. It answers
+/// renewals after the stall, but can no longer pass them on.
 #[test]
 fn claim_counts_from_before_a_stall_of_the_link() {
     let timing = Timing::of_ms(15_000, 12_400, 3200, 500);

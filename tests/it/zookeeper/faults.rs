@@ -1,5 +1,5 @@
 //! Faults of the server, the link, and the process, for Curator's `LeaderLatch` and for Baton at
-//! the same time and on the same servers. README quotes the figures.
+//! the same time and on the same servers. docs/comparison.md quotes the figures.
 //!
 //! Each test prints for how long two candidates of a program could act as the leader. For Baton,
 //! this has to be zero. With an isolated server it must not be zero for Curator: otherwise the
@@ -30,7 +30,7 @@ struct Pair<'a> {
 
 impl Overlap {
     /// Prints both figures, and checks that Baton's is zero.
-    #[expect(clippy::print_stdout, reason = "the figures of README")]
+    #[expect(clippy::print_stdout, reason = "the documentation quotes the figures")]
     fn checked([curator, baton]: [Duration; 2]) -> Self {
         let overlap = Self { curator, baton };
         println!("{overlap:?} at a session timeout of {:?}", TIMING.lease_duration);
@@ -73,10 +73,10 @@ impl<'a> Pair<'a> {
 }
 
 /// The leader's server is partitioned from the others, with default settings, and stays connected
-/// to its client. It answers pings and reads until it gives up the others. Curator trusts the
-/// connection.
+/// to its client. It answers pings and reads until it stops waiting for the others. Curator trusts
+/// the connection.
 #[test]
-fn a_leader_whose_server_is_cut_off_from_the_others() {
+fn leader_stops_while_its_partitioned_server_answers() {
     let tick = Duration::from_secs(2);
     let ensemble = Ensemble::start(Settings {
         size: 3,
@@ -104,7 +104,7 @@ fn a_leader_whose_server_is_cut_off_from_the_others() {
 /// The network between the leader and its server drops everything. Curator's client notices within
 /// two thirds of the session timeout, and stops.
 #[test]
-fn a_leader_that_is_cut_off_from_its_server() {
+fn leader_partitioned_from_its_server_stops_in_time() {
     let server = Ensemble::shared().address(0);
     let proxy = Proxy::to(server);
     let rigs = two_elections(Ensemble::shared());
@@ -117,7 +117,7 @@ fn a_leader_that_is_cut_off_from_its_server() {
 /// The leader is paused until another has succeeded it, and resumes. Curator's acts as the leader
 /// until its client finds out.
 #[test]
-fn a_leader_that_wakes_up_deposed() {
+fn deposed_leader_stops_when_it_resumes() {
     let server = Ensemble::shared().address(0);
     let rigs = two_elections(Ensemble::shared());
     let mut pairs = Pair::of_each(&rigs, server, server);

@@ -13,7 +13,7 @@ fn candidate_that_resigned_for_lack_of_polling_stays_healthy() {
     // The shortest duration that the flag accepts.
     let polling = rig.timing.answer_validity + rig.timing.retry_period;
     let unpolled =
-        rig.candidate("a").unasked().flag("--require-polling", format!("{polling:?}")).start();
+        rig.candidate("a").unpolled().flag("--require-polling", format!("{polling:?}")).start();
     eventually(PATIENCE, "it resigns", || !unpolled.events("resigned").is_empty());
     let bound = GRACE + rig.timing.call_timeout() + Znodes::NOISE;
     throughout(bound, "it is healthy and holds nothing", || {

@@ -1,5 +1,5 @@
-//! A candidate that loses its connection before the reply to its create request arrives. It must
-//! never wait for a znode of its own.
+//! A candidate that loses its connection before the reply to its create request. It must never wait
+//! for a znode of its own.
 
 use super::PATIENCE;
 use crate::rig::{

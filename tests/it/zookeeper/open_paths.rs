@@ -204,11 +204,11 @@ fn open_parent_is_refused_with_the_command_that_closes_it() {
     set_acl(&rig, ensemble, &suggested_path, &list);
     let leader = candidate_with(&rig, "b", SHOP).flag("--zookeeper-path", DEEP).start();
     assert_eq!(rig.leader().identity, leader.identity);
-    let acknowledgement = format!("{path}_leader");
-    eventually(PATIENCE, "the leader acknowledges its term", || {
-        rig.store.admin.read(&acknowledgement).is_ok()
+    let announcement = format!("{path}_leader");
+    eventually(PATIENCE, "the leader announces its term", || {
+        rig.store.admin.read(&announcement).is_ok()
     });
-    for znode in [first(&rig, &path), acknowledgement] {
+    for znode in [first(&rig, &path), announcement] {
         assert_eq!(rig.store.admin.delete(&znode), Err(Code::NoAuth), "{znode}");
     }
     rig.wait_for_answers();

@@ -18,7 +18,7 @@ const ROUNDS: usize = 10;
 /// In every tenth round, both leaders are killed.
 const ROUNDS_PER_KILL: usize = 10;
 
-/// The README's bound on a handoff after a release.
+/// The documented bound on a handoff after a release.
 const RELEASE_HANDOFF: Duration = Duration::from_millis(100);
 
 /// The bound on a handoff. After a release, no candidate waits for a session to end, however busy
@@ -66,7 +66,7 @@ fn alternate(theirs: Program) -> Vec<Handoff> {
             leader = next;
         }
     }
-    rig.leader(); // The prober has to see the last leader too.
+    rig.leader(); // The prober must observe the last leader too.
     assert_eq!(rig.tokens(ELECTION).len(), ROUNDS + 1, "one term for each of our candidates");
     handoffs
 }

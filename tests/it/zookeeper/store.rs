@@ -1,4 +1,4 @@
-//! The ZooKeeper store over real servers, sent the requests that a state machine makes.
+//! The ZooKeeper store over real servers, with the requests of a state machine.
 
 use super::retry_until_ok;
 use crate::rig::{Authority, Ensemble, Proxy, SECURE_PORT, Settings};
@@ -20,7 +20,7 @@ use zookeeper_client::tls::{ClientCertificate, TlsFiles};
 const CALL: Duration = Duration::from_secs(20);
 const T: Duration = Duration::from_secs(8);
 
-fn place(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperConfig {
+fn config(servers: &str, path: &str, auth_file: Option<PathBuf>) -> ZooKeeperConfig {
     let [renew_deadline, retry_period] = [5, 1].map(Duration::from_secs);
     let durations = Durations {
         lease_duration: T,
@@ -55,7 +55,7 @@ fn replaced_credentials_apply_to_the_next_connection() {
         let file = folder.path().join("credentials");
         fs::write(&file, "digest:old:secret\n").unwrap();
         let store =
-            ZooKeeperStore::open(&place(&servers, &path, Some(file.clone())), CALL).await.unwrap();
+            ZooKeeperStore::open(&config(&servers, &path, Some(file.clone())), CALL).await.unwrap();
         store.perform(QueueRequest::Begin { timeout: T }).await.unwrap();
         assert_eq!(store.perform(QueueRequest::MakePath).await.unwrap(), QueueEvent::Made);
 
@@ -101,8 +101,8 @@ fn replaced_certificates_apply_to_the_next_connection() {
         let own = ClientCertificate { certificate: at("candidate.crt"), key: at("candidate.key") };
         let tls = Some(TlsFiles { authorities: at("ca.crt"), client: Some(own) });
         let servers = format!("localhost:{}", proxy.address().port());
-        let place = ZooKeeperConfig { tls, ..place(&servers, "/orders", None) };
-        let store = ZooKeeperStore::open(&place, CALL).await.unwrap();
+        let config = ZooKeeperConfig { tls, ..config(&servers, "/orders", None) };
+        let store = ZooKeeperStore::open(&config, CALL).await.unwrap();
         let connect = async || store.perform(QueueRequest::Begin { timeout: T }).await;
         retry_until_ok(&connect).await;
 

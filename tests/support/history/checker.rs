@@ -1,7 +1,7 @@
 //! All answers of a test, and the checker of their safety properties.
 //!
-//! Pure: [`check`] takes the answers of all candidates on one clock and returns every violation.
-//! Its own tests violate each property once.
+//! Pure. Start with [`check`], which takes the answers of all candidates on one clock and returns
+//! every violation. Its own tests violate each property once.
 //!
 //! An application may act on an answer from the moment it arrives until `valid_for_ms` after the
 //! moment of the request. These spans must never overlap between two terms:
@@ -287,8 +287,8 @@ fn void_violation(election: &str, history: &History, claims: &[Claim<'_>]) -> Op
     (count < FEWEST_ANSWERS || !promised).then(violation)
 }
 
-/// A single pass over the claims by their start is enough: if any two terms overlap, some claim
-/// also overlaps the earlier one that ends last.
+/// The overlaps of terms. A single pass over the claims by their start finds one if there is any: a
+/// claim that overlaps another term also overlaps the earlier claim that ends last.
 fn overlaps(mut claims: Vec<Claim<'_>>) -> Vec<Violation> {
     claims.retain(|claim| claim.answered < claim.until);
     claims.sort_by_key(|claim| claim.answered);

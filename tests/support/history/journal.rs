@@ -94,9 +94,12 @@ impl Journal {
             .map(|(at, _)| at)
     }
 
-    /// The first value that `look` finds in a line, and the moment of that line.
-    pub(crate) fn find<T>(&self, look: impl Fn(&str, &str) -> Option<T>) -> Option<(Moment, T)> {
-        lock(&self.lines).iter().find_map(|line| Some((line.at, look(&line.process, &line.text)?)))
+    /// The first value that `select` returns for a process and its line, and the moment of that
+    /// line.
+    pub(crate) fn find<T>(&self, select: impl Fn(&str, &str) -> Option<T>) -> Option<(Moment, T)> {
+        lock(&self.lines)
+            .iter()
+            .find_map(|line| Some((line.at, select(&line.process, &line.text)?)))
     }
 
     /// The first matching answer.

@@ -1,6 +1,6 @@
 //! Shared by all tests that observe candidates: one clock, a journal of events, and a checker.
 //!
-//! A test crate includes it with `#[path]`. It starts no process and sends no request. Start at
+//! A test crate includes it with `#[path]`. It starts no process and sends no request. Start with
 //! [`Journal`], which records events, and [`check`], which checks them.
 
 mod checker;

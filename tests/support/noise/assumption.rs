@@ -1,6 +1,6 @@
 //! Assumptions of test cases about the machine, and the measurements that break them.
 //!
-//! Pure. Start at [`broken`].
+//! Pure. Start with [`broken`].
 
 use std::fmt;
 use std::time::Duration;

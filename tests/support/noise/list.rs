@@ -1,7 +1,7 @@
 //! Lists the repeated cases at the end of the test binary.
 //!
 //! libtest does not report its end to cases. So a shell waits for the end of its standard input,
-//! which comes with the end of this process, and then prints the list. Start at [`report`].
+//! which comes with the end of this process, and then prints the list. Start with [`report`].
 
 use super::locked;
 use std::io::{self, Write as _};

@@ -3,7 +3,7 @@
 //! A test crate includes it with `#[path]` and takes `#[test]` from
 //! `tests/support/noise/attribute`, so that [`case`] runs every case. Its `rig::ASSUMED` bounds the
 //! machine, never the program. If these bounds held, a failure counts. Otherwise the broken bound
-//! is reported with its figure, and the case runs again, alone, at most twice. Start at
+//! is reported with its figure, and the case runs again, alone, at most twice. Start with
 //! [`Suite::run`].
 //!
 //! Nothing excuses a broken safety rule: see [`never_excuse`].

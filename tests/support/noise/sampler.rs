@@ -1,6 +1,6 @@
 //! Measures the machine while cases run: late wake-ups of a sleeping thread, and runnable tasks.
 //!
-//! It reads the monotonic clock and `/proc/loadavg`. Start at [`Sampler::begin`].
+//! It reads the monotonic clock and `/proc/loadavg`. Start with [`Sampler::begin`].
 
 use std::fs;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -1,6 +1,7 @@
 //! Records how long each case waits for stores to start.
 //!
-//! It reads the monotonic clock and identifies cases by their threads. Start at [`while_starting`].
+//! It reads the monotonic clock and identifies cases by their threads. Start with
+//! [`while_starting`].
 
 use super::sampler::locked;
 use std::cell::Cell;

@@ -1,6 +1,6 @@
 //! Counts the repeated cases, and fails the run when there are too many for a verdict.
 //!
-//! Pure, except that it asks once for the number of all cases. Start at [`Tally::count`].
+//! Pure, except that it asks once for the number of all cases. Start with [`Tally::count`].
 
 use super::locked;
 use std::collections::BTreeSet;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::thread;
 use std::time::{Duration, SystemTime};
 
-/// The pause before each look, so that polling does not keep the API server busy.
+/// The pause before each poll, so that polling does not keep the API server busy.
 const POLL: Duration = Duration::from_millis(20);
 
 const ADMITTED: &str = "the administrator may, and the API server answers";

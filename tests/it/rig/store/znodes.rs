@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use uuid::Uuid;
 use zookeeper_client::operations::Znode;
 
-/// The pause before each look, so that polling does not keep the servers busy.
+/// The pause before each poll, so that polling does not keep the servers busy.
 const POLL: Duration = Duration::from_millis(50);
 
 pub(crate) struct Znodes {

@@ -61,7 +61,7 @@ impl Admin {
     /// Creates an ephemeral znode, which ends with this administrator's session. Calls keep it
     /// alive.
     pub(crate) fn create_ephemeral(&self, path: &str) -> Result<String, Code> {
-        self.create_as(CreateMode::Ephemeral, path, "somebody")
+        self.create_as(CreateMode::Ephemeral, path, "other")
     }
 
     fn create_as(&self, mode: CreateMode, path: &str, data: &str) -> Result<String, Code> {

@@ -26,7 +26,7 @@ fn server_keeps_its_data_over_a_kill() {
 const PARTITION_NOTICED: Duration = Duration::from_millis(2500 + 3000);
 
 #[test]
-fn partitioned_follower_serves_until_it_gives_up() {
+fn partitioned_follower_stops_serving() {
     let mut ensemble =
         Ensemble::start(Settings { size: 3, can_be_cut: true, ..Settings::default() });
     let [follower, other] = ensemble.followers()[..] else { panic!("two of three follow") };

@@ -1,7 +1,7 @@
 //! Replaces `#[test]`, so that `crate::noise::case` runs every case.
 //!
 //! It touches tokens only. `#[macro_use] extern crate test_attribute` shadows the `#[test]` of the
-//! standard prelude, so cases are written as usual. Start at [`test`].
+//! standard prelude, so cases are written as usual. Start with [`test`].
 
 use proc_macro::{Delimiter, Group, TokenStream, TokenTree};
 
