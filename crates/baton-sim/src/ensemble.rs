@@ -1,9 +1,9 @@
-//! A simulated `ZooKeeper` ensemble: sessions in buckets, delayed heartbeats, partitioned followers
+//! A simulated ZooKeeper ensemble: sessions in buckets, delayed heartbeats, partitioned followers
 //! that still serve, and elections.
 //!
 //! Pure. Start with [`Ensemble::perform`]. Reads are answered by the connected server from what it
 //! has applied; everything else is agreed on. `quorum.rs` has the messages between servers,
-//! `tracker.rs` the end of sessions, and `tree.rs` the replicated state. Sources: `ZooKeeper`'s
+//! `tracker.rs` the end of sessions, and `tree.rs` the replicated state. Sources: ZooKeeper's
 //! `Learner`, `LearnerHandler`, `Leader`, and `SessionTrackerImpl`.
 
 mod leader_election;
@@ -82,7 +82,7 @@ struct Client {
     /// servers have.
     seen: usize,
     /// The last call that was replied to, and how many transactions that reply reflects.
-    shown: (u64, usize),
+    last_reply: (u64, usize),
 }
 
 /// An event within the ensemble.
@@ -264,8 +264,8 @@ impl Store for Ensemble {
 
     fn on_reply(&mut self, from: usize, call: u64) {
         let client = &mut self.clients[from];
-        if client.shown.0 == call {
-            client.seen = client.seen.max(client.shown.1);
+        if client.last_reply.0 == call {
+            client.seen = client.seen.max(client.last_reply.1);
         }
     }
 

@@ -70,8 +70,8 @@ impl TracePrinter {
     }
 
     fn input_line(&mut self, context: &TraceContext<'_>, number: usize, text: &str, now: Instant) {
-        let shown = context.local_time(number);
-        let elapsed = shown.since(now);
+        let local_time = context.local_time(number);
+        let elapsed = local_time.since(now);
         let since_read = if elapsed.is_zero() {
             String::new()
         } else {
@@ -82,7 +82,7 @@ impl TracePrinter {
             &format!(
                 "{} {text} (its clock: {}{since_read})",
                 name(number),
-                transcript::instant(shown)
+                transcript::instant(local_time)
             ),
         );
     }

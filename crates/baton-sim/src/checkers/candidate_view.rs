@@ -190,12 +190,12 @@ impl CandidateView {
         Self { identity: Some(identity), ..fresh }
     }
 
-    /// The candidate receives an order to withdraw when its clock reads `shown`. A preStop hook
-    /// after SIGTERM changes nothing.
-    pub(super) fn withdraw(&mut self, how: Withdrawal, shown: Instant) {
+    /// The candidate receives an order to withdraw when its clock reads `local_time`. A preStop
+    /// hook after SIGTERM changes nothing.
+    pub(super) fn withdraw(&mut self, how: Withdrawal, local_time: Instant) {
         let (how, since) = match (self.withdrawal, how) {
             (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
-            (_, how) => (how, shown),
+            (_, how) => (how, local_time),
         };
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
     }
@@ -205,9 +205,9 @@ impl CandidateView {
         (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, now);
     }
 
-    /// A watch event of the candidate is lost or late when its clock reads `shown`.
-    pub(super) fn impair_watch(&mut self, now: Moment, shown: Instant) {
-        (self.watch_reliable_since, self.contradicted_at) = (now, Some(shown));
+    /// A watch event of the candidate is lost or late when its clock reads `local_time`.
+    pub(super) fn impair_watch(&mut self, now: Moment, local_time: Instant) {
+        (self.watch_reliable_since, self.contradicted_at) = (now, Some(local_time));
     }
 
     /// Whether it may campaign and has no fault.
@@ -215,9 +215,9 @@ impl CandidateView {
         self.is_campaigning && self.faults == 0
     }
 
-    /// Whether its claim is current when its clock reads `shown`.
-    pub(super) fn claims(&self, shown: Instant) -> bool {
-        self.claim.is_some_and(|claim| !claim.remaining(shown).is_zero())
+    /// Whether its claim is current when its clock reads `local_time`.
+    pub(super) fn claims(&self, local_time: Instant) -> bool {
+        self.claim.is_some_and(|claim| !claim.remaining(local_time).is_zero())
     }
 
     /// Whether the outcome of its last write is unknown and no request is pending.
@@ -252,9 +252,9 @@ impl CandidateView {
         self.applied_at().is_some_and(|applied| Some(applied) <= then)
     }
 
-    /// Whether its application may act when its clock reads `shown`.
-    pub(super) fn promises(&self, shown: Instant) -> bool {
-        self.promised.is_some_and(|(until, _)| shown < until)
+    /// Whether its application may act when its clock reads `local_time`.
+    pub(super) fn promises(&self, local_time: Instant) -> bool {
+        self.promised.is_some_and(|(until, _)| local_time < until)
     }
 
     pub(super) fn promise(&mut self, until: Instant) {
@@ -296,8 +296,8 @@ impl CandidateView {
     }
 
     /// The store applied its write.
-    pub(super) fn applied(&mut self, now: Moment, shown: Instant, is_release: bool) {
-        self.applied_write = Some((now, shown));
+    pub(super) fn applied(&mut self, now: Moment, local_time: Instant, is_release: bool) {
+        self.applied_write = Some((now, local_time));
         self.has_released |= is_release;
     }
 
@@ -332,9 +332,9 @@ impl CandidateView {
         Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
     }
 
-    /// The candidate is disturbed when its clock reads `shown`.
-    pub(super) fn disturbed(&mut self, shown: Instant) {
-        let (since, _) = self.disturbance.unwrap_or((shown, shown));
-        self.disturbance = Some((since, shown));
+    /// The candidate is disturbed when its clock reads `local_time`.
+    pub(super) fn disturbed(&mut self, local_time: Instant) {
+        let (since, _) = self.disturbance.unwrap_or((local_time, local_time));
+        self.disturbance = Some((since, local_time));
     }
 }

@@ -114,8 +114,9 @@ pub(super) fn claims_are_backed<E: Election>(
 ) -> Option<String> {
     let TraceEvent::ClaimPublished(number, Some(claim)) = event else { return None };
     let candidate = &state.candidates[*number];
-    let backed_until =
-        candidate.acknowledged_write.map(|(_, shown)| shown + candidate.timing.renew_deadline());
+    let backed_until = candidate
+        .acknowledged_write
+        .map(|(_, local_time)| local_time + candidate.timing.renew_deadline());
     let is_backed =
         backed_until >= Some(claim.deadline()) && claim.deadline() > candidate.last_input_at;
     (!is_backed).then(|| {

@@ -47,7 +47,7 @@ impl Inspect for RecordElection {
     }
 }
 
-/// Over `ZooKeeper` the last event does not determine the leader, because a candidate may learn of
+/// Over ZooKeeper the last event does not determine the leader, because a candidate may learn of
 /// the end of a session sooner or later.
 impl Inspect for QueueElection {
     fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {

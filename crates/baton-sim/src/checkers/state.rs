@@ -358,17 +358,17 @@ impl CheckerState {
     }
 
     fn claim_published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
-        let (shown, store_faults, lag, restored_at) =
+        let (local_time, store_faults, lag, restored_at) =
             (context.local_time(number), self.store_faults, self.lag(), self.restored_at);
         let candidate = &mut self.candidates[number];
         if candidate.faults + store_faults > 0 {
-            candidate.disturbed(shown);
+            candidate.disturbed(local_time);
         }
         if let Some(claim) = claim {
             self.released_at = None;
             self.last_led_at = context.now;
             if candidate.term != Some(claim.token())
-                && !claim.remaining(shown).is_zero()
+                && !claim.remaining(local_time).is_zero()
                 && !candidate.rests_on(restored_at)
             {
                 self.coverage.terms += 1;

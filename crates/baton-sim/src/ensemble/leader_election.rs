@@ -1,6 +1,6 @@
 //! How servers elect a leader, and how a follower joins it.
 //!
-//! Pure. Start with [`Ensemble::elect`]. The server with the newest log wins, as in `ZooKeeper`'s
+//! Pure. Start with [`Ensemble::elect`]. The server with the newest log wins, as in ZooKeeper's
 //! fast leader election.
 
 use crate::ensemble::quorum::Message;

@@ -119,7 +119,7 @@ impl Server {
 
     /// Records activity of `session`, in the leader's tracker or for the answer to the next ping.
     pub(super) fn touch(&mut self, session: SessionId, now: Moment) {
-        let shown = self.clock.read(now);
+        let local_time = self.clock.read(now);
         match &mut self.role {
             Role::Looking => {}
             Role::Following { touched, .. } => {
@@ -127,7 +127,7 @@ impl Server {
             }
             Role::Leading(leadership) => {
                 if let Some(tracker) = &mut leadership.tracker {
-                    tracker.touch(session, shown);
+                    tracker.touch(session, local_time);
                 }
             }
         }

@@ -1,7 +1,7 @@
 //! Tracks which sessions are alive on the leading server, in buckets of whole ticks.
 //!
 //! Pure. Times are by that server's clock. Source: `SessionTrackerImpl` and `ExpiryQueue` of
-//! `ZooKeeper`. A session with timeout T whose last heartbeat was at t ends within `(t + T, t + T +
+//! ZooKeeper. A session with timeout T whose last heartbeat was at t ends within `(t + T, t + T +
 //! tick]`.
 
 use crate::rng::nanos;
