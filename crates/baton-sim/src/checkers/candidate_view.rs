@@ -1,4 +1,6 @@
 //! The checkers' view of one candidate.
+//!
+//! Pure. Start with [`CandidateView`].
 
 mod budget;
 mod replies;
@@ -21,9 +23,9 @@ pub(super) struct CandidateView {
     pub(super) term: Option<FencingToken>,
     /// When the longest promise expires, and when the write that backs it was applied.
     pub(super) promised: Option<(Instant, Option<Moment>)>,
-    /// How and when it was told to withdraw.
+    /// How and when it was ordered to withdraw.
     pub(super) withdrawal: Option<(Withdrawal, Instant)>,
-    /// Whether its process runs and may campaign, and from when on.
+    /// Whether its process runs and was not ordered to withdraw, and when it may begin to campaign.
     pub(super) is_campaigning: bool,
     pub(super) campaigns_from: Instant,
     /// Since when it has been free of faults, and how many are active.
@@ -42,7 +44,7 @@ pub(super) struct CandidateView {
     attempts: (u32, Instant),
     /// `attempts` at the end of its last term.
     pub(super) attempts_at_loss: (u32, Instant),
-    /// When it was last given a reason to read before the next renewal.
+    /// When it last had a reason to read before the next renewal.
     pub(super) contradicted_at: Option<Instant>,
     /// The verb of its last request if the outcome is unknown.
     failed: Option<Verb>,
@@ -63,22 +65,22 @@ pub(super) struct CandidateView {
     pub(super) disturbance: Option<(Instant, Instant)>,
     /// `disturbance` at the end of its last term.
     pub(super) disturbance_at_loss: Option<(Instant, Instant)>,
-    /// The highest version that it was shown, or the version of the last read.
+    /// The highest version that it has seen since its last read, that read included.
     pub(super) newest_version: u128,
-    /// The version that it was shown last, and the lowest one that includes everything that it was
-    /// shown or may have written.
-    shown_version: u128,
+    /// The version that it saw last, and the lowest one that includes everything that it has seen
+    /// or may have written.
+    last_seen_version: u128,
     required_version: u128,
     /// The version that its last write replaces, or else the newest one at that time. The write
     /// creates a higher version.
     base_version: Option<u128>,
     /// When it last sent a request, got a reply, or saw its term expire.
     pub(super) last_checked_at: Instant,
-    /// The holder in that version, and when it was shown that the record is gone.
+    /// The holder in [`Self::newest_version`], and when it saw a deletion event.
     pub(super) believed_holder: Option<Identity>,
     pub(super) deletion_seen_at: Option<Moment>,
-    /// Reads of a lower version were overtaken by watch events since the last request; all reads,
-    /// if an event said that the record is gone.
+    /// A reply to the pending read with a lower version was overtaken by a watch event. The maximum
+    /// if an event reported that the record is gone: then any reply may be.
     stale_below: u128,
     /// When it received the reply to a read, if there was no other input since.
     fresh_read_at: Option<Instant>,
@@ -98,7 +100,7 @@ pub(super) struct CandidateView {
     /// to withdraw or campaign.
     pub(super) extra_requests: u32,
     /// The number of writes in this period that met a conflict although they replaced a later
-    /// version than the refused one before, and that version.
+    /// version than the previous refused write, and the version that this one replaced.
     pub(super) overtaken_writes: u32,
     refused_base: Option<u128>,
 }
@@ -145,7 +147,7 @@ impl CandidateView {
             disturbance: None,
             disturbance_at_loss: None,
             newest_version: 0,
-            shown_version: 0,
+            last_seen_version: 0,
             required_version: 0,
             base_version: None,
             last_checked_at: start,
@@ -225,14 +227,15 @@ impl CandidateView {
         self.pending.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
     }
 
-    /// Whether it may hold the record, was last shown an older version than it was shown or may
-    /// have written before, and has not read since `ordered`.
+    /// Whether it may hold the record, last saw a version older than one that it had seen or may
+    /// have written, and has not read since `ordered`.
     pub(super) fn trusts_stale_read(&self, ordered: Instant) -> bool {
-        let is_stale = self.base_version.is_some() && self.shown_version < self.required_version;
+        let is_stale =
+            self.base_version.is_some() && self.last_seen_version < self.required_version;
         is_stale && self.last_checked_at < ordered && !self.has_pending_request()
     }
 
-    /// When a write of its own was applied that it has no reply to.
+    /// When its write was applied, if it has not received the reply.
     pub(super) fn unacknowledged(&self) -> Option<Moment> {
         self.applied_write.map(|(applied, _)| applied)
     }

@@ -1,7 +1,7 @@
 //! Safety: at most one candidate leads at any true instant, and each claim rests on a write.
 //!
-//! Each function is one property. An overlap begins when a claim or promise is made, so each is
-//! checked at that moment.
+//! Pure. Start with [`at_most_one_claim`]. Each function is one property. An overlap begins when a
+//! claim or promise is made, so each is checked at that moment.
 
 use super::state::CheckerState;
 use crate::trace::{TraceContext, TraceEvent};
@@ -32,7 +32,8 @@ pub(super) fn at_most_one_claim<E: Election>(
         })
 }
 
-/// While one candidate's answer "leading" is valid, no other candidate answers so or holds a claim.
+/// While one candidate's answer "leading" is valid, no other candidate gives such an answer or
+/// holds a claim.
 pub(super) fn at_most_one_promise<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,

@@ -49,6 +49,7 @@ impl Ensemble {
         if is_ping { slow().max().copied() } else { None }
     }
 
+    /// Server `to` receives a message, which it ignores unless the stream still exists.
     pub(super) fn received(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let now = self.now;
         match &mut self.servers[to].role {
@@ -285,7 +286,7 @@ impl Ensemble {
         }
     }
 
-    /// A follower looks for a new leader after its own has been silent for the sync limit.
+    /// A follower whose leader has been silent for the sync limit looks for a new one.
     pub(super) fn check_silence(&mut self, id: usize, stream: u64) {
         let limit = self.config.tick * self.config.sync_limit;
         let Role::Following { stream: current, heard_at, .. } = &self.servers[id].role else {

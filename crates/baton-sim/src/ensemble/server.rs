@@ -1,6 +1,6 @@
 //! One server of an ensemble: its log, its role, and its clients.
 //!
-//! Pure. Messages between servers are in `quorum.rs`.
+//! Pure. Start with [`Server`]. Messages between servers are in `quorum.rs`.
 
 use crate::clock::{Clock, Moment};
 use crate::ensemble::tracker::Tracker;

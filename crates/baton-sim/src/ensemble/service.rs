@@ -153,7 +153,7 @@ impl Ensemble {
         }
     }
 
-    /// A majority has the transaction, so it is final.
+    /// Applies a transaction to the committed state: a majority has it, so it is final.
     fn transaction_committed(&mut self, index: usize) {
         let first = |tree: &Tree| tree.first().map(|znode| znode.owner);
         let before = first(&self.committed);
@@ -172,7 +172,7 @@ impl Ensemble {
                     | Change::MakePath
                     | Change::Join(_)
                     | Change::StrayNode(_)
-                    | Change::Acknowledge(..),
+                    | Change::Announce(..),
                     _,
                 ) => None,
             };
