@@ -1,8 +1,8 @@
 //! A narrow ZooKeeper client that reports the outcome of every request and every session.
 //!
-//! Touches sockets and certificate files. Start with [`client`]. It reports what other clients
-//! hide: the session and its timeout after every connect (both can change), and whether a request
-//! was refused, never sent, or has an unknown outcome.
+//! Touches sockets and certificate files. Start with [`client::Client`]. It reports what other
+//! clients hide: the session and its timeout after every connect, which may both change, and
+//! whether a request was refused, was never sent, or has an unknown outcome.
 //!
 //! ```text
 //!  client ─► dial ─► credentials, digest_md5, tls   one connection attempt
@@ -27,7 +27,7 @@ pub mod wire;
 mod samples {
     //! Recorded messages, as hexadecimal digits.
 
-    /// The bytes; blanks separate fields.
+    /// Parses hexadecimal digits. Blanks are ignored; they separate fields.
     pub(super) fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
         let pair = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();

@@ -49,8 +49,8 @@ impl Inspect for RecordElection {
     }
 }
 
-/// Over ZooKeeper the last event does not determine the leader, because each candidate learns of the
-/// end of a session at its own time.
+/// Over ZooKeeper the last event does not determine the leader, because each candidate learns of
+/// the end of a session at its own time.
 impl Inspect for QueueElection {
     fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {
         ReportedRecord::Unspecified
