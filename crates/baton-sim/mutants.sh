@@ -81,11 +81,10 @@ check() {
   echo "# Mutants"
   echo
   echo "Written by \`make prove MUTANTS=1\`, which applies each mutant to the sources, one at a"
-  echo "time, and runs two tools on it: the simulator with at most $seeds scenarios, and the model"
-  echo "checker with the short models of the changed machine, each for at most $patience s of"
-  echo "processor time. Mutants of the simulator itself are not modeled. A mutant that both miss"
-  echo "must change a transcript of \`crates/baton-election/tests/transcripts\`; otherwise it is"
-  echo "undetected."
+  echo "time, and runs two tools on it. The simulator runs at most $seeds scenarios, and the model"
+  echo "checker the short models of the changed machine, each for at most $patience s of processor"
+  echo "time. Mutants of the simulator itself are not modeled. A mutant that both miss must change"
+  echo "a transcript of \`crates/baton-election/tests/transcripts\`; otherwise it is undetected."
   echo
   echo "| mutant | change | found by simulation | found by the model | changed transcript |"
   echo "|---|---|---|---|---|"

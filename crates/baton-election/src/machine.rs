@@ -175,7 +175,7 @@ impl Outcome {
     }
 }
 
-/// Why a machine asks to be called.
+/// The reason for the next timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     /// The deadline of the claim.

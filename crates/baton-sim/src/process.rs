@@ -37,7 +37,7 @@ pub(crate) enum Input<E: Election> {
     Reply { call: u64, event: Option<E::Event> },
     /// A watch event.
     WatchEvent(E::Event),
-    /// The application asks whether it leads.
+    /// The application polls: it asks whether its candidate leads.
     Query,
     /// A signal, a hook, or a change in polling.
     Order(Order),
@@ -50,9 +50,9 @@ pub(crate) enum Order {
     Stop,
     /// The preStop hook.
     PrepareStop,
-    /// The application has not asked for so long that it may be dead.
+    /// The application has not polled for so long that it may be dead.
     Resign,
-    /// The application asks again.
+    /// The application polls again.
     Campaign,
 }
 
@@ -74,7 +74,7 @@ enum Purpose {
     Resign { campaigns_after: bool },
 }
 
-/// What a process does after it has handled an input.
+/// The action of a process after it has handled an input.
 #[derive(Debug)]
 pub(crate) enum ProcessAction<E: Election> {
     /// Waits for the next input.

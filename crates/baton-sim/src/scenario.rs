@@ -39,7 +39,7 @@ pub struct CandidateConfig {
     pub starts_at: Moment,
     /// Whether the process follows again after a loss of leadership instead of exiting.
     pub stays_on_loss: bool,
-    /// How often its application asks whether it leads.
+    /// How often its application polls.
     pub poll_interval: Duration,
 }
 
@@ -87,7 +87,7 @@ pub struct Fault {
     pub at: Moment,
     /// How long it lasts; zero for a single action.
     pub duration: Duration,
-    /// What it affects, and how.
+    /// The affected part, and the effect.
     pub kind: FaultKind,
 }
 
@@ -215,7 +215,7 @@ pub enum ServerFault {
 pub enum ExternalAction {
     /// Edits a label, which creates another version of the same record.
     EditLabel,
-    /// Sends watch events that claim the record is gone.
+    /// Sends watch events that falsely report a deletion.
     FalseDeletionEvent,
     /// Creates a znode in the queue that no session owns.
     CreateStrayNode {

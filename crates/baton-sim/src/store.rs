@@ -98,7 +98,7 @@ pub trait Store: fmt::Debug {
         None
     }
 
-    /// A watch event that claims the record is gone.
+    /// A watch event that falsely reports a deletion.
     fn false_deletion_event(&self) -> Option<Event<Self>> {
         None
     }

@@ -137,7 +137,7 @@ impl<R: Resolve> Client<R> {
     /// Drops the current connection and connects: tries each address of each server once, in
     /// rotation. Returns `None` if the session has expired.
     ///
-    /// `timeout` is the session timeout to ask for. `within` bounds the whole attempt. One lookup
+    /// `timeout` is the session timeout to request. `within` bounds the whole attempt. One lookup
     /// or dial takes at most half of it, so that a silent server leaves time for another.
     pub async fn connect(
         &self,

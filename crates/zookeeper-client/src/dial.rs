@@ -155,7 +155,7 @@ impl DialError {
 }
 
 impl Dialer {
-    /// Asks the server at `address` for a session; `None` if the one to resume has expired.
+    /// Requests a session from the server at `address`; `None` if the one to resume has expired.
     ///
     /// `host` is the server's name for TLS and errors. `within` bounds the attempt.
     pub async fn dial(

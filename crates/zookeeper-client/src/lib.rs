@@ -1,8 +1,9 @@
 //! A narrow ZooKeeper client that reports the outcome of every request and every session.
 //!
 //! Touches sockets and certificate files. Start with [`client::Client`]. It reports what other
-//! clients hide: the session and its timeout after every connect, which may both change, and
-//! whether a request was refused, was never sent, or has an unknown outcome.
+//! clients hide. After every connect, that is the session and its timeout, which may both change.
+//! For each request, it is whether the server refused it, whether it was never sent, or whether its
+//! outcome is unknown.
 //!
 //! ```text
 //!  client ─► dial ─► credentials, digest_md5, tls   one connection attempt

@@ -63,11 +63,11 @@ pub(super) fn promises_are_backed<E: Election>(
     _: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
     let candidate = &state.candidates[*number];
     match &answer.status {
         Status::Leading(promise) => {
-            let until = *asked + promise.valid_for;
+            let until = *queried_at + promise.valid_for;
             let is_backed = candidate
                 .claim
                 .is_some_and(|claim| claim.token() == promise.token && until <= claim.deadline());
@@ -76,7 +76,7 @@ pub(super) fn promises_are_backed<E: Election>(
                 || promise.valid_for != candidate.timing.answer_validity())
             .then(|| {
                 format!(
-                    "{} gives {promise:?} at {asked:?} under {:?}",
+                    "{} gives {promise:?} at {queried_at:?} under {:?}",
                     name(*number),
                     candidate.claim
                 )
@@ -96,13 +96,17 @@ pub(super) fn leader_answers_leading<E: Election>(
     _: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
     let candidate = &state.candidates[*number];
     let claim = candidate.claim.filter(|_| candidate.withdrawal.is_none())?;
     let denies = !matches!(answer.status, Status::Leading(_))
-        && claim.remaining(*asked) >= candidate.timing.answer_validity();
+        && claim.remaining(*queried_at) >= candidate.timing.answer_validity();
     denies.then(|| {
-        format!("{} holds {claim:?} at {asked:?} but answers {:?}", name(*number), answer.status)
+        format!(
+            "{} holds {claim:?} at {queried_at:?} but answers {:?}",
+            name(*number),
+            answer.status
+        )
     })
 }
 
@@ -157,9 +161,9 @@ fn begins_to_lead<E: Election>(
         return Some(*number)
             .filter(|number| !claim.remaining(context.local_time(*number)).is_zero());
     }
-    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
     let Status::Leading(promise) = answer.status else { return None };
-    Some(*number).filter(|number| *asked + promise.valid_for > context.local_time(*number))
+    Some(*number).filter(|number| *queried_at + promise.valid_for > context.local_time(*number))
 }
 
 fn others(state: &CheckerState, number: usize) -> impl Iterator<Item = usize> {

@@ -108,8 +108,8 @@ pub(super) fn no_wait_on_own_record<E: Election>(
 }
 
 /// A withdrawn candidate without a claim does not stay in the record, because no other candidate
-/// leads until it is gone and its stop may come much later. It has three calls to find out and to
-/// release.
+/// leads until the record is released, and its stop may come much later. It has three calls to find
+/// out and to release.
 pub(super) fn withdrawn_releases_record<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,

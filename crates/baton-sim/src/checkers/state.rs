@@ -230,8 +230,8 @@ impl CheckerState {
             TraceEvent::ClaimPublished(number, claim) => {
                 self.claim_published(context, *number, *claim);
             }
-            TraceEvent::QueryAnswered(number, answer, asked) => {
-                self.query_answered(*number, &answer.status, *asked);
+            TraceEvent::QueryAnswered(number, answer, queried_at) => {
+                self.query_answered(*number, &answer.status, *queried_at);
             }
         }
     }
@@ -295,10 +295,10 @@ impl CheckerState {
         self.store_fault_free_since = self.store_fault_free_since.max(wrote);
     }
 
-    fn query_answered(&mut self, number: usize, status: &Status, asked: Instant) {
+    fn query_answered(&mut self, number: usize, status: &Status, queried_at: Instant) {
         if let Status::Leading(promise) = status {
             self.coverage.promises += 1;
-            self.candidates[number].promise(asked + promise.valid_for);
+            self.candidates[number].promise(queried_at + promise.valid_for);
         }
     }
 

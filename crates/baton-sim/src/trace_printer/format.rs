@@ -119,7 +119,7 @@ pub(super) fn format_external_action(action: ExternalAction) -> String {
     match action {
         ExternalAction::EditLabel => "edits a label".to_owned(),
         ExternalAction::FalseDeletionEvent => {
-            "sends watch events that the record is gone".to_owned()
+            "sends watch events that falsely report a deletion".to_owned()
         }
         ExternalAction::CreateStrayNode { .. } => {
             "creates a znode in the queue that no session owns".to_owned()

@@ -298,7 +298,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Sends every candidate a watch event that claims the record is gone.
+    /// Sends every candidate a watch event that falsely reports a deletion.
     pub(super) fn send_false_deletion(&mut self) {
         for to in 0..self.nodes.len() {
             if let Some(event) = self.store.false_deletion_event() {

@@ -49,7 +49,7 @@ pub(super) enum Timer {
     CallTimeout,
     /// The machine asked to be woken.
     Wake,
-    /// The application asks whether it leads.
+    /// The application polls.
     Query,
 }
 
