@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Applies each mutant of crates/baton-sim/mutants to a copy of the sources, one at a time, and lets
-# the simulator and the model checker look for it.
+# Applies each mutant of crates/baton-sim/mutants to a copy of the sources, one at a time, and runs
+# the simulator and the model checker on it.
 #
-# The simulator has SEEDS scenarios and PATIENCE seconds, the model checker its short models and the
-# same time. These are seconds of processor time, so the load of the machine does not matter. A
-# mutant that both miss must change a transcript of crates/baton-election/tests/transcripts.
-# Otherwise it is a hole, and the script exits with 1.
+# The simulator may run SEEDS scenarios, and the model checker its short models, each for at most
+# PATIENCE seconds. These are seconds of processor time, so the load of the machine does not matter.
+# A mutant that both miss must change a transcript of crates/baton-election/tests/transcripts.
+# Otherwise it is undetected, and the script exits with 1.
 #
-# MUTANTS names some mutants; with 1 all are applied, and docs/internals/mutants.md is rewritten. Results stay
-# in target/mutants/found until a source changes, so an interrupted run continues where it stopped.
+# MUTANTS names some mutants. With MUTANTS=1 all are applied, and docs/internals/mutants.md is
+# rewritten. Results stay in target/mutants/found until a source changes, so an interrupted run
+# continues where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seeds=${SEEDS:-300000}
@@ -23,23 +24,23 @@ export CARGO_PROFILE_PROVE_INCREMENTAL=true CARGO_PROFILE_PROVE_LTO=false
 export CARGO_PROFILE_PROVE_CODEGEN_UNITS=4
 TIMEFORMAT=%1U
 
-# Plain copies are newer than anything built from earlier ones.
+# Copies get new modification times, so cargo rebuilds what earlier copies built.
 rm -rf "$copy" && mkdir -p "$copy" "$found"
 cp -r Cargo.toml Cargo.lock build.rs clippy.toml rust-toolchain.toml crates src examples tests "$copy/"
 sources=$(find Cargo.toml Cargo.lock crates/baton-election crates/baton-sim -type f \
   ! -name '*.patch' ! -name '*.sh' -exec sha256sum {} + | sort -k 2 | sha256sum)
 
-# look COMMAND...: prints what the command found and the processor time, or nothing.
-look() {
-  local code=0 what took
+# detect COMMAND...: prints the violation that the command found and the processor time, or nothing.
+detect() {
+  local code=0 violation took
   took=$({ time { (ulimit -t "$patience" && exec "$@") > target/mutants/found.log 2>&1; }; } 2>&1) || code=$?
   [ "$code" != 0 ] && [ "$code" -lt 128 ] || return 0
-  what=$(sed -nE 's/^seed ([0-9]+), .*: at [0-9.a-zµ]+: violated "([^"]*)":.*/seed \1: \2/p
+  violation=$(sed -nE 's/^seed ([0-9]+), .*: at [0-9.a-zµ]+: violated "([^"]*)":.*/seed \1: \2/p
     s/^prove: insufficient coverage: (too few .*)/\1/p
     s/^prove: (the limit of an assumption is not where theory puts it)/\1/p
     s/^model: violated "([^"]*)" after ([0-9]+) steps.*/\2 steps: \1/p' target/mutants/found.log | head -1)
-  [ -n "$what" ] || what=$(grep -m1 panicked -A1 target/mutants/found.log | tail -1)
-  echo "$what, $took s"
+  [ -n "$violation" ] || violation=$(grep -m1 panicked -A1 target/mutants/found.log | tail -1)
+  echo "$violation, $took s"
 }
 
 # changed_transcript: prints a transcript that the mutant changes, or nothing.
@@ -49,7 +50,7 @@ changed_transcript() {
   sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#`\2`#p' "$build.log" | head -1
 }
 
-# check NAME: looks for one mutant, and writes its row of the table.
+# check NAME: tests one mutant, and writes its row of the table.
 check() {
   local patch=$PWD/crates/baton-sim/mutants/$1.patch bins=(--bin prove) simulated modeled= transcript=
   # A mutant of the simulator does not affect the models; a mutant of shared code affects both.
@@ -65,9 +66,9 @@ check() {
   (cd "$copy" && cargo build --locked --quiet --package baton-sim --profile prove "${bins[@]}" \
     --target-dir "$build" 2> "$build.log") \
     || { cat "$build.log" >&2; echo "mutants: $1 does not build" >&2; exit 2; }
-  simulated=$(look "$build/prove/prove" --seeds "$seeds")
+  simulated=$(detect "$build/prove/prove" --seeds "$seeds")
   # shellcheck disable=SC2086 # No machine means both.
-  [ -n "$modeled" ] || modeled=$(look "$build/prove/model" short $machine)
+  [ -n "$modeled" ] || modeled=$(detect "$build/prove/model" short $machine)
   [ -n "$simulated${modeled#not*}" ] || transcript=$(changed_transcript)
   patch --quiet --strip=1 --reverse --directory="$copy" < "$patch"
   {
@@ -79,11 +80,11 @@ check() {
 {
   echo "# Mutants"
   echo
-  echo "Written by \`make prove MUTANTS=1\`. It applies each mutant to the sources, one at a time, and"
-  echo "lets two tools look for it: the simulator, in at most $seeds scenarios and $patience s of"
-  echo "processor time, and the model checker, in the short models of the changed machine and for as"
-  echo "long. Mutants of the simulator itself are not modeled. A mutant that both miss must change a"
-  echo "transcript of \`crates/baton-election/tests/transcripts\`; otherwise it is a hole."
+  echo "Written by \`make prove MUTANTS=1\`, which applies each mutant to the sources, one at a"
+  echo "time, and runs two tools on it. The simulator runs at most $seeds scenarios, and the model"
+  echo "checker the short models of the changed machine, each for at most $patience s of processor"
+  echo "time. Mutants of the simulator itself are not modeled. A mutant that both miss must change"
+  echo "a transcript of \`crates/baton-election/tests/transcripts\`; otherwise it is undetected."
   echo
   echo "| mutant | change | found by simulation | found by the model | changed transcript |"
   echo "|---|---|---|---|---|"

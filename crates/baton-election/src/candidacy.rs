@@ -1,7 +1,7 @@
-//! The last order a candidate received: campaign, withdraw, or release.
+//! The last order that a candidate received: campaign, withdraw, or release.
 //!
-//! Pure. The supervisor gives the orders, and each machine checks them before it acts. Start with
-//! [`Candidacy`].
+//! Pure. The supervisor gives the orders, and the machine plans its requests by the last one. Start
+//! with [`Candidacy`].
 
 use crate::instant::Instant;
 use crate::machine::{Reason, Withdrawal};

@@ -1,9 +1,9 @@
 //! The identity of a candidate.
 //!
 //! Pure. Start with [`Identity`]. It is unique to one start of one process, because a restarted
-//! process must not inherit its predecessor's term. So the random part cannot be turned off. Most
-//! client-go tutorials pass the Pod name alone, and a restarted container then takes itself for the
-//! old leader.
+//! process must not inherit the term of the one before it. So the random part cannot be turned off.
+//! Most client-go tutorials pass only the Pod name, and a restarted container then assumes that it
+//! still leads.
 
 use crate::text::{is_unsafe_in_line, one_line};
 use std::fmt;
@@ -55,8 +55,8 @@ impl Identity {
 
     /// Parses an identity from a record that others may have written.
     ///
-    /// Returns `None` for empty text. Invalid text is truncated and its unsafe characters are
-    /// replaced, so that its holder can still be waited for and named.
+    /// Returns `None` for empty text. Text that is too long is truncated, and unsafe characters are
+    /// replaced, so that a candidate can still name the holder and wait for it.
     pub fn parse_lossy(text: &str) -> Option<Self> {
         let end = text.floor_char_boundary(Self::MAX_BYTES);
         // A question mark is never longer than the character it replaces, so the limit still holds.

@@ -60,7 +60,7 @@ pub struct Answer {
     pub revision: u64,
 }
 
-/// The published standing and the record of promises.
+/// The published standing, and the promises made so far.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Leadership {
     answer_validity: Duration,
@@ -106,7 +106,7 @@ impl Leadership {
         answer
     }
 
-    /// Answers a probe, a metrics scrape, or `baton status`: the same role, without a promise.
+    /// Answers a probe, a metrics scrape, or `baton status` with the role, but makes no promise.
     pub fn peek(&mut self, now: Instant) -> Answer {
         self.answer(now, Duration::ZERO)
     }

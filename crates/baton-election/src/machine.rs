@@ -46,7 +46,7 @@ pub trait Election {
     /// When to call [`Self::handle_timeout`] and [`Self::poll_request`] next, and why.
     fn poll_timeout(&self) -> Option<(Instant, Timer)>;
 
-    /// The oldest transition not yet returned. Logs and counters are made from nothing else.
+    /// The oldest transition not yet returned. Logs and counters come from transitions alone.
     fn poll_transition(&mut self) -> Option<Transition<Self::Diagnostic>>;
 
     /// The candidate's role as of the last event or timeout.
@@ -103,7 +103,7 @@ pub trait Event: fmt::Debug {
     /// The outcome of the request that this event answers.
     fn outcome(&self) -> Outcome;
 
-    /// Whether this reply proves that the store lets the candidate take part.
+    /// Whether this reply proves that the store permits the candidate to take part.
     fn shows_admission(&self) -> bool;
 }
 
@@ -112,7 +112,7 @@ pub trait Event: fmt::Debug {
 pub enum Verb {
     /// Read a record.
     Read,
-    /// Create a record.
+    /// Create a record or a znode.
     Create,
     /// Replace one version of a record.
     Replace,
@@ -175,14 +175,14 @@ impl Outcome {
     }
 }
 
-/// The reason for which a machine asks to be called.
+/// The reason for the next timeout.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Timer {
     /// The deadline of the claim.
     Deadline,
-    /// The end of another candidate's lease.
+    /// Something expires: another candidate's lease, the leader's name, or a disconnected session.
     Lapse,
-    /// A request.
+    /// A request is due.
     Request,
 }
 
@@ -209,7 +209,7 @@ pub enum Transition<D> {
     /// The store returned an older state than before, as after a restore from a backup. Tokens
     /// issued from now on may be smaller than tokens that resources have already seen.
     StoreWentBack {
-        /// The fencing token of the term.
+        /// The fencing token of the term, or the largest token seen before.
         token: FencingToken,
         /// The version that the store returned.
         version: FencingToken,
@@ -246,7 +246,7 @@ pub trait Diagnostic: Clone + Eq + Hash + fmt::Debug + fmt::Display {
     /// The event name in logs.
     fn event(&self) -> &'static str;
 
-    /// Whether the problem impairs the election.
+    /// Whether the problem impairs the election. It is then logged as an error.
     fn is_error(&self) -> bool;
 
     /// Whether the store's settings prevent this candidate from leading with its timing.
@@ -254,18 +254,19 @@ pub trait Diagnostic: Clone + Eq + Hash + fmt::Debug + fmt::Display {
         self.remedy().is_some()
     }
 
-    /// Durations that would let this candidate lead, if its own prevent that.
+    /// Durations that would let this candidate lead, if its own prevent it from leading.
     fn remedy(&self) -> Option<Durations>;
 }
 
-/// Why a term or the process ended. Logs, metrics, files and JSON share these reasons.
+/// Why a term or the process ended. Logs, metrics, files, and JSON share these reasons.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Reason {
     /// No renewal was acknowledged before the deadline.
     Deadline,
-    /// The record names another holder, or is not the one that this candidate wrote.
+    /// The record names another holder, or is not the one that this candidate wrote; or its znode
+    /// belongs to another session.
     Conflict,
-    /// The record was deleted.
+    /// The record or the znode was deleted.
     Deleted,
     /// The session expired.
     SessionExpired,

@@ -35,9 +35,9 @@
 //! the path, in a transaction that checks its own znode. It replaces the announcement of an earlier
 //! leader whose session has not expired yet. No candidate watches the announcement, so that a
 //! thousand followers never wake together. A follower reads it when it joins, when its predecessor
-//! changes, and otherwise about every two retry periods, less some jitter. A name is at most that
-//! old. A follower that cannot read forgets the name after one session timeout. Candidates of other
-//! recipes announce nothing; while one leads, the leader is unknown.
+//! changes, and otherwise about every two retry periods, less some jitter. So the name that it
+//! reports is at most that old. A follower that cannot read forgets the name after one session
+//! timeout. Candidates of other recipes announce nothing; while one leads, the leader is unknown.
 
 mod deadline;
 pub mod diagnostic;
@@ -82,7 +82,7 @@ pub struct QueueElection {
     read_leader_at: Instant,
     /// The earliest time to join.
     join_at: Instant,
-    /// The election's path must be created first.
+    /// Whether the election's path must be created before joining.
     path_is_missing: bool,
     /// Children of the path that no session owns.
     idle_znodes: BTreeSet<String>,
@@ -229,7 +229,7 @@ impl QueueElection {
         }
     }
 
-    /// The timing under the granted session timeout; as configured, without a session.
+    /// The timing under the granted session timeout, or as configured without a session.
     fn durations(&self) -> &Timing {
         let granted = self.session.as_ref().and_then(|session| session.granted.as_ref());
         granted.map_or_else(|| self.timing.requested(), |granted| &granted.timing)

@@ -75,7 +75,7 @@ pub struct RecordElection {
     read_at: Instant,
     /// No request is due before this. Paces requests after failures and repeated conflicts.
     not_before: Instant,
-    /// When every promise of the last lost term has expired.
+    /// When all promises of the last lost term have expired.
     promises_end: Instant,
     transitions: VecDeque<Transition<RecordAltered>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure. Start with [`one_line`].
 
-/// Replaces each character that [`is_unsafe_in_line`] with a question mark.
+/// Replaces each character for which [`is_unsafe_in_line`] is true with a question mark.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|c| if is_unsafe_in_line(c) { '?' } else { c }).collect()
 }

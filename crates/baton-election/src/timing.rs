@@ -14,6 +14,7 @@ use std::time::Duration;
 pub struct Drift(u32);
 
 impl Drift {
+    /// 100 %, in parts per million.
     const WHOLE: u32 = 1_000_000;
 
     /// A drift of `parts` per million. Returns `None` from 100 % on, where no timing is safe.
@@ -31,12 +32,12 @@ impl Drift {
         from_nanos(self.stretched(duration).div_ceil(u128::from(Self::WHOLE - self.0)))
     }
 
-    /// `duration` times (1 + drift), in nanoseconds and parts per million.
+    /// `duration` times (1 + drift), in millionths of a nanosecond.
     fn stretched(self, duration: Duration) -> u128 {
         duration.as_nanos().saturating_mul(u128::from(Self::WHOLE + self.0))
     }
 
-    /// `duration` times (1 − drift), in nanoseconds and parts per million.
+    /// `duration` times (1 − drift), in millionths of a nanosecond.
     fn shrunk(self, duration: Duration) -> u128 {
         duration.as_nanos().saturating_mul(u128::from(Self::WHOLE - self.0))
     }
@@ -262,7 +263,8 @@ pub(crate) fn from_nanos(nanos: u128) -> Duration {
     Duration::from_nanos_u128(nanos.min(Duration::MAX.as_nanos()))
 }
 
-/// A seeded random generator that keeps a thousand candidates from acting in the same millisecond.
+/// A seeded random number generator that keeps a thousand candidates from acting in the same
+/// millisecond.
 ///
 /// It is `SplitMix64` (Steele, Lea, Flood 2014), whose only state is its seed, so a simulation
 /// repeats exactly.

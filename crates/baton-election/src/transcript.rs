@@ -12,7 +12,7 @@ use crate::record::messages::{Intent, RecordRequest};
 pub fn transition<D: Diagnostic>(transition: &Transition<D>) -> String {
     match transition {
         Transition::Following { leader: Some(leader) } => format!("follows {leader}"),
-        Transition::Following { leader: None } => "follows nobody".to_owned(),
+        Transition::Following { leader: None } => "follows no leader".to_owned(),
         Transition::Leading { token } => format!("leads, token {token}"),
         Transition::Lost { token, reason } => format!("lost token {token}: {reason}"),
         Transition::StoreWentBack { token, version } => {
@@ -36,7 +36,7 @@ pub fn record_request(request: &RecordRequest) -> String {
         Intent::Renew => "renew",
         Intent::Release => "release",
     };
-    let holder = write.holder.as_ref().map_or("nobody", Identity::as_str);
+    let holder = write.holder.as_ref().map_or("none", Identity::as_str);
     format!("{over} to {intent}: {holder} {:?} transitions {}", write.duration, write.transitions)
 }
 
@@ -62,8 +62,8 @@ pub fn queue_request(own: &str, request: &QueueRequest) -> String {
     }
 }
 
-/// Shortens a znode name: `own` for the candidate itself, the sequence number for names like ours,
-/// and the quoted name for all others.
+/// Shortens a znode name: to `own` for the candidate's own znode, to the sequence number for names
+/// of our form, and to the quoted name for all others.
 pub fn short_name(own: &str, name: &str) -> String {
     let sequence = name.rsplit_once("-latch-").and_then(|(_, digits)| digits.parse::<u32>().ok());
     match sequence {

@@ -1,7 +1,7 @@
 //! The checkers: every property that must be true, evaluated at each event of a run.
 //!
-//! Pure. Start with [`first_violation`]. Each property is a function of the event and of a
-//! [`CheckerState`], which takes the event in after all properties have been evaluated.
+//! Pure. Start with [`first_violation`]. Each property is a function of the event and of the
+//! [`CheckerState`] before it. The state is updated after all properties have been evaluated.
 
 mod candidate_view;
 mod coverage;
@@ -47,8 +47,8 @@ const EXCLUSION: [&str; 3] = [
     "the record names the claim holder",
 ];
 
-/// Returns the first violated property, and what was observed. Calls by name instead of a table let
-/// the compiler see that most properties concern one variant of [`TraceEvent`].
+/// Returns the first violated property, and what was observed. Calls by name, unlike a table of
+/// functions, let the compiler see that most properties concern one variant of [`TraceEvent`].
 fn first_violation<E: Inspect>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -77,7 +77,7 @@ fn first_violation<E: Inspect>(
         "a clean stop releases", progress::clean_stop_releases;
         "a leaving candidate reads after an unknown write", progress::reads_after_unknown_write;
         "a stopping candidate trusts no stale read", progress::no_stop_on_stale_read;
-        "a leaving leader leads until told to stop", progress::leads_until_stop;
+        "a leader in its preStop hook keeps its term", progress::leads_until_stop;
         "requests are paced", progress::requests_are_paced;
         "the loser of a race waits for the watch", progress::loser_waits_for_watch;
         "knowledge never regresses", terms::knowledge_never_regresses;
@@ -104,7 +104,7 @@ impl Checker {
         self.violation.as_ref()
     }
 
-    /// How much the checkers have had to check.
+    /// How much the run gave the checkers to check.
     pub(crate) fn coverage(&self) -> Coverage {
         self.state.coverage()
     }
@@ -120,7 +120,7 @@ impl<E: Inspect> Observer<E> for Checker {
             self.violation = Some(Violation { property, at: context.now, detail });
             return;
         }
-        self.state.note(context, event);
+        self.state.update(context, event);
     }
 }
 

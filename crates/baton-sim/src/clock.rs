@@ -1,7 +1,7 @@
 //! True time, which no process in a simulation can read, and the inaccurate clocks that measure it.
 //!
-//! Pure, and in integers, so that runs are reproducible. A clock is linear between changes of its
-//! rate.
+//! Pure. All arithmetic is in integers, so that runs are reproducible. Start with [`Clock`], which
+//! is linear between changes of its rate.
 
 use crate::rng::nanos;
 use baton_election::instant::Instant;
@@ -56,9 +56,9 @@ impl Rate {
         Self(u32::try_from(rate).expect("the rate is below 4000 times true time"))
     }
 
-    /// The true time in which a clock of this rate advances by `shown`.
-    pub fn true_time_for(self, shown: Duration) -> Duration {
-        Duration::from_nanos(self.true_nanos_for(nanos(shown)))
+    /// The true time in which a clock of this rate advances by `elapsed`.
+    pub fn true_time_for(self, elapsed: Duration) -> Duration {
+        Duration::from_nanos(self.true_nanos_for(nanos(elapsed)))
     }
 
     /// The deviation from true time in parts per million.

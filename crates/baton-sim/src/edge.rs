@@ -1,7 +1,7 @@
 //! Checks that exclusion holds up to the limit of each assumption, and not beyond it.
 //!
-//! A checker that finds nothing beyond the limit is blind, and a machine that fails before the
-//! limit is wrong. Start with [`limits_match_theory`].
+//! Start with [`limits_match_theory`]. A checker that finds no violation beyond the limit is blind,
+//! and a machine that fails before the limit is wrong.
 //!
 //! A partitioned leader stops R after it sent its last renewal, by its own clock. The fastest
 //! follower begins no sooner than L after it learned of that renewal, by its own clock. Let one
@@ -34,7 +34,8 @@ use std::time::Duration;
 const DURATIONS: [(u32, u32); 3] = [(15, 10), (15, 12), (30, 20)];
 /// How many scenarios are run on each side of a limit.
 const RUNS: u64 = 300;
-/// How far beyond the limit overlaps must occur, in ppm: candidates spread by up to 75 ms first.
+/// How far beyond the limit overlaps must occur, in ppm. Candidates spread by up to 75 ms, which
+/// delays an overlap.
 const BEYOND: i32 = 3_000;
 
 /// Whether each limit is where theory puts it. Prints what was observed.

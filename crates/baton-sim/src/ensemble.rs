@@ -1,9 +1,9 @@
-//! A simulated `ZooKeeper` ensemble: sessions in buckets, delayed heartbeats, partitioned followers
+//! A simulated ZooKeeper ensemble: sessions in buckets, delayed heartbeats, partitioned followers
 //! that still serve, and elections.
 //!
-//! Pure. Start with [`Ensemble::perform`]. Reads are answered by the connected server from what it
-//! has applied; everything else is agreed on. `quorum.rs` has the messages between servers,
-//! `tracker.rs` the end of sessions, and `tree.rs` the replicated state. Sources: `ZooKeeper`'s
+//! Pure. Start with [`Ensemble::perform`]. The connected server answers reads from what it has
+//! applied; every other request needs a quorum. `quorum.rs` has the messages between servers,
+//! `tracker.rs` the end of sessions, and `tree.rs` the replicated state. Sources: ZooKeeper's
 //! `Learner`, `LearnerHandler`, `Leader`, and `SessionTrackerImpl`.
 
 mod leader_election;
@@ -78,11 +78,11 @@ struct Client {
     /// The current connection, whose number determines the server.
     connection: u64,
     session: Option<SessionId>,
-    /// The number of transactions that it has seen. After a restore this may exceed what the
-    /// servers have.
+    /// The number of transactions that it has seen; the maximum after a restore, when it has seen
+    /// more than any server has.
     seen: usize,
-    /// The last call that was replied to, and how many transactions that reply reflects.
-    shown: (u64, usize),
+    /// The number of the last call with a reply, and how many transactions that reply reflects.
+    last_reply: (u64, usize),
 }
 
 /// An event within the ensemble.
@@ -174,7 +174,7 @@ impl Ensemble {
         self.disturbed();
     }
 
-    /// Reports a change that candidates may notice.
+    /// Reports a change that may affect candidates.
     fn disturbed(&mut self) {
         self.effects.push_back(Effect::Disturbed);
     }
@@ -187,7 +187,7 @@ impl Ensemble {
         self.queue.push(self.now + self.config.latency.1, EnsembleEvent::Election);
     }
 
-    /// The peers of a crashed server notice at once, because its connections break.
+    /// The peers of a crashed server learn of it at once, because its connections break.
     fn report_crash(&mut self, dead: usize) {
         for id in 0..self.servers.len() {
             let server = &mut self.servers[id];
@@ -203,7 +203,7 @@ impl Ensemble {
         }
     }
 
-    /// The servers that a fault affects, where `first` is the first of them.
+    /// The servers that a fault affects, from `first` on.
     fn affected_servers(&self, target: ServerTarget, first: usize) -> Range<usize> {
         match target {
             ServerTarget::From(_) => first..self.servers.len(),
@@ -264,8 +264,8 @@ impl Store for Ensemble {
 
     fn on_reply(&mut self, from: usize, call: u64) {
         let client = &mut self.clients[from];
-        if client.shown.0 == call {
-            client.seen = client.seen.max(client.shown.1);
+        if client.last_reply.0 == call {
+            client.seen = client.seen.max(client.last_reply.1);
         }
     }
 

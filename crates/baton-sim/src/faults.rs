@@ -1,8 +1,9 @@
 //! Draws a scenario from a seed: bursts of faults with calm periods between them.
 //!
-//! Pure. Each seed leaves out most kinds of faults (swarm testing), because the absence of one
-//! fault gives others room. Half of the faults of candidates target the leader. Durations are often
-//! at the limit of what [`Timing`] accepts, and clocks at the limit of the drift.
+//! Pure. Start with [`draw`]. Each seed leaves out most kinds of faults (swarm testing), because
+//! the absence of one fault lets others have an effect. Half of the faults of candidates target the
+//! leader. Durations are often at the limit of what [`Timing`] accepts, and clocks at the limit of
+//! the drift.
 
 mod kinds;
 
@@ -24,7 +25,7 @@ use std::time::Duration;
 /// Which faults a scenario may contain.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum FaultModel {
-    /// Only faults under which exclusion is promised.
+    /// Only faults under which exclusion is guaranteed.
     Assumed,
     /// Also other clients that delete or overwrite the record, and stores restored from backups.
     External,
@@ -35,7 +36,7 @@ pub enum FaultModel {
 pub enum StoreKind {
     /// One record, as in a Lease or a file.
     Record,
-    /// An ensemble of `ZooKeeper` servers.
+    /// An ensemble of ZooKeeper servers.
     Ensemble,
 }
 
@@ -165,8 +166,7 @@ fn longest_deadline(lease_duration: Duration, drift: Drift) -> Duration {
     let (mut passing, mut failing) = (0, nanos(lease_duration) / 1_000_000);
     while failing - passing > 1 {
         let middle = u64::midpoint(passing, failing);
-        // Shorter deadlines fail because they leave no room for three attempts, which is another
-        // limit.
+        // Much shorter deadlines fail for another reason: they leave no room for three attempts.
         if passes(middle) || middle < nanos(lease_duration) / 4_000_000 {
             passing = middle;
         } else {
@@ -274,8 +274,8 @@ fn add_fault_burst(
     end + scale * calm
 }
 
-/// Adds edits of a label during a calm period, with gaps of at least two round trips, which no
-/// leader may lose its term to. Returns the end of the calm period after them.
+/// Adds edits of a label during a calm period, with gaps of at least two round trips. They must not
+/// cost a leader its term. Returns the end of the calm period after them.
 fn add_label_edits(
     rng: &mut Rng,
     faults: &mut Vec<Fault>,

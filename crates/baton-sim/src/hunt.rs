@@ -23,16 +23,16 @@ use std::time::{Duration, Instant};
 /// How many lines of a failing trace are printed, from its end.
 const MAX_TRACE_LINES: usize = 150;
 
-/// When a hunt ends.
+/// When a hunt ends without a failure.
 #[derive(Clone, Copy, Debug)]
-pub enum Length {
+pub enum StopAfter {
     /// After this many runs.
     Seeds(u64),
     /// After this much time.
     Time(Duration),
 }
 
-/// The scenario of `seed`: every third has an ensemble, and every fourth has external clients.
+/// The scenario of `seed`. Every third one has an ensemble, and every fourth has external clients.
 pub(crate) fn scenario_for(seed: u64) -> Scenario {
     let store_kind = if seed % 3 == 2 { StoreKind::Ensemble } else { StoreKind::Record };
     draw(seed, store_kind, if seed % 4 == 3 { FaultModel::External } else { FaultModel::Assumed })
@@ -40,10 +40,10 @@ pub(crate) fn scenario_for(seed: u64) -> Scenario {
 
 /// Runs all seeds from `from` on, on as many threads as there are processors. The number of threads
 /// does not change which seeds fail.
-pub fn hunt(from: u64, length: Length) -> ExitCode {
+pub fn hunt(from: u64, stop_after: StopAfter) -> ExitCode {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     let progress = Mutex::new(Progress::new(from));
-    let next = || lock(&progress).next(length);
+    let next = || lock(&progress).next(stop_after);
     thread::scope(|scope| {
         for _ in 0..workers {
             scope.spawn(|| {
@@ -71,12 +71,12 @@ pub fn hunt(from: u64, length: Length) -> ExitCode {
     }
 }
 
-/// A worker that panics outside of a run panics the whole hunt, so poisoned data is never used.
+/// Ignores poisoning: a worker that panics outside of a run ends the whole hunt.
 fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Prints the whole trace of `seed`.
+/// Runs `seed` and prints its whole trace, shrunk if it fails.
 pub fn replay(seed: u64) -> ExitCode {
     if report_failure(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
@@ -87,7 +87,7 @@ pub fn limits_match_theory() -> bool {
 }
 
 /// Prints the hash of each trace, one line per seed.
-pub fn traces(from: u64, seeds: u64) -> ExitCode {
+pub fn print_trace_hashes(from: u64, seeds: u64) -> ExitCode {
     for seed in from..from.saturating_add(seeds) {
         println!("{seed} {:016x}", trace_hash(scenario_for(seed)));
     }
@@ -123,7 +123,7 @@ struct Progress {
     reported_at: Instant,
     from: u64,
     next: u64,
-    /// The first seed that failed.
+    /// The smallest seed that failed.
     failed: Option<u64>,
     runs: u64,
     simulated: Duration,
@@ -150,10 +150,10 @@ impl Progress {
     }
 
     /// The next seed to run, unless the hunt is over.
-    fn next(&mut self, length: Length) -> Option<u64> {
-        let is_done = match length {
-            Length::Seeds(seeds) => self.next - self.from >= seeds,
-            Length::Time(time) => self.started_at.elapsed() >= time,
+    fn next(&mut self, stop_after: StopAfter) -> Option<u64> {
+        let is_done = match stop_after {
+            StopAfter::Seeds(seeds) => self.next - self.from >= seeds,
+            StopAfter::Time(time) => self.started_at.elapsed() >= time,
         };
         if is_done || self.failed.is_some() {
             return None;
@@ -194,7 +194,8 @@ impl Progress {
         );
     }
 
-    /// The kind of event that occurred too rarely for a long hunt to prove anything.
+    /// A kind of event that occurred in fewer than one run in a hundred, so that the hunt proves
+    /// little.
     fn missing_coverage(&self) -> Option<&'static str> {
         let expected = self.runs / 100;
         self.coverage

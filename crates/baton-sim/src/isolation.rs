@@ -20,7 +20,7 @@ use std::time::Duration;
 /// Much shorter than the relevant windows, which are a few thousandths of a tick.
 const LATENCY: (Duration, Duration) = (Duration::from_micros(10), Duration::from_micros(100));
 
-/// Modifies `scenario` if it has an ensemble for which such durations are valid.
+/// Modifies `scenario` if it has an ensemble and if durations near the limit are valid for it.
 pub(crate) fn isolate(rng: &mut Rng, scenario: &mut Scenario) {
     let StoreConfig::Ensemble(config) = &mut scenario.store else { return };
     let off = rng.pick(&[5_000, 10_000, 20_000]);
@@ -47,7 +47,7 @@ pub(crate) fn isolate(rng: &mut Rng, scenario: &mut Scenario) {
     scenario.faults.extend(isolation);
 }
 
-/// Durations for a session of the same length, with a retry period near ¾ tick.
+/// Durations for a session of the same length, with a retry period barely above one lag.
 fn timing(
     rng: &mut Rng,
     candidates: &[CandidateConfig],

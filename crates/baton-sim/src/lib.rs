@@ -2,8 +2,8 @@
 //!
 //! Pure except for [`hunt`], which runs simulations on threads and measures how long they take.
 //! Start with [`world`], which runs a [`scenario`] and reports every event at true time to an
-//! observer. [`faults`] draws scenarios from seeds, and the checkers hold every property that must
-//! be true.
+//! observer. [`faults`] draws scenarios from seeds, and the checkers evaluate every property at
+//! each event.
 #![forbid(unsafe_code)]
 
 mod checkers;

@@ -1,8 +1,8 @@
 //! The link between a candidate and the store: the delivery of each message.
 //!
-//! Pure. A call is one exchange on a connection. When the caller gives up, it drops the connection,
-//! so no reply reaches a later call. A request that was sent on a dropped connection may still
-//! arrive.
+//! Pure. Start with [`Link::request`]. A call is one exchange on a connection. A caller whose call
+//! times out drops the connection, so no reply reaches a later call. A request that was sent on a
+//! dropped connection may still arrive.
 
 use crate::clock::Moment;
 use crate::rng::Rng;
@@ -22,7 +22,7 @@ pub(crate) struct Link {
     watch_delays: Vec<(usize, Duration)>,
     /// Whether the watch is broken until a reply shows that the store is reachable again.
     pub(crate) watch_is_broken: bool,
-    /// When the last watch event arrives: events stay in order.
+    /// When the last watch event arrives. Later ones arrive no sooner, so they stay in order.
     last_watch_event: Moment,
 }
 

@@ -1,7 +1,7 @@
 //! One process: the machine that ships, run by the rules of its driver and supervisor.
 //!
-//! Pure. Start with [`Process::handle`]. The order of a turn matches `src/driver.rs`, and a clean
-//! stop matches `src/supervisor.rs`: withdraw, wait until the last promise has expired, release.
+//! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, and stops
+//! like `src/supervisor.rs`: withdraw, wait until the last promise has expired, release.
 
 use crate::trace::{ExitCause, TraceEvent};
 use baton_election::claim::{Claim, Standing};
@@ -24,7 +24,7 @@ pub(crate) struct Process<E: Election> {
     release_state: ReleaseState,
     /// Whether a stop was ordered. Later orders to campaign are ignored.
     is_stopping: bool,
-    /// The claim that it published last.
+    /// The claim that was published last.
     published: Option<Claim>,
 }
 
@@ -37,7 +37,7 @@ pub(crate) enum Input<E: Election> {
     Reply { call: u64, event: Option<E::Event> },
     /// A watch event.
     WatchEvent(E::Event),
-    /// The application asks whether it leads.
+    /// The application polls: it asks whether its candidate leads.
     Query,
     /// A signal, a hook, or a change in polling.
     Order(Order),
@@ -50,9 +50,9 @@ pub(crate) enum Order {
     Stop,
     /// The preStop hook.
     PrepareStop,
-    /// The application has not asked for so long that it may be dead.
+    /// The application has not polled for so long that it may be dead.
     Resign,
-    /// The application asks again.
+    /// The application polls again.
     Campaign,
 }
 
@@ -62,7 +62,7 @@ enum ReleaseState {
     None,
     /// Withdrawn. The release follows when the last promise expires, at this time.
     AwaitingPromises(Purpose, Instant),
-    /// Releasing. A stop gives up waiting at this time.
+    /// Releasing. A stop exits at this time at the latest.
     Releasing(Purpose, Option<Instant>),
     /// Released, and ready to campaign again.
     Resigned,
@@ -74,7 +74,7 @@ enum Purpose {
     Resign { campaigns_after: bool },
 }
 
-/// The next action of a process.
+/// The action of a process after it has handled an input.
 #[derive(Debug)]
 pub(crate) enum ProcessAction<E: Election> {
     /// Waits for the next input.
@@ -157,7 +157,7 @@ impl<E: Election> Process<E> {
         }
     }
 
-    /// When it wants to be woken.
+    /// When to wake it next.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         let release_at = match self.release_state {
             ReleaseState::AwaitingPromises(_, until) | ReleaseState::Releasing(_, Some(until)) => {
@@ -207,8 +207,8 @@ impl<E: Election> Process<E> {
                 });
             }
         }
-        let ReleaseState::Releasing(purpose, give_up_at) = self.release_state else { return None };
-        let is_done = self.machine.is_released() || give_up_at.is_some_and(|until| until <= now);
+        let ReleaseState::Releasing(purpose, exit_by) = self.release_state else { return None };
+        let is_done = self.machine.is_released() || exit_by.is_some_and(|until| until <= now);
         match purpose {
             Purpose::Stop => is_done.then_some(ExitCause::Stopped),
             Purpose::Resign { campaigns_after } => {
@@ -269,9 +269,9 @@ impl<E: Election> Process<E> {
                     until,
                 );
             }
-            (Order::Campaign, ReleaseState::Releasing(Purpose::Resign { .. }, give_up_at)) => {
+            (Order::Campaign, ReleaseState::Releasing(Purpose::Resign { .. }, exit_by)) => {
                 self.release_state =
-                    ReleaseState::Releasing(Purpose::Resign { campaigns_after: true }, give_up_at);
+                    ReleaseState::Releasing(Purpose::Resign { campaigns_after: true }, exit_by);
             }
             (Order::Resign | Order::Campaign, _) => {}
         }
@@ -298,12 +298,12 @@ impl<E: Election> Process<E> {
             return;
         };
         if promised_until <= now {
-            let (reason, give_up_at) = match purpose {
+            let (reason, exit_by) = match purpose {
                 Purpose::Stop => (Reason::Shutdown, Some(now + self.machine.call_timeout() * 3)),
                 Purpose::Resign { .. } => (Reason::Unasked, None),
             };
             self.machine.release(reason, now);
-            self.release_state = ReleaseState::Releasing(purpose, give_up_at);
+            self.release_state = ReleaseState::Releasing(purpose, exit_by);
         }
     }
 }

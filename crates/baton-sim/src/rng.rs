@@ -1,7 +1,7 @@
 //! A seeded random number generator that gives the same numbers on every machine.
 //!
-//! Pure. `SplitMix64`, like the machines' own jitter, but implemented separately: a checker must
-//! not share code with what it checks.
+//! Pure. Start with [`Rng`]. It is `SplitMix64`, like the machines' own jitter, but implemented
+//! separately: a checker must not share code with what it checks.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ impl Rng {
     }
 }
 
-/// `duration` in nanoseconds, which fit 580 years.
+/// `duration` in nanoseconds, which 64 bits hold for 580 years.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     duration
         .as_secs()

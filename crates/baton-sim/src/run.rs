@@ -14,8 +14,8 @@ use crate::world::World;
 use std::panic::{self, AssertUnwindSafe};
 use std::time::Duration;
 
-/// More than any run takes that makes progress: a machine that asks to be woken at once forever
-/// stops time.
+/// More steps than any run takes while time advances. A machine that always asks to be woken at
+/// once would never reach the end.
 const MAX_STEPS: u64 = 2_000_000;
 
 /// The result of one run.

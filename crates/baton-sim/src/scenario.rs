@@ -1,6 +1,7 @@
 //! The input of a simulation: candidates, network, store, and faults.
 //!
-//! Pure data. [`crate::faults`] draws scenarios from seeds, and the shrinker simplifies them.
+//! Pure data. Start with [`Scenario`]. [`crate::faults`] draws scenarios from seeds, and the
+//! shrinker simplifies them.
 
 use crate::clock::{Moment, Rate};
 use baton_election::timing::Timing;
@@ -15,7 +16,7 @@ pub struct Scenario {
     pub candidates: Vec<CandidateConfig>,
     /// The store that holds the election.
     pub store: StoreConfig,
-    /// Whether leaders receive watch events too. A file's leader does without.
+    /// Whether leaders receive watch events too. With the file store they do not.
     pub leaders_watch: bool,
     /// The shortest and longest delivery time of a message without faults.
     pub latency: (Duration, Duration),
@@ -38,7 +39,7 @@ pub struct CandidateConfig {
     pub starts_at: Moment,
     /// Whether the process follows again after a loss of leadership instead of exiting.
     pub stays_on_loss: bool,
-    /// How often its application asks whether it leads.
+    /// How often its application polls.
     pub poll_interval: Duration,
 }
 
@@ -47,11 +48,11 @@ pub struct CandidateConfig {
 pub enum StoreConfig {
     /// One record: a Lease or a file.
     Record(RecordConfig),
-    /// A queue in `ZooKeeper`.
+    /// A queue in ZooKeeper.
     Ensemble(EnsembleConfig),
 }
 
-/// The configuration of a `ZooKeeper` ensemble.
+/// The configuration of a ZooKeeper ensemble.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct EnsembleConfig {
     /// The reading of every server's clock at the start of the run.
@@ -63,7 +64,7 @@ pub struct EnsembleConfig {
     /// The tick that candidates are configured with. A value below `tick` breaks an assumption of
     /// exclusion.
     pub configured_tick: Duration,
-    /// How many ticks a server waits for another one.
+    /// How many ticks a server tolerates the silence of another one (`syncLimit`).
     pub sync_limit: u32,
     /// The shortest and longest delivery time of a message between servers.
     pub latency: (Duration, Duration),
@@ -86,7 +87,7 @@ pub struct Fault {
     pub at: Moment,
     /// How long it lasts; zero for a single action.
     pub duration: Duration,
-    /// Its effect.
+    /// The affected part, and the effect.
     pub kind: FaultKind,
 }
 
@@ -149,8 +150,8 @@ pub struct LinkFault {
     pub requests_lost: u16,
     /// The reply is lost.
     pub replies_lost: u16,
-    /// The message is late by up to `max_delay`. A dropped connection may still deliver what it
-    /// holds.
+    /// The message is late by up to `max_delay`. It may arrive even after its connection is
+    /// dropped.
     pub late: u16,
     /// The connection breaks, and the caller learns of that before its timeout. The request may
     /// still arrive.
@@ -191,7 +192,7 @@ pub enum ServerTarget {
     QuorumLeader,
     /// The server that the election's leader is connected to.
     OfElectionLeader,
-    /// All servers from this index on. Even if the first few are spared, the majority may be lost.
+    /// All servers from this index on. The majority may be lost even if the first few are spared.
     From(usize),
 }
 
@@ -214,7 +215,7 @@ pub enum ServerFault {
 pub enum ExternalAction {
     /// Edits a label, which creates another version of the same record.
     EditLabel,
-    /// Sends watch events that claim the record is gone.
+    /// Sends watch events that falsely report a deletion.
     FalseDeletionEvent,
     /// Creates a znode in the queue that no session owns.
     CreateStrayNode {

@@ -1,7 +1,7 @@
 //! Shrinks a failing scenario to the smallest one that violates the same property.
 //!
-//! Pure. Start with [`shrink`], which removes or simplifies one thing at a time until nothing more
-//! can go.
+//! Pure. Start with [`shrink`], which removes or simplifies one thing at a time until every further
+//! change would make the violation disappear.
 
 use crate::clock::Rate;
 use crate::run::run_checked;

@@ -1,4 +1,4 @@
-//! The interface of simulated stores, and the record store that stands for Lease and file.
+//! The interface of simulated stores, and a store of one record, which models Leases and files.
 //!
 //! Pure. Start with [`Store`]. A store processes requests in the order of their arrival. Outages,
 //! delays, and stale reads are simulated by the [world](crate::world).
@@ -61,8 +61,8 @@ pub trait Store: fmt::Debug {
         None
     }
 
-    /// Starts a fault of servers and returns the index of the first one. `leader` is the candidate
-    /// that leads.
+    /// Starts a fault of servers and returns the index of the first affected one. `leader` is the
+    /// candidate that leads.
     fn begin_server_fault(
         &mut self,
         _now: Moment,
@@ -73,7 +73,7 @@ pub trait Store: fmt::Debug {
         0
     }
 
-    /// Ends the fault.
+    /// Ends a fault that affects `server` and, for some targets, servers after it.
     fn end_server_fault(
         &mut self,
         _now: Moment,
@@ -98,21 +98,21 @@ pub trait Store: fmt::Debug {
         None
     }
 
-    /// A watch event that claims the record is gone.
+    /// A watch event that falsely reports a deletion.
     fn false_deletion_event(&self) -> Option<Event<Self>> {
         None
     }
 
-    /// Applies what another client does to the record.
+    /// Applies an action of another client.
     fn apply_external_action(&mut self, now: Moment, action: ExternalAction);
 
     /// Returns to the state of `ago` changes ago, version numbers included.
     fn restore(&mut self, now: Moment, ago: usize);
 
-    /// The number of changes that all watchers are notified of.
+    /// The number of changes that were sent to all watchers.
     fn changes(&self) -> u64;
 
-    /// The holder, and how long others must wait before they may take the election.
+    /// The holder, and how long others must wait before they may acquire the election.
     fn holder(&self) -> (Option<&Identity>, Duration);
 }
 

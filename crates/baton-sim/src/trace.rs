@@ -1,6 +1,6 @@
 //! The events of a run, at true time.
 //!
-//! Pure. The checkers and the trace printer observe the same events.
+//! Pure. Start with [`TraceEvent`]. The checkers and the trace printer observe the same events.
 
 use crate::clock::{Clock, Moment};
 use crate::scenario::Fault;
@@ -56,22 +56,22 @@ pub enum TraceEvent<'a, E: Election> {
     ProcessStarted(usize, &'a Identity, Instant),
     /// A process exits.
     ProcessExited(usize, ExitCause),
-    /// A candidate is told to withdraw in this way, and stops campaigning.
+    /// A candidate is ordered to withdraw in this way, and stops campaigning.
     Withdrew(usize, Withdrawal),
     /// A candidate may campaign again.
     CampaignResumed(usize),
-    /// A machine sends a request at this local time. A claim that it is granted counts from here.
+    /// A machine sends a request at this local time. A claim that the request earns counts from it.
     RequestSent(usize, &'a E::Request, Instant),
-    /// The record has this holder now, if any, and others must wait this long before they may take
-    /// it.
+    /// The record has this holder now, if any, and others must wait this long before they may
+    /// acquire it.
     HolderChanged(Option<&'a Identity>, Duration),
     /// Precedes [`Self::HolderChanged`] where it is known why the previous holder is gone.
     HolderDeparted(Departure),
     /// The holder has forgotten the session that keeps it in the record: it can neither use nor end
     /// that session.
     SessionForgotten,
-    /// The store has processed a request and replies. The caller may be gone, or the reply may get
-    /// lost.
+    /// The store has processed a request and replies. The caller may have exited, or the reply may
+    /// get lost.
     RequestPerformed(usize, &'a E::Request, &'a E::Event),
     /// A machine receives the reply to its request, at this local time.
     ReplyReceived(usize, &'a E::Event, Instant),

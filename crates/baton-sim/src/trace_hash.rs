@@ -1,8 +1,8 @@
 //! Hashes the trace of a run, so that two builds can be compared seed by seed.
 //!
-//! Pure. FNV-1a, 64 bits. The hash covers the values of fields and the positions of variants, not
-//! their names. Numbers have the same width on every machine, so a 32-bit build gives the same
-//! hash.
+//! Pure. Start with [`TraceHash`]. The hash is FNV-1a with 64 bits. It covers the values of fields
+//! and the positions of variants, not their names. Numbers have the same width on every machine, so
+//! a 32-bit build gives the same hash.
 
 use crate::trace::{Observer, TraceContext, TraceEvent};
 use baton_election::machine::Election;

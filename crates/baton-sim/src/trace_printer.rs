@@ -1,7 +1,8 @@
 //! Prints a run in the notation of the transcripts: an input of a candidate, a line `----`, and its
 //! outputs.
 //!
-//! Pure. Times are true ones, next to the reading of a candidate's clock where it matters.
+//! Pure. Start with [`TracePrinter`]. Times are true times, followed by the reading of a
+//! candidate's clock where it matters.
 
 mod format;
 
@@ -70,8 +71,8 @@ impl TracePrinter {
     }
 
     fn input_line(&mut self, context: &TraceContext<'_>, number: usize, text: &str, now: Instant) {
-        let shown = context.local_time(number);
-        let elapsed = shown.since(now);
+        let local_time = context.local_time(number);
+        let elapsed = local_time.since(now);
         let since_read = if elapsed.is_zero() {
             String::new()
         } else {
@@ -82,7 +83,7 @@ impl TracePrinter {
             &format!(
                 "{} {text} (its clock: {}{since_read})",
                 name(number),
-                transcript::instant(shown)
+                transcript::instant(local_time)
             ),
         );
     }
@@ -192,15 +193,15 @@ impl<E: Printable> Observer<E> for TracePrinter {
                 self.output(*number, &line);
             }
             TraceEvent::QueryAnswered(number, answer, now) => {
-                self.application_reads(context, *number, &answer.status, *now);
+                self.print_answer(context, *number, &answer.status, *now);
             }
         }
     }
 }
 
 impl TracePrinter {
-    /// Prints the answer that the application of candidate `number` gets, if it changed.
-    fn application_reads(
+    /// Prints the answer to the application of candidate `number`, if it changed.
+    fn print_answer(
         &mut self,
         context: &TraceContext<'_>,
         number: usize,

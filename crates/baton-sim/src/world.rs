@@ -32,7 +32,7 @@ use network::{Call, Message};
 use node::{Node, Timer};
 use std::time::Duration;
 
-/// The longest delay until a candidate restarts after a loss. Kubelet takes 0.2 to 1.7 s
+/// The longest delay until a candidate restarts after a loss. The kubelet takes 0.2 to 1.7 s
 /// (measured).
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(2);
 
@@ -242,8 +242,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Fires when the clock of candidate `number` reads `due`, and at least a nanosecond from now,
-    /// so that true time advances.
+    /// Sets `timer` to fire when the clock of candidate `number` reads `due`, and at least a
+    /// nanosecond from now, so that true time advances.
     fn set_timer(&mut self, number: usize, timer: Timer, due: Instant) {
         let delay = self.nodes[number].link.latency() / 8;
         let soonest = self.now + Duration::from_nanos(1);
@@ -319,8 +319,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// that watch events stay in order.
     fn resume(&mut self, number: usize) {
         self.nodes[number].is_paused = false;
-        if let Some((input, then)) = self.nodes[number].interrupted_input.take() {
-            self.handle_input(number, input, then);
+        if let Some((input, read_at)) = self.nodes[number].interrupted_input.take() {
+            self.handle_input(number, input, read_at);
         }
         while !self.nodes[number].is_paused && !self.nodes[number].backlog.is_empty() {
             let node = &mut self.nodes[number];

@@ -1,10 +1,12 @@
-//! Access lists (ACLs) of znodes: reading and setting them, and the rights they grant to strangers.
+//! Access lists (ACLs) of znodes: reading and setting them, and the rights that they grant to
+//! unauthenticated clients.
 //!
 //! Pure. Start with [`AccessList`]. Permissions are those of ZooKeeper's `ZooDefs.Perms`. Creating
 //! or deleting a child takes a right on its parent; a znode's own list protects only its data.
 //!
 //! A list is open if anyone can change the znode's children ([`AccessList::is_open`]).
-//! [`AccessList::closed`] leaves that to this client's credentials and lets others only read.
+//! [`AccessList::closed`] reserves that for this client's credentials and lets all others only
+//! read.
 
 use crate::jute::{Decoder, Encoder, Malformed};
 use crate::wire::Operation;
@@ -21,7 +23,8 @@ const ADMIN: i32 = 16;
 /// All rights.
 const ALL: i32 = 31;
 
-/// The rights that control a znode's children: creating, deleting, or granting oneself either.
+/// The rights that control a znode's children: to create or delete them, or to grant oneself either
+/// right.
 const CONTROL: i32 = CREATE | DELETE | ADMIN;
 
 /// The letters that zkCli uses for permissions, in its order.
@@ -76,8 +79,8 @@ impl AclEntry {
         self.scheme == "digest" && self.id.ends_with(":x")
     }
 
-    /// Whether this identity needs no secret. Any host can take an IP address.
-    fn is_stranger(&self) -> bool {
+    /// Whether a client needs no secret for this identity. Any host can take an IP address.
+    fn is_unauthenticated(&self) -> bool {
         matches!(&*self.scheme, "world" | "ip")
     }
 
@@ -85,7 +88,7 @@ impl AclEntry {
         self.permissions & CONTROL != 0
     }
 
-    /// The identity for a log: without its password hash, and escaped, since anyone may choose it.
+    /// The identity for a log: without its password hash, and escaped, because it is untrusted.
     fn name(&self) -> String {
         let id = if self.scheme == "digest" {
             self.id.split(':').next().unwrap_or_default()
@@ -95,8 +98,8 @@ impl AclEntry {
         format!("{}:{id}", self.scheme).escape_debug().to_string()
     }
 
-    /// Whether `ours` has the same identity. A masked identity may be ours only if it lacks ADMIN:
-    /// servers mask nothing for an administrator.
+    /// Whether `ours` contains this identity. A masked identity may be ours only if it lacks ADMIN,
+    /// because servers mask nothing for an administrator.
     fn is_among(&self, ours: &[Self]) -> bool {
         let may_be_ours = self.is_masked() && self.permissions & ADMIN == 0;
         let mut ours =
@@ -106,13 +109,15 @@ impl AclEntry {
 }
 
 impl AccessList {
-    /// Whether strangers can create or delete children, or grant themselves the right.
+    /// Whether unauthenticated clients can create or delete children, or grant themselves the
+    /// right.
     pub fn is_open(&self) -> bool {
-        self.entries.iter().any(|entry| entry.is_stranger() && entry.controls_children())
+        self.entries.iter().any(|entry| entry.is_unauthenticated() && entry.controls_children())
     }
 
-    /// The list to close this one with: only this client controls children, and strangers only
-    /// read. If strangers had ADMIN, no other entry is kept, because any may have been planted.
+    /// The list with which to close this one: only this client controls children, and
+    /// unauthenticated clients only read. If unauthenticated clients had ADMIN, no other entry is
+    /// kept, because an attacker may have added any of them.
     #[must_use]
     pub fn closed(&self) -> Self {
         let others =
@@ -145,9 +150,11 @@ impl AccessList {
         self.names(AclEntry::is_masked)
     }
 
-    /// Whether strangers had ADMIN, so that they may have added any entry.
+    /// Whether unauthenticated clients had ADMIN, so that they may have added any entry.
     fn is_untrusted(&self) -> bool {
-        self.entries.iter().any(|entry| entry.is_stranger() && entry.permissions & ADMIN != 0)
+        self.entries
+            .iter()
+            .any(|entry| entry.is_unauthenticated() && entry.permissions & ADMIN != 0)
     }
 
     fn names(&self, filter: impl Fn(&AclEntry) -> bool) -> Vec<String> {
@@ -225,15 +232,15 @@ mod tests {
         for (permissions, is_open) in
             [(31, true), (READ, false), (READ | 2, false), (4, true), (8, true), (16, true)]
         {
-            for stranger in [(permissions, "world", "anyone"), (permissions, "ip", "10.0.0.0/8")] {
-                assert_eq!(list(&[stranger]).is_open(), is_open, "{stranger:?}");
+            for entry in [(permissions, "world", "anyone"), (permissions, "ip", "10.0.0.0/8")] {
+                assert_eq!(list(&[entry]).is_open(), is_open, "{entry:?}");
             }
             assert!(!list(&[(permissions, "digest", "shop:x")]).is_open(), "{permissions}");
         }
     }
 
     #[test]
-    fn closing_drops_entries_if_strangers_had_admin() {
+    fn closing_drops_entries_if_unauthenticated_clients_had_admin() {
         for open in [(ALL, "world", "anyone"), (ADMIN, "ip", "10.0.0.1")] {
             let open = list(&[open, (ALL, "digest", "evil:hash"), (READ, "sasl", "ops")]);
             let closed = open.closed();
@@ -244,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn others_only_read_and_write_in_closed_list() {
+    fn closed_list_lets_others_only_read_and_write() {
         let open = [
             (CREATE | DELETE, "world", "anyone"),
             (ALL, "sasl", "ops"),

@@ -1,8 +1,9 @@
 //! One ZooKeeper session over one connection at a time.
 //!
-//! Touches sockets, through `dial.rs`. Start with [`Client`]. It connects on request, retries and
-//! queues nothing, and needs no task: [`Client::call`] or [`Client::next_event`] reads the
-//! connection while it is polled. Guarantees beyond the types:
+//! Touches sockets, through `dial.rs`. Start with [`Client`]. It connects only on request, and
+//! neither retries nor queues requests. It needs no task of its own: [`Client::call`] and
+//! [`Client::next_event`] read the connection while they are polled. Beyond its types, it
+//! guarantees:
 //!
 //! * A request made while disconnected is never sent. A call that fails, or is dropped before its
 //!   reply, closes the connection and discards what the kernel has not sent.
@@ -45,12 +46,12 @@ pub struct Client<R> {
     changed: Notify,
 }
 
-/// Which session to ask for.
+/// Which session to request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionRequest {
     /// A new one.
     New,
-    /// The one that was granted last.
+    /// The session that was granted last.
     Resume,
 }
 
@@ -72,7 +73,7 @@ pub enum ConnectionLoss {
     /// The network failed.
     #[error("the connection to the server broke")]
     Broken(#[from] io::Error),
-    /// The server announced an impossible frame.
+    /// The server announced a frame of invalid length.
     #[error("the server does not speak ZooKeeper's protocol")]
     Frame(#[from] InvalidFrameLength),
     /// The server sent a malformed message.
@@ -136,7 +137,7 @@ impl<R: Resolve> Client<R> {
     /// Drops the current connection and connects: tries each address of each server once, in
     /// rotation. Returns `None` if the session has expired.
     ///
-    /// `timeout` is the session timeout to ask for. `within` bounds the whole attempt. One lookup
+    /// `timeout` is the session timeout to request. `within` bounds the whole attempt. One lookup
     /// or dial takes at most half of it, so that a silent server leaves time for another.
     pub async fn connect(
         &self,
@@ -225,7 +226,7 @@ impl<R: Resolve> Client<R> {
             if share().is_zero() {
                 break;
             }
-            // Advance first: an attempt that is dropped must not be repeated next time.
+            // Advance first, so that a call after a dropped attempt begins with the next host.
             let index = self.next_host.get();
             self.next_host.set((index + 1) % self.hosts.len());
             let host = &self.hosts[index];
@@ -262,7 +263,7 @@ impl<R: Resolve> Client<R> {
         }
     }
 
-    /// Parses a frame: notes a watch event, or returns a reply.
+    /// Parses a frame: records a watch event, or returns a reply.
     fn parse<'a>(&self, frame: &'a [u8]) -> Result<Option<NumberedReply<'a>>, Malformed> {
         let (message, zxid) = wire::parse_message(frame)?;
         self.last_zxid.set(self.last_zxid.get().max(zxid.unwrap_or_default()));
@@ -370,7 +371,8 @@ impl ServerConnection {
     }
 }
 
-/// Only attempts are measured by this, so a clock that stops during suspend suffices.
+/// The start of an attempt to connect. Its clock may stop during suspend, because it only bounds
+/// the attempt.
 #[expect(clippy::disallowed_methods, reason = "no claim counts from this instant")]
 fn now() -> Instant {
     Instant::now()

@@ -26,7 +26,8 @@ pub enum Credential {
 /// Why a text is not a list of credentials. The error never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CredentialError {
-    /// There is no credential. An empty file is more likely a mistake than a wish for open access.
+    /// There is no credential. An empty file is more likely a mistake than a decision for open
+    /// access.
     #[error(
         "it is empty: write a line like digest:user:password or sasl:user:password, or omit the \
          file"
@@ -74,7 +75,7 @@ impl Credential {
         }
     }
 
-    /// Whether the secret crosses the network readably without TLS. SASL sends only a digest.
+    /// Whether the secret crosses the network in clear text without TLS. SASL sends only a digest.
     pub const fn is_sent_in_clear(&self) -> bool {
         match self {
             Self::Plain { .. } => true,

@@ -1,7 +1,7 @@
 //! One attempt to connect to one address: TCP, TLS, session, credentials.
 //!
-//! Touches sockets. Start with [`Dialer::dial`]. It reads exactly the handshake's bytes, so that
-//! the caller can continue on the connection.
+//! Touches sockets. Start with [`Dialer::dial`]. It reads no byte beyond the handshake, so the
+//! caller can read the connection from there.
 
 use crate::credentials::Credential;
 use crate::digest_md5::{Exchange, SaslError};
@@ -42,12 +42,12 @@ pub struct Dialer {
     pub credentials: Vec<Credential>,
 }
 
-/// The session to ask for.
+/// The session to request.
 #[derive(Debug, Clone, Copy)]
 pub struct ConnectRequest<'a> {
     /// The session to resume; none for a new one.
     pub before: Option<&'a Grant>,
-    /// The session timeout to ask for.
+    /// The session timeout to request.
     pub timeout: Duration,
     /// The last transaction that the client knows of.
     pub last_zxid: i64,
@@ -81,7 +81,7 @@ pub enum DialError {
     /// The server sent a malformed message.
     #[error("{0} does not speak ZooKeeper's protocol")]
     Protocol(Host, #[source] Malformed),
-    /// The server refused the credentials, or could not prove that it knows them.
+    /// The server refused the credentials, or did not prove that it knows them.
     #[error("{host} refused the {scheme} credentials")]
     Refused {
         /// The server.
@@ -155,7 +155,7 @@ impl DialError {
 }
 
 impl Dialer {
-    /// Asks the server at `address` for a session; `None` if the one to resume has expired.
+    /// Requests a session from the server at `address`; `None` if the one to resume has expired.
     ///
     /// `host` is the server's name for TLS and errors. `within` bounds the attempt.
     pub async fn dial(
@@ -179,7 +179,7 @@ impl Dialer {
         let socket = TcpStream::connect(address)
             .await
             .map_err(|error| DialError::Connect(host.clone(), error))?;
-        // Discard unsent bytes on close: a request must not go out after its call was given up.
+        // Discard unsent bytes on close: a request must not be sent after its call was dropped.
         socket
             .set_nodelay(true)
             .and_then(|()| socket.set_zero_linger())

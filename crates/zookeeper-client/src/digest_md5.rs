@@ -16,10 +16,10 @@ pub enum SaslError {
     /// The challenge does not belong to DIGEST-MD5.
     #[error("the server's SASL challenge is not a DIGEST-MD5 challenge")]
     Challenge,
-    /// The server accepted the response but cannot prove that it knows the password.
+    /// The server accepted the response but did not prove that it knows the password.
     #[error(
-        "the server accepted the SASL response but does not know the password: it may be an \
-         impostor"
+        "the server accepted the SASL response but did not prove that it knows the password: it \
+         may be an impostor"
     )]
     Impostor,
 }
@@ -71,10 +71,10 @@ impl Exchange {
             ("digest-uri", DIGEST_URI),
         ] {
             let text = text.replace('\\', "\\\\").replace('"', "\\\"");
-            write!(response, ",{name}=\"{text}\"").expect("a String takes everything");
+            write!(response, ",{name}=\"{text}\"").expect("writing to a string cannot fail");
         }
         write!(response, ",nc={NONCE_COUNT},response={}", value("AUTHENTICATE"))
-            .expect("a String takes everything");
+            .expect("writing to a string cannot fail");
         Ok(Self { response, proof: value("") })
     }
 

@@ -1,7 +1,7 @@
 //! Jute, ZooKeeper's serialization: big-endian numbers, and buffers with a length prefix.
 //!
 //! Pure. Start with [`Encoder`] and [`Decoder`]. Input is untrusted: a decoder never panics, and
-//! never allocates for a length before the bytes are there.
+//! never allocates memory for bytes that have not arrived.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub enum Malformed {
     Operation(i32),
 }
 
-/// Writes a frame; its length comes first and is filled in at the end.
+/// Writes a frame. [`Self::finish`] fills in the length at its start.
 #[derive(Debug)]
 pub struct Encoder(Vec<u8>);
 
@@ -109,7 +109,7 @@ impl<'a> Decoder<'a> {
         self.array().map(|[byte]| byte != 0)
     }
 
-    /// The next buffer; an absent one (length −1) is empty.
+    /// Reads a buffer. A null buffer (length −1) is empty.
     pub fn buffer(&mut self) -> Result<&'a [u8], Malformed> {
         let length = self.length()?;
         let (bytes, rest) = self.0.split_at_checked(length).ok_or(Malformed::TooShort)?;
@@ -122,7 +122,7 @@ impl<'a> Decoder<'a> {
         self.buffer().map(|bytes| String::from_utf8_lossy(bytes).into_owned())
     }
 
-    /// Reads a list, each item by `item`; a null list is empty.
+    /// Reads a list, each item by `item`. A null list is empty.
     pub fn list<T>(
         &mut self,
         mut item: impl FnMut(&mut Self) -> Result<T, Malformed>,

@@ -1,8 +1,9 @@
 //! A narrow ZooKeeper client that reports the outcome of every request and every session.
 //!
-//! Touches sockets and certificate files. Start with [`client`]. It reports what other clients
-//! hide: the session and its timeout after every connect (both can change), and whether a request
-//! was refused, never sent, or has an unknown outcome.
+//! Touches sockets and certificate files. Start with [`client::Client`]. It reports what other
+//! clients hide. After every connect, that is the session and its timeout, which may both change.
+//! For each request, it is whether the server refused it, whether it was never sent, or whether its
+//! outcome is unknown.
 //!
 //! ```text
 //!  client ─► dial ─► credentials, digest_md5, tls   one connection attempt
@@ -27,7 +28,7 @@ pub mod wire;
 mod samples {
     //! Recorded messages, as hexadecimal digits.
 
-    /// The bytes; blanks separate fields.
+    /// Parses hexadecimal digits. Blanks are ignored; they separate fields.
     pub(super) fn bytes(hex: &str) -> Vec<u8> {
         let digits: Vec<u8> = hex.bytes().filter(u8::is_ascii_hexdigit).collect();
         let pair = |pair: &[u8]| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap();

@@ -218,8 +218,9 @@ impl Operation for Multi {
         for (index, expected) in self.0.iter().enumerate() {
             let (code, is_end, _error) = header(reply)?;
             match code {
-                // A failed transaction has an error in place of each result: 0 before the operation
-                // that was refused, and after it one that only says that another failed.
+                // A failed transaction has an error in place of each result: zero before the
+                // refused operation, and after it an error that only says that another operation
+                // failed.
                 FAILED if !is_end => {
                     has_failed = true;
                     failure =
@@ -375,28 +376,25 @@ mod tests {
 
     #[test]
     fn failed_multi_names_the_refused_operation() {
-        let acknowledge = Multi(vec![
+        let announce = Multi(vec![
             Op::Check(OWN.to_owned()),
             Op::Create(create("/o_leader", b"me 7", CreateMode::Ephemeral, Access::Open)),
         ]);
         let done = "0000000d 00 00000000 00000001 00 00000000 00000009 2f6f5f6c6561646572 \
                     ffffffff 01 ffffffff";
-        assert_eq!(decoded(&acknowledge, done), Ok(Ok(())));
+        assert_eq!(decoded(&announce, done), Ok(Ok(())));
         let second =
             "ffffffff 00 00000000 00000000 ffffffff 00 ffffff92 ffffff92 ffffffff 01 ffffffff";
         assert_eq!(
-            decoded(&acknowledge, second),
+            decoded(&announce, second),
             Ok(Err(OpFailure { index: 1, code: Code::NodeExists }))
         );
         let first =
             "ffffffff 00 ffffff9b ffffff9b ffffffff 00 fffffffe fffffffe ffffffff 01 ffffffff";
-        assert_eq!(
-            decoded(&acknowledge, first),
-            Ok(Err(OpFailure { index: 0, code: Code::NoNode }))
-        );
+        assert_eq!(decoded(&announce, first), Ok(Err(OpFailure { index: 0, code: Code::NoNode })));
     }
 
-    /// A caller relies on this reply for its own correctness.
+    /// Exclusion depends on it: a claim counts from the reply to a check.
     #[test]
     fn multi_succeeds_only_if_every_operation_is_answered() {
         let check = Multi(vec![Op::Check(OWN.to_owned())]);

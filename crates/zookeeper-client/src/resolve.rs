@@ -1,6 +1,6 @@
-//! Host name lookup, which the program that uses this client provides.
+//! The interface for host name lookups, which the program that uses this client implements.
 //!
-//! Touches nothing. Start with [`Resolve`].
+//! Pure. Start with [`Resolve`].
 
 use std::error::Error;
 use std::future::Future;
@@ -9,11 +9,11 @@ use std::time::Duration;
 
 /// Looks up host names.
 pub trait Resolve {
-    /// Looks up the addresses of `name`, with port 0, within `patience`.
+    /// Looks up the addresses of `name`, with port 0. Fails if that takes longer than `within`.
     fn look_up(
         &self,
         name: &str,
-        patience: Duration,
+        within: Duration,
     ) -> impl Future<Output = Result<Vec<SocketAddr>, ResolveError>>;
 }
 

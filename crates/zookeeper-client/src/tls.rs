@@ -34,7 +34,7 @@ pub struct ClientCertificate {
 #[derive(Clone)]
 pub struct Tls(TlsConnector);
 
-/// Which of [`TlsFiles`] an error is about.
+/// The one of [`TlsFiles`] that an error is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TlsFile {
     /// [`TlsFiles::authorities`].
@@ -84,7 +84,7 @@ impl TlsFiles {
             source,
         };
         for authority in authorities {
-            let remedy = "it must hold certificates of authorities";
+            let remedy = "it must hold CA certificates";
             roots.add(authority).map_err(|source| {
                 content(TlsFile::Authorities, &self.authorities, remedy, source)
             })?;

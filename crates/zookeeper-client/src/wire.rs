@@ -1,8 +1,8 @@
 //! The wire format of ZooKeeper 3.4 to 3.9: session setup, message headers, error codes.
 //!
-//! Pure. A request starts with a number (xid), which its reply repeats; the protocol reserves some
-//! negative xids. Start with [`Operation`], which `operations.rs` and `access.rs` implement. Fields
-//! have the names of `zookeeper.jute` in ZooKeeper's source.
+//! Pure. Start with [`Operation`], which `operations.rs` and `access.rs` implement. A request
+//! starts with a number (xid), which its reply repeats; the protocol reserves some negative xids.
+//! Fields have the names of `zookeeper.jute` in ZooKeeper's source.
 
 use crate::jute::{Decoder, Encoder, Malformed};
 use std::fmt;
@@ -94,7 +94,7 @@ pub fn parse_message(body: &[u8]) -> Result<(ServerMessage<'_>, Option<i64>), Ma
         }
         _ => ServerMessage::Reply(xid, Code::of(code).map_or_else(|| Ok(decoder.rest()), Err)),
     };
-    // The header of a watch event names the change itself, which this client has not read yet.
+    // The zxid of a watch event is that of the change, whose effect this client has not read yet.
     Ok((message, (xid != WATCH_EVENT_XID && zxid > 0).then_some(zxid)))
 }
 

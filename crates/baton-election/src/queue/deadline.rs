@@ -22,10 +22,11 @@
 //! `¾ tick · (1+ρ)/(1−ρ)`.
 //!
 //! Therefore a session in which j was sent ends no earlier than `j + T` on the leader's clock,
-//! which is no earlier than `j + T (1−ρ)/(1+ρ)` on ours. By then the claim has ended. A new leader
-//! of the ensemble counts a whole T from its own start, with the T of the session's start, and its
-//! servers have dropped their connections. So the smallest T that any server granted in this
-//! session counts.
+//! which is no earlier than `j + T (1−ρ)/(1+ρ)` on ours. By then the claim has ended.
+//!
+//! If the ensemble elects a new leader, all connections are dropped, and the new leader counts a
+//! whole T from its own start. It uses the T that was granted when the session began, so a claim
+//! uses the smallest T that any server granted in this session.
 //!
 //! The rule assumes that no server ticks slower than configured, and that no server grants less
 //! than another in a reply that is lost.
@@ -136,7 +137,7 @@ mod tests {
         reported: u64,
         /// The number of the leader's next ping, in half ticks on its clock.
         next_ping: u64,
-        /// When the last message from our server reached the leader.
+        /// When the last message on the stream from our server reached the leader.
         stream: u64,
     }
 

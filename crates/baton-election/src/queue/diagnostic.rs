@@ -126,8 +126,8 @@ impl fmt::Display for QueueDiagnostic {
             ),
             Self::LeaderPathTaken => f.write_str(
                 "a znode that belongs to no session occupies the path of the leader's \
-                 announcement, so followers cannot learn the leader's name: delete it, or choose another \
-                 --zookeeper-path",
+                 announcement, so followers cannot learn the leader's name: delete it, or choose \
+                 another --zookeeper-path",
             ),
         }
     }

@@ -12,7 +12,7 @@
 //!   definite reply and keeps the connection.
 //! * **A lost connection is reported once**, by [`Disconnected`](QueueEvent::Disconnected), and
 //!   only if it is the current one. A request in flight on it fails; the two reports may arrive in
-//!   either order. A connection that the store was told to close or to drop is not reported.
+//!   either order. A connection that the machine closed or replaced is not reported.
 //! * **A watch lives as long as its connection.** The machine sets its watches again after each
 //!   `Resume`.
 //! * **The store need not ping.** The machine sends a request at least every third of the session
@@ -139,9 +139,10 @@ pub enum QueueEvent {
     Missing,
     /// The path's counter has reached its end.
     Saturated,
-    /// The announcement is not as the request expected, so nothing was done.
+    /// An announcement exists although the request expected none, or the reverse. Nothing was
+    /// performed.
     Changed,
-    /// The server denied the request and did nothing.
+    /// The server denied the request and performed nothing.
     Refused,
     /// The outcome of the request is unknown.
     Unknown,

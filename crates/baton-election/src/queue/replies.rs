@@ -104,9 +104,9 @@ impl QueueElection {
         let (retry_period, call) = (granted.timing.retry_period(), granted.timing.call_timeout());
         let lifetime = requested.drift().min_elapsed(*timeout);
         let deadline = replies.deadline(sent, requested.renew_deadline(), lifetime);
-        // If the claim counts from an old reply, renew as soon as a newer one is settled. Late
-        // timers shorten a claim by some milliseconds, which is no reason to hurry. This affects
-        // only the time of the next heartbeat, never the deadline.
+        // If the claim counts from an old reply, renew as soon as a newer one is settled. A claim
+        // that late timers shortened by some milliseconds can wait for the usual renewal. This
+        // affects only the time of the next heartbeat, never the deadline.
         let enough =
             max(granted.timing.renew_deadline().saturating_sub(lag / 4), retry_period + call);
         let is_short = deadline < sent + enough;
@@ -138,7 +138,7 @@ impl QueueElection {
                 };
                 (self.leader, self.reported) = (None, Reported::Nothing);
             }
-            // At least as often as a leader renews, because the first claim counts from these
+            // Check at least as often as a leader renews, because the first claim counts from these
             // checks.
             (Membership::Queued { view: View::First { check_at }, .. }, _) => {
                 *check_at = now + min(lag, retry_period);

@@ -98,8 +98,8 @@ impl QueueElection {
         self.end_session();
         match request {
             QueueRequest::Resume { .. } | QueueRequest::Close => {}
-            // The server expired a session that it had just opened or resumed, so it may expire the
-            // next one too: wait first.
+            // The session expired although it was connected, so the next one may expire at once
+            // too: wait first.
             QueueRequest::Begin { .. }
             | QueueRequest::MakePath
             | QueueRequest::Join { .. }
@@ -172,7 +172,7 @@ impl QueueElection {
                 return;
             }
             QueueRequest::Join { .. } => {
-                // The next reply may be lost for the same reason, so wait first.
+                // The reply to the next join may be lost for the same reason, so wait first.
                 self.join_at = sent + retry_period;
                 if let Some(session) = &mut self.session {
                     session.is_abandoned = true;

@@ -1,8 +1,8 @@
 //! The state of a queue election: its session, its membership in the queue, and what it has
 //! reported.
 //!
-//! Pure, and only data. `queue.rs` decides on requests from it; `replies.rs` and `sessions.rs`
-//! change it.
+//! Pure data. Start with [`Membership`]. `queue.rs` plans requests from the state; `replies.rs` and
+//! `sessions.rs` change it.
 
 use crate::claim::{Claim, FencingToken};
 use crate::identity::Identity;
@@ -14,7 +14,7 @@ use crate::queue::messages::{QueueRequest, SessionId};
 use crate::queue::timing::Granted;
 use std::time::Duration;
 
-/// The followed leader in the last transition.
+/// The leader that the last transition reported as followed.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) enum Reported {
     /// No such transition yet, or a term of our own has begun since.
@@ -22,6 +22,7 @@ pub(super) enum Reported {
     Following(Option<Identity>),
 }
 
+/// The current session.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct Session {
     pub(super) id: SessionId,
@@ -94,7 +95,7 @@ pub(super) enum View {
 /// The announcement of our term to the other candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum AnnouncementState {
-    /// Not written yet. `replaces`: the announcement of an earlier leader must be deleted.
+    /// Not written yet. If `replaces`, the announcement of an earlier leader must be deleted first.
     Pending { at: Instant, replaces: bool },
     /// Another announcement exists, and must be read first.
     Occupied,
@@ -111,6 +112,7 @@ pub(super) struct DiagnosticState {
     pub(super) saturated: bool,
 }
 
+/// The request in flight, and when it was sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct InFlight {
     pub(super) request: QueueRequest,

@@ -1,8 +1,7 @@
 //! The effect of a granted session timeout on the configured durations.
 //!
-//! Pure. At every connect the servers grant a session timeout within their own limits. A
-//! [`Granted`] that leaves no time for three renewal tries cannot be constructed. Start with
-//! [`SessionTiming`].
+//! Pure. Start with [`SessionTiming`]. At every connect a server grants a session timeout within
+//! its own limits. A [`Granted`] that leaves no time for three renewal tries cannot be constructed.
 
 use crate::duration::Rounded;
 use crate::timing::{Drift, Durations, Timing, TimingError, from_nanos, whole_milliseconds};
@@ -20,8 +19,8 @@ pub struct SessionTiming {
 pub struct Granted {
     /// The session timeout.
     pub timeout: Duration,
-    /// The durations. The renew deadline may be shorter than the configured one; it holds while no
-    /// heartbeat is delayed.
+    /// The durations. The renew deadline may be shorter than the configured one, and assumes that
+    /// no heartbeat is delayed.
     pub timing: Timing,
 }
 

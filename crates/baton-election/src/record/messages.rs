@@ -35,7 +35,7 @@ pub struct Record {
     pub transitions: u32,
     /// When the term began.
     pub acquired: Stamp,
-    /// When it was last renewed.
+    /// When the term was last renewed.
     pub renewed: Stamp,
 }
 
@@ -222,8 +222,8 @@ impl Event for RecordEvent {
         }
     }
 
-    /// A missing record proves nothing: the reply is the same if the namespace is missing, and the
-    /// right to read does not include the right to create.
+    /// A missing record proves no permission: the reply is the same if the namespace is missing,
+    /// and the right to read does not include the right to create.
     fn shows_admission(&self) -> bool {
         !matches!(self, Self::Read(None))
     }

@@ -1,8 +1,8 @@
-//! The record as a candidate last saw it, and when that lets other candidates acquire it.
+//! The record as a candidate last saw it, and when another candidate may acquire it.
 //!
-//! Pure. Start with [`ObservedRecord`]. A lease is counted from the instant at which a changed
-//! record was received, over the duration in that record. A deleted record is waited out too,
-//! because its holder may still lead.
+//! Pure. Start with [`ObservedRecord`]. A lease counts from the instant at which a changed record
+//! was received, over the duration in that record. A deleted record is waited out too, because its
+//! holder may still lead.
 
 use crate::identity::Identity;
 use crate::instant::Instant;
@@ -14,7 +14,7 @@ use std::time::Duration;
 /// write, so that a new leader follows within 100 ms.
 const SPREAD_AFTER_LAPSE: Duration = Duration::from_millis(75);
 
-/// The newest record, and until when its holder is protected.
+/// The newest record, and how long it protects its holder.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct ObservedRecord {
     snapshot: Option<Snapshot>,
@@ -48,11 +48,12 @@ impl ObservedRecord {
         let known = before.map_or(0, |old| old.version);
         let version = snapshot.as_ref().map_or(known, |snapshot| snapshot.version.number);
         // A restored store has lost writes, but their authors may still lead.
-        let forgotten = before.filter(|_| version < known).map_or(lapses_at, |old| old.lapses_at);
-        Self { snapshot, version, lapses_at: lapses_at.max(forgotten), spread }
+        let lost_lapses_at =
+            before.filter(|_| version < known).map_or(lapses_at, |old| old.lapses_at);
+        Self { snapshot, version, lapses_at: lapses_at.max(lost_lapses_at), spread }
     }
 
-    /// Whether `new` holds the same record. An edit of other metadata changes only the version.
+    /// Whether `new` holds the same record. An edit of its metadata changes only the version.
     fn is_same(&self, new: &Snapshot) -> bool {
         let old = self.snapshot.as_ref();
         old.is_some_and(|old| old.record == new.record && old.version.uid == new.version.uid)

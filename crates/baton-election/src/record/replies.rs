@@ -138,12 +138,12 @@ impl RecordElection {
     pub(super) fn handle_conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
         let is_overtaken = self.last_snapshot().map(|last| &last.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
-            // The winner's record arrived while the write was in flight. If that record is our own,
-            // a proxy sent the write twice, and a read must follow.
+            // The winner's record arrived while the write was in flight. If it is our own record, a
+            // proxy sent the write twice, and a read must follow.
             (Role::Following { .. }, Knowledge::Cached) if is_overtaken && !self.is_ours() => {
                 return;
             }
-            // A lost race. The watch brings the winner's record, so a thousand losers need not
+            // The race is lost. The watch brings the winner's record, so a thousand losers need not
             // read.
             (Role::Following { .. }, Knowledge::Fresh) => {
                 self.last_conflict = None;
@@ -219,7 +219,7 @@ impl RecordElection {
         self.not_before = max(now, sent + pause);
     }
 
-    /// The pause between a failed try and the next, counted from when the failed one was sent.
+    /// The pause between a failed try and the next one, counted from when the failed one was sent.
     ///
     /// A try that failed at once, as with a refused connection, is not followed by the pause of one
     /// that timed out. Otherwise a store that recovers late would be tried too late to save the
@@ -243,7 +243,7 @@ impl RecordElection {
             return self.recheck(now);
         };
         match &self.role {
-            // The reply to the read or release in flight tells more.
+            // The reply to the read or release in flight will show the record.
             Role::Unknown | Role::Releasing { .. } => {}
             Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => {
                 self.examined_version = version;

@@ -1,5 +1,5 @@
-//! Inputs and requests of [`RecordElection`] in transcripts. See [`record`] for how records are
-//! written.
+//! Inputs and requests of [`RecordElection`] in transcripts. Start with [`record`], which describes
+//! the notation of records.
 
 use super::{TranscriptElection, timing};
 use baton_election::identity::Identity;
@@ -32,9 +32,9 @@ impl TranscriptElection for RecordElection {
     ) -> Result<RecordEvent, String> {
         Ok(match verb {
             "read" => RecordEvent::Read(record(arguments)?),
-            "noticed" => RecordEvent::WatchEvent(record(arguments)?),
+            "watch event" => RecordEvent::WatchEvent(record(arguments)?),
             "applied" => RecordEvent::Applied(written(request, arguments)?),
-            "applied and changed" => {
+            "applied and altered" => {
                 RecordEvent::Applied(record(arguments)?.ok_or("a write always leaves a record")?)
             }
             "conflict" => RecordEvent::Conflict,
@@ -67,7 +67,7 @@ fn written(request: Option<&RecordRequest>, version: &str) -> Result<Snapshot, S
 
 /// Parses `none`, or `HOLDER VERSION DURATION` such as `b v7 15s`.
 ///
-/// The holder may be `nobody`, and the duration `-` if the record has none. Two attributes may
+/// The holder may be `none`, and the duration `-` if the record has none. Two attributes may
 /// follow: `renewed=v6` if the lease has not changed since v6, and `uid=other` for another record.
 fn record(text: &str) -> Result<Option<Snapshot>, String> {
     if text == "none" {
@@ -87,7 +87,7 @@ fn record(text: &str) -> Result<Option<Snapshot>, String> {
             _ => return Err(format!("unknown attribute {word:?}")),
         }
     }
-    let holder = Some(holder).filter(|holder| *holder != "nobody");
+    let holder = Some(holder).filter(|holder| *holder != "none");
     let duration = Some(duration).filter(|duration| *duration != "-");
     Ok(Some(Snapshot {
         version: Version { uid: uid.into(), number: number(version)? },

@@ -1,15 +1,14 @@
 //! Replays the transcripts beside this file against the election state machines.
 //!
 //! A transcript drives one candidate, `a`. Each block is a list of inputs, a line `----`, and the
-//! candidate's output; comments start with `#`. All transcripts use the timing 15 s / 10 s / 2 s.
-//! The format follows etcd-io/raft's testdata. Inputs and requests are described in `lease.rs` and
-//! `zookeeper.rs`; start reading at [`replay`].
+//! candidate's output; comments start with `#`. All transcripts use client-go's durations, 15 s,
+//! 10 s, and 2 s. The format follows etcd-io/raft's testdata. `lease.rs` and `zookeeper.rs` parse
+//! inputs and format requests. Start with [`replay`].
 //!
 //! `BATON_REWRITE=1 cargo test --test transcripts` rewrites the output of every transcript. Commit
 //! the result only if you understand each difference.
 //!
-//! The tests link only the state machines, so they run within seconds, also for each of
-//! cargo-mutants' many builds.
+//! The tests link only the state machines, so cargo-mutants builds and runs them in seconds.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 #![expect(clippy::disallowed_methods, reason = "the tests read transcripts; the crate does not")]
 
@@ -211,12 +210,12 @@ fn format_standing(standing: &Standing) -> String {
     match standing {
         Standing::Unknown => "unknown".to_owned(),
         Standing::Following { leader: Some(leader) } => format!("following {leader}"),
-        Standing::Following { leader: None } => "following nobody".to_owned(),
+        Standing::Following { leader: None } => "following no leader".to_owned(),
         Standing::Leading(claim) => {
             format!("leading until {}", transcript::instant(claim.deadline()))
         }
         Standing::Resigning(claim) => {
-            format!("resigning, and holds it until {}", transcript::instant(claim.deadline()))
+            format!("resigning, with a claim until {}", transcript::instant(claim.deadline()))
         }
     }
 }

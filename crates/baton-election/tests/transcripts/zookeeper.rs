@@ -1,7 +1,7 @@
 //! Inputs and requests of [`QueueElection`] in transcripts.
 //!
-//! A znode is written as its sequence number, `own`, or its full name; a session as `s1`; a
-//! transaction as `z100`. The servers tick every two seconds.
+//! A znode is written as its sequence number, `own`, or its full name; a session as `s1`, and its
+//! absence as `none`; a transaction as `z100`. The servers tick every two seconds.
 
 use super::{TranscriptElection, timing};
 use baton_election::identity::Identity;
@@ -72,14 +72,14 @@ impl TranscriptElection for QueueElection {
                     owner: self::owner(owner)?,
                 }))
             }
-            "acknowledged" => QueueEvent::Announced,
+            "announced" => QueueEvent::Announced,
             "missing" => QueueEvent::Missing,
             "saturated" => QueueEvent::Saturated,
             "changed" => QueueEvent::Changed,
             "refused" => QueueEvent::Refused,
             "unknown" => QueueEvent::Unknown,
             "disconnected" => QueueEvent::Disconnected,
-            "fired" => QueueEvent::WatchFired,
+            "watch fired" => QueueEvent::WatchFired,
             other => return Err(format!("unknown event {other:?}")),
         })
     }
@@ -101,7 +101,7 @@ impl OwnZnode {
 }
 
 fn owner(text: &str) -> Result<Option<SessionId>, String> {
-    if text == "nobody" { Ok(None) } else { session(text).map(Some) }
+    if text == "none" { Ok(None) } else { session(text).map(Some) }
 }
 
 fn session(text: &str) -> Result<SessionId, String> {

@@ -1,11 +1,11 @@
 //! Simulates the machines that ship under faults and checks every property: `make prove`.
 //!
-//! Each seed is one scenario. A failing one is shrunk and printed in the notation of the
+//! Each seed is one scenario. A failing scenario is shrunk and printed in the notation of the
 //! transcripts, with the command that replays it. Start with [`hunt::hunt`].
 #![expect(clippy::print_stderr, reason = "usage errors go to stderr")]
 
 use baton_sim::hunt;
-use baton_sim::hunt::Length;
+use baton_sim::hunt::StopAfter;
 use std::env;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -21,8 +21,10 @@ fn main() -> ExitCode {
     };
     match command {
         Command::Replay(seed) => hunt::replay(seed),
-        Command::Traces { from, seeds } => hunt::traces(from, seeds),
-        Command::Hunt { from, length } if hunt::limits_match_theory() => hunt::hunt(from, length),
+        Command::Traces { from, seeds } => hunt::print_trace_hashes(from, seeds),
+        Command::Hunt { from, stop_after } if hunt::limits_match_theory() => {
+            hunt::hunt(from, stop_after)
+        }
         Command::Hunt { .. } => {
             eprintln!("prove: the limit of an assumption is not where theory puts it");
             ExitCode::FAILURE
@@ -32,19 +34,20 @@ fn main() -> ExitCode {
 
 /// The command that the arguments select.
 enum Command {
-    Hunt { from: u64, length: Length },
+    Hunt { from: u64, stop_after: StopAfter },
     Traces { from: u64, seeds: u64 },
     Replay(u64),
 }
 
 fn parse(arguments: &[String]) -> Option<Command> {
-    let (mut length, mut from, mut traces, mut replay) = (Length::Seeds(100_000), 0, None, None);
+    let (mut stop_after, mut from, mut traces, mut replay) =
+        (StopAfter::Seeds(100_000), 0, None, None);
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
         let number: u64 = value.parse().ok()?;
         match name.as_str() {
-            "--seeds" => length = Length::Seeds(number),
-            "--minutes" => length = Length::Time(Duration::from_mins(number)),
+            "--seeds" => stop_after = StopAfter::Seeds(number),
+            "--minutes" => stop_after = StopAfter::Time(Duration::from_mins(number)),
             "--from" => from = number,
             "--traces" => traces = Some(number),
             "--replay" => replay = Some(number),
@@ -54,6 +57,6 @@ fn parse(arguments: &[String]) -> Option<Command> {
     Some(match (replay, traces) {
         (Some(seed), _) => Command::Replay(seed),
         (None, Some(seeds)) => Command::Traces { from, seeds },
-        (None, None) => Command::Hunt { from, length },
+        (None, None) => Command::Hunt { from, stop_after },
     })
 }

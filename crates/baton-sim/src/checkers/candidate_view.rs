@@ -1,4 +1,6 @@
 //! The checkers' view of one candidate.
+//!
+//! Pure. Start with [`CandidateView`].
 
 mod budget;
 mod replies;
@@ -21,9 +23,9 @@ pub(super) struct CandidateView {
     pub(super) term: Option<FencingToken>,
     /// When the longest promise expires, and when the write that backs it was applied.
     pub(super) promised: Option<(Instant, Option<Moment>)>,
-    /// How and when it was told to withdraw.
+    /// How and when it was ordered to withdraw.
     pub(super) withdrawal: Option<(Withdrawal, Instant)>,
-    /// Whether its process runs and may campaign, and from when on.
+    /// Whether its process runs and was not ordered to withdraw, and when it may begin to campaign.
     pub(super) is_campaigning: bool,
     pub(super) campaigns_from: Instant,
     /// Since when it has been free of faults, and how many are active.
@@ -42,7 +44,7 @@ pub(super) struct CandidateView {
     attempts: (u32, Instant),
     /// `attempts` at the end of its last term.
     pub(super) attempts_at_loss: (u32, Instant),
-    /// When it was last given a reason to read before the next renewal.
+    /// When it last had a reason to read before the next renewal.
     pub(super) contradicted_at: Option<Instant>,
     /// The verb of its last request if the outcome is unknown.
     failed: Option<Verb>,
@@ -63,22 +65,22 @@ pub(super) struct CandidateView {
     pub(super) disturbance: Option<(Instant, Instant)>,
     /// `disturbance` at the end of its last term.
     pub(super) disturbance_at_loss: Option<(Instant, Instant)>,
-    /// The highest version that it was shown, or the version of the last read.
+    /// The highest version that it has seen since its last read, that read included.
     pub(super) newest_version: u128,
-    /// The version that it was shown last, and the lowest one that includes everything that it was
-    /// shown or may have written.
-    shown_version: u128,
+    /// The version that it saw last, and the lowest one that includes everything that it has seen
+    /// or may have written.
+    last_seen_version: u128,
     required_version: u128,
     /// The version that its last write replaces, or else the newest one at that time. The write
     /// creates a higher version.
     base_version: Option<u128>,
     /// When it last sent a request, got a reply, or saw its term expire.
     pub(super) last_checked_at: Instant,
-    /// The holder in that version, and when it was shown that the record is gone.
+    /// The holder in [`Self::newest_version`], and when it saw a deletion event.
     pub(super) believed_holder: Option<Identity>,
     pub(super) deletion_seen_at: Option<Moment>,
-    /// Reads of a lower version were overtaken by watch events since the last request; all reads,
-    /// if an event said that the record is gone.
+    /// A reply to the pending read with a lower version was overtaken by a watch event. The maximum
+    /// if an event reported that the record is gone: then any reply may be.
     stale_below: u128,
     /// When it received the reply to a read, if there was no other input since.
     fresh_read_at: Option<Instant>,
@@ -98,7 +100,7 @@ pub(super) struct CandidateView {
     /// to withdraw or campaign.
     pub(super) extra_requests: u32,
     /// The number of writes in this period that met a conflict although they replaced a later
-    /// version than the refused one before, and that version.
+    /// version than the previous refused write, and the version that this one replaced.
     pub(super) overtaken_writes: u32,
     refused_base: Option<u128>,
 }
@@ -145,7 +147,7 @@ impl CandidateView {
             disturbance: None,
             disturbance_at_loss: None,
             newest_version: 0,
-            shown_version: 0,
+            last_seen_version: 0,
             required_version: 0,
             base_version: None,
             last_checked_at: start,
@@ -190,12 +192,12 @@ impl CandidateView {
         Self { identity: Some(identity), ..fresh }
     }
 
-    /// The candidate receives an order to withdraw when its clock reads `shown`. A preStop hook
-    /// after SIGTERM changes nothing.
-    pub(super) fn withdraw(&mut self, how: Withdrawal, shown: Instant) {
+    /// The candidate receives an order to withdraw when its clock reads `local_time`. A preStop
+    /// hook after SIGTERM changes nothing.
+    pub(super) fn withdraw(&mut self, how: Withdrawal, local_time: Instant) {
         let (how, since) = match (self.withdrawal, how) {
             (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
-            (_, how) => (how, shown),
+            (_, how) => (how, local_time),
         };
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
     }
@@ -205,9 +207,9 @@ impl CandidateView {
         (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, now);
     }
 
-    /// A watch event of the candidate is lost or late when its clock reads `shown`.
-    pub(super) fn impair_watch(&mut self, now: Moment, shown: Instant) {
-        (self.watch_reliable_since, self.contradicted_at) = (now, Some(shown));
+    /// A watch event of the candidate is lost or late when its clock reads `local_time`.
+    pub(super) fn impair_watch(&mut self, now: Moment, local_time: Instant) {
+        (self.watch_reliable_since, self.contradicted_at) = (now, Some(local_time));
     }
 
     /// Whether it may campaign and has no fault.
@@ -215,9 +217,9 @@ impl CandidateView {
         self.is_campaigning && self.faults == 0
     }
 
-    /// Whether its claim is current when its clock reads `shown`.
-    pub(super) fn claims(&self, shown: Instant) -> bool {
-        self.claim.is_some_and(|claim| !claim.remaining(shown).is_zero())
+    /// Whether its claim is current when its clock reads `local_time`.
+    pub(super) fn claims(&self, local_time: Instant) -> bool {
+        self.claim.is_some_and(|claim| !claim.remaining(local_time).is_zero())
     }
 
     /// Whether the outcome of its last write is unknown and no request is pending.
@@ -225,14 +227,15 @@ impl CandidateView {
         self.pending.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
     }
 
-    /// Whether it may hold the record, was last shown an older version than it was shown or may
-    /// have written before, and has not read since `ordered`.
+    /// Whether it may hold the record, last saw a version older than one that it had seen or may
+    /// have written, and has not read since `ordered`.
     pub(super) fn trusts_stale_read(&self, ordered: Instant) -> bool {
-        let is_stale = self.base_version.is_some() && self.shown_version < self.required_version;
+        let is_stale =
+            self.base_version.is_some() && self.last_seen_version < self.required_version;
         is_stale && self.last_checked_at < ordered && !self.has_pending_request()
     }
 
-    /// When a write of its own was applied that it has no reply to.
+    /// When its write was applied, if it has not received the reply.
     pub(super) fn unacknowledged(&self) -> Option<Moment> {
         self.applied_write.map(|(applied, _)| applied)
     }
@@ -252,9 +255,9 @@ impl CandidateView {
         self.applied_at().is_some_and(|applied| Some(applied) <= then)
     }
 
-    /// Whether its application may act when its clock reads `shown`.
-    pub(super) fn promises(&self, shown: Instant) -> bool {
-        self.promised.is_some_and(|(until, _)| shown < until)
+    /// Whether its application may act when its clock reads `local_time`.
+    pub(super) fn promises(&self, local_time: Instant) -> bool {
+        self.promised.is_some_and(|(until, _)| local_time < until)
     }
 
     pub(super) fn promise(&mut self, until: Instant) {
@@ -296,8 +299,8 @@ impl CandidateView {
     }
 
     /// The store applied its write.
-    pub(super) fn applied(&mut self, now: Moment, shown: Instant, is_release: bool) {
-        self.applied_write = Some((now, shown));
+    pub(super) fn applied(&mut self, now: Moment, local_time: Instant, is_release: bool) {
+        self.applied_write = Some((now, local_time));
         self.has_released |= is_release;
     }
 
@@ -332,9 +335,9 @@ impl CandidateView {
         Instant::since_boot(claim.deadline().elapsed_since_boot().saturating_sub(life))
     }
 
-    /// The candidate is disturbed when its clock reads `shown`.
-    pub(super) fn disturbed(&mut self, shown: Instant) {
-        let (since, _) = self.disturbance.unwrap_or((shown, shown));
-        self.disturbance = Some((since, shown));
+    /// The candidate is disturbed when its clock reads `local_time`.
+    pub(super) fn disturbed(&mut self, local_time: Instant) {
+        let (since, _) = self.disturbance.unwrap_or((local_time, local_time));
+        self.disturbance = Some((since, local_time));
     }
 }

@@ -1,5 +1,7 @@
 //! Counts how much a run gave the checkers to check, because a run without leaders or faults proves
 //! nothing.
+//!
+//! Pure. Start with [`Coverage`].
 
 use std::fmt;
 
@@ -13,8 +15,8 @@ pub(crate) struct Coverage {
     pub(super) conflicts: u64,
     pub(super) unknowns: u64,
     pub(super) faults: u64,
-    /// Periods so long without faults that no transition was allowed: over a record and over an
-    /// ensemble.
+    /// Periods without faults that were so long that no transition was allowed: over a record, and
+    /// over an ensemble.
     pub(super) calm_periods: [u64; 2],
 }
 

@@ -1,7 +1,7 @@
 //! Safety: at most one candidate leads at any true instant, and each claim rests on a write.
 //!
-//! Each function is one property. An overlap begins when a claim or promise is made, so each is
-//! checked at that moment.
+//! Pure. Start with [`at_most_one_claim`]. Each function is one property. An overlap begins when a
+//! claim or promise is made, so each is checked at that moment.
 
 use super::state::CheckerState;
 use crate::trace::{TraceContext, TraceEvent};
@@ -32,7 +32,8 @@ pub(super) fn at_most_one_claim<E: Election>(
         })
 }
 
-/// While one candidate's answer "leading" is valid, no other candidate answers so or holds a claim.
+/// While one candidate's answer "leading" is valid, no other candidate gives such an answer or
+/// holds a claim.
 pub(super) fn at_most_one_promise<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -62,11 +63,11 @@ pub(super) fn promises_are_backed<E: Election>(
     _: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
     let candidate = &state.candidates[*number];
     match &answer.status {
         Status::Leading(promise) => {
-            let until = *asked + promise.valid_for;
+            let until = *queried_at + promise.valid_for;
             let is_backed = candidate
                 .claim
                 .is_some_and(|claim| claim.token() == promise.token && until <= claim.deadline());
@@ -75,7 +76,7 @@ pub(super) fn promises_are_backed<E: Election>(
                 || promise.valid_for != candidate.timing.answer_validity())
             .then(|| {
                 format!(
-                    "{} gives {promise:?} at {asked:?} under {:?}",
+                    "{} gives {promise:?} at {queried_at:?} under {:?}",
                     name(*number),
                     candidate.claim
                 )
@@ -95,13 +96,17 @@ pub(super) fn leader_answers_leading<E: Election>(
     _: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
     let candidate = &state.candidates[*number];
     let claim = candidate.claim.filter(|_| candidate.withdrawal.is_none())?;
     let denies = !matches!(answer.status, Status::Leading(_))
-        && claim.remaining(*asked) >= candidate.timing.answer_validity();
+        && claim.remaining(*queried_at) >= candidate.timing.answer_validity();
     denies.then(|| {
-        format!("{} holds {claim:?} at {asked:?} but answers {:?}", name(*number), answer.status)
+        format!(
+            "{} holds {claim:?} at {queried_at:?} but answers {:?}",
+            name(*number),
+            answer.status
+        )
     })
 }
 
@@ -114,8 +119,9 @@ pub(super) fn claims_are_backed<E: Election>(
 ) -> Option<String> {
     let TraceEvent::ClaimPublished(number, Some(claim)) = event else { return None };
     let candidate = &state.candidates[*number];
-    let backed_until =
-        candidate.acknowledged_write.map(|(_, shown)| shown + candidate.timing.renew_deadline());
+    let backed_until = candidate
+        .acknowledged_write
+        .map(|(_, local_time)| local_time + candidate.timing.renew_deadline());
     let is_backed =
         backed_until >= Some(claim.deadline()) && claim.deadline() > candidate.last_input_at;
     (!is_backed).then(|| {
@@ -155,9 +161,9 @@ fn begins_to_lead<E: Election>(
         return Some(*number)
             .filter(|number| !claim.remaining(context.local_time(*number)).is_zero());
     }
-    let TraceEvent::QueryAnswered(number, answer, asked) = event else { return None };
+    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
     let Status::Leading(promise) = answer.status else { return None };
-    Some(*number).filter(|number| *asked + promise.valid_for > context.local_time(*number))
+    Some(*number).filter(|number| *queried_at + promise.valid_for > context.local_time(*number))
 }
 
 fn others(state: &CheckerState, number: usize) -> impl Iterator<Item = usize> {

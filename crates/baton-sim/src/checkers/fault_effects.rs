@@ -1,6 +1,6 @@
 //! How faults change what the checkers may expect from candidates.
 //!
-//! Start with [`CheckerState::fault_began`].
+//! Pure. Start with [`CheckerState::fault_began`].
 
 use super::state::CheckerState;
 use crate::scenario::{CandidateFault, ExternalAction, Fault, FaultKind, LinkFault, StoreFault};
@@ -82,7 +82,7 @@ impl CheckerState {
         if !matches!(action, ExternalAction::CreateStrayNode { .. }) {
             self.last_external_action = now;
             self.allow_extra_request();
-            // The action contradicts what candidates know, so they read before they renew.
+            // The action contradicts what the candidates know, so they read before they renew.
             for (number, candidate) in self.candidates.iter_mut().enumerate() {
                 candidate.contradicted_at = Some(context.local_time(number));
             }
@@ -91,7 +91,7 @@ impl CheckerState {
             ExternalAction::EditLabel | ExternalAction::FalseDeletionEvent => {
                 self.released_at = None;
             }
-            // Candidates ignore it when they list the queue, and learn of it in no other way.
+            // Candidates learn of such a znode only when they list the queue, and then skip it.
             ExternalAction::CreateStrayNode { .. } => {}
             ExternalAction::Delete | ExternalAction::Recreate => {
                 let was_quiet =
@@ -166,7 +166,7 @@ fn blocks_store_access(candidate_fault: CandidateFault) -> bool {
         | CandidateFault::Freeze
         | CandidateFault::Stall(_)
         | CandidateFault::Link(_) => true,
-        // Without watch events a candidate reads. Other faults show in what the process does.
+        // Without watch events a candidate reads. The other faults appear as events of the process.
         CandidateFault::WatchLoss
         | CandidateFault::WatchDelay(_)
         | CandidateFault::Crash

@@ -1,5 +1,7 @@
 //! Extracts what requests and events say about the record, so that the checkers can compare a
-//! candidate with the newest state that it was shown.
+//! candidate with the newest state that it has seen.
+//!
+//! Pure. Start with [`Inspect`].
 
 use baton_election::identity::Identity;
 use baton_election::machine::Election;
@@ -47,8 +49,8 @@ impl Inspect for RecordElection {
     }
 }
 
-/// Over `ZooKeeper` the last event does not determine the leader, because a candidate may learn of
-/// the end of a session sooner or later.
+/// Over ZooKeeper the last event does not determine the leader, because each candidate learns of
+/// the end of a session at its own time.
 impl Inspect for QueueElection {
     fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {
         ReportedRecord::Unspecified

@@ -1,4 +1,6 @@
 //! Liveness: while a candidate and the store are free of faults, there is a leader within bounds.
+//!
+//! Pure. Each function is one property. Start with [`leader_in_time`].
 
 use super::candidate_view::{CandidateView, Race};
 use super::exclusion::name;
@@ -14,8 +16,8 @@ const MAX_SPREAD: Duration = Duration::from_millis(100);
 const MAX_HANDOVER: Duration = Duration::from_millis(100);
 /// The longest sequence of requests over a record: a refused write, a read, and the next write.
 const MAX_STEPS_OVER_RECORD: u32 = 3;
-/// The longest sequence over an ensemble: connect, create the path, join, list, look, check, read
-/// the acknowledged leader, and replace it.
+/// The longest sequence over an ensemble: connect, create the path, join, list, watch, check, read
+/// the announcement, and replace it.
 const MAX_STEPS_OVER_ENSEMBLE: u32 = 8;
 /// The most requests per retry period in calm.
 const MAX_CALM_REQUESTS: u32 = 2;
@@ -37,7 +39,7 @@ pub(super) fn leader_in_time<E: Election>(
     (0..state.candidates.len()).find_map(|number| {
         let candidate = &state.candidates[number];
         // A late watch event may show a record that another client has deleted since, which the
-        // candidate then waits for. After a stale read it may be shown an even older state until it
+        // candidate then waits for. After a stale read it may see an even older state until it
         // reads again.
         let may_be_stale = state.external_change.is_some() || state.stale_reads_until.is_some();
         let watch_since = if may_be_stale { candidate.watch_reliable_since } else { Moment::START };
@@ -50,8 +52,8 @@ pub(super) fn leader_in_time<E: Election>(
             .max(state.last_led_at)
             .max(state.queue_moves_since()?)
             .max(watch_since);
-        // A session that its owner had to forget lasts as long as any other from its last
-        // heartbeat. There is no excuse for forgetting sessions once all others have ended.
+        // A session that its owner had to abandon lasts as long as any other from its last
+        // heartbeat. Once all earlier sessions have ended, no candidate may abandon another one.
         let since = calm_since.max(
             state
                 .last_session_forgotten
@@ -106,8 +108,8 @@ pub(super) fn no_wait_on_own_record<E: Election>(
 }
 
 /// A withdrawn candidate without a claim does not stay in the record, because no other candidate
-/// leads until it is gone and its stop may come much later. It has three calls to find out and to
-/// release.
+/// leads until the record is released, and its stop may come much later. It has three calls to find
+/// out and to release.
 pub(super) fn withdrawn_releases_record<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -157,8 +159,8 @@ pub(super) fn takeover_after_release<E: Election>(
     let allowed = |number: usize| {
         let (candidate, rate) = (&state.candidates[number], context.clocks[number].rate());
         match state.lag() {
-            // To a candidate that knows newer versions, events of a restored store look old, so it
-            // waits for the lease of the holder that it knows.
+            // A candidate that knows newer versions ignores watch events of a restored store as
+            // old, so it waits for the lease of the holder that it knows.
             None if state.may_know_newer_versions(number, released_at) => {
                 let lease = candidate.timing.lease_duration().max(state.longest_lease);
                 MAX_HANDOVER
@@ -179,8 +181,8 @@ pub(super) fn takeover_after_release<E: Election>(
         let long = settling_time.max(retry_period * 6);
         let fault_free_since =
             state.fault_free_since(*number).filter(|_| candidate.watch_faults == 0);
-        // In an ensemble only the next candidate in the queue may lead, and not by a session that
-        // it had to give up after a long partition.
+        // In an ensemble only the first candidate in the queue may lead, and only in a session that
+        // it has not abandoned after a long partition.
         let is_next = state.tick.is_zero()
             || state.holder == candidate.identity && state.session_forgotten_at.is_none();
         is_next
@@ -198,7 +200,7 @@ pub(super) fn takeover_after_release<E: Election>(
 ///
 /// Two cases are excused. In an ensemble a candidate must forget a session that it could not reach
 /// for the whole timeout, because restored servers might refuse to resume it forever. Over a record
-/// it need not release one that was restored with the store and that it has not been shown since.
+/// it need not release one that was restored with the store and that it has not seen since.
 pub(super) fn clean_stop_releases<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -266,7 +268,7 @@ pub(super) fn no_stop_on_stale_read<E: Election>(
         .then(|| format!("{} stops on a stale read", name(*number)))
 }
 
-/// A candidate in its preStop hook keeps leading until it is told to stop.
+/// A candidate in its preStop hook keeps leading until SIGTERM.
 pub(super) fn leads_until_stop<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -275,16 +277,15 @@ pub(super) fn leads_until_stop<E: Election>(
     let TraceEvent::ClaimPublished(number, None) = event else { return None };
     let candidate = &state.candidates[*number];
     let leaves = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Renewing);
-    let is_excused = state.is_undone_from_outside(candidate) || candidate.disturbance.is_some();
-    (leaves && !is_excused)
-        .then(|| format!("{} ends its term before it was told to stop", name(*number)))
+    let is_excused = state.is_loss_excused(candidate) || candidate.disturbance.is_some();
+    (leaves && !is_excused).then(|| format!("{} ends its term in its preStop hook", name(*number)))
 }
 
 /// Requests are paced. Per retry period, a candidate goes through the longest sequence at most once
 /// for itself, once per candidate that comes or goes, and once per external action or order. It
 /// opens a connection at most four times per call, and each may break at the next request. In calm,
 /// a renewal or a read is enough, plus one request: a repeated read, or over an ensemble a read of
-/// the acknowledged leader.
+/// the announcement.
 pub(super) fn requests_are_paced<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,

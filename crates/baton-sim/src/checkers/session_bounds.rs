@@ -1,4 +1,6 @@
 //! How long an ensemble may take to elect a leader and to end sessions.
+//!
+//! Pure. Start with [`CheckerState::session_end_bound`].
 
 use super::state::CheckerState;
 use crate::clock::Moment;

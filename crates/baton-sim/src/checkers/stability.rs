@@ -1,5 +1,7 @@
-//! Stability: without a fault nothing changes, short faults end no term, and deletions end it at
-//! once.
+//! Stability: without a fault nothing changes, a short fault ends no term, and a deletion ends it
+//! at once.
+//!
+//! Pure. Each function is one property. Start with [`no_transition_without_fault`].
 
 use super::exclusion::name;
 use super::state::CheckerState;
@@ -24,9 +26,9 @@ pub(super) fn no_transition_without_fault<E: Election>(
 }
 
 /// A fault that is shorter than two calls does not end a term, because the third attempt to renew
-/// succeeds. Before the deadline only another client or a stale read does. An ensemble is also
-/// unavailable while its servers elect a leader. A claim that rests on an old answer is affected by
-/// disturbances since that answer.
+/// succeeds. Before the deadline only another client or a stale read may end a term. While the
+/// servers of an ensemble elect a leader, they are unavailable too. A claim that rests on an old
+/// answer is affected by disturbances since that answer.
 pub(super) fn short_fault_keeps_term<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -38,14 +40,12 @@ pub(super) fn short_fault_keeps_term<E: Election>(
     let candidate = &state.candidates[*number];
     let is_releasing = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Releasing);
     let is_allowed = match reason {
-        // An applied release is no loss. If a proxy sent it twice, the reply was a conflict.
-        Reason::Conflict | Reason::Deleted
-            if is_releasing && !state.is_undone_from_outside(candidate) =>
-        {
+        // An applied release is not a loss. If a proxy sent it twice, the reply was a conflict.
+        Reason::Conflict | Reason::Deleted if is_releasing && !state.is_loss_excused(candidate) => {
             !candidate.has_released
                 && candidate.disturbance_at_loss.or(candidate.disturbance).is_some()
         }
-        Reason::Conflict | Reason::Deleted => state.is_undone_from_outside(candidate),
+        Reason::Conflict | Reason::Deleted => state.is_loss_excused(candidate),
         Reason::Deadline if is_releasing || candidate.rests_on(state.restored_at) => true,
         Reason::Deadline => {
             let elected = state

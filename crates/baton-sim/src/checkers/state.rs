@@ -1,6 +1,7 @@
-//! The state that the checkers derive from the events of a run.
+//! The state that the checkers derive from the events of a run: holders, undisturbed periods, and
+//! times of writes.
 //!
-//! It is in the terms of the properties: current holders, undisturbed periods, and times of writes.
+//! Pure. Start with [`CheckerState::update`].
 
 use super::candidate_view::CandidateView;
 use super::coverage::Coverage;
@@ -58,7 +59,7 @@ pub(super) struct CheckerState {
     /// When the store was last restored. Claims that rest on an earlier write are excused from then
     /// on.
     pub(super) restored_at: Option<Moment>,
-    /// Until when reads are, or the store itself is, from the past.
+    /// Until when the store may show an earlier state, in stale reads or after a restore.
     pub(super) stale_reads_until: Option<Moment>,
     /// When the election was released, if no candidate has acquired it since.
     pub(super) released_at: Option<Moment>,
@@ -135,9 +136,9 @@ impl CheckerState {
         !is_quiet && (is_from_before(one) || is_from_before(other))
     }
 
-    /// Whether another client or a stale read may cost `candidate` its leadership. Neither excuses
-    /// the loss of a claim that rests on a later write.
-    pub(super) fn is_undone_from_outside(&self, candidate: &CandidateView) -> bool {
+    /// Whether another client or a stale read may have cost `candidate` its leadership. Neither
+    /// excuses the loss of a claim that rests on a later write.
+    pub(super) fn is_loss_excused(&self, candidate: &CandidateView) -> bool {
         candidate.rests_on(self.external_change.map(|(at, _)| at))
             || candidate.rests_on(self.stale_reads_until)
     }
@@ -147,7 +148,8 @@ impl CheckerState {
         self.external_change.is_some_and(|(at, _)| at == now)
     }
 
-    /// Advances [`Self::last_led_at`], because claims end between events.
+    /// Advances [`Self::last_led_at`] to now or to the end of each claim, which may lie between
+    /// events.
     pub(super) fn follow_clocks(&mut self, context: &TraceContext<'_>) {
         for (candidate, clock) in self.candidates.iter().zip(context.clocks) {
             if let Some(claim) = candidate.claim {
@@ -163,8 +165,8 @@ impl CheckerState {
         self.last_led_at == now
     }
 
-    /// Takes in an event.
-    pub(super) fn note<E: Inspect>(
+    /// Updates the state after `event`.
+    pub(super) fn update<E: Inspect>(
         &mut self,
         context: &TraceContext<'_>,
         event: &TraceEvent<'_, E>,
@@ -228,13 +230,13 @@ impl CheckerState {
             TraceEvent::ClaimPublished(number, claim) => {
                 self.claim_published(context, *number, *claim);
             }
-            TraceEvent::QueryAnswered(number, answer, asked) => {
-                self.query_answered(*number, &answer.status, *asked);
+            TraceEvent::QueryAnswered(number, answer, queried_at) => {
+                self.query_answered(*number, &answer.status, *queried_at);
             }
         }
     }
 
-    /// How much there has been to check. A calm period counts at its end.
+    /// How much there has been to check. A calm period is counted when it ends.
     pub(super) fn coverage(&self) -> Coverage {
         let is_calm =
             self.is_fault_free() && self.now.since(self.quiet_since) > self.settling_time();
@@ -267,7 +269,7 @@ impl CheckerState {
     }
 
     /// Whether this candidate may know versions that the restored store has not reached again. That
-    /// ends once it has been free of faults for long enough to be shown a lower version.
+    /// ends once it has been free of faults for long enough to see a lower version.
     pub(super) fn may_know_newer_versions(&self, number: usize, now: Moment) -> bool {
         let timing = self.candidates[number].timing;
         let long =
@@ -286,17 +288,17 @@ impl CheckerState {
         self.disturbed(now);
     }
 
-    /// Starts the store's fault-free period anew at the unacknowledged write of a candidate that
-    /// may never use it, because others have to wait for the lease that it wrote.
+    /// Restarts the store's fault-free period at the unacknowledged write of a candidate. The
+    /// candidate may never use the lease that it wrote, but others have to wait for it.
     pub(super) fn expire_unacknowledged_write(&mut self, number: usize) {
         let wrote = self.candidates[number].unacknowledged().unwrap_or(Moment::START);
         self.store_fault_free_since = self.store_fault_free_since.max(wrote);
     }
 
-    fn query_answered(&mut self, number: usize, status: &Status, asked: Instant) {
+    fn query_answered(&mut self, number: usize, status: &Status, queried_at: Instant) {
         if let Status::Leading(promise) = status {
             self.coverage.promises += 1;
-            self.candidates[number].promise(asked + promise.valid_for);
+            self.candidates[number].promise(queried_at + promise.valid_for);
         }
     }
 
@@ -358,17 +360,17 @@ impl CheckerState {
     }
 
     fn claim_published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
-        let (shown, store_faults, lag, restored_at) =
+        let (local_time, store_faults, lag, restored_at) =
             (context.local_time(number), self.store_faults, self.lag(), self.restored_at);
         let candidate = &mut self.candidates[number];
         if candidate.faults + store_faults > 0 {
-            candidate.disturbed(shown);
+            candidate.disturbed(local_time);
         }
         if let Some(claim) = claim {
             self.released_at = None;
             self.last_led_at = context.now;
             if candidate.term != Some(claim.token())
-                && !claim.remaining(shown).is_zero()
+                && !claim.remaining(local_time).is_zero()
                 && !candidate.rests_on(restored_at)
             {
                 self.coverage.terms += 1;

@@ -1,4 +1,7 @@
-//! Terms: tokens increase, and only eligible candidates begin a term or are followed.
+//! Terms: tokens increase, only eligible candidates begin terms, and no candidate follows a leader
+//! that it knows to be replaced.
+//!
+//! Each function is one property. Start with [`tokens_increase`].
 
 use super::exclusion::name;
 use super::state::CheckerState;
@@ -21,7 +24,7 @@ pub(super) fn tokens_increase<E: Election>(
     let (greatest, owner) = state.greatest_token?;
     // A claim that is published after its end begins no term.
     let is_current = !claim.remaining(context.local_time(*number)).is_zero();
-    // If another client undid a write before its reply arrived, a later term may have overtaken it.
+    // If another client undid a write before the reply arrived, a later term may have begun first.
     let is_excused = state.is_excused(candidate.applied_at(), candidate.applied_at());
     (is_current && !is_excused && claim.token() <= greatest).then(|| {
         format!(
@@ -52,8 +55,8 @@ pub(super) fn token_is_constant<E: Election>(
     })
 }
 
-/// A leader whose token is larger than the version that it was last shown stops leading. A restored
-/// store may have issued tokens that it has forgotten, and will issue them again.
+/// A leader whose token is larger than the version that it last saw stops leading. A restored store
+/// may have issued tokens that it has forgotten, and will issue them again.
 pub(super) fn restored_store_ends_term<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -67,13 +70,13 @@ pub(super) fn restored_store_ends_term<E: Election>(
     let claim = candidate
         .claim
         .filter(|_| state.tick.is_zero() && candidate.claims(context.local_time(*number)))?;
-    let shown = FencingToken::new(candidate.newest_version);
-    (shown < claim.token())
-        .then(|| format!("{} continues term {} at version {shown}", name(*number), claim.token()))
+    let version = FencingToken::new(candidate.newest_version);
+    (version < claim.token())
+        .then(|| format!("{} continues term {} at version {version}", name(*number), claim.token()))
 }
 
-/// No term begins after a withdrawal, even by an earlier request, or while the candidate has to
-/// wait.
+/// No term begins after a withdrawal, even by an earlier request, or before the candidate may
+/// campaign.
 pub(super) fn begins_when_eligible<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -96,10 +99,10 @@ pub(super) fn begins_when_eligible<E: Election>(
     })
 }
 
-/// A candidate never follows a leader that newer knowledge has replaced: neither an overtaken read
-/// nor an old watch event brings it back. A stale read that was requested after the last watch
-/// event may. Versions from before a restore of the store are not comparable, so a candidate that
-/// may know such versions may follow the current holder.
+/// A candidate never follows a leader that it knows to be replaced: neither an overtaken read nor
+/// an old watch event brings that leader back. Only a stale read that was requested after the last
+/// watch event may. Versions from before a restore of the store are not comparable, so a candidate
+/// that may know such versions may follow the current holder.
 pub(super) fn knowledge_never_regresses<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
@@ -116,7 +119,7 @@ pub(super) fn knowledge_never_regresses<E: Election>(
         !state.tick.is_zero() || is_in_record || candidate.believed_holder.as_ref() == Some(leader);
     (!is_held).then(|| {
         format!(
-            "{} follows {leader:?}, but was last shown {:?}",
+            "{} follows {leader:?}, but last saw {:?} as holder",
             name(*number),
             candidate.believed_holder
         )

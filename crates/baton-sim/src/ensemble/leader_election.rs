@@ -1,6 +1,6 @@
 //! How servers elect a leader, and how a follower joins it.
 //!
-//! Pure. Start with [`Ensemble::elect`]. The server with the newest log wins, as in `ZooKeeper`'s
+//! Pure. Start with [`Ensemble::elect`]. The server with the newest log wins, as in ZooKeeper's
 //! fast leader election.
 
 use crate::ensemble::quorum::Message;
@@ -9,7 +9,7 @@ use crate::ensemble::{Ensemble, EnsembleEvent};
 use std::collections::{BTreeMap, BTreeSet};
 
 impl Ensemble {
-    /// The server leaves its role, disconnects its clients, and looks for a leader.
+    /// Ends the role of server `id`: it disconnects its clients and looks for a leader.
     pub(super) fn start_looking(&mut self, id: usize) {
         self.servers[id].role = Role::Looking;
         self.disconnect_clients(id);
@@ -22,21 +22,21 @@ impl Ensemble {
 
     /// Lets each reachable server without a leader follow the current one, or elects a new one.
     pub(super) fn elect(&mut self) {
-        let looks = |id: &usize| {
+        let is_looking = |id: &usize| {
             self.servers[*id].is_reachable() && matches!(self.servers[*id].role, Role::Looking)
         };
-        let looking: Vec<_> = (0..self.servers.len()).filter(looks).collect();
-        let leads = |id: &usize| {
+        let looking: Vec<_> = (0..self.servers.len()).filter(is_looking).collect();
+        let is_leading = |id: &usize| {
             self.servers[*id].is_reachable() && matches!(&self.servers[*id].role, Role::Leading(_))
         };
-        let newest = |id: &usize| match &self.servers[*id].role {
+        let epoch_of = |id: &usize| match &self.servers[*id].role {
             Role::Leading(leadership) => leadership.epoch,
             Role::Looking | Role::Following { .. } => 0,
         };
         let leader = (0..self.servers.len())
-            .filter(leads)
-            .max_by_key(newest)
-            .filter(|id| newest(id) == self.epoch);
+            .filter(is_leading)
+            .max_by_key(epoch_of)
+            .filter(|id| epoch_of(id) == self.epoch);
         match leader {
             Some(leader) => looking.into_iter().for_each(|id| self.follow(id, leader)),
             None if looking.len() > self.servers.len() / 2 => {

@@ -49,6 +49,7 @@ impl Ensemble {
         if is_ping { slow().max().copied() } else { None }
     }
 
+    /// Server `to` receives a message, which it ignores unless the stream still exists.
     pub(super) fn received(&mut self, from: usize, to: usize, stream: u64, message: Message) {
         let now = self.now;
         match &mut self.servers[to].role {
@@ -109,7 +110,7 @@ impl Ensemble {
 
     /// A leader receives a message from a follower.
     fn leader_received(&mut self, id: usize, from: usize, message: Message) {
-        let shown = self.servers[id].clock.read(self.now);
+        let local_time = self.servers[id].clock.read(self.now);
         let Role::Leading(leadership) = &mut self.servers[id].role else { return };
         match message {
             Message::Ack(length) => {
@@ -121,7 +122,7 @@ impl Ensemble {
             Message::Pong(sessions) => {
                 if let Some(tracker) = &mut leadership.tracker {
                     for session in sessions {
-                        tracker.touch(session, shown);
+                        tracker.touch(session, local_time);
                     }
                 }
             }
@@ -132,7 +133,7 @@ impl Ensemble {
                 let timeout = leadership
                     .tracker
                     .as_mut()
-                    .and_then(|tracker| tracker.resume_session(session, from, shown));
+                    .and_then(|tracker| tracker.resume_session(session, from, local_time));
                 let Some(stream) = leadership.learners.get(&from).map(|learner| learner.stream)
                 else {
                     return;
@@ -156,7 +157,7 @@ impl Ensemble {
         session: SessionId,
         request: &QueueRequest,
     ) {
-        let shown = self.servers[id].clock.read(self.now);
+        let local_time = self.servers[id].clock.read(self.now);
         let Role::Leading(leadership) = &mut self.servers[id].role else { return };
         let Leadership { epoch, counter, outstanding, tracker: Some(tracker), .. } =
             &mut **leadership
@@ -166,7 +167,7 @@ impl Ensemble {
         let zxid = *epoch << 32 | (*counter + 1);
         let (change, reply) = match (request, tracker.session_status(session, caller.server)) {
             (QueueRequest::Begin { timeout }, _) => {
-                tracker.open(session, *timeout, Some(caller.server), shown);
+                tracker.open(session, *timeout, Some(caller.server), local_time);
                 outstanding.prepare(request, session, zxid)
             }
             (_, SessionStatus::Live) => outstanding.prepare(request, session, zxid),
@@ -226,9 +227,9 @@ impl Ensemble {
 
     fn establish(&mut self, id: usize) {
         let server = &mut self.servers[id];
-        let shown = server.clock.read(self.now);
-        let tracker = Tracker::new(self.config.tick, &server.tree.sessions, shown);
-        let next = server.clock.when(tracker.next_bucket(shown));
+        let local_time = server.clock.read(self.now);
+        let tracker = Tracker::new(self.config.tick, &server.tree.sessions, local_time);
+        let next = server.clock.when(tracker.next_bucket(local_time));
         let Role::Leading(leadership) = &mut server.role else { return };
         leadership.tracker = Some(tracker);
         let term = leadership.term;
@@ -270,13 +271,13 @@ impl Ensemble {
     /// Closes the sessions whose bucket has expired.
     pub(super) fn expire(&mut self, id: usize, term: u64) {
         let server = &mut self.servers[id];
-        let shown = server.clock.read(self.now);
+        let local_time = server.clock.read(self.now);
         let Role::Leading(leadership) = &mut server.role else { return };
         let Some(tracker) = leadership.tracker.as_mut().filter(|_| leadership.term == term) else {
             return;
         };
-        let expired = tracker.expire(shown);
-        let next = server.clock.when(tracker.next_bucket(shown));
+        let expired = tracker.expire(local_time);
+        let next = server.clock.when(tracker.next_bucket(local_time));
         self.queue.push(next, EnsembleEvent::Expiry { server: id, term });
         for session in expired {
             let Role::Leading(leadership) = &self.servers[id].role else { return };
@@ -285,7 +286,7 @@ impl Ensemble {
         }
     }
 
-    /// A follower looks for a new leader after its own has been silent for the sync limit.
+    /// A follower whose leader has been silent for the sync limit looks for a new one.
     pub(super) fn check_silence(&mut self, id: usize, stream: u64) {
         let limit = self.config.tick * self.config.sync_limit;
         let Role::Following { stream: current, heard_at, .. } = &self.servers[id].role else {

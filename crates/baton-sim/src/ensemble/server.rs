@@ -1,6 +1,6 @@
 //! One server of an ensemble: its log, its role, and its clients.
 //!
-//! Pure. Messages between servers are in `quorum.rs`.
+//! Pure. Start with [`Server`]. Messages between servers are in `quorum.rs`.
 
 use crate::clock::{Clock, Moment};
 use crate::ensemble::tracker::Tracker;
@@ -119,7 +119,7 @@ impl Server {
 
     /// Records activity of `session`, in the leader's tracker or for the answer to the next ping.
     pub(super) fn touch(&mut self, session: SessionId, now: Moment) {
-        let shown = self.clock.read(now);
+        let local_time = self.clock.read(now);
         match &mut self.role {
             Role::Looking => {}
             Role::Following { touched, .. } => {
@@ -127,7 +127,7 @@ impl Server {
             }
             Role::Leading(leadership) => {
                 if let Some(tracker) = &mut leadership.tracker {
-                    tracker.touch(session, shown);
+                    tracker.touch(session, local_time);
                 }
             }
         }

@@ -94,12 +94,12 @@ impl Ensemble {
     }
 
     fn resume_session(&mut self, caller: Caller, session: SessionId) {
-        let shown = self.servers[caller.server].clock.read(self.now);
+        let local_time = self.servers[caller.server].clock.read(self.now);
         match &mut self.servers[caller.server].role {
             Role::Leading(leadership) => {
                 let tracker = leadership.tracker.as_mut();
                 let timeout = tracker
-                    .and_then(|tracker| tracker.resume_session(session, caller.server, shown));
+                    .and_then(|tracker| tracker.resume_session(session, caller.server, local_time));
                 self.session_resumed(caller.server, caller, session, timeout);
             }
             Role::Following { leader, stream, .. } => {
@@ -153,7 +153,7 @@ impl Ensemble {
         }
     }
 
-    /// A majority has the transaction, so it is final.
+    /// Applies a transaction to the committed state: a majority has it, so it is final.
     fn transaction_committed(&mut self, index: usize) {
         let first = |tree: &Tree| tree.first().map(|znode| znode.owner);
         let before = first(&self.committed);
@@ -172,7 +172,7 @@ impl Ensemble {
                     | Change::MakePath
                     | Change::Join(_)
                     | Change::StrayNode(_)
-                    | Change::Acknowledge(..),
+                    | Change::Announce(..),
                     _,
                 ) => None,
             };
@@ -245,7 +245,7 @@ impl Ensemble {
         if client.connection != caller.connection {
             return;
         }
-        client.shown = (caller.call, self.servers[caller.server].applied);
+        client.last_reply = (caller.call, self.servers[caller.server].applied);
         if let (QueueRequest::Begin { .. }, QueueEvent::Connected { session, .. }) =
             (request, &event)
         {

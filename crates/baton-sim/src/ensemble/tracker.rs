@@ -1,8 +1,8 @@
 //! Tracks which sessions are alive on the leading server, in buckets of whole ticks.
 //!
-//! Pure. Times are by that server's clock. Source: `SessionTrackerImpl` and `ExpiryQueue` of
-//! `ZooKeeper`. A session with timeout T whose last heartbeat was at t ends within `(t + T, t + T +
-//! tick]`.
+//! Pure. Start with [`Tracker`]. Times are by that server's clock. Source: `SessionTrackerImpl` and
+//! `ExpiryQueue` of ZooKeeper. A session with timeout T whose last heartbeat was at t ends within
+//! `(t + T, t + T + tick]`.
 
 use crate::rng::nanos;
 use baton_election::instant::Instant;

@@ -1,5 +1,5 @@
-//! The replicated state of an ensemble: sessions, the queue of candidates, and the acknowledged
-//! leader.
+//! The replicated state of an ensemble: sessions, the queue of candidates, and the leader's
+//! announcement.
 //!
 //! Pure. Each server has a tree, and all apply the same transactions in the same order. Start with
 //! [`Tree::prepare`], which only the leading server calls.
@@ -23,10 +23,11 @@ pub(super) struct Tree {
     pub(super) sessions: BTreeMap<SessionId, Duration>,
     has_path: bool,
     counter: u32,
-    /// By sequence number, which is the order of the queue.
+    /// The znodes of candidates by sequence number, which is the order of the queue.
     children: BTreeMap<u32, Znode>,
     /// Names of further children that no session owns.
     stray_nodes: BTreeSet<&'static str>,
+    /// The leader's announcement: its session, and its text.
     leader: Option<(SessionId, String)>,
 }
 
@@ -39,7 +40,7 @@ pub(super) enum Change {
     Close(SessionId),
     MakePath,
     Join(Znode),
-    Acknowledge(SessionId, String),
+    Announce(SessionId, String),
     /// Another client deletes the head of the queue.
     DeleteFirst,
     /// Another client creates a znode of this name that no session owns.
@@ -78,7 +79,7 @@ impl Tree {
                 (Change::None, QueueEvent::Changed)
             }
             QueueRequest::Announce { text, .. } => {
-                (Change::Acknowledge(session, text.clone()), QueueEvent::Announced)
+                (Change::Announce(session, text.clone()), QueueEvent::Announced)
             }
             QueueRequest::List | QueueRequest::Watch { .. } | QueueRequest::ReadLeader => {
                 (Change::None, self.read(request))
@@ -137,7 +138,7 @@ impl Tree {
                 self.children.insert(self.counter, znode.clone());
                 self.counter += 1;
             }
-            Change::Acknowledge(session, text) => self.leader = Some((*session, text.clone())),
+            Change::Announce(session, text) => self.leader = Some((*session, text.clone())),
             Change::StrayNode(name) => {
                 self.stray_nodes.insert(name);
             }

@@ -1,6 +1,6 @@
 //! Draws the kind and the duration of single faults.
 //!
-//! Pure.
+//! Pure. Start with [`draw_candidate_fault`].
 
 use super::{FaultModel, StoreKind, draw_rate};
 use crate::rng::Rng;
@@ -62,8 +62,8 @@ pub(super) fn draw_store_fault(rng: &mut Rng, scale: Duration) -> StoreFault {
     }
 }
 
-/// Replaces faults that do not exist over an ensemble, where watch events arrive in order with
-/// replies.
+/// Replaces faults that cannot happen over an ensemble, where watch events and replies arrive in
+/// the order in which they were sent.
 pub(super) fn supported_fault(fault: CandidateFault, store_kind: StoreKind) -> CandidateFault {
     match (fault, store_kind) {
         (CandidateFault::WatchLoss | CandidateFault::WatchDelay(_), StoreKind::Ensemble) => {

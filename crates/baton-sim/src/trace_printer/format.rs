@@ -1,6 +1,6 @@
-//! Formats scenarios, faults, and events for the trace printer.
+//! Formats candidates, faults, and events for the trace printer.
 //!
-//! Pure.
+//! Pure. Start with [`format_fault`].
 
 use crate::checkers::exclusion::name;
 use crate::clock::Moment;
@@ -119,7 +119,7 @@ pub(super) fn format_external_action(action: ExternalAction) -> String {
     match action {
         ExternalAction::EditLabel => "edits a label".to_owned(),
         ExternalAction::FalseDeletionEvent => {
-            "sends watch events that the record is gone".to_owned()
+            "sends watch events that falsely report a deletion".to_owned()
         }
         ExternalAction::CreateStrayNode { .. } => {
             "creates a znode in the queue that no session owns".to_owned()
@@ -142,7 +142,7 @@ pub(super) fn format_record_event(event: &RecordEvent) -> String {
         RecordEvent::Applied(snapshot) => format!("applied: v{}", snapshot.version.number),
         RecordEvent::Conflict => "conflict".to_owned(),
         RecordEvent::Unknown => "unknown".to_owned(),
-        RecordEvent::WatchEvent(seen) => format!("noticed: {}", format_record(seen.as_ref())),
+        RecordEvent::WatchEvent(seen) => format!("watch event: {}", format_record(seen.as_ref())),
     }
 }
 
@@ -179,14 +179,14 @@ pub(super) fn format_queue_event(znode: &str, event: &QueueEvent) -> String {
         QueueEvent::Leader(Some(Announcement { text, owner })) => {
             format!("leader: {text} of {}", format_owner(*owner))
         }
-        QueueEvent::Announced => "acknowledged".to_owned(),
+        QueueEvent::Announced => "announced".to_owned(),
         QueueEvent::Missing => "missing".to_owned(),
         QueueEvent::Saturated => "saturated".to_owned(),
         QueueEvent::Changed => "changed".to_owned(),
         QueueEvent::Refused => "refused".to_owned(),
         QueueEvent::Unknown => "unknown".to_owned(),
         QueueEvent::Disconnected => "disconnected".to_owned(),
-        QueueEvent::WatchFired => "fired".to_owned(),
+        QueueEvent::WatchFired => "watch fired".to_owned(),
     }
 }
 

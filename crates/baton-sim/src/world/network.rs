@@ -60,8 +60,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         if let Some(breaks) = breaks {
             self.in_flight.push(self.now + breaks, Message::Reply { to: from, call, event: None });
         }
-        // A proxy that sends the request twice forwards the second reply.
         let is_delayed = is_impaired;
+        // A proxy that sends the request twice forwards the second reply.
         if let Some(again) = again {
             let (request, expects_reply) = (request.clone(), breaks.is_none());
             let sent =
@@ -185,8 +185,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
         let is_awaited = self.nodes[from].call.is_some_and(|pending| pending.number == call);
         if event.is_none() && !is_awaited {
-            // A heartbeat of a session that may be abandoned: others have to wait for its timeout
-            // again.
+            // The request may renew a session that its candidate no longer uses, so others have to
+            // wait for the whole timeout again.
             self.disturbed(None);
         }
         if let Some(event) = event {
@@ -298,7 +298,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Sends every candidate a watch event that claims the record is gone.
+    /// Sends every candidate a watch event that falsely reports a deletion.
     pub(super) fn send_false_deletion(&mut self) {
         for to in 0..self.nodes.len() {
             if let Some(event) = self.store.false_deletion_event() {

@@ -1,6 +1,6 @@
 //! One candidate of a world: its process, link, timers, and recent failures.
 //!
-//! Pure.
+//! Pure. Start with [`Node`].
 
 use super::network::Call;
 use crate::clock::Moment;
@@ -26,8 +26,9 @@ pub(super) struct Node<E: Election> {
     pub(super) call: Option<Call>,
     pub(super) calls: u64,
     pub(super) timers: [Moment; Timer::COUNT],
-    /// Whether the process is suspended. Until it resumes, inputs wait in `backlog`, and so does
-    /// the one that it was about to handle.
+    /// Whether the process is suspended. Until it resumes, inputs wait in `backlog`, and
+    /// `interrupted_input` holds the one that it was about to handle, with the reading of its
+    /// clock.
     pub(super) is_paused: bool,
     pub(super) interrupted_input: Option<(Input<E>, Instant)>,
     pub(super) backlog: Vec<Input<E>>,
@@ -48,7 +49,7 @@ pub(super) enum Timer {
     CallTimeout,
     /// The machine asked to be woken.
     Wake,
-    /// The application asks whether it leads.
+    /// The application polls.
     Query,
 }
 

@@ -1,4 +1,5 @@
 //! Parts that both models share: candidates with their own clocks, pending calls, and properties.
+//! Start with [`Candidate`].
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
@@ -143,8 +144,8 @@ where
         }
     }
 
-    /// Whether it can be told to withdraw: while it leads, or while its own request may make it the
-    /// leader.
+    /// Whether it may be ordered to withdraw: while it leads, or while its own request may make it
+    /// the leader.
     pub(crate) fn may_withdraw(&self, is_racing: bool) -> bool {
         self.release_state == ReleaseState::None && (is_racing || self.claim().is_some())
     }

@@ -125,16 +125,16 @@ impl State {
     }
 
     fn connect(&mut self, number: usize, request: &QueueRequest) -> QueueEvent {
-        let lives = self.clock + TIMEOUT;
+        let lives_until = self.clock + TIMEOUT;
         let connection = &mut self.connections[number];
         *connection = Connection { session: connection.session, ..Connection::NONE };
         if let QueueRequest::Begin { .. } = request {
-            self.sessions.push(Some(lives));
+            self.sessions.push(Some(lives_until));
             connection.session = Some(self.sessions.len() - 1);
         }
         match connection.session {
             Some(session) if self.sessions[session].is_some() => {
-                self.sessions[session] = Some(lives);
+                self.sessions[session] = Some(lives_until);
                 QueueEvent::Connected {
                     session: id(session),
                     timeout: Duration::from_secs(TIMEOUT),

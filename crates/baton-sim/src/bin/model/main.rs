@@ -30,8 +30,8 @@ use std::time::Instant;
 
 const USAGE: &str = "model short|long [lease|zookeeper]";
 
-/// Only pauses, lost and late replies, and clocks that disagree, for long enough that the slowest
-/// leader stops and the fastest follower begins.
+/// Only pauses, lost and late replies, and clocks that disagree. The time suffices for the slowest
+/// leader to stop and the fastest follower to begin.
 const RECORD: RecordModel = RecordModel {
     candidates: 2,
     clocks: ClockRates::All,
@@ -57,10 +57,10 @@ const SESSION: SessionModel = SessionModel {
     deletions: 0,
 };
 
-/// The most transitions of each short model that are explored, which takes less than a minute.
+/// The most transitions that are explored per short model, which takes less than a minute.
 const MAX_TRANSITIONS: usize = 3_000_000;
 
-/// Explored completely, or up to [`MAX_TRANSITIONS`].
+/// Models for `short`, explored completely or up to [`MAX_TRANSITIONS`].
 const SHORT_RECORDS: &[RecordModel] = &[
     RecordModel { steps: 1, writes: 3, watch_events: true, releases: 1, ..RECORD },
     RecordModel { late_writes: true, ..RECORD },
@@ -68,7 +68,8 @@ const SHORT_RECORDS: &[RecordModel] = &[
 const SHORT_SESSIONS: &[SessionModel] =
     &[SessionModel { steps: 1, releases: 1, ..SESSION }, SessionModel { partitions: 1, ..SESSION }];
 
-/// Explored completely. `docs/internals/model.md` lists the number of states of each.
+/// Models for `long`, explored completely. `docs/internals/model.md` lists the number of states of
+/// each.
 const LONG_RECORDS: &[RecordModel] = &[
     RecordModel { late_writes: true, crashes: 1, ..RECORD },
     RecordModel { writes: 3, ..RECORD },

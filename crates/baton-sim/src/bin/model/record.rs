@@ -1,8 +1,7 @@
 //! A small model of one record, as in a Lease or a file.
 //!
-//! Start with [`Action`]. Actions may happen in any order that causality allows. So processes pause
-//! for any time, calls time out at any time, and replies, watch events, and abandoned writes may be
-//! late.
+//! Start with [`Action`]. Actions may happen in any causal order. So processes pause for any time,
+//! calls time out at any time, and replies, watch events, and abandoned writes may be late.
 
 use super::candidates::{self, Call, Candidate, ClockRates, Terms, VALIDITY};
 use baton_election::claim::{FencingToken, Standing};
@@ -73,7 +72,7 @@ pub(crate) enum Action {
     DeliverWatchEvent(usize),
     /// A process is killed and replaced by a new one.
     Crash(usize),
-    /// A candidate is told to withdraw.
+    /// A candidate is ordered to withdraw.
     Withdraw(usize),
     /// A withdrawn candidate releases after its last promise has expired.
     Release(usize),
@@ -147,8 +146,8 @@ impl State {
         }
     }
 
-    /// Whether the machines must tolerate a deletion: all candidates know whom to wait for, and no
-    /// create is in flight.
+    /// Whether the machines must tolerate a deletion: all candidates know which lease to wait for,
+    /// and no create is in flight.
     fn may_be_deleted(&self) -> bool {
         let creates = |write: &Write| write.over.is_none();
         let is_creating =
@@ -222,7 +221,7 @@ impl Model for RecordModel {
             {
                 actions.push(Action::DeliverWatchEvent(number));
             }
-            // A process that starts after a deletion does not know whom to wait for.
+            // A process that starts after a deletion does not know which lease to wait for.
             if state.crashes < self.crashes && state.deletions == 0 {
                 actions.push(Action::Crash(number));
             }

@@ -69,7 +69,7 @@ pub(crate) enum Action {
     FireWatch(usize),
     /// A process is killed and replaced by a new one.
     Crash(usize),
-    /// A candidate is told to withdraw.
+    /// A candidate is ordered to withdraw.
     Withdraw(usize),
     /// A withdrawn candidate releases after its last promise has expired.
     Release(usize),
@@ -94,7 +94,7 @@ fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
 
 impl SessionModel {
     /// Processes the request of candidate `number`, unless its server has to wait.
-    fn arrive(&self, state: &mut State, number: usize) -> Option<()> {
+    fn deliver_request(&self, state: &mut State, number: usize) -> Option<()> {
         let Call::Sent(request) = state.candidates[number].call.clone() else { return None };
         state.candidates[number].call = Call::Replied(state.perform(number, &request)?);
         if self.prompt_replies {
@@ -103,7 +103,7 @@ impl SessionModel {
         Some(())
     }
 
-    /// Lets candidate `number` do everything that it can do at once.
+    /// Lets candidate `number` act until it has joined the queue and nothing more is due.
     fn join(&self, mut state: State, number: usize) -> State {
         let is_own = |action: &Action| {
             [Action::Turn, Action::DeliverRequest, Action::DeliverReply, Action::Pong]
@@ -207,8 +207,8 @@ impl Model for SessionModel {
                 actions.push(Action::Delete(number));
             }
         }
-        for (session, lives) in state.sessions.iter().enumerate() {
-            if lives.is_some_and(|lives| lives < state.clock) {
+        for (session, lives_until) in state.sessions.iter().enumerate() {
+            if lives_until.is_some_and(|until| until < state.clock) {
                 actions.push(Action::ExpireSession(session));
             }
         }
@@ -234,7 +234,7 @@ impl Model for SessionModel {
                 state.clock += state.rate;
                 state.candidates.iter_mut().for_each(Candidate::step);
             }
-            Action::DeliverRequest(number) => self.arrive(&mut state, number)?,
+            Action::DeliverRequest(number) => self.deliver_request(&mut state, number)?,
             Action::DeliverReply(number) => {
                 state.candidates[number].handle_reply()?;
             }

@@ -1,6 +1,6 @@
 //! The time that a claim leaves a candidate for its calls.
 //!
-//! The budgets follow from the timing and the length of the last claim.
+//! Pure. Start with [`CandidateView::call_budget`]. The budgets follow from the timing.
 
 use super::CandidateView;
 use std::time::Duration;
@@ -17,8 +17,7 @@ impl CandidateView {
     }
 
     /// The shortest claim in calm, where an answer counts only if it is older than another one by
-    /// `lag`. Timers are late, so the answer that counts may be a heartbeat older: a quarter of the
-    /// lag is tolerated.
+    /// `lag`. Late timers may shorten a claim by up to a quarter of the lag.
     pub(in crate::checkers) fn min_claim(&self, lag: Option<Duration>) -> Duration {
         let (left, retry_period) = (self.claim_for_three_calls(lag), self.timing.retry_period());
         let call = left.saturating_sub(retry_period) / 3;

@@ -1,4 +1,6 @@
 //! How replies and watch events change the view of a candidate.
+//!
+//! Pure. Start with [`CandidateView::receive_reply`].
 
 use super::{CandidateView, Race};
 use crate::checkers::inspect::ReportedRecord;
@@ -46,8 +48,8 @@ impl CandidateView {
         }
     }
 
-    /// Takes in what a watch event or a reply says about the record. Watch events may be old, even
-    /// about a record that is gone since.
+    /// Records what a watch event or a reply reports about the record. Watch events may be old, and
+    /// may report a record that has been deleted since.
     pub(in crate::checkers) fn learn(
         &mut self,
         reported_record: ReportedRecord<'_>,
@@ -74,8 +76,8 @@ impl CandidateView {
             ReportedRecord::Present(version, holder) => {
                 // A read that a watch event overtook is repeated.
                 let is_current = !is_watch_event && version >= self.stale_below;
-                self.shown_version =
-                    if is_current { version } else { self.shown_version.max(version) };
+                self.last_seen_version =
+                    if is_current { version } else { self.last_seen_version.max(version) };
                 self.required_version = self.required_version.max(version);
                 let is_newer = version > self.newest_version;
                 if is_watch_event && is_newer {
