@@ -10,7 +10,7 @@ extern crate test_attribute;
 #[path = "../support/noise/mod.rs"]
 mod noise;
 
-/// Rules that no compiler checks: ownership, file sizes, README's lists.
+/// Rules that no compiler checks: ownership and file sizes.
 mod tidy;
 
 /// The fuzzers' corpus, replayed.
@@ -31,7 +31,7 @@ mod zookeeper;
 /// The demonstration that `make run` starts.
 mod demo;
 
-/// The README's example programs, run verbatim.
+/// The example programs of the guide "Ask before you act", run verbatim.
 mod snippets;
 
 /// The HTTP endpoints of a running sidecar, on both listeners.

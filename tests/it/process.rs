@@ -1,7 +1,7 @@
 //! The built sidecar as a process: killed, paused, starved, out of disk, restarted.
 //!
 //! A scenario that does not depend on the store runs over every store. Upper bounds allow
-//! [`crate::rig::NOISE`] beyond what the README promises. The rig checks exclusion, tokens, and
+//! [`crate::rig::NOISE`] beyond what the guarantees promise. The rig checks exclusion, tokens, and
 //! silence without any allowance when it is dropped.
 
 mod crowd;

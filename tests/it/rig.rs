@@ -209,7 +209,7 @@ impl<S: Store> Rig<S> {
     }
 
     /// Waits for the successor of a leader that stopped at `since` without a release. The successor
-    /// must wait out the last write, and lead within the bound that the README promises.
+    /// must wait out the last write, and lead within the bound that the guarantees state.
     #[track_caller]
     pub(crate) fn takeover(&self, old: &Candidate, since: Moment) -> Arc<Candidate> {
         let written = self.written(&old.election);

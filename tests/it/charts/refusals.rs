@@ -144,7 +144,7 @@ fn explicit_restart_values_override_the_version() {
 #[test]
 fn guides_name_helms_flag_for_the_version() {
     for file in [
-        "README.md",
+        "docs/guides/helm.md",
         "charts/baton-sidecar/README.md",
         "charts/baton/values.yaml",
         "charts/baton-sidecar/values.yaml",

@@ -1,5 +1,5 @@
 //! Faults of client-go's leader election: the same scenario runs with its real candidate and with
-//! ours at the same time, on one API server. See README, "Beside client-go".
+//! ours at the same time, on one API server. See docs/comparison.md.
 //!
 //! Each scenario measures how long two candidates could act as the leader. client-go's must show
 //! the fault, or the comparison is outdated and must go; ours must not. Each test prints both

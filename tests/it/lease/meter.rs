@@ -39,7 +39,7 @@ impl Meter {
     }
 
     /// How long a release and the acquisition by a candidate of ours may take in the median, on
-    /// this machine now. The README promises 100 ms. The leader releases with one call, or two for
+    /// this machine now. The guarantees promise 100 ms. The leader releases with one call, or two for
     /// client-go. Ours receives the watch event, connects, reads, and writes. That takes three of
     /// the meter's calls, or four on a busy machine; the bound is twice that.
     pub(super) fn release(&self) -> Duration {

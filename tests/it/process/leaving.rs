@@ -6,10 +6,10 @@ use crate::rig::{
 };
 use std::time::Duration;
 
-/// How soon a release is noticed: README, "What is promised".
+/// How soon a release is noticed: docs/concepts/guarantees.md.
 const AFTER_A_RELEASE: Duration = Duration::from_millis(100);
 
-/// The time after which a second signal counts as a second request: README, "Command line".
+/// The time after which a second signal counts as a second request: docs/reference/exit-codes.md.
 const SECOND_REQUEST: Duration = Duration::from_millis(1100);
 
 over_every_store! {

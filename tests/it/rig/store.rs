@@ -31,7 +31,7 @@ pub(crate) trait Store: Send + Sync {
     /// The flags that make a candidate use this store.
     fn flags(&self) -> BTreeMap<&'static str, String>;
 
-    /// How long an election may lack a leader after a crash: README, "What is promised", with the
+    /// How long an election may lack a leader after a crash: docs/concepts/guarantees.md, with the
     /// default drift.
     fn takeover(&self, timing: Timing) -> Duration {
         timing.takeover() + Self::NOISE

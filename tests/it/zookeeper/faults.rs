@@ -1,5 +1,5 @@
 //! Faults of the server, the link, and the process, for Curator's `LeaderLatch` and for Baton at
-//! the same time and on the same servers. README quotes the figures.
+//! the same time and on the same servers. docs/comparison.md quotes the figures.
 //!
 //! Each test prints for how long two candidates of a program could act as the leader. For Baton,
 //! this has to be zero. With an isolated server it must not be zero for Curator: otherwise the
@@ -30,7 +30,7 @@ struct Pair<'a> {
 
 impl Overlap {
     /// Prints both figures, and checks that Baton's is zero.
-    #[expect(clippy::print_stdout, reason = "the figures of README")]
+    #[expect(clippy::print_stdout, reason = "the figures of docs/comparison.md")]
     fn checked([curator, baton]: [Duration; 2]) -> Self {
         let overlap = Self { curator, baton };
         println!("{overlap:?} at a session timeout of {:?}", TIMING.lease_duration);

@@ -18,7 +18,7 @@ const ROUNDS: usize = 10;
 /// In every tenth round, both leaders are killed.
 const ROUNDS_PER_KILL: usize = 10;
 
-/// The README's bound on a handoff after a release.
+/// The bound on a handoff after a release: docs/concepts/guarantees.md.
 const RELEASE_HANDOFF: Duration = Duration::from_millis(100);
 
 /// The bound on a handoff. After a release, no candidate waits for a session to end, however busy

@@ -21,7 +21,7 @@ impl Timing {
         }
     }
 
-    /// How long the election may lack a leader after a crash: README, "What is promised", with the
+    /// How long the election may lack a leader after a crash: docs/concepts/guarantees.md, with the
     /// default drift.
     pub(crate) fn takeover(self) -> Duration {
         self.lease_duration.mul_f64(1.1) + 2 * self.retry_period
