@@ -1,4 +1,4 @@
-//! Measures README's figures on the built program: `make bench`, or one part with
+//! Measures the figures of docs/comparison.md on the built program: `make bench`, or one part with
 //! `cargo bench --bench figures -- PART`.
 //!
 //! It starts sidecars over temporary directories, a real API server, and real ZooKeeper servers.

@@ -28,7 +28,7 @@ const PING_INTERVAL: Duration = Duration::from_secs(5);
 /// The servers' default tickTime.
 const TICK: Duration = Duration::from_secs(2);
 
-/// README's bound for 15 s, 2 s and 2 s, in milliseconds: session × (1 + drift) + 2 × tick + retry
+/// The bound for 15 s, 2 s and 2 s, in milliseconds: session × (1 + drift) + 2 × tick + retry
 /// period.
 const TAKEOVER: f64 = 22_500.0;
 

@@ -46,17 +46,18 @@ fn readme_commands_add_a_sidecar_with_its_rights() {
         );
         assert_eq!(sidecar(deployment)["env"][0]["value"], "orders");
         let push = format!("docker push {}\n", sidecar(deployment)["image"].as_str().unwrap());
-        assert!(helm_guide().contains(&push), "not in the guide: {push}");
+        assert!(guide().contains(&push), "not in the guide: {push}");
     }
 }
 
 #[test]
-fn helm_guide_has_the_same_blocks_and_commands() {
-    for block in [library_readme(IN_THE_POD), library_readme("templates/baton.yaml")] {
-        assert!(helm_guide().contains(&format!("{block}```")), "not in the guide:\n{block}");
+fn guide_has_the_same_blocks_and_commands() {
+    for title in ["Chart.yaml", IN_THE_POD, "templates/baton.yaml"] {
+        let block = format!("```yaml\n# {title}\n{}```", library_readme(title));
+        assert!(guide().contains(&block), "not in the guide:\n{block}");
     }
     for command in commands() {
-        assert!(helm_guide().contains(&format!("helm {command}\n")), "not in the guide: {command}");
+        assert!(guide().contains(&format!("helm {command}\n")), "not in the guide: {command}");
     }
 }
 
@@ -234,6 +235,6 @@ fn library_readme(title: &str) -> String {
     block.split("```").next().unwrap().to_owned()
 }
 
-fn helm_guide() -> String {
+fn guide() -> String {
     fs::read_to_string(in_repository("docs/guides/helm.md")).unwrap()
 }

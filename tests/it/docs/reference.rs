@@ -86,13 +86,14 @@ fn about(command: &Command) -> String {
 
 fn long_about(command: &Command) -> String {
     let text = command.get_long_about().or_else(|| command.get_about());
-    text.map(ToString::to_string).unwrap_or_default().trim_end_matches('.').to_owned()
+    text.map(ToString::to_string).unwrap_or_default()
 }
 
-/// Paragraphs in lines of at most 98 columns.
+/// Paragraphs in lines of at most 98 columns, each with a period at its end.
 fn wrapped(text: &str) -> String {
     let mut lines = String::new();
     for paragraph in text.split("\n\n") {
+        let paragraph = format!("{}.", paragraph.trim().trim_end_matches('.'));
         let mut columns = 0;
         for word in paragraph.split_whitespace() {
             columns += word.chars().count() + 1;
@@ -106,7 +107,7 @@ fn wrapped(text: &str) -> String {
         }
         lines += "\n\n";
     }
-    lines.trim_end().to_owned() + ".\n"
+    lines.trim_end().to_owned() + "\n"
 }
 
 /// A text as one cell of a table.

@@ -13,7 +13,7 @@ use kube::api::{Api, DeleteParams, ObjectMeta, Patch, PatchParams, PostParams};
 use serde_json::json;
 use std::time::{Duration, SystemTime};
 
-/// The verbs that one election needs; the README and `baton rbac` list the same.
+/// The verbs that one election needs; `baton rbac` prints the same.
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 
 /// How long the API server may take to apply a change of its RBAC rules.
