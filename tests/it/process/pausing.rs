@@ -60,7 +60,8 @@ fn on_lost_stay_makes_it_follow_and_lead_again<S: Store>() {
     throughout(rig.timing.retry_period, "it stays healthy", || old.is_healthy());
     let lost = old.events("lost").pop().expect("it logged the loss");
     assert!(
-        lost["code"].is_null() && lost["message"].as_str().unwrap().contains("staying as a follower"),
+        lost["code"].is_null()
+            && lost["message"].as_str().unwrap().contains("staying as a follower"),
         "{lost}"
     );
 
