@@ -60,8 +60,8 @@ quick:
 	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- --seeds 5000
 
 # Each part runs the cases that match its words; the file part runs all others, so that no case is left out.
-ZOOKEEPER_CASES := zookeeper:: over_a_zookeeper_server
-LEASE_CASES := lease:: rig::apiserver::
+ZOOKEEPER_CASES := zookeeper:: over_znodes:: over_a_zookeeper_server curator_succeeds kazoo_succeeds
+LEASE_CASES := lease:: over_leases:: client_go_succeeds rig::apiserver:: rig::proxy::
 CHARTS_CASES := charts::
 
 # Cases that need no server.
@@ -69,7 +69,7 @@ test-file:
 	$(call need,curl ip python3 go java node setpriv strace unshare)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
 	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
-	$(CROWD_CASES) process::crowd
+	$(CROWD_CASES) process::crowd::over_files
 
 # Cases with real ZooKeeper servers, Curator, and kazoo.
 test-zookeeper:
@@ -78,14 +78,14 @@ test-zookeeper:
 	tests/servers/peers/build.sh
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	$(CASES) $(ZOOKEEPER_CASES) $(addprefix --skip=,$(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
-	$(CROWD_CASES) zookeeper::crowd zookeeper::peers
+	$(CROWD_CASES) process::crowd::over_znodes zookeeper::crowd zookeeper::peers
 
 # Cases with a real API server, and client-go.
 test-lease:
 	$(call need,curl ip go strace unshare)
 	tests/servers/kubernetes/build.sh
 	$(CASES) $(LEASE_CASES) $(addprefix --skip=,$(CHARTS_CASES) $(CROWDS))
-	$(CROWD_CASES) lease::peers
+	$(CROWD_CASES) process::crowd::over_leases lease::peers
 
 # Charts and manifests: Helm, kustomize, Prometheus, and a real API server.
 test-charts:
