@@ -2,34 +2,20 @@
 //!
 //! Touches the source files. Start with [`sources`].
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use crate::docs::{files_below, read};
+use std::path::PathBuf;
 
 /// The most lines that a file may have before its tests. A longer one has more than one purpose.
 const LONGEST_FILE: usize = 400;
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
 /// Every source file below `folder`, with its text before its tests.
 fn sources(folder: &str) -> Vec<(PathBuf, String)> {
-    let mut found = Vec::new();
-    let mut folders = vec![root().join(folder)];
-    while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(&folder).unwrap() {
-            let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "rs") {
-                let text = fs::read_to_string(&path).unwrap();
-                let product = text.split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
-                found.push((path.strip_prefix(root()).unwrap().to_owned(), product));
-            }
-        }
-    }
+    let before_tests = |path: PathBuf| {
+        let text = read(&path).split("#[cfg(test)]\nmod tests").next().unwrap().to_owned();
+        (path, text)
+    };
+    let found: Vec<_> = files_below(folder, "rs").into_iter().map(before_tests).collect();
     assert!(!found.is_empty(), "no sources in {folder}");
-    found.sort();
     found
 }
 
