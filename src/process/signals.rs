@@ -92,7 +92,7 @@ impl StopOutcome {
                     event = "stopped",
                     release,
                     code,
-                    "stopped: the store confirmed the release"
+                    "stopped: the store holds nothing of this candidate"
                 );
             }
             Self::NothingToRelease => {
