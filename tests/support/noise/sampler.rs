@@ -3,7 +3,7 @@
 //! It reads the monotonic clock and `/proc/loadavg`. Start with [`Sampler::begin`].
 
 use std::fs;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -17,9 +17,19 @@ const LATE_SLOTS: usize = 4;
 /// not count as a crowd.
 const CROWD_SLOTS: usize = 40;
 
+/// The longest wait for a sample: far longer than a crowd delays a thread.
+const SAMPLE_PATIENCE: Duration = Duration::from_secs(10);
+
 pub(crate) struct Sampler {
     begun: Instant,
-    slots: Arc<Mutex<Vec<Slot>>>,
+    samples: Arc<Samples>,
+}
+
+#[derive(Default)]
+struct Samples {
+    /// The slots, and the end of the last sample.
+    taken: Mutex<(Vec<Slot>, Option<Instant>)>,
+    one_more: Condvar,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -32,14 +42,20 @@ struct Slot {
 impl Sampler {
     /// Samples until the process ends.
     pub(crate) fn begin() -> Self {
-        let this = Self { begun: Instant::now(), slots: Arc::default() };
-        let (begun, slots) = (this.begun, Arc::clone(&this.slots));
+        let this = Self { begun: Instant::now(), samples: Arc::default() };
+        let (begun, samples) = (this.begun, Arc::clone(&this.samples));
         thread::spawn(move || {
+            // Counts from wake-up to wake-up, so that no pause falls between two measurements.
+            let mut last_awake = begun;
             loop {
-                let asleep = Instant::now();
                 thread::sleep(SLEEP);
-                let late = asleep.elapsed().saturating_sub(SLEEP);
-                let mut slots = locked(&slots);
+                let awake = Instant::now();
+                let late = awake.duration_since(last_awake).saturating_sub(SLEEP);
+                last_awake = awake;
+                let mut taken = locked(&samples.taken);
+                let (slots, ended) = &mut *taken;
+                *ended = Some(awake);
+                samples.one_more.notify_all();
                 let at = slot(begun.elapsed());
                 let is_new = at >= slots.len();
                 if is_new {
@@ -57,11 +73,21 @@ impl Sampler {
 
     /// The most that the thread lost to late wake-ups within a second, since then.
     pub(crate) fn lost(&self, since: Instant) -> Duration {
-        // A pause that still lasts is recorded at its end, which the thread reaches soon.
-        thread::sleep(2 * SLEEP);
+        self.await_sample();
         let slots = self.since(since);
         let windows = slots.windows(LATE_SLOTS.min(slots.len()).max(1));
         windows.map(|window| window.iter().map(|slot| slot.late).sum()).max().unwrap_or_default()
+    }
+
+    /// Waits for a sample that ends after this call. A pause that just ended is recorded when the
+    /// sampling thread runs again, which may be long after the thread that calls this.
+    fn await_sample(&self) {
+        let called = Instant::now();
+        let is_old =
+            |(_, ended): &mut (Vec<Slot>, Option<Instant>)| ended.is_none_or(|at| at <= called);
+        let taken = locked(&self.samples.taken);
+        let waited = self.samples.one_more.wait_timeout_while(taken, SAMPLE_PATIENCE, is_old);
+        drop(waited);
     }
 
     /// The most runnable tasks per processor since then, averaged over ten seconds.
@@ -80,7 +106,7 @@ impl Sampler {
 
     fn since(&self, since: Instant) -> Vec<Slot> {
         let first = slot(since.saturating_duration_since(self.begun));
-        locked(&self.slots).get(first..).unwrap_or_default().to_vec()
+        locked(&self.samples.taken).0.get(first..).unwrap_or_default().to_vec()
     }
 }
 
