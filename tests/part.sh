@@ -8,19 +8,19 @@ make=$1 target=$2
 
 case $target in
   quick) what="format, unit tests, transcripts, 5,000 simulated scenarios: needs only Rust"
-         usual="1 minute, 3 without caches" ;;
+         usual="half a minute, 2 without caches" ;;
   test-file) what="processes with the file store, endpoints, command line: needs no server"
-             usual="3 minutes, 6 without caches" ;;
+             usual="1 minute, 6 without caches" ;;
   check) what="lints, docs, dependencies, prose: builds cargo-deny and vale once"
-         usual="1 minute, 6 without caches" ;;
+         usual="1 minute, 7 without caches" ;;
   prove) what="100,000 simulated scenarios and the model's short scenarios"
          usual="2 minutes" ;;
   test-zookeeper) what="real ZooKeeper servers, Curator, kazoo: downloads their jars once"
-                  usual="4 minutes" ;;
+                  usual="5 minutes, 8 without caches" ;;
   test-lease) what="a real API server and client-go: builds kube-apiserver and etcd once"
-              usual="4 minutes, 12 without caches" ;;
+              usual="5 minutes, 13 without caches" ;;
   test-charts) what="Helm, kustomize, Prometheus with a real API server: builds them once"
-               usual="2 minutes, 10 without caches" ;;
+               usual="1 minute, 11 without caches" ;;
   *) echo "part.sh: unknown part '$target'" >&2; exit 2 ;;
 esac
 
