@@ -84,9 +84,23 @@ pub enum Command {
     },
     /// Stop promising leadership and wait until the last promise expires (for preStop)
     ///
-    /// The sidecar then holds the election until it receives SIGTERM, and no candidate leads.
+    /// The sidecar then holds the election until it receives SIGTERM, and no candidate leads. Without
+    /// SIGTERM, it leads again after --stopping-limit.
     #[command(after_help = examples::STOPPING)]
     Stopping(Sidecar),
+    /// Hand the election over to another candidate
+    ///
+    /// The sidecar stops promising leadership, waits until the last promise expires, and releases
+    /// the election. It campaigns again after the hold-off.
+    #[command(after_help = examples::RESIGN)]
+    Resign {
+        /// How long not to campaign afterwards [default: twice the lease duration]
+        #[arg(long, value_name = "DURATION")]
+        hold_off: Option<String>,
+        /// The sidecar to query.
+        #[command(flatten)]
+        sidecar: Sidecar,
+    },
     /// Print the Role and its binding for an election on Kubernetes
     #[command(after_help = examples::RBAC)]
     Rbac(Rbac),
@@ -197,6 +211,9 @@ pub struct Settings {
     /// Resign when the application has not polled for this long [default: never]
     #[arg(long, env = "BATON_REQUIRE_POLLING", value_name = "DURATION", help_heading = "Election")]
     pub require_polling: Option<String>,
+    /// Longest withdrawal by baton stopping without a SIGTERM [default: 10m]
+    #[arg(long, env = "BATON_STOPPING_LIMIT", value_name = "DURATION", help_heading = "Election")]
+    pub stopping_limit: Option<String>,
     /// Directory that records how the last run ended [default: none]
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,

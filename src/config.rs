@@ -6,6 +6,7 @@
 mod error;
 mod listen;
 mod names;
+mod patience;
 mod unused_flags;
 mod zookeeper;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub on_lost: OnLost,
     /// A leader resigns when its application has not polled for this long.
     pub require_polling: Option<Duration>,
+    /// How long a withdrawal by `baton stopping` lasts if no SIGTERM follows.
+    pub stopping_limit: Duration,
     /// The directory that records how the last run ended.
     pub state_directory: Option<PathBuf>,
     /// The address for the application.
@@ -187,16 +190,8 @@ impl Config {
         let on_lost = [("exit", OnLost::Exit), ("stay", OnLost::Stay)];
         let on_lost =
             errors.word("on-lost", non_empty(settings.on_lost.as_ref()), &on_lost, "exit, stay");
-        let require_polling =
-            errors.duration("require-polling", non_empty(settings.require_polling.as_ref()));
-        if let (Some(limit), Some(timing)) = (require_polling, &timing) {
-            let least = timing.answer_validity() + timing.retry_period();
-            errors.check(if limit < least {
-                Err(ConfigError::Polling { limit, least })
-            } else {
-                Ok(())
-            });
-        }
+        let require_polling = patience::require_polling(settings, timing.as_ref(), &mut errors);
+        let stopping_limit = patience::stopping_limit(settings, timing.as_ref(), &mut errors);
         let listen = errors.check(listen(settings.listen.as_ref()));
         let probe_listen = match non_empty(settings.probe_listen.as_ref()).unwrap_or(":4041") {
             "none" => Some(None),
@@ -226,6 +221,7 @@ impl Config {
                     timing,
                     on_lost,
                     require_polling,
+                    stopping_limit,
                     state_directory,
                     listen,
                     probe_listen,
@@ -236,6 +232,14 @@ impl Config {
             }
             _ => Err(errors.0),
         }
+    }
+}
+
+impl Config {
+    /// Whether the application is declared to ask the sidecar before it acts. Then a leader may
+    /// release once no promise holds, although the application still runs.
+    pub fn asks_by_declaration(&self) -> bool {
+        self.on_lost == OnLost::Stay || self.require_polling.is_some()
     }
 }
 

@@ -15,8 +15,9 @@
 mod admission;
 pub mod leadership;
 mod orders;
+mod releases;
 
-pub use orders::{Control, DriverStopped, Orders, ReleaseOutcome, orders};
+pub use orders::{Control, DriverStopped, Orders, ResignRefusal, Resigning, Withdrawn, orders};
 
 use crate::config::OnLost;
 use crate::driver::leadership::Publisher;
@@ -26,15 +27,14 @@ use crate::process::exit::Exit;
 use crate::store::{RequestSummary, Store, StoreError};
 use crate::telemetry::reporter::{Loss, Reporter};
 use admission::Admission;
-use baton_election::claim::Standing;
 use baton_election::duration::Rounded;
 use baton_election::instant::Instant;
-use baton_election::machine::{Election, Event, Outcome, Reason, Request, Transition, Withdrawal};
+use baton_election::machine::{Election, Event, Outcome, Reason, Request, Transition};
 use orders::DriverOrder;
+use releases::Releases;
 use std::future::{Future, pending};
 use std::pin::pin;
 use std::time::Duration;
-use tokio::sync::oneshot;
 
 /// A turn this late is logged: the process was paused or starved.
 const LOGGED_DELAY: Duration = Duration::from_millis(500);
@@ -66,6 +66,8 @@ pub struct DriverContext {
     pub on_lost: OnLost,
     /// How long the store may refuse us from the start before the driver ends.
     pub refusal_timeout: Duration,
+    /// When the machine begins to campaign.
+    pub campaign_from: Instant,
 }
 
 /// Why [`drive`] returned.
@@ -106,15 +108,9 @@ pub async fn drive<E: Election, S: Store<E>>(
     context: DriverContext,
 ) -> DriverOutcome {
     let admission = Admission::new(context.refusal_timeout);
-    let mut driver = Driver {
-        election,
-        context,
-        release: None,
-        admission,
-        is_exiting: false,
-        is_stopping: false,
-        longest_delay: Duration::ZERO,
-    };
+    let releases = Releases::new(context.campaign_from);
+    let mut driver =
+        Driver { election, context, releases, admission, longest_delay: Duration::ZERO };
     let mut call = None;
     let mut due = None;
     let mut store_event = pin!(store.next_event());
@@ -135,7 +131,7 @@ pub async fn drive<E: Election, S: Store<E>>(
                 return outcome;
             }
         }
-        let wake = driver.election.poll_timeout().map(|(due, _)| due);
+        let wake = driver.wakes_at();
         let call_ends = call.as_ref().map(|_| now + call_timeout);
         driver.context.health.expect_turn_by(wake, call_ends);
         due = wake.map(|wake| wake.max(now)).into_iter().chain(call_ends).min();
@@ -196,19 +192,21 @@ async fn sleep_until(wake: Option<Instant>) {
 struct Driver<E: Election> {
     election: E,
     context: DriverContext,
-    /// Reports the end of a release to its caller.
-    release: Option<oneshot::Sender<ReleaseOutcome>>,
+    /// Why the candidate stays away, and who waits for its release.
+    releases: Releases,
     /// Whether the store grants us the rights to take part.
     admission: Admission,
-    /// Whether the process is about to exit.
-    is_exiting: bool,
-    /// Whether a clean stop has begun.
-    is_stopping: bool,
     /// The worst delay of the loop since the last acknowledged renewal.
     longest_delay: Duration,
 }
 
 impl<E: Election> Driver<E> {
+    /// When the next turn is due.
+    fn wakes_at(&self) -> Option<Instant> {
+        let election = self.election.poll_timeout().map(|(due, _)| due);
+        election.into_iter().chain(self.releases.poll_timeout(&self.context.publisher)).min()
+    }
+
     /// Notes that a turn due by `due` happens at `now`.
     fn note_delay(&mut self, due: Option<Instant>, now: Instant) {
         let delay = due.map_or(Duration::ZERO, |due| now.since(due));
@@ -218,8 +216,8 @@ impl<E: Election> Driver<E> {
     /// The exit that a loss leads to, and the pause that may have caused it.
     fn loss(&self, reason: Reason) -> Loss {
         let exit = match self.context.on_lost {
-            OnLost::Exit => Some(DriverOutcome::Lost(reason).exit(self.is_stopping)),
-            OnLost::Stay => self.is_stopping.then_some(Exit::Clean),
+            OnLost::Exit => Some(DriverOutcome::Lost(reason).exit(self.releases.is_stopping())),
+            OnLost::Stay => self.releases.is_stopping().then_some(Exit::Clean),
         };
         Loss { exit, pause: Some(self.longest_delay).filter(|delay| *delay >= LOGGED_DELAY) }
     }
@@ -227,6 +225,7 @@ impl<E: Election> Driver<E> {
     /// Advances the machine to `now`, publishes its standing, and reports its transitions.
     fn turn(&mut self, now: Instant) -> Option<DriverOutcome> {
         self.election.handle_timeout(now);
+        self.releases.turn(&mut self.election, &self.context.publisher, now);
         self.context.publisher.publish(self.election.standing(), now);
         while let Some(transition) = self.election.poll_transition() {
             self.context.health.record_change();
@@ -248,12 +247,7 @@ impl<E: Election> Driver<E> {
                 return Some(DriverOutcome::Incompatible);
             }
         }
-        if self.election.is_released()
-            && let Some(waiter) = self.release.take()
-        {
-            // The caller may have stopped waiting.
-            waiter.send(ReleaseOutcome::Confirmed).ok();
-        }
+        self.releases.report(&self.context.reporter);
         self.context.health.set_admitted(self.admission.is_admitted(now));
         self.admission.is_refused(now).then_some(DriverOutcome::Refused)
     }
@@ -275,10 +269,10 @@ impl<E: Election> Driver<E> {
             }
             Err(error) => {
                 // Rights lost while the process exits are reported with the exit.
-                let is_final = self.is_exiting && matches!(error, StoreError::Refused(_));
-                match self.release.take_if(|_| is_final) {
-                    Some(waiter) => drop(waiter.send(ReleaseOutcome::Refused)),
-                    None => self.context.reporter.store_failed(&error),
+                let is_final =
+                    matches!(error, StoreError::Refused(_)) && self.releases.refuse_shutdown();
+                if !is_final {
+                    self.context.reporter.store_failed(&error);
                 }
                 match error {
                     StoreError::Refused(_) => {
@@ -321,25 +315,20 @@ impl<E: Election> Driver<E> {
 
     fn handle_order(&mut self, order: DriverOrder) {
         let now = Clock.now();
+        let Self { election, releases, context, .. } = self;
+        let DriverContext { publisher, reporter, .. } = context;
         match order {
-            DriverOrder::Withdraw { how, for_good, done } => {
-                self.is_exiting |= for_good;
-                self.is_stopping |= for_good && how == Withdrawal::Releasing;
-                let before = self.election.standing();
-                self.election.withdraw(how);
-                let after = self.election.standing();
-                self.context.publisher.publish(after.clone(), now);
-                if let (Standing::Leading(claim), Standing::Resigning(_)) = (before, after) {
-                    self.context.reporter.withdrawn(claim.token(), how);
-                }
-                done.send(self.context.publisher.promised_until().unwrap_or(now)).ok();
+            DriverOrder::Withdraw { order, done } => {
+                done.send(releases.withdraw(order, election, publisher, reporter, now)).ok();
             }
-            DriverOrder::Release(reason, done) => {
-                self.election.release(reason, now);
-                self.release = Some(done);
+            DriverOrder::Resign { token, hold_off, done } => {
+                let resigning =
+                    releases.resign(token, hold_off, election, publisher, reporter, now);
+                done.send(resigning).ok();
             }
-            DriverOrder::Campaign(_) if self.is_exiting => {}
-            DriverOrder::Campaign(from) => self.election.campaign(from),
+            DriverOrder::End(cause) => releases.end(cause, election, now),
+            // The next turn asks for the end of the last promise.
+            DriverOrder::PromisesVoided => {}
         }
     }
 }

@@ -1,40 +1,38 @@
 //! The HTTP endpoints for the application, kubelet, and Prometheus.
 //!
-//! Touches axum, and the election only through [`Reader`] (answers) and [`Control`] (withdraw).
-//! Start with [`application`], which has every endpoint and belongs on loopback, and [`probes`],
-//! which is read-only and shows no identity.
+//! Touches axum, and the election only through [`Reader`] (answers) and [`Control`] (orders). Start
+//! with [`application`], which has every endpoint and belongs on loopback, and [`probes`], which is
+//! read-only and shows no identity.
 
 pub mod listen;
+mod orders;
 pub mod server;
 
 use crate::config::ElectionName;
 use crate::driver::Control;
 use crate::driver::leadership::Reader;
 use crate::health::Health;
-use crate::http::server::Activity;
 use crate::process::clock::Clock;
 use crate::telemetry::build;
 use crate::telemetry::metrics;
 use crate::telemetry::metrics::Metrics;
+use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, RawQuery, State};
-use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, HOST};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::extract::{Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
-use axum::{Extension, Router};
+use axum::routing::{MethodRouter, get};
 use baton_election::identity::Identity;
-use baton_election::leadership::{Answer, Promise, Status};
-use baton_election::machine::Withdrawal;
+use baton_election::leadership::{Answer, Asker, Promise, Status};
 use humantime::format_rfc3339_seconds;
-use serde::Serialize;
-use std::net::{IpAddr, SocketAddr};
+use serde::{Deserialize, Serialize};
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
 
 const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
-const BATON_REQUEST: HeaderName = HeaderName::from_static("baton-request");
 
 /// The state that all handlers share.
 #[derive(Debug)]
@@ -51,8 +49,17 @@ pub struct AppState {
     pub health: Health,
     /// The metrics.
     pub metrics: Metrics,
-    /// Withdraws the candidate.
+    /// Gives orders to the driver.
     pub control: Control,
+    /// How long a withdrawal by `/stopping` lasts at most.
+    pub stopping_limit: Duration,
+    /// How long a candidate that resigned leaves the election to others, unless a request says so.
+    pub default_hold_off: Duration,
+    /// How long an answer to `/resign` waits for a successor.
+    pub successor_timeout: Duration,
+    /// Whether the application is declared to ask before it acts, so that a release is safe once
+    /// no promise holds. Requests that were seen prove nothing: an operator may have sent them.
+    pub asks_by_declaration: bool,
     /// Notified at each request of the application that obtains a promise.
     pub polled: Arc<Notify>,
 }
@@ -69,7 +76,7 @@ pub fn application(state: Arc<AppState>) -> Router {
         shared()
             .route("/leader", get(leader).options(leader))
             .route("/", get(legacy))
-            .route("/stopping", post(stopping)),
+            .merge(orders::routes()),
         state,
     )
 }
@@ -112,21 +119,37 @@ struct LeaderBody<'a> {
     backend: &'static str,
 }
 
-async fn leader(State(state): State<Arc<AppState>>, RawQuery(query): RawQuery) -> Response {
-    let answer = match query.as_deref().unwrap_or_default() {
-        "" => {
-            // The clock is read first, so that every later delay shortens the promise.
-            let now = Clock.now();
-            let answer = state.reader.promise(now);
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LeaderQuery {
+    promise: Option<PromiseWish>,
+    asker: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum PromiseWish {
+    /// The client only looks on.
+    None,
+}
+
+async fn leader(State(state): State<Arc<AppState>>, uri: Uri) -> Response {
+    // The clock is read first, so that every later delay shortens the promise.
+    let now = Clock.now();
+    let query = match Query::<LeaderQuery>::try_from_uri(&uri) {
+        Ok(Query(query)) => query,
+        Err(invalid) => return error(StatusCode::BAD_REQUEST, &invalid.body_text()),
+    };
+    let asker = match query.asker.as_deref().map(Asker::parse).transpose() {
+        Ok(asker) => asker,
+        Err(invalid) => return error(StatusCode::BAD_REQUEST, &invalid.to_string()),
+    };
+    let answer = match query.promise {
+        Some(PromiseWish::None) => state.reader.peek(now),
+        None => {
+            let answer = state.reader.promise(asker.as_ref(), now);
             state.polled.notify_one();
             answer
-        }
-        "promise=none" => state.reader.peek(Clock.now()),
-        other => {
-            return error(
-                StatusCode::BAD_REQUEST,
-                &format!("unknown query {other:?}: the only parameter is promise=none"),
-            );
         }
     };
     let body = LeaderBody::new(&state, &answer);
@@ -179,7 +202,7 @@ struct LegacyBody<'a> {
 
 async fn legacy(State(state): State<Arc<AppState>>) -> Response {
     // A client that sees its own name acts on it, so the answer is an ordinary promise.
-    let answer = state.reader.promise(Clock.now());
+    let answer = state.reader.promise(None, Clock.now());
     state.polled.notify_one();
     let (leader, is_leader) = match &answer.status {
         Status::Leading(_) => (Some(&state.identity), true),
@@ -208,59 +231,6 @@ async fn legacy(State(state): State<Arc<AppState>>) -> Response {
 /// name.
 fn name_for_follower<'a>(leader: &'a Identity, own: &Identity) -> &'a str {
     if leader.name() == own.name() { leader.as_str() } else { leader.name() }
-}
-
-/// Withdraws, and answers when the last promise has expired. The preStop hook waits for the answer.
-async fn stopping(
-    State(state): State<Arc<AppState>>,
-    ConnectInfo(client): ConnectInfo<SocketAddr>,
-    Extension(activity): Extension<Activity>,
-    headers: HeaderMap,
-) -> Response {
-    // A client can send any Host header, so checking the header stops web pages only. Checking the
-    // address stops other machines.
-    if !client.ip().to_canonical().is_loopback() {
-        return error(
-            StatusCode::FORBIDDEN,
-            "only a client that connects over loopback may send this request",
-        );
-    }
-    if headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
-        || !is_loopback(headers.get(HOST))
-    {
-        return error(
-            StatusCode::FORBIDDEN,
-            "a web page could have sent this request: send the header Baton-Request: 1 and a \
-             loopback Host",
-        );
-    }
-    // The answer may take long, so free the memory now.
-    drop(headers);
-    // The preStop hook fails if its connection closes without an answer.
-    activity.pin();
-    match state.control.withdraw_for_good(Withdrawal::Renewing).await {
-        Ok(promised_until) => {
-            Clock.sleep_until(promised_until).await;
-            StatusCode::NO_CONTENT.into_response()
-        }
-        // The driver has ended, so no promise holds.
-        Err(_stopped) => StatusCode::NO_CONTENT.into_response(),
-    }
-}
-
-/// Whether a request names a loopback address as its host, and not a domain that resolves to one.
-fn is_loopback(host: Option<&HeaderValue>) -> bool {
-    let Some(host) = host.and_then(|host| host.to_str().ok()) else {
-        return false;
-    };
-    let (name, rest) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some(bracketed) => bracketed,
-        None => host.split_at(host.find(':').unwrap_or(host.len())),
-    };
-    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
-    is_whole
-        && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }
 
 async fn healthz(State(state): State<Arc<AppState>>) -> Response {
@@ -331,30 +301,5 @@ mod tests {
         let own = identity("host_1");
         assert_eq!(name_for_follower(&identity("other_2"), &own), "other");
         assert_eq!(name_for_follower(&identity("host_2"), &own), "host_2", "both run on one host");
-    }
-
-    #[test]
-    fn loopback_hosts_are_recognized() {
-        let is = |host| is_loopback(Some(&HeaderValue::from_static(host)));
-        assert!(
-            is("localhost:4040")
-                && is("127.0.0.1")
-                && is("127.1.2.3:80")
-                && is("[::1]:4040")
-                && is("localhost")
-        );
-        assert!(
-            !is("evil.example")
-                && !is("localhost.evil.example")
-                && !is("10.0.0.1:4040")
-                && !is("[2001:db8::1]:4040")
-        );
-        assert!(
-            !is("[::1].evil.example:4040")
-                && !is("[::1]4040")
-                && !is("[::1]:4\"40")
-                && !is("localhost:evil.example")
-        );
-        assert!(!is_loopback(None));
     }
 }

@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Command::Status(sidecar) => commands::status(&sidecar),
         Command::Probe { probe, sidecar } => commands::probe(probe, &sidecar),
         Command::Stopping(sidecar) => commands::stopping(&sidecar),
+        Command::Resign { hold_off, sidecar } => commands::resign(hold_off.as_deref(), &sidecar),
         Command::Inject(inject) => commands::inject(&inject),
         Command::Rbac(rbac) => commands::rbac(&rbac),
         Command::Version => commands::version(),

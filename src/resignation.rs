@@ -1,14 +1,13 @@
 //! Makes a healthy leader resign, for reasons outside of the election.
 //!
-//! Touches the driver only through [`Control`]. Start with [`require_polling`]. For every reason,
-//! the leader withdraws, waits until its last promise expires, releases, and campaigns again when
-//! the reason is gone.
+//! Touches the driver only through [`Control`], which withdraws, waits until the last promise
+//! expires, and releases. Start with [`require_polling`].
 
 use crate::driver::leadership::Reader;
 use crate::driver::{Control, DriverStopped};
 use crate::health::Health;
 use crate::process::clock::Clock;
-use baton_election::machine::Reason;
+use baton_election::withdrawals::{Cause, Order};
 use std::time::Duration;
 use tokio::sync::Notify;
 
@@ -53,11 +52,10 @@ async fn resign_until_polled(
     polled: &Notify,
 ) -> Result<(), DriverStopped> {
     let resigned_at = Clock.now();
-    let promised_until = control.withdraw().await?;
-    Clock.sleep_until(promised_until).await;
-    control.release(Reason::Unasked).await?;
+    let withdrawn = control.withdraw(Order::Unasked).await?;
+    withdrawn.outcome().await?;
     while reader.last_polled_at() <= Some(resigned_at) {
         polled.notified().await;
     }
-    control.campaign(Clock.now()).await
+    control.end(Cause::Unasked).await
 }

@@ -8,9 +8,7 @@ mod startup_log;
 use crate::cli::{Environment, Settings};
 use crate::config::{Config, LastRunSettings, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader, publish};
-use crate::driver::{
-    Control, DriverContext, DriverOutcome, DriverStopped, ReleaseOutcome, drive, orders,
-};
+use crate::driver::{Control, DriverContext, DriverOutcome, DriverStopped, drive, orders};
 use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
@@ -33,10 +31,11 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reporter::Reporter;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::machine::{Election, Reason, Request as _, Withdrawal};
+use baton_election::machine::{Election, Reason, Request as _};
 use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
+use baton_election::withdrawals::{Order, OrderOutcome};
 use startup_log::{log_previous_end, log_start};
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -229,10 +228,16 @@ impl<'a, M: Election> Candidate<'a, M> {
             health: health.clone(),
             metrics: metrics.clone(),
             control: control.clone(),
+            stopping_limit: config.stopping_limit,
+            default_hold_off: timing.lease_duration() * 2,
+            // A follower over ZooKeeper learns the leader's name within about two.
+            successor_timeout: timing.retry_period() * 3,
+            asks_by_declaration: config.asks_by_declaration(),
             polled: Arc::clone(&polled),
         });
         let servers = start_servers(state, listeners, probe_listeners);
-        let election = new_election(identity.clone(), Jitter::new(seed), Clock.now() + delay);
+        let campaign_from = Clock.now() + delay;
+        let election = new_election(identity.clone(), Jitter::new(seed), campaign_from);
         let context = DriverContext {
             publisher,
             orders,
@@ -240,6 +245,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             health: health.clone(),
             on_lost: config.on_lost,
             refusal_timeout: timing.lease_duration(),
+            campaign_from,
         };
         let candidate = Self {
             config,
@@ -327,14 +333,18 @@ async fn stop(
     let led = reader.published_claim().is_some();
     let clean = RunOutcome { exit: Exit::Clean, reason: Reason::Shutdown, led };
     let release = async {
-        let promised_until = control.withdraw_for_good(Withdrawal::Releasing).await?;
-        Clock.sleep_until(promised_until).await;
-        match timeout(release_timeout, control.release(Reason::Shutdown)).await {
-            Ok(released) => match released? {
-                ReleaseOutcome::Confirmed => Ok(StopOutcome::Confirmed),
-                ReleaseOutcome::Refused => Ok(StopOutcome::Refused),
-            },
-            Err(_elapsed) => Ok::<_, DriverStopped>(StopOutcome::Unconfirmed),
+        let withdrawn = control.withdraw(Order::Shutdown).await?;
+        let must_end_by = withdrawn.promised_until + release_timeout;
+        tokio::select! {
+            outcome = withdrawn.outcome() => Ok(match outcome? {
+                OrderOutcome::Confirmed => StopOutcome::Confirmed,
+                OrderOutcome::Refused => StopOutcome::Refused,
+                OrderOutcome::Withdrawn
+                | OrderOutcome::Unconfirmed | OrderOutcome::Superseded => {
+                    StopOutcome::Unconfirmed
+                }
+            }),
+            () = Clock.sleep_until(must_end_by) => Ok::<_, DriverStopped>(StopOutcome::Unconfirmed),
         }
     };
     tokio::select! {

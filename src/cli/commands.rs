@@ -24,8 +24,8 @@ use std::time::Duration;
 
 /// How long to wait for an answer that the sidecar gives at once.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
-/// How long `stopping` waits: longer than any promise lasts.
-const STOPPING_TIMEOUT: Duration = Duration::from_hours(1);
+/// How long `stopping` and `resign` wait: longer than any promise lasts.
+const WITHDRAWAL_TIMEOUT: Duration = Duration::from_hours(1);
 /// How many characters of another program's answer an error message shows.
 const MAX_EXCERPT_CHARS: usize = 100;
 
@@ -105,8 +105,24 @@ pub fn probe(probe: Probe, sidecar: &Sidecar) -> Exit {
 
 /// Makes the sidecar stop promising leadership, and waits until its last promise has expired.
 pub fn stopping(sidecar: &Sidecar) -> Exit {
-    let query = Query { method: &Method::POST, path: "/stopping", timeout: STOPPING_TIMEOUT };
+    let query = Query { method: &Method::POST, path: "/stopping", timeout: WITHDRAWAL_TIMEOUT };
     query_sidecar(sidecar, query, reply::interpret_stopping, print_refusal)
+}
+
+/// Makes the sidecar hand the election over, and prints the next leader.
+pub fn resign(hold_off: Option<&str>, sidecar: &Sidecar) -> Exit {
+    let path = match hold_off.map(|text| (text, humantime::parse_duration(text))) {
+        None => "/resign".to_owned(),
+        Some((_, Ok(hold_off))) => format!("/resign?hold_off={}ms", hold_off.as_millis()),
+        Some((text, Err(_))) => {
+            let (flag, text) = ("hold-off", text.to_owned());
+            return print_config_errors(&[ConfigError::Duration { flag, text }]);
+        }
+    };
+    let query = Query { method: &Method::POST, path: &path, timeout: WITHDRAWAL_TIMEOUT };
+    query_sidecar(sidecar, query, reply::interpret_resign, |exit, body| {
+        if exit == Exit::Clean { print_stdout(&body.trim_end()) } else { print_refusal(exit, body) }
+    })
 }
 
 /// Prints the Role and its binding for an election.
@@ -174,7 +190,7 @@ type Interpret = fn(StatusCode, &str) -> Verdict;
 /// the exit code of the command.
 fn query_sidecar(
     sidecar: &Sidecar,
-    query: Query,
+    query: Query<'_>,
     interpret: Interpret,
     finish: impl FnOnce(Exit, &str) -> Exit,
 ) -> Exit {
@@ -204,7 +220,7 @@ fn query_sidecar(
 
 fn send(
     listen: ListenAddress,
-    query: Query,
+    query: Query<'_>,
 ) -> io::Result<Result<(StatusCode, String), QueryError>> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     Ok(runtime.block_on(query::send(listen, query)))
@@ -219,14 +235,14 @@ fn print_refusal(exit: Exit, body: &str) -> Exit {
 }
 
 /// The error for an answer from another program, or from the sidecar's probe listener.
-struct NotBaton {
+struct NotBaton<'a> {
     listen: ListenAddress,
-    path: &'static str,
+    path: &'a str,
     status: StatusCode,
     body: String,
 }
 
-impl Display for NotBaton {
+impl Display for NotBaton<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { listen, path, status, body } = self;
         let excerpt: String = body.chars().take(MAX_EXCERPT_CHARS).collect();

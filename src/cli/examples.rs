@@ -33,6 +33,12 @@ pub(super) const STOPPING: &str = "Example, as a preStop hook:
 
 Exit codes: 0 every promise expired, 1 refused, 69 no answer or not Baton.";
 
+pub(super) const RESIGN: &str = "Examples:
+  baton resign
+  baton resign --hold-off 5m --listen localhost:4050
+
+Exit codes: 0 handed over, 1 not leading, refused, or not confirmed, 69 no answer or not Baton.";
+
 pub(super) const RBAC: &str = "Example:
   baton rbac --election orders --service-account shop --namespace sales | kubectl apply -f -";
 

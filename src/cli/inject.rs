@@ -214,6 +214,7 @@ impl Injector<'_> {
             self.options.restart_application,
             election,
             &flags,
+            nested(pod, "spec", "terminationGracePeriodSeconds").and_then(Value::as_u64),
         );
         let spec = pod.get_mut("spec").and_then(Value::as_object_mut).expect("a Pod has a spec");
         list_mut(spec, "initContainers").insert(0, container);
@@ -268,6 +269,7 @@ fn check_config(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<Config
         renew_deadline: flag("renew-deadline"),
         require_polling: flag("require-polling"),
         retry_period: flag("retry-period"),
+        stopping_limit: flag("stopping-limit"),
         ..Settings::default()
     };
     let environment = Environment {

@@ -1,4 +1,4 @@
-//! The HTTP client of `baton status`, `baton probe`, and `baton stopping`.
+//! The HTTP client of the subcommands that ask a running sidecar.
 //!
 //! Touches the network, to the sidecar's address only. Start with [`send`]. No query obtains a
 //! promise.
@@ -19,11 +19,11 @@ const MAX_BODY_BYTES: usize = 1 << 20;
 
 /// A request to the sidecar.
 #[derive(Debug, Clone, Copy)]
-pub struct Query {
+pub struct Query<'a> {
     /// GET or POST.
     pub method: &'static Method,
     /// Path and query.
-    pub path: &'static str,
+    pub path: &'a str,
     /// How long to wait for the whole answer.
     pub timeout: Duration,
 }
@@ -37,14 +37,17 @@ pub struct QueryError {
 }
 
 /// Sends `query` to the sidecar at `listen`, and returns the status and body of its answer.
-pub async fn send(listen: ListenAddress, query: Query) -> Result<(StatusCode, String), QueryError> {
+pub async fn send(
+    listen: ListenAddress,
+    query: Query<'_>,
+) -> Result<(StatusCode, String), QueryError> {
     let answer = tokio::time::timeout(query.timeout, exchange(listen, query)).await;
     answer.map_err(Into::into).flatten().map_err(|source| QueryError { listen, source })
 }
 
 async fn exchange(
     listen: ListenAddress,
-    query: Query,
+    query: Query<'_>,
 ) -> Result<(StatusCode, String), Box<dyn Error + Send + Sync>> {
     let stream = connect(listen).await?;
     let host = stream.peer_addr()?.to_string();

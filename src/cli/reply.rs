@@ -64,6 +64,29 @@ pub fn interpret_stopping(status: StatusCode, body: &str) -> Verdict {
     }
 }
 
+/// The fields of `/resign` that decide between yes and no.
+#[derive(Deserialize)]
+struct ResignReply {
+    released: Option<bool>,
+    token: String,
+}
+
+/// Interprets an answer of `/resign`. Only a confirmed release is a yes.
+pub fn interpret_resign(status: StatusCode, body: &str) -> Verdict {
+    let reply = serde_json::from_str(body).ok();
+    let released = reply.filter(|ResignReply { token, .. }| is_token(token));
+    match (status, released.map(|reply| reply.released)) {
+        (StatusCode::OK, Some(Some(true))) => Verdict::Yes,
+        (StatusCode::ACCEPTED, Some(None)) => Verdict::No,
+        (StatusCode::BAD_REQUEST | StatusCode::CONFLICT | StatusCode::FORBIDDEN, None)
+            if is_error(body) =>
+        {
+            Verdict::No
+        }
+        _ => Verdict::NotBaton,
+    }
+}
+
 fn is_token(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u128>().is_ok()
 }
@@ -118,6 +141,23 @@ mod tests {
             interpret_health(StatusCode::NOT_FOUND, r#"{"error":"none"}"#),
             Verdict::NotBaton
         );
+    }
+
+    #[test]
+    fn only_a_confirmed_release_is_a_handover() {
+        let resign = interpret_resign;
+        assert_eq!(resign(OK, r#"{"released":true,"token":"7"}"#), Verdict::Yes);
+        assert_eq!(resign(StatusCode::ACCEPTED, r#"{"released":null,"token":"7"}"#), Verdict::No);
+        assert_eq!(resign(StatusCode::CONFLICT, r#"{"error":"it does not lead"}"#), Verdict::No);
+        for (status, body) in [
+            (OK, r#"{"released":null,"token":"7"}"#),
+            (OK, r#"{"released":true}"#),
+            (StatusCode::ACCEPTED, r#"{"released":true,"token":"7"}"#),
+            (StatusCode::NO_CONTENT, ""),
+            (StatusCode::CONFLICT, "conflict"),
+        ] {
+            assert_eq!(resign(status, body), Verdict::NotBaton, "{status} {body}");
+        }
     }
 
     #[test]

@@ -146,6 +146,19 @@ pub enum ConfigError {
         /// The least value that passes.
         least: Duration,
     },
+    /// A withdrawal would end before its last promise expires.
+    #[error(
+        "--stopping-limit {} is less than answer validity plus retry period, so a withdrawal would \
+         end before it has an effect: pass --stopping-limit={} or more, or leave it out for 10m",
+        Rounded::down(*.limit),
+        Rounded::up(*.least)
+    )]
+    StoppingLimit {
+        /// The value.
+        limit: Duration,
+        /// The least value that passes.
+        least: Duration,
+    },
     /// The durations contradict each other.
     #[error("{0}; these would pass: {1}")]
     Timing(TimingError, TimingFlags),

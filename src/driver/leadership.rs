@@ -1,7 +1,7 @@
 //! Shares the driver's [`Leadership`] with everything that answers from it.
 //!
-//! Touches a mutex. Start with [`publish`]: the driver holds the [`Publisher`], all others hold a
-//! [`Reader`].
+//! Touches a mutex and tokio's notifications. Start with [`publish`]: the driver holds the
+//! [`Publisher`], all others hold a [`Reader`].
 //!
 //! ```text
 //!  driver: standing ─► Publisher ─┐        ┌─► Reader::promise(now): the application
@@ -9,17 +9,20 @@
 //!  driver: last promise's end ◄───┘        └─► Reader::peek(now): observers
 //! ```
 
-use baton_election::claim::{Claim, Standing};
+use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
-use baton_election::leadership::{Answer, Leadership};
+use baton_election::leadership::{Answer, Asker, Leadership};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::sync::futures::Notified;
 
 /// Creates both ends. Each promise is good for `answer_validity`.
 pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
     let shared = Arc::new(SharedLeadership {
         leadership: Mutex::new(Leadership::new(answer_validity)),
         claimed: Condvar::new(),
+        changed: Notify::new(),
     });
     (Publisher(Arc::clone(&shared)), Reader(shared))
 }
@@ -33,7 +36,11 @@ impl Publisher {
     pub fn publish(&self, standing: Standing, now: Instant) {
         let mut leadership = self.0.lock();
         let was_leading = leadership.claim().is_some();
+        let before = leadership.peek(now).revision;
         leadership.publish(standing, now);
+        if leadership.peek(now).revision != before {
+            self.0.changed.notify_waiters();
+        }
         if !was_leading && leadership.claim().is_some() {
             self.0.claimed.notify_all();
         }
@@ -51,8 +58,18 @@ pub struct Reader(Arc<SharedLeadership>);
 
 impl Reader {
     /// Answers the application, with a promise: see [`Leadership::promise`].
-    pub fn promise(&self, now: Instant) -> Answer {
-        self.0.lock().promise(now)
+    pub fn promise(&self, asker: Option<&Asker>, now: Instant) -> Answer {
+        self.0.lock().promise(asker, now)
+    }
+
+    /// Voids the promises to an asker: see [`Leadership::void`].
+    pub fn void(&self, asker: Option<&Asker>, token: FencingToken) -> bool {
+        self.0.lock().void(asker, token)
+    }
+
+    /// Waits until a change of the answers is published.
+    pub fn next_change(&self) -> Notified<'_> {
+        self.0.changed.notified()
     }
 
     /// Answers an observer, without a promise: see [`Leadership::peek`].
@@ -91,6 +108,7 @@ impl Reader {
 struct SharedLeadership {
     leadership: Mutex<Leadership>,
     claimed: Condvar,
+    changed: Notify,
 }
 
 impl SharedLeadership {

@@ -1,10 +1,12 @@
 //! The orders that other modules may give to the driver.
 //!
-//! Touches only tokio's channels. Start with [`Control`]. A clean stop withdraws, waits until the
-//! last promise expires, and releases; the caller performs these steps in this sequence.
+//! Touches only tokio's channels. Start with [`Control`]. The driver carries every order out by
+//! itself, so a caller that goes away in the middle leaves nothing half done.
 
+use baton_election::claim::FencingToken;
 use baton_election::instant::Instant;
-use baton_election::machine::{Reason, Withdrawal};
+use baton_election::withdrawals::{Cause, Order, OrderOutcome};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 
 /// The driver has stopped, and the process is about to exit.
@@ -12,26 +14,55 @@ use tokio::sync::{mpsc, oneshot};
 #[error("the election has ended in this process")]
 pub struct DriverStopped;
 
-/// How a release ended.
+/// The candidate has withdrawn: it makes no more promises.
+#[derive(Debug)]
+pub struct Withdrawn {
+    /// When the last promise expires, unless the application voids it earlier; never in the past of
+    /// the order.
+    pub promised_until: Instant,
+    pub(super) outcome: oneshot::Receiver<OrderOutcome>,
+}
+
+impl Withdrawn {
+    /// Waits until the order has ended.
+    pub async fn outcome(self) -> Result<OrderOutcome, DriverStopped> {
+        self.outcome.await.map_err(|_| DriverStopped)
+    }
+}
+
+/// The candidate resigns from this term.
+#[derive(Debug)]
+pub struct Resigning {
+    /// The fencing token of the term.
+    pub token: FencingToken,
+    /// The withdrawal.
+    pub withdrawn: Withdrawn,
+}
+
+/// Why a candidate does not resign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ReleaseOutcome {
-    /// The store holds nothing of ours.
-    Confirmed,
-    /// The store refuses us, as after `helm uninstall`, which deletes the rights before the leader
-    /// exits. Our record expires by itself. Only a process about to exit gets this; others retry.
-    Refused,
+pub enum ResignRefusal {
+    /// It does not hold the election.
+    NotLeading,
+    /// It leads in the term of this token, which is not the one that the caller named.
+    OtherTerm(FencingToken),
 }
 
 /// An order to the driver.
 #[derive(Debug)]
 pub(super) enum DriverOrder {
-    /// Promise nothing more, and reply with the end of the last promise. With `for_good`, later
-    /// orders to campaign are ignored, since the process is about to exit.
-    Withdraw { how: Withdrawal, for_good: bool, done: oneshot::Sender<Instant> },
-    /// Release what the store holds of ours.
-    Release(Reason, oneshot::Sender<ReleaseOutcome>),
-    /// Campaign from this instant on.
-    Campaign(Instant),
+    /// Withdraw at once, and carry out the order.
+    Withdraw { order: Order, done: oneshot::Sender<Withdrawn> },
+    /// Resign, if this candidate leads, in the term of `token` if one is given.
+    Resign {
+        token: Option<FencingToken>,
+        hold_off: Duration,
+        done: oneshot::Sender<Result<Resigning, ResignRefusal>>,
+    },
+    /// End the withdrawal for this cause.
+    End(Cause),
+    /// Promises were voided: a release may be due.
+    PromisesVoided,
 }
 
 /// Creates both ends of the channel for orders.
@@ -45,29 +76,28 @@ pub fn orders() -> (Control, Orders) {
 pub struct Control(mpsc::Sender<DriverOrder>);
 
 impl Control {
-    /// Stops leading until an order to campaign. Returns when the last promise expires.
-    pub async fn withdraw(&self) -> Result<Instant, DriverStopped> {
-        self.send(|done| DriverOrder::Withdraw {
-            how: Withdrawal::Releasing,
-            for_good: false,
-            done,
-        })
-        .await
+    /// Withdraws for `order`. Returns as soon as no further promise is made.
+    pub async fn withdraw(&self, order: Order) -> Result<Withdrawn, DriverStopped> {
+        self.send(|done| DriverOrder::Withdraw { order, done }).await
     }
 
-    /// Stops leading for good, since the process is about to exit.
-    pub async fn withdraw_for_good(&self, how: Withdrawal) -> Result<Instant, DriverStopped> {
-        self.send(|done| DriverOrder::Withdraw { how, for_good: true, done }).await
+    /// Resigns, if this candidate leads, in the term of `token` if one is given.
+    pub async fn resign(
+        &self,
+        token: Option<FencingToken>,
+        hold_off: Duration,
+    ) -> Result<Result<Resigning, ResignRefusal>, DriverStopped> {
+        self.send(|done| DriverOrder::Resign { token, hold_off, done }).await
     }
 
-    /// Releases what the store holds of ours.
-    pub async fn release(&self, reason: Reason) -> Result<ReleaseOutcome, DriverStopped> {
-        self.send(|done| DriverOrder::Release(reason, done)).await
+    /// Ends the withdrawal for `cause`. Without another cause, the candidate campaigns again.
+    pub async fn end(&self, cause: Cause) -> Result<(), DriverStopped> {
+        self.0.send(DriverOrder::End(cause)).await.map_err(|_| DriverStopped)
     }
 
-    /// Campaigns again from `from` on.
-    pub async fn campaign(&self, from: Instant) -> Result<(), DriverStopped> {
-        self.0.send(DriverOrder::Campaign(from)).await.map_err(|_| DriverStopped)
+    /// Tells the driver that promises were voided.
+    pub async fn promises_voided(&self) -> Result<(), DriverStopped> {
+        self.0.send(DriverOrder::PromisesVoided).await.map_err(|_| DriverStopped)
     }
 
     async fn send<T>(

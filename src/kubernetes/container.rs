@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub const NAME: &str = "baton";
 
 /// The flags that annotations of a Pod may set: those that depend on neither the store nor the Pod.
-pub const FLAGS: [&str; 8] = [
+pub const FLAGS: [&str; 9] = [
     "answer-validity",
     "lease-duration",
     "log-format",
@@ -20,7 +20,15 @@ pub const FLAGS: [&str; 8] = [
     "renew-deadline",
     "require-polling",
     "retry-period",
+    STOPPING_LIMIT,
 ];
+
+/// How long a withdrawal by the preStop hook lasts if no SIGTERM follows.
+const STOPPING_LIMIT: &str = "stopping-limit";
+/// How much longer than the Pod's grace period that must be.
+const STOPPING_MARGIN_SECONDS: u64 = 60;
+/// The program's default.
+const DEFAULT_STOPPING_SECONDS: u64 = 600;
 
 const STATE: &str = "baton-state";
 const STATE_DIRECTORY: &str = "/var/lib/baton";
@@ -30,19 +38,21 @@ pub fn volume() -> Value {
     json!({"name": STATE, "emptyDir": {"sizeLimit": "1Mi"}})
 }
 
-/// The container of a candidate of `election`; `flags` are names and values.
+/// The container of a candidate of `election`; `flags` are names and values. `grace_seconds` is the
+/// Pod's `terminationGracePeriodSeconds`, if it is set.
 pub fn container(
     image: &str,
     restart: RestartApplication,
     election: &str,
     flags: &[(&str, &str)],
+    grace_seconds: Option<u64>,
 ) -> Value {
     let mut container = json!({
         "name": NAME,
         "image": image,
         "imagePullPolicy": "IfNotPresent",
         "restartPolicy": "Always",
-        "env": environment(restart, election, flags),
+        "env": environment(restart, election, flags, grace_seconds),
         "ports": [
             {"name": "baton", "containerPort": 4040},
             {"name": "baton-metrics", "containerPort": 4041},
@@ -73,7 +83,12 @@ pub fn container(
     container
 }
 
-fn environment(restart: RestartApplication, election: &str, flags: &[(&str, &str)]) -> Vec<Value> {
+fn environment(
+    restart: RestartApplication,
+    election: &str,
+    flags: &[(&str, &str)],
+    grace_seconds: Option<u64>,
+) -> Vec<Value> {
     let text = |name: &str, value: &str| json!({"name": name, "value": value});
     let field = |name: &str, path: &str| {
         let source = json!({"fieldRef": {"fieldPath": path}});
@@ -84,6 +99,11 @@ fn environment(restart: RestartApplication, election: &str, flags: &[(&str, &str
         environment.push(text("BATON_ON_LOST", "stay"));
     }
     environment.push(text("BATON_STATE_DIRECTORY", STATE_DIRECTORY));
+    let limit = grace_seconds.unwrap_or_default().saturating_add(STOPPING_MARGIN_SECONDS);
+    let is_set = flags.iter().any(|(flag, _)| *flag == STOPPING_LIMIT);
+    if limit > DEFAULT_STOPPING_SECONDS && !is_set {
+        environment.push(text("BATON_STOPPING_LIMIT", &format!("{limit}s")));
+    }
     for (flag, value) in flags {
         environment.push(text(&format!("BATON_{}", flag.replace('-', "_").to_uppercase()), value));
     }

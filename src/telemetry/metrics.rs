@@ -44,6 +44,7 @@ struct Series {
     acquisitions: IntCounter,
     losses: IntCounterVec,
     leader_changes: IntCounter,
+    stopping_expired: IntCounter,
     renewals: IntCounterVec,
     requests: IntCounterVec,
     renew_duration: Histogram,
@@ -85,6 +86,11 @@ impl Metrics {
                 series.losses.with_label_values(&[reason.as_str()]).inc();
             }
         }
+    }
+
+    /// Counts a withdrawal that no SIGTERM followed in time.
+    pub(crate) fn count_stopping_expired(&self) {
+        self.0.stopping_expired.inc();
     }
 
     /// Counts a request by its outcome.
@@ -163,6 +169,10 @@ impl Series {
             leader_changes: count(
                 "baton_leader_changes_seen_total",
                 "Changes of leader seen by this process",
+            ),
+            stopping_expired: count(
+                "baton_stopping_expired_total",
+                "Withdrawals by baton stopping that no SIGTERM followed in time",
             ),
             renewals: counts("baton_renewals_total", "Renewals by outcome", &["outcome"]),
             requests: counts(

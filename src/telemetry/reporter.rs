@@ -11,7 +11,8 @@ use crate::telemetry::metrics::Metrics;
 use baton_election::claim::FencingToken;
 use baton_election::duration::Rounded;
 use baton_election::identity::Identity;
-use baton_election::machine::{Diagnostic, Outcome, Reason, Transition, Withdrawal};
+use baton_election::machine::{Diagnostic, Outcome, Reason, Transition};
+use baton_election::withdrawals::Order;
 use std::fmt;
 use std::time::Duration;
 
@@ -138,14 +139,23 @@ impl Reporter {
     }
 
     /// Reports that a leader stopped promising leadership, and what happens next.
-    pub fn withdrawn(&self, token: FencingToken, how: Withdrawal) {
+    pub fn withdrawn(&self, token: FencingToken, order: Order) {
         let (election, identity, token) =
             (self.election.as_str(), self.identity.as_str(), token.to_string());
-        let next = match how {
-            Withdrawal::Renewing => {
-                "it holds the election until it receives SIGTERM, and no candidate leads"
+        let next = match order {
+            Order::Stopping { limit } => format!(
+                "it holds the election until it receives SIGTERM, and no candidate leads; without \
+                 SIGTERM, it leads again in {}",
+                Rounded::nearest(limit)
+            ),
+            Order::Resign { hold_off } => format!(
+                "the release follows when the last promise expires, and it does not campaign for \
+                 {} after that",
+                Rounded::nearest(hold_off)
+            ),
+            Order::Shutdown | Order::Unasked => {
+                "the release follows when the last promise expires".to_owned()
             }
-            Withdrawal::Releasing => "the release follows when the last promise expires",
         };
         tracing::info!(
             event = "withdrawn",
@@ -153,6 +163,18 @@ impl Reporter {
             identity,
             token,
             "stopped promising leadership: {next}"
+        );
+    }
+
+    /// Reports that no SIGTERM followed an order to prepare for one, so that the withdrawal ended.
+    pub fn stopping_expired(&self) {
+        self.metrics.count_stopping_expired();
+        let (election, identity) = (self.election.as_str(), self.identity.as_str());
+        tracing::warn!(
+            event = "stopping_expired",
+            election,
+            identity,
+            "no SIGTERM followed baton stopping within --stopping-limit: that withdrawal has ended"
         );
     }
 

@@ -161,16 +161,18 @@ fn lease_duration_that_overflows_a_lease_object_is_refused() {
 }
 
 #[test]
-fn too_short_require_polling_is_refused() {
-    let (code, _, errors) = run(&mut baton(&[
-        "check-config",
-        "--election=orders",
-        "--backend=file",
-        "--directory=/tmp",
-        "--require-polling=0s",
-    ]));
-    assert_eq!(code, 2);
-    assert!(errors.contains("pass --require-polling=4s"), "{errors}");
+fn too_short_limits_are_refused() {
+    for flag in ["--require-polling", "--stopping-limit"] {
+        let (code, _, errors) = run(baton(&[
+            "check-config",
+            "--election=orders",
+            "--backend=file",
+            "--directory=/tmp",
+        ])
+        .arg(format!("{flag}=0s")));
+        assert_eq!(code, 2);
+        assert!(errors.contains(&format!("pass {flag}=4s")), "{errors}");
+    }
 }
 
 #[test]

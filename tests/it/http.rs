@@ -106,6 +106,10 @@ fn known_methods_are_answered_and_others_refused() {
         ("GET /nothing", 404),
         ("GET /leader?wait=30s", 400),
         ("GET /leader?promise=yes", 400),
+        ("GET /leader?asker=", 400),
+        ("GET /leader?asker=a&asker=b", 400),
+        ("GET /resign", 405),
+        ("GET /done", 405),
     ] {
         let answer = send(&leader.listen, request, "Content-Length: 0\r\n");
         assert_eq!(answer.status, status, "{request}");
@@ -189,7 +193,8 @@ fn probe_listener_is_read_only_and_hides_identities() {
         assert_eq!(get(&leader.probe_listen, path).body, "ok\n");
     }
     assert!(get(&leader.probe_listen, "/version").json()["rustc"].is_string());
-    for request in ["GET /leader", "GET /", "POST /stopping"] {
+    let orders = ["POST /stopping", "POST /resign", "POST /done?token=1"];
+    for request in ["GET /leader", "GET /"].into_iter().chain(orders) {
         let answer =
             send(&leader.probe_listen, request, "Baton-Request: 1\r\nContent-Length: 0\r\n");
         assert_eq!(answer.status, 404, "{request}");
@@ -198,14 +203,17 @@ fn probe_listener_is_read_only_and_hides_identities() {
 }
 
 #[test]
-fn stopping_needs_its_header_and_a_loopback_host() {
+fn orders_need_their_header_and_a_loopback_host() {
     let rig = Rig::new(TIMING);
     let [leader, _] = pair(&rig);
-    let stopping = |headers: &str| {
-        send(&leader.listen, "POST /stopping", &format!("Content-Length: 0\r\n{headers}"))
+    let order = |path: &str, headers: &str| {
+        send(&leader.listen, &format!("POST {path}"), &format!("Content-Length: 0\r\n{headers}"))
     };
-    assert_eq!(stopping("").status, 403);
-    assert_eq!(stopping("Host: evil.example\r\nBaton-Request: 1\r\n").status, 403);
+    for path in ["/stopping", "/resign", "/done?token=1"] {
+        assert_eq!(order(path, "").status, 403);
+        assert_eq!(order(path, "Host: evil.example\r\nBaton-Request: 1\r\n").status, 403);
+    }
+    let stopping = |headers: &str| order("/stopping", headers);
     assert_eq!(get(&leader.listen, "/leader").status, 200, "it still leads");
     assert_eq!(stopping("Baton-Request: 1\r\n").status, 204);
     assert_eq!(get(&leader.listen, "/leader").json()["standing"], "resigning");
@@ -313,11 +321,15 @@ fn every_metric_exists_at_start_and_is_documented() {
 #[test]
 fn every_documented_request_is_answered() {
     let rig = Rig::new(TIMING);
-    let [leader, _] = pair(&rig);
+    let leader = rig.candidate("a").flag("--on-lost", "stay").start();
+    rig.leader();
+    rig.wait_for_answers();
+    let token = get(&leader.listen, "/leader").json()["token"].as_str().unwrap().to_owned();
     let requests = listed_requests();
-    assert!(requests.len() >= 8, "{requests:?}");
+    assert!(requests.len() >= 11, "{requests:?}");
     for request in requests {
         let (methods, path) = request.rsplit_once(' ').unwrap();
+        let path = path.replace("TOKEN", &token).replace("DURATION", "1s").replace("ID", "a");
         for method in methods.split(' ') {
             let headers = "Baton-Request: 1\r\nContent-Length: 0\r\n";
             let status = send(&leader.listen, &format!("{method} {path}"), headers).status;

@@ -13,6 +13,7 @@ mod polling;
 mod privacy;
 mod records;
 mod remote;
+mod resigning;
 mod stuck;
 mod surroundings;
 mod withdrawal;

@@ -37,7 +37,7 @@ fn each_capability_has_its_owners() {
         ("clock_gettime", &["src/process/clock.rs"][..]),
         ("SystemTime::now", &["src/process/clock.rs"]),
         ("process::exit(", &["src/process/watchdog.rs"]),
-        (".publish(", &["src/driver.rs", "src/driver/leadership.rs"]),
+        (".publish(", &["src/driver.rs", "src/driver/leadership.rs", "src/driver/releases.rs"]),
         (".promise(", &["src/http.rs", "src/driver/leadership.rs"]),
         ("env::var", &["src/cli.rs"]),
         ("servers.spawn(", &["src/supervisor.rs"]),

@@ -81,6 +81,12 @@ The environment variables that set the program's flags.
 - name: BATON_PROBE_LISTEN
   value: ":{{ add1 $port }}"
 {{- end }}
+{{- $stoppingLimit := add ($settings.terminationGracePeriodSeconds | default 0 | int) 60 }}
+{{- if and (gt $stoppingLimit 600) (not (hasKey ($settings.config | default dict) "stoppingLimit")) }}
+# The Pod may take longer to end than a withdrawal by the preStop hook lasts by default.
+- name: BATON_STOPPING_LIMIT
+  value: {{ $stoppingLimit }}s
+{{- end }}
 {{- range $flag, $value := $settings.config }}
 - name: BATON_{{ snakecase $flag | upper }}
   value: {{ $value | quote }}

@@ -3,11 +3,13 @@
 //! Pure. Start with [`Leadership`]. No flag says "leader": each answer is computed from the claim
 //! and the time of the request, so a delayed task cannot make it wrong. Every "leading" that leaves
 //! the process is a [`Promise`], computed and recorded in one step. A release waits until the last
-//! promise expires.
+//! promise expires, or until the worker that got it has voided it.
 
 use crate::claim::{Claim, FencingToken, Standing};
 use crate::identity::Identity;
 use crate::instant::Instant;
+use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 /// The role in an answer: a [`Standing`], evaluated at one instant.
@@ -51,6 +53,33 @@ pub struct Promise {
     pub valid_for: Duration,
 }
 
+/// A worker of the application that asks for promises of its own, so that it can void them.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Asker(String);
+
+/// Not a valid name of an asker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("invalid asker: use 1 to {} letters, digits, '-', '_', and '.'", Asker::MAX_LENGTH)]
+pub struct InvalidAsker;
+
+impl Asker {
+    /// The longest name, in bytes: enough for a UUID with a prefix.
+    pub const MAX_LENGTH: usize = 64;
+
+    /// The asker with this name: 1 to 64 ASCII letters, digits, `-`, `_`, and `.`.
+    pub fn parse(text: &str) -> Result<Self, InvalidAsker> {
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+        let is_valid = (1..=Self::MAX_LENGTH).contains(&text.len()) && text.bytes().all(is_allowed);
+        is_valid.then(|| Self(text.to_owned())).ok_or(InvalidAsker)
+    }
+}
+
+impl fmt::Display for Asker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// An answer to a request for the current role.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Answer {
@@ -60,6 +89,9 @@ pub struct Answer {
     pub revision: u64,
 }
 
+/// The most askers that hold promises at once.
+const MAX_ASKERS: usize = 64;
+
 /// The published standing, and the promises made so far.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub struct Leadership {
@@ -67,8 +99,47 @@ pub struct Leadership {
     standing: Standing,
     visible: VisibleState,
     revision: u64,
-    promised_until: Option<Instant>,
+    promises: Promises,
     last_polled_at: Option<Instant>,
+}
+
+/// When the last promise to each asker expires.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+struct Promises {
+    anonymous: Option<Instant>,
+    by_asker: BTreeMap<Asker, Instant>,
+    /// Promises to askers beyond [`MAX_ASKERS`], which nothing voids.
+    surplus: Option<Instant>,
+}
+
+impl Promises {
+    /// Records a promise until `until`. If too many askers hold promises at `now`, nothing voids the
+    /// promise, so a release waits until it expires.
+    fn record(&mut self, asker: Option<&Asker>, until: Instant, now: Instant) {
+        self.by_asker.retain(|_, expires_at| *expires_at > now);
+        match asker {
+            Some(asker)
+                if self.by_asker.contains_key(asker) || self.by_asker.len() < MAX_ASKERS =>
+            {
+                let expires_at = self.by_asker.entry(asker.clone()).or_insert(until);
+                *expires_at = until.max(*expires_at);
+            }
+            Some(_) => self.surplus = self.surplus.max(Some(until)),
+            None => self.anonymous = self.anonymous.max(Some(until)),
+        }
+    }
+
+    /// Voids every promise to `asker`, or every anonymous one.
+    fn void(&mut self, asker: Option<&Asker>) {
+        match asker {
+            Some(asker) => drop(self.by_asker.remove(asker)),
+            None => self.anonymous = None,
+        }
+    }
+
+    fn end(&self) -> Option<Instant> {
+        self.by_asker.values().copied().max().max(self.anonymous).max(self.surplus)
+    }
 }
 
 impl Leadership {
@@ -82,7 +153,7 @@ impl Leadership {
             standing: Standing::Unknown,
             visible: VisibleState::Unknown,
             revision: 0,
-            promised_until: None,
+            promises: Promises { anonymous: None, by_asker: BTreeMap::new(), surplus: None },
             last_polled_at: None,
         }
     }
@@ -95,15 +166,25 @@ impl Leadership {
 
     /// Answers the application. Only a "leading" from here is safe to act on.
     ///
-    /// Read `now` before the call, so that a pause in between shortens the promise and never
-    /// extends it.
-    pub fn promise(&mut self, now: Instant) -> Answer {
+    /// The promise is recorded under `asker`, or as anonymous. Read `now` before the call, so that
+    /// a pause in between shortens the promise and never extends it.
+    pub fn promise(&mut self, asker: Option<&Asker>, now: Instant) -> Answer {
         self.last_polled_at = self.last_polled_at.max(Some(now));
         let answer = self.answer(now, self.answer_validity);
         if let Status::Leading(_) = answer.status {
-            self.promised_until = self.promised_until.max(Some(now + self.answer_validity));
+            self.promises.record(asker, now + self.answer_validity, now);
         }
         answer
+    }
+
+    /// Voids the promises to `asker`, or the anonymous ones: their holders have stopped acting in
+    /// the term `token`. Returns whether `token` is that of the published claim; if not, nothing is voided.
+    pub fn void(&mut self, asker: Option<&Asker>, token: FencingToken) -> bool {
+        let is_current = self.claim().is_some_and(|claim| claim.token() == token);
+        if is_current {
+            self.promises.void(asker);
+        }
+        is_current
     }
 
     /// Answers a probe, a metrics scrape, or `baton status` with the role, but makes no promise.
@@ -119,9 +200,9 @@ impl Leadership {
         }
     }
 
-    /// When the last promise expires; `None` if none was made.
-    pub const fn promised_until(&self) -> Option<Instant> {
-        self.promised_until
+    /// When the last promise expires that was not voided; `None` if there is none.
+    pub fn promised_until(&self) -> Option<Instant> {
+        self.promises.end()
     }
 
     /// When the application last asked for a promise.
@@ -196,10 +277,10 @@ mod tests {
     fn promise_requires_a_claim_that_outlasts_it() {
         let mut leadership = leading_until(10);
         let promise = Status::Leading(Promise { token: FencingToken::new(7), valid_for: VALIDITY });
-        assert_eq!(leadership.promise(at(8)).status, promise);
+        assert_eq!(leadership.promise(None, at(8)).status, promise);
         assert_eq!(leadership.promised_until(), Some(at(10)));
-        assert_eq!(leadership.promise(at(9)).status, Status::Resigning);
-        assert_eq!(leadership.promise(at(10)).status, Status::Following { leader: None });
+        assert_eq!(leadership.promise(None, at(9)).status, Status::Resigning);
+        assert_eq!(leadership.promise(None, at(10)).status, Status::Following { leader: None });
         assert_eq!(leadership.promised_until(), Some(at(10)));
     }
 
@@ -207,7 +288,7 @@ mod tests {
     fn withdrawn_claim_yields_no_promise() {
         let mut leadership = leading_until(10);
         leadership.publish(Standing::Resigning(claim_until(10)), at(1));
-        assert_eq!(leadership.promise(at(1)).status, Status::Resigning);
+        assert_eq!(leadership.promise(None, at(1)).status, Status::Resigning);
         assert_eq!(leadership.promised_until(), None);
     }
 
@@ -222,15 +303,70 @@ mod tests {
     }
 
     #[test]
+    fn asker_voids_its_own_promises_only() {
+        let [one, two] = ["one", "two"].map(|name| Asker::parse(name).unwrap());
+        let mut leadership = leading_until(10);
+        leadership.promise(Some(&one), at(3));
+        leadership.promise(Some(&two), at(2));
+        leadership.promise(None, at(1));
+        let token = FencingToken::new(7);
+        assert!(leadership.void(Some(&one), token));
+        assert_eq!(leadership.promised_until(), Some(at(4)), "the other asker's promise stands");
+        assert!(leadership.void(Some(&one), token), "a duplicate is harmless");
+        assert!(leadership.void(Some(&two), token));
+        assert_eq!(leadership.promised_until(), Some(at(3)), "the anonymous promise stands");
+        assert!(leadership.void(None, token));
+        assert_eq!(leadership.promised_until(), None);
+    }
+
+    #[test]
+    fn late_void_of_an_earlier_term_changes_nothing() {
+        let mut leadership = leading_until(10);
+        leadership.promise(None, at(1));
+        assert!(!leadership.void(None, FencingToken::new(6)));
+        assert_eq!(leadership.promised_until(), Some(at(3)));
+        leadership.publish(Standing::Following { leader: None }, at(2));
+        assert!(!leadership.void(None, FencingToken::new(7)), "the term has ended");
+        assert_eq!(leadership.promised_until(), Some(at(3)));
+    }
+
+    #[test]
+    fn promise_to_a_surplus_asker_stands_until_it_expires() {
+        let mut leadership = leading_until(10);
+        let name = |number: usize| Asker::parse(&format!("worker-{number}")).unwrap();
+        for number in 0..=MAX_ASKERS {
+            leadership.promise(Some(&name(number)), at(1));
+        }
+        for number in 0..=MAX_ASKERS {
+            leadership.void(Some(&name(number)), FencingToken::new(7));
+        }
+        leadership.void(None, FencingToken::new(7));
+        assert_eq!(leadership.promised_until(), Some(at(3)), "nothing voids the last promise");
+        leadership.promise(Some(&name(0)), at(4));
+        leadership.void(Some(&name(0)), FencingToken::new(7));
+        assert_eq!(leadership.promised_until(), Some(at(3)), "expired askers make room");
+    }
+
+    #[test]
+    fn names_of_askers_are_short_and_plain() {
+        for name in ["a", "job-7.retry_2", &"x".repeat(64)] {
+            assert_eq!(Asker::parse(name).unwrap().to_string(), name);
+        }
+        for name in ["", "a b", "a%20b", "é", &"x".repeat(65)] {
+            assert_eq!(Asker::parse(name), Err(InvalidAsker), "{name}");
+        }
+    }
+
+    #[test]
     fn revision_counts_unpublished_deadlines_once() {
         let mut leadership = leading_until(10);
-        assert_eq!(leadership.promise(at(1)).revision, 1);
+        assert_eq!(leadership.promise(None, at(1)).revision, 1);
         leadership.publish(Standing::Leading(claim_until(12)), at(2));
-        assert_eq!(leadership.promise(at(3)).revision, 1, "a renewal is not a change");
-        assert_eq!(leadership.promise(at(12)).revision, 2, "the deadline is a change");
+        assert_eq!(leadership.promise(None, at(3)).revision, 1, "a renewal is not a change");
+        assert_eq!(leadership.promise(None, at(12)).revision, 2, "the deadline is a change");
         leadership.publish(Standing::Following { leader: None }, at(12));
         assert_eq!(
-            leadership.promise(at(13)).revision,
+            leadership.promise(None, at(13)).revision,
             2,
             "publishing the lost claim later is not a second change"
         );
@@ -247,8 +383,8 @@ mod tests {
     #[test]
     fn last_poll_never_goes_backward() {
         let mut leadership = Leadership::new(VALIDITY);
-        leadership.promise(at(5));
-        leadership.promise(at(4));
+        leadership.promise(None, at(5));
+        leadership.promise(None, at(4));
         assert_eq!(leadership.last_polled_at(), Some(at(5)));
     }
 }

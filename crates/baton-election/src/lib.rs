@@ -148,12 +148,12 @@
 //!
 //! // Promise leadership to the application.
 //! leadership.publish(candidate.standing(), at(3));
-//! assert!(matches!(leadership.promise(at(3)).status, Status::Leading(_)));
+//! assert!(matches!(leadership.promise(None, at(3)).status, Status::Leading(_)));
 //!
 //! // Withdraw, and release once the last promise has expired.
 //! candidate.withdraw(Withdrawal::Releasing);
 //! leadership.publish(candidate.standing(), at(4));
-//! assert_eq!(leadership.promise(at(4)).status, Status::Resigning);
+//! assert_eq!(leadership.promise(None, at(4)).status, Status::Resigning);
 //! let release_at = leadership.promised_until().expect("a promise was made");
 //! assert_eq!(release_at, at(5));
 //! candidate.release(Reason::Shutdown, release_at);
@@ -190,3 +190,4 @@ pub mod record;
 pub mod text;
 pub mod timing;
 pub mod transcript;
+pub mod withdrawals;

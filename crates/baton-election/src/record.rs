@@ -350,6 +350,13 @@ impl Election for RecordElection {
 
     fn campaign(&mut self, from: Instant) {
         self.candidacy = Candidacy::Campaigning { from };
+        // The outcome of the release is still unknown, so a read must follow.
+        if let Role::Releasing { token, reason, .. } = self.role {
+            self.transitions.push_back(Transition::Resigned { token, reason });
+            self.transitions.push_back(Transition::Following { leader: None });
+            self.role = Role::Following { leader: None };
+            (self.knowledge, self.read_at) = (Knowledge::Contradicted, self.not_before);
+        }
     }
 
     fn withdraw(&mut self, how: Withdrawal) {

@@ -13,6 +13,7 @@ mod session_bounds;
 mod stability;
 mod state;
 mod terms;
+mod withdrawals;
 
 use crate::clock::Moment;
 use crate::scenario::Scenario;
@@ -74,6 +75,10 @@ fn first_violation<E: Inspect>(
         "a candidate never waits out its own record", progress::no_wait_on_own_record;
         "a withdrawn candidate releases its record", progress::withdrawn_releases_record;
         "a released election is acquired at once", progress::takeover_after_release;
+        "no order cancels another withdrawal", withdrawals::no_campaign_while_a_cause_applies;
+        "a release waits for the last promise", withdrawals::release_waits_for_promises;
+        "a superseded order ends", withdrawals::superseded_order_ends;
+        "a candidate campaigns when no cause is left", withdrawals::campaigns_without_a_cause;
         "a clean stop releases", progress::clean_stop_releases;
         "a leaving candidate reads after an unknown write", progress::reads_after_unknown_write;
         "a stopping candidate trusts no stale read", progress::no_stop_on_stale_read;

@@ -1,15 +1,16 @@
 //! One process: the machine that ships, run by the rules of its driver and supervisor.
 //!
-//! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, and stops
-//! like `src/supervisor.rs`: withdraw, wait until the last promise has expired, release.
+//! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, with the
+//! same [`Withdrawals`], and stops like `src/supervisor.rs`.
 
 use crate::trace::{ExitCause, TraceEvent};
-use baton_election::claim::{Claim, Standing};
+use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::leadership::Leadership;
-use baton_election::machine::{Election, Event, Reason, Transition, Withdrawal};
+use baton_election::leadership::{Asker, Leadership, Status};
+use baton_election::machine::{Election, Event, Reason, Transition};
 use baton_election::timing::Timing;
+use baton_election::withdrawals::{Cause, Order, Ticket, WithdrawalEvent, Withdrawals};
 use std::time::Duration;
 
 /// A running process.
@@ -19,13 +20,44 @@ pub(crate) struct Process<E: Election> {
     pub(crate) identity: Identity,
     machine: E,
     leadership: Leadership,
+    withdrawals: Withdrawals,
     stays_on_loss: bool,
     is_calling: bool,
-    release_state: ReleaseState,
-    /// Whether a stop was ordered. Later orders to campaign are ignored.
-    is_stopping: bool,
+    /// The order to stop, and when the process exits without the store's answer.
+    stop: Option<(Ticket, Instant)>,
+    /// The order because the application does not poll.
+    unasked: Option<Unasked>,
     /// The claim that was published last.
     published: Option<Claim>,
+    /// The token in the last promise to the worker that voids its promises.
+    promised_token: Option<FencingToken>,
+}
+
+/// A withdrawal because the application does not poll. It ends when the release has ended and the
+/// application polls again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Unasked {
+    ticket: Ticket,
+    has_ended: bool,
+    is_asked_again: bool,
+}
+
+/// A worker of the application.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Worker {
+    /// It names itself, and voids its promises when its work is done.
+    Named(Asker),
+    /// It never voids a promise.
+    Anonymous,
+}
+
+impl Worker {
+    pub(crate) const fn index(&self) -> usize {
+        match self {
+            Self::Named(_) => 0,
+            Self::Anonymous => 1,
+        }
+    }
 }
 
 /// An input of a process.
@@ -37,41 +69,14 @@ pub(crate) enum Input<E: Election> {
     Reply { call: u64, event: Option<E::Event> },
     /// A watch event.
     WatchEvent(E::Event),
-    /// The application polls: it asks whether its candidate leads.
-    Query,
-    /// A signal, a hook, or a change in polling.
+    /// A worker of the application polls: it asks whether its candidate leads.
+    Query(Worker),
+    /// This worker acts no more: its promises are void.
+    Done(Asker),
+    /// A signal, a hook, or an operator's order.
     Order(Order),
-}
-
-/// An order to a process.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Order {
-    /// SIGTERM.
-    Stop,
-    /// The preStop hook.
-    PrepareStop,
-    /// The application has not polled for so long that it may be dead.
-    Resign,
     /// The application polls again.
-    Campaign,
-}
-
-/// The progress of a withdrawal.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum ReleaseState {
-    None,
-    /// Withdrawn. The release follows when the last promise expires, at this time.
-    AwaitingPromises(Purpose, Instant),
-    /// Releasing. A stop exits at this time at the latest.
-    Releasing(Purpose, Option<Instant>),
-    /// Released, and ready to campaign again.
-    Resigned,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Purpose {
-    Stop,
-    Resign { campaigns_after: bool },
+    AskedAgain,
 }
 
 /// The action of a process after it has handled an input.
@@ -86,26 +91,27 @@ pub(crate) enum ProcessAction<E: Election> {
 }
 
 impl<E: Election> Process<E> {
+    /// A process whose `machine` campaigns from `campaign_from` on.
     pub(crate) fn new(
         number: usize,
         identity: Identity,
         machine: E,
         timing: Timing,
         stays_on_loss: bool,
+        campaign_from: Instant,
     ) -> Self {
-        let leadership = Leadership::new(timing.answer_validity());
-        let (is_calling, is_stopping, published) = (false, false, None);
-        let release_state = ReleaseState::None;
         Self {
             number,
             identity,
             machine,
-            leadership,
+            leadership: Leadership::new(timing.answer_validity()),
+            withdrawals: Withdrawals::new(campaign_from),
             stays_on_loss,
-            is_calling,
-            release_state,
-            is_stopping,
-            published,
+            is_calling: false,
+            stop: None,
+            unasked: None,
+            published: None,
+            promised_token: None,
         }
     }
 
@@ -129,14 +135,20 @@ impl<E: Election> Process<E> {
                 self.machine.handle_event(event, now);
             }
             Input::Order(order) => self.handle_order(order, now, emit),
-            Input::Query => {
-                // Answers come from the published claim, so the driver need not take a turn.
-                let answer = self.leadership.promise(now);
-                emit(&TraceEvent::QueryAnswered(self.number, &answer, now));
+            Input::AskedAgain => {
+                self.unasked = self.unasked.map(|order| Unasked { is_asked_again: true, ..order });
+            }
+            Input::Query(worker) => {
+                self.answer(&worker, now, emit);
                 return ProcessAction::Wait;
             }
+            Input::Done(asker) => {
+                if let Some(token) = self.promised_token {
+                    self.leadership.void(Some(&asker), token);
+                }
+            }
         }
-        self.release_when_promises_expire(now);
+        self.end_unasked(now, emit);
         if let Some(cause) = self.turn(now, emit) {
             return ProcessAction::Exit(cause);
         }
@@ -159,14 +171,10 @@ impl<E: Election> Process<E> {
 
     /// When to wake it next.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
-        let release_at = match self.release_state {
-            ReleaseState::AwaitingPromises(_, until) | ReleaseState::Releasing(_, Some(until)) => {
-                Some(until)
-            }
-            ReleaseState::None | ReleaseState::Releasing(_, None) | ReleaseState::Resigned => None,
-        };
         let machine = self.machine.poll_timeout().map(|(due, _)| due);
-        machine.into_iter().chain(release_at).min()
+        let withdrawals = self.withdrawals.poll_timeout(self.leadership.promised_until());
+        let exit_by = self.stop.map(|(_, exit_by)| exit_by);
+        machine.into_iter().chain(withdrawals).chain(exit_by).min()
     }
 
     /// How long a call to the store may take at present.
@@ -179,13 +187,28 @@ impl<E: Election> Process<E> {
         self.published.filter(|claim| !claim.remaining(now).is_zero())
     }
 
-    /// Takes one turn of the driver: timeout, publication, transitions, and progress of a release.
+    /// Answers from the published claim, so the driver need not take a turn.
+    fn answer(&mut self, worker: &Worker, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        let asker = match worker {
+            Worker::Named(asker) => Some(asker),
+            Worker::Anonymous => None,
+        };
+        let answer = self.leadership.promise(asker, now);
+        if let (Status::Leading(promise), Worker::Named(_)) = (&answer.status, worker) {
+            self.promised_token = Some(promise.token);
+        }
+        emit(&TraceEvent::QueryAnswered(self.number, worker.index(), &answer, now));
+    }
+
+    /// Takes one turn of the driver: timeout, withdrawals, publication, and transitions.
     fn turn(
         &mut self,
         now: Instant,
         emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) -> Option<ExitCause> {
         self.machine.handle_timeout(now);
+        let was_withdrawn = self.withdrawals.campaigns_from().is_none();
+        self.withdrawals.turn(&mut self.machine, self.leadership.promised_until(), now);
         self.publish(now, emit);
         while let Some(transition) = self.machine.poll_transition() {
             emit(&TraceEvent::Transitioned(self.number, &transition));
@@ -194,12 +217,7 @@ impl<E: Election> Process<E> {
             {
                 // By the deadline the last promise has expired too, so a stop that is still under
                 // way is clean.
-                let stops = matches!(
-                    self.release_state,
-                    ReleaseState::AwaitingPromises(Purpose::Stop, _)
-                        | ReleaseState::Releasing(Purpose::Stop, _)
-                );
-                let is_clean = stops && reason == Reason::Deadline;
+                let is_clean = self.stop.is_some() && reason == Reason::Deadline;
                 return Some(if is_clean {
                     ExitCause::Stopped
                 } else {
@@ -207,19 +225,32 @@ impl<E: Election> Process<E> {
                 });
             }
         }
-        let ReleaseState::Releasing(purpose, exit_by) = self.release_state else { return None };
-        let is_done = self.machine.is_released() || exit_by.is_some_and(|until| until <= now);
-        match purpose {
-            Purpose::Stop => is_done.then_some(ExitCause::Stopped),
-            Purpose::Resign { campaigns_after } => {
-                if is_done {
-                    self.release_state = ReleaseState::Resigned;
-                }
-                if is_done && campaigns_after {
-                    self.handle_order(Order::Campaign, now, emit);
-                }
-                None
+        self.resume(was_withdrawn, now, emit);
+        self.settle(now, emit);
+        let exits = self.stop.is_some_and(|(_, exit_by)| exit_by <= now);
+        exits.then_some(ExitCause::Stopped)
+    }
+
+    /// Reports the orders that have ended.
+    fn settle(&mut self, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        while let Some(event) = self.withdrawals.poll_event() {
+            let WithdrawalEvent::Settled(settled, outcome) = event else { continue };
+            emit(&TraceEvent::OrderSettled(self.number, settled, outcome, now));
+            if let Some(unasked) = self.unasked.as_mut().filter(|order| order.ticket == settled) {
+                unasked.has_ended = true;
             }
+            if let Some((ticket, exit_by)) = &mut self.stop
+                && *ticket == settled
+            {
+                *exit_by = now;
+            }
+        }
+    }
+
+    /// Reports that the candidate campaigns again, if that is so.
+    fn resume(&self, was_withdrawn: bool, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        if let Some(from) = self.withdrawals.campaigns_from().filter(|_| was_withdrawn) {
+            emit(&TraceEvent::CampaignResumed(self.number, from.max(now)));
         }
     }
 
@@ -242,68 +273,43 @@ impl<E: Election> Process<E> {
         now: Instant,
         emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) {
-        match (order, self.release_state) {
-            (Order::Stop, _) => {
-                self.is_stopping = true;
-                self.withdraw(Purpose::Stop, now, emit);
-            }
-            (Order::PrepareStop, _) => {
-                self.is_stopping = true;
-                emit(&TraceEvent::Withdrew(self.number, Withdrawal::Renewing));
-                self.machine.withdraw(Withdrawal::Renewing);
-                self.publish(now, emit);
-            }
-            (Order::Resign, ReleaseState::None)
-                if !self.is_stopping && self.claim(now).is_some() =>
-            {
-                self.withdraw(Purpose::Resign { campaigns_after: false }, now, emit);
-            }
-            (Order::Campaign, ReleaseState::Resigned) if !self.is_stopping => {
-                self.release_state = ReleaseState::None;
-                emit(&TraceEvent::CampaignResumed(self.number));
-                self.machine.campaign(now);
-            }
-            (Order::Campaign, ReleaseState::AwaitingPromises(Purpose::Resign { .. }, until)) => {
-                self.release_state = ReleaseState::AwaitingPromises(
-                    Purpose::Resign { campaigns_after: true },
-                    until,
-                );
-            }
-            (Order::Campaign, ReleaseState::Releasing(Purpose::Resign { .. }, exit_by)) => {
-                self.release_state =
-                    ReleaseState::Releasing(Purpose::Resign { campaigns_after: true }, exit_by);
-            }
-            (Order::Resign | Order::Campaign, _) => {}
-        }
-    }
-
-    fn withdraw(
-        &mut self,
-        purpose: Purpose,
-        now: Instant,
-        emit: &mut impl FnMut(&TraceEvent<'_, E>),
-    ) {
-        emit(&TraceEvent::Withdrew(self.number, Withdrawal::Releasing));
-        self.machine.withdraw(Withdrawal::Releasing);
-        self.publish(now, emit);
-        self.release_state = ReleaseState::AwaitingPromises(
-            purpose,
-            self.leadership.promised_until().unwrap_or(now),
-        );
-    }
-
-    /// Releases once the last promise has expired.
-    fn release_when_promises_expire(&mut self, now: Instant) {
-        let ReleaseState::AwaitingPromises(purpose, promised_until) = self.release_state else {
-            return;
+        let is_accepted = match order.cause() {
+            Cause::Shutdown => self.stop.is_none(),
+            Cause::Stopping => true,
+            Cause::Resigned => self.claim(now).is_some(),
+            Cause::Unasked => self.unasked.is_none() && self.claim(now).is_some(),
         };
-        if promised_until <= now {
-            let (reason, exit_by) = match purpose {
-                Purpose::Stop => (Reason::Shutdown, Some(now + self.machine.call_timeout() * 3)),
-                Purpose::Resign { .. } => (Reason::Unasked, None),
-            };
-            self.machine.release(reason, now);
-            self.release_state = ReleaseState::Releasing(purpose, exit_by);
+        if !is_accepted {
+            return;
         }
+        let ticket = self.withdrawals.add(order, &mut self.machine, now);
+        emit(&TraceEvent::Ordered(self.number, ticket, &order, now));
+        if let Some(how) = self.withdrawals.withdrawal() {
+            emit(&TraceEvent::Withdrew(self.number, how));
+        }
+        self.publish(now, emit);
+        let promised_until = self.leadership.promised_until().unwrap_or(now);
+        match order {
+            Order::Shutdown => {
+                let exit_by = promised_until.max(now) + self.machine.call_timeout() * 3;
+                self.stop = Some((ticket, exit_by));
+            }
+            Order::Unasked => {
+                self.unasked = Some(Unasked { ticket, has_ended: false, is_asked_again: false });
+            }
+            Order::Stopping { .. } | Order::Resign { .. } => {}
+        }
+    }
+
+    /// Ends the withdrawal of an application that polls again, once its release has ended.
+    fn end_unasked(&mut self, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        if !self.unasked.is_some_and(|order| order.has_ended && order.is_asked_again) {
+            return;
+        }
+        self.unasked = None;
+        let was_withdrawn = self.withdrawals.campaigns_from().is_none();
+        self.withdrawals.end(Cause::Unasked, &mut self.machine, now);
+        emit(&TraceEvent::WithdrawalEnded(self.number, Cause::Unasked));
+        self.resume(was_withdrawn, now, emit);
     }
 }

@@ -133,6 +133,13 @@ pub enum CandidateFault {
     PreStop,
     /// The application stops polling: the candidate resigns, and campaigns again after the fault.
     Unasked,
+    /// An operator orders the leader to resign. The duration is the hold-off.
+    Resign,
+    /// `baton stopping` without a SIGTERM. The duration is its limit.
+    Stopping,
+    /// A worker of the application is done and voids its promises. A duplicate of its request
+    /// arrives at the end of the fault.
+    Done,
     /// Impairs messages between the candidate and the store.
     Link(LinkFault),
     /// No watch events arrive.

@@ -9,6 +9,7 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::Answer;
 use baton_election::machine::{Election, Reason, Transition, Withdrawal};
+use baton_election::withdrawals::{Cause, Order, OrderOutcome, Ticket};
 use std::time::Duration;
 
 /// Receives the events of a run.
@@ -56,10 +57,18 @@ pub enum TraceEvent<'a, E: Election> {
     ProcessStarted(usize, &'a Identity, Instant),
     /// A process exits.
     ProcessExited(usize, ExitCause),
-    /// A candidate is ordered to withdraw in this way, and stops campaigning.
+    /// A process accepts an order to withdraw at this local time.
+    Ordered(usize, Ticket, &'a Order, Instant),
+    /// An order has ended in this way, at this local time.
+    OrderSettled(usize, Ticket, OrderOutcome, Instant),
+    /// An order ends the withdrawal for this cause.
+    WithdrawalEnded(usize, Cause),
+    /// A candidate withdraws in this way, and stops campaigning.
     Withdrew(usize, Withdrawal),
-    /// A candidate may campaign again.
-    CampaignResumed(usize),
+    /// A candidate campaigns again, from this local time on.
+    CampaignResumed(usize, Instant),
+    /// A worker of a candidate's application acts no more on the promises that it has.
+    WorkDone(usize, usize),
     /// A machine sends a request at this local time. A claim that the request earns counts from it.
     RequestSent(usize, &'a E::Request, Instant),
     /// The record has this holder now, if any, and others must wait this long before they may
@@ -81,8 +90,9 @@ pub enum TraceEvent<'a, E: Election> {
     Transitioned(usize, &'a Transition<E::Diagnostic>),
     /// A candidate publishes another claim than before, or none.
     ClaimPublished(usize, Option<Claim>),
-    /// An application gets an answer, at this time on the clock that it shares with its candidate.
-    QueryAnswered(usize, &'a Answer, Instant),
+    /// A worker of a candidate's application gets an answer, at this time on the clock that it
+    /// shares with its candidate.
+    QueryAnswered(usize, usize, &'a Answer, Instant),
 }
 
 /// Why the previous holder is gone.

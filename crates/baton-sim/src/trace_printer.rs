@@ -11,7 +11,7 @@ use crate::scenario::Scenario;
 use crate::trace::{Observer, TraceContext, TraceEvent};
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
-use baton_election::machine::{Election, Withdrawal};
+use baton_election::machine::Election;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::record::RecordElection;
@@ -153,15 +153,16 @@ impl<E: Printable> Observer<E> for TracePrinter {
             TraceEvent::ProcessExited(number, cause) => {
                 self.input(context, &format!("{} exits: {cause:?}", name(*number)));
             }
-            TraceEvent::Withdrew(number, Withdrawal::Renewing) => {
-                self.input(context, &format!("{} withdraw", name(*number)));
+            TraceEvent::Ordered(number, _, order, _) => {
+                self.input(context, &format!("{} receives the order {order:?}", name(*number)));
             }
-            TraceEvent::Withdrew(number, Withdrawal::Releasing) => {
-                self.input(context, &format!("{} withdraw for a release", name(*number)));
+            TraceEvent::OrderSettled(number, _, outcome, _) => {
+                self.output(*number, &format!("the order ended: {outcome:?}"));
             }
-            TraceEvent::CampaignResumed(number) => {
-                self.input(context, &format!("{} campaign", name(*number)));
-            }
+            TraceEvent::WithdrawalEnded(..)
+            | TraceEvent::WorkDone(..)
+            | TraceEvent::Withdrew(..)
+            | TraceEvent::CampaignResumed(..) => self.print_withdrawal(context, event),
             TraceEvent::RequestSent(number, request, _) => {
                 self.output(*number, &format!("> {}", E::request(&self.znodes[*number], request)));
             }
@@ -192,7 +193,7 @@ impl<E: Printable> Observer<E> for TracePrinter {
                 );
                 self.output(*number, &line);
             }
-            TraceEvent::QueryAnswered(number, answer, now) => {
+            TraceEvent::QueryAnswered(number, _, answer, now) => {
                 self.print_answer(context, *number, &answer.status, *now);
             }
         }
@@ -200,6 +201,26 @@ impl<E: Printable> Observer<E> for TracePrinter {
 }
 
 impl TracePrinter {
+    /// Prints a change of the reasons to stay away.
+    fn print_withdrawal<E: Election>(
+        &mut self,
+        context: &TraceContext<'_>,
+        event: &TraceEvent<'_, E>,
+    ) {
+        let line = if let TraceEvent::WithdrawalEnded(number, cause) = event {
+            format!("{} is no longer {cause:?}", name(*number))
+        } else if let TraceEvent::WorkDone(number, worker) = event {
+            format!("worker {worker} of {} is done", name(*number))
+        } else if let TraceEvent::Withdrew(number, how) = event {
+            format!("{} withdraw: {how:?}", name(*number))
+        } else if let TraceEvent::CampaignResumed(number, from) = event {
+            format!("{} campaign from {}", name(*number), transcript::instant(*from))
+        } else {
+            return;
+        };
+        self.input(context, &line);
+    }
+
     /// Prints the answer to the application of candidate `number`, if it changed.
     fn print_answer(
         &mut self,

@@ -187,7 +187,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 let interval = self.scenario.candidates[number].poll_interval;
                 let due = self.clocks[number].read(self.now) + interval;
                 self.set_timer(number, Timer::Query, due);
-                self.deliver(number, Input::Query);
+                let worker = self.nodes[number].next_worker();
+                self.deliver(number, Input::Query(worker));
             }
         }
     }
@@ -268,7 +269,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let from = now + damping;
         let jitter = Jitter::new(node.link.rng.next_u64());
         let machine = self.store.machine(identity.clone(), candidate, jitter, from);
-        let process = Process::new(number, identity, machine, timing, stays_on_loss);
+        let process = Process::new(number, identity, machine, timing, stays_on_loss, from);
         let context = TraceContext { now: self.now, clocks: &self.clocks };
         self.observer
             .observe(&context, &TraceEvent::ProcessStarted(number, &process.identity, from));

@@ -186,3 +186,22 @@ fn label_on_the_workload_alone_is_reported() {
     let labeled = "labels: {baton/inject: enabled}, annotations: {baton/election: orders}";
     assert_eq!(workload(labeled).unwrap().summary.to_string(), "1 of 1 templates injected");
 }
+
+#[test]
+fn stopping_limit_follows_the_grace_period() {
+    let limit = |annotations: &str, spec: &str| {
+        let text = injected(&pod(&format!("baton/election: orders{annotations}"), spec)).unwrap();
+        let pod = value(&text);
+        let environment = pod["spec"]["initContainers"][0]["env"].as_array().unwrap().clone();
+        environment
+            .iter()
+            .filter(|variable| variable["name"] == "BATON_STOPPING_LIMIT")
+            .map(|variable| variable["value"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    let grace = |seconds| format!("  terminationGracePeriodSeconds: {seconds}\n");
+    assert_eq!(limit("", ""), [""; 0], "the program's default is longer");
+    assert_eq!(limit("", &grace(540)), [""; 0]);
+    assert_eq!(limit("", &grace(541)), ["601s"]);
+    assert_eq!(limit(", baton/config.stopping-limit: 1h", &grace(900)), ["1h"]);
+}

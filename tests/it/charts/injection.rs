@@ -90,6 +90,26 @@ fn annotations_override_the_charts_values() {
 }
 
 #[test]
+fn stopping_limit_follows_the_grace_period() {
+    let injection = Injection::installed("");
+    let limit = |pod: &Value| {
+        let pod = injection.admitted(pod).unwrap();
+        let environment = pod["spec"]["initContainers"][0]["env"].as_array().unwrap();
+        let limits =
+            environment.iter().filter(|variable| variable["name"] == "BATON_STOPPING_LIMIT");
+        limits.map(|limit| limit["value"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let with_grace =
+        |seconds: u32| injection.pod(&json!({"terminationGracePeriodSeconds": seconds}));
+    assert_eq!(limit(&injection.pod(&json!({}))), [""; 0], "the program's default is longer");
+    assert_eq!(limit(&with_grace(540)), [""; 0]);
+    assert_eq!(limit(&with_grace(541)), ["601s"]);
+    let mut annotated = injection.annotated("config.stopping-limit", "1h");
+    annotated["spec"]["terminationGracePeriodSeconds"] = 900.into();
+    assert_eq!(limit(&annotated), ["1h"]);
+}
+
+#[test]
 fn pod_with_wrong_annotations_is_refused_with_the_reason() {
     let injection = Injection::installed("");
     let prefix = injection.prefix();

@@ -131,18 +131,19 @@ fn help_is_a_subcommand_too() {
     let (code, help, _) = run(&mut baton(&["help", "inject"]));
     assert_eq!(code, 0);
     assert!(help.contains("--restart-application"), "{help}");
-    assert_eq!(run(&mut baton(&["help", "resign"])).0, 2);
+    assert_eq!(run(&mut baton(&["help", "elect"])).0, 2);
 }
 
 #[test]
 fn help_has_no_backticks() {
-    let pages: [&[&str]; 8] = [
+    let pages: [&[&str]; 9] = [
         &[],
         &["run"],
         &["check-config"],
         &["status"],
         &["probe"],
         &["stopping"],
+        &["resign"],
         &["rbac"],
         &["inject"],
     ];
@@ -157,9 +158,9 @@ fn help_has_no_backticks() {
 
 #[test]
 fn only_a_similar_subcommand_is_suggested() {
-    let (code, _, errors) = run(&mut baton(&["resign"]));
+    let (code, _, errors) = run(&mut baton(&["leave"]));
     assert_eq!(code, 2);
-    assert!(errors.contains("'resign'") && !errors.contains("version"), "{errors}");
+    assert!(errors.contains("'leave'") && !errors.contains("version"), "{errors}");
     assert!(run(&mut baton(&["statu"])).2.contains("'status'"));
 }
 

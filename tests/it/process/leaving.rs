@@ -16,6 +16,7 @@ over_every_store! {
     killed_leader_is_succeeded_within_the_bound,
     stopping_leader_releases_after_its_last_promise,
     signal_after_baton_stopping_releases_at_once,
+    leader_that_was_not_asked_for_long_stops_cleanly,
     second_signal_ends_the_process_without_a_release,
     two_signals_within_a_second_are_one_request,
     sighup_asks_for_a_clean_stop,
@@ -74,6 +75,22 @@ fn signal_after_baton_stopping_releases_at_once<S: Store>() {
     );
     rig.successor(&old, signalled, AFTER_A_RELEASE + S::NOISE);
     assert_eq!(old.exit_code(), 0);
+}
+
+/// The last promise is older than the time that a release may take.
+fn leader_that_was_not_asked_for_long_stops_cleanly<S: Store>() {
+    let rig = Rig::over(S::fresh(), S::CALM);
+    let leader = rig.candidate("a").unpolled().start();
+    rig.leader();
+    assert_eq!(leader.ask().status, 200);
+    let long = rig.timing.answer_validity + 3 * rig.timing.call_timeout();
+    throughout(long, "it keeps leading", || rig.holds(&leader));
+    leader.terminate();
+    assert_eq!(leader.exit_code(), 0);
+    assert_eq!(release_outcomes(&leader), ["confirmed"]);
+    assert!(rig.store.holder(ELECTION).is_empty());
+    rig.start_leader("b");
+    rig.wait_for_answers();
 }
 
 fn second_signal_ends_the_process_without_a_release<S: Store>() {

@@ -3,8 +3,10 @@
 use super::history::Reply;
 use super::process::Process;
 use super::question::{agent, ask};
+use serde_json::Value;
 use std::ops::Deref;
 use std::process::{Command, Output};
+use ureq::Agent;
 
 pub(crate) struct Candidate {
     pub(crate) election: String,
@@ -48,13 +50,35 @@ impl Candidate {
 
     /// Asks once, as its application would.
     pub(crate) fn ask(&self) -> Reply {
-        ask(&agent(), &format!("http://{}/leader", self.listen)).expect("it answers")
+        self.get("/leader")
     }
 
-    /// Runs a subcommand that connects to this sidecar, and waits for its end.
+    /// Sends a GET request.
+    pub(crate) fn get(&self, path: &str) -> Reply {
+        ask(&agent(), &format!("http://{}{path}", self.listen)).expect("it answers")
+    }
+
+    /// Sends a request that changes something. Returns the status and the body, null if it is
+    /// empty. Waits as long as the sidecar does.
+    pub(crate) fn post(&self, path: &str) -> (u16, Value) {
+        let config = Agent::config_builder().proxy(None).http_status_as_error(false);
+        let request = Agent::new_with_config(config.build())
+            .post(format!("http://{}{path}", self.listen))
+            .header("Baton-Request", "1");
+        let mut answer = request.send_empty().expect("it answers");
+        let body = answer.body_mut().read_to_string().expect("bodies are text");
+        let body = if body.is_empty() {
+            Value::Null
+        } else {
+            serde_json::from_str(&body).expect("bodies are JSON")
+        };
+        (answer.status().as_u16(), body)
+    }
+
+    /// Runs a subcommand that connects to this sidecar, with its flags, and waits for its end.
     pub(crate) fn baton(&self, subcommand: &str) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_baton"));
-        command.env_clear().env("BATON_LISTEN", &self.listen).arg(subcommand);
+        command.env_clear().env("BATON_LISTEN", &self.listen).args(subcommand.split(' '));
         command.output().expect("the program is built")
     }
 }

@@ -53,12 +53,20 @@ impl Member {
         let (control, orders) = orders();
         let identity = Identity::unique("one", Uuid::new_v4()).unwrap();
         let jitter = Jitter::new(Uuid::new_v4().as_u64_pair().0);
-        let machine = QueueElection::new(identity.clone(), config.timing, jitter, Clock.now());
+        let campaign_from = Clock.now();
+        let machine = QueueElection::new(identity.clone(), config.timing, jitter, campaign_from);
         let election: ElectionName = ELECTION.parse().unwrap();
         let reporter = Reporter::new(election, identity, metrics.clone());
         let (health, on_lost, refusal_timeout) = (Health::default(), OnLost::Stay, T);
-        let context =
-            DriverContext { publisher, orders, reporter, health, on_lost, refusal_timeout };
+        let context = DriverContext {
+            publisher,
+            orders,
+            reporter,
+            health,
+            on_lost,
+            refusal_timeout,
+            campaign_from,
+        };
         let drive = spawn_local(async move {
             let store = ZooKeeperStore::open(&config, timing.call_timeout()).await.unwrap();
             drive(machine, &store, context).await;

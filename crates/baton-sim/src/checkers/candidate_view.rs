@@ -5,6 +5,7 @@
 mod budget;
 mod replies;
 
+use super::withdrawals::Causes;
 use crate::clock::Moment;
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
@@ -12,6 +13,9 @@ use baton_election::instant::Instant;
 use baton_election::machine::{Request, Verb, Withdrawal};
 use baton_election::timing::Timing;
 use std::time::Duration;
+
+/// The number of workers of an application.
+const WORKERS: usize = 2;
 
 /// One candidate. Each `Instant` is by its own clock.
 pub(super) struct CandidateView {
@@ -21,13 +25,22 @@ pub(super) struct CandidateView {
     pub(super) claim: Option<Claim>,
     /// The token of that claim, or of the previous one until its end is published.
     pub(super) term: Option<FencingToken>,
-    /// When the longest promise expires, and when the write that backs it was applied.
-    pub(super) promised: Option<(Instant, Option<Moment>)>,
+    /// For each worker of its application, when the last promise expires, and when the write that
+    /// backs it was applied.
+    promises: [Option<(Instant, Option<Moment>)>; WORKERS],
+    /// For each worker, when the last promise of this process expires.
+    own_promises: [Option<Instant>; WORKERS],
+    /// Why it must stay away, by the orders that it received.
+    pub(super) causes: Causes,
+    /// The end of the claim that it published last.
+    pub(super) claim_ends: Option<Instant>,
     /// How and when it was ordered to withdraw.
     pub(super) withdrawal: Option<(Withdrawal, Instant)>,
     /// Whether its process runs and was not ordered to withdraw, and when it may begin to campaign.
     pub(super) is_campaigning: bool,
     pub(super) campaigns_from: Instant,
+    /// The moment of `campaigns_from`.
+    pub(super) campaigns_since: Moment,
     /// Since when it has been free of faults, and how many are active.
     pub(super) fault_free_since: Moment,
     pub(super) faults: u32,
@@ -51,8 +64,8 @@ pub(super) struct CandidateView {
     /// The verb of the pending request, and when it was sent.
     pending: Option<Verb>,
     pub(super) sent_at: Instant,
-    /// Whether it held a claim when it sent the request, so that the request does not begin a term.
-    pub(super) led_when_sent: bool,
+    /// Its role when it sent the request.
+    pub(super) role_when_sent: RoleWhenSent,
     /// When the pending write was applied.
     applied_write: Option<(Moment, Instant)>,
     /// When the latest write that it knows to be applied was applied.
@@ -105,6 +118,17 @@ pub(super) struct CandidateView {
     refused_base: Option<u128>,
 }
 
+/// The role of a candidate when it sends a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum RoleWhenSent {
+    /// It holds a claim, so the request does not begin a term.
+    Leading,
+    /// It may begin a term.
+    Campaigning,
+    /// It must stay away.
+    Away,
+}
+
 /// The outcome of a write that follows a read and would begin a term, until the next watch event.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
@@ -122,10 +146,14 @@ impl CandidateView {
             identity: None,
             claim: None,
             term: None,
-            promised: None,
+            promises: [None; WORKERS],
+            own_promises: [None; WORKERS],
+            causes: Causes::default(),
+            claim_ends: None,
             withdrawal: None,
             is_campaigning: false,
             campaigns_from: start,
+            campaigns_since: Moment::START,
             fault_free_since: Moment::START,
             faults: 0,
             watch_faults: 0,
@@ -139,7 +167,7 @@ impl CandidateView {
             failed: None,
             pending: None,
             sent_at: start,
-            led_when_sent: false,
+            role_when_sent: RoleWhenSent::Away,
             applied_write: None,
             acknowledged_write: None,
             last_input_at: start,
@@ -170,7 +198,7 @@ impl CandidateView {
     /// The view of a restarted process. Promises and active faults carry over.
     pub(super) fn restarted(&self, identity: Identity) -> Self {
         let Self {
-            promised,
+            promises,
             faults,
             watch_faults,
             watch_reliable_since,
@@ -180,7 +208,7 @@ impl CandidateView {
             ..
         } = *self;
         let fresh = Self {
-            promised,
+            promises,
             faults,
             watch_faults,
             watch_reliable_since,
@@ -202,9 +230,10 @@ impl CandidateView {
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
     }
 
-    /// The candidate may campaign again.
-    pub(super) fn campaign(&mut self, now: Moment) {
-        (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, now);
+    /// The candidate may campaign again from the local time `from` on, which is the moment `began`.
+    pub(super) fn campaign(&mut self, from: Instant, began: Moment) {
+        (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, began);
+        (self.campaigns_from, self.campaigns_since) = (from, began);
     }
 
     /// A watch event of the candidate is lost or late when its clock reads `local_time`.
@@ -255,15 +284,31 @@ impl CandidateView {
         self.applied_at().is_some_and(|applied| Some(applied) <= then)
     }
 
-    /// Whether its application may act when its clock reads `local_time`.
-    pub(super) fn promises(&self, local_time: Instant) -> bool {
-        self.promised.is_some_and(|(until, _)| local_time < until)
+    /// The longest promise: when it expires, and when the write that backs it was applied.
+    pub(super) fn promised(&self) -> Option<(Instant, Option<Moment>)> {
+        self.promises.iter().copied().flatten().max_by_key(|(until, _)| *until)
     }
 
-    pub(super) fn promise(&mut self, until: Instant) {
-        if self.promised.is_none_or(|(other, _)| other < until) {
-            self.promised = Some((until, self.applied_at()));
+    /// Whether its application may act when its clock reads `local_time`.
+    pub(super) fn promises(&self, local_time: Instant) -> bool {
+        self.promised().is_some_and(|(until, _)| local_time < until)
+    }
+
+    /// When the last promise of this process expires.
+    pub(super) fn own_promise(&self) -> Option<Instant> {
+        self.own_promises.into_iter().max().flatten()
+    }
+
+    pub(super) fn promise(&mut self, worker: usize, until: Instant) {
+        if self.promises[worker].is_none_or(|(other, _)| other < until) {
+            self.promises[worker] = Some((until, self.applied_at()));
         }
+        self.own_promises[worker] = self.own_promises[worker].max(Some(until));
+    }
+
+    /// The worker acts no more on the promises that it has.
+    pub(super) fn void(&mut self, worker: usize) {
+        (self.promises[worker], self.own_promises[worker]) = (None, None);
     }
 
     /// The candidate sends a request that replaces the version `base`, if any.
@@ -278,7 +323,14 @@ impl CandidateView {
         if request.verb() != Verb::Read {
             self.base_version = base.or(Some(self.newest_version));
         }
-        (self.led_when_sent, self.stale_below) = (self.claims(sent), 0);
+        self.stale_below = 0;
+        self.role_when_sent = if self.claims(sent) {
+            RoleWhenSent::Leading
+        } else if self.is_campaigning && self.campaigns_from <= sent {
+            RoleWhenSent::Campaigning
+        } else {
+            RoleWhenSent::Away
+        };
         let begins_term =
             request.verb() != Verb::Read && !request.is_renewal() && self.is_campaigning;
         self.race = if begins_term && self.fresh_read_at == Some(sent) {
@@ -311,6 +363,7 @@ impl CandidateView {
             (self.disturbance_at_loss, self.attempts_at_loss) = (self.disturbance, self.attempts);
         }
         if let Some(claim) = claim {
+            self.claim_ends = self.claim_ends.max(Some(claim.deadline()));
             let since = self.sent_at;
             self.claim_length = claim.deadline().since(since);
             // The disturbance that shortened a claim precedes it, and may still end it.

@@ -44,7 +44,7 @@ pub(super) fn at_most_one_promise<E: Election>(
     let is_valid = |other: &usize| state.candidates[*other].promises(context.local_time(*other));
     let is_excused = |other: usize| {
         state.candidates[other]
-            .promised
+            .promised()
             .is_none_or(|(_, backed)| state.is_excused(applied_at, backed))
     };
     others(state, number).filter(is_valid).find(|other| !is_excused(*other)).map(|other| {
@@ -63,7 +63,7 @@ pub(super) fn promises_are_backed<E: Election>(
     _: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
+    let TraceEvent::QueryAnswered(number, _, answer, queried_at) = event else { return None };
     let candidate = &state.candidates[*number];
     match &answer.status {
         Status::Leading(promise) => {
@@ -96,7 +96,7 @@ pub(super) fn leader_answers_leading<E: Election>(
     _: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
+    let TraceEvent::QueryAnswered(number, _, answer, queried_at) = event else { return None };
     let candidate = &state.candidates[*number];
     let claim = candidate.claim.filter(|_| candidate.withdrawal.is_none())?;
     let denies = !matches!(answer.status, Status::Leading(_))
@@ -161,7 +161,7 @@ fn begins_to_lead<E: Election>(
         return Some(*number)
             .filter(|number| !claim.remaining(context.local_time(*number)).is_zero());
     }
-    let TraceEvent::QueryAnswered(number, answer, queried_at) = event else { return None };
+    let TraceEvent::QueryAnswered(number, _, answer, queried_at) = event else { return None };
     let Status::Leading(promise) = answer.status else { return None };
     Some(*number).filter(|number| *queried_at + promise.valid_for > context.local_time(*number))
 }

@@ -173,6 +173,9 @@ fn blocks_store_access(candidate_fault: CandidateFault) -> bool {
         | CandidateFault::Stop
         | CandidateFault::PreStop
         | CandidateFault::Unasked
+        | CandidateFault::Resign
+        | CandidateFault::Stopping
+        | CandidateFault::Done
         | CandidateFault::ClockRate(_) => false,
     }
 }

@@ -8,7 +8,7 @@ use baton_election::machine::Election;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::record::RecordElection;
-use baton_election::record::messages::{RecordEvent, RecordRequest};
+use baton_election::record::messages::{Intent, RecordEvent, RecordRequest};
 
 /// The state of the record according to an event.
 #[derive(Clone, Copy)]
@@ -26,6 +26,9 @@ pub(crate) trait Inspect: Election {
 
     /// The version that a write replaces.
     fn replaced_version(request: &Self::Request) -> Option<u128>;
+
+    /// Whether the request gives the election up.
+    fn is_release(request: &Self::Request) -> bool;
 }
 
 impl Inspect for RecordElection {
@@ -47,6 +50,13 @@ impl Inspect for RecordElection {
             RecordRequest::Write(write) => write.over.as_ref().map(|over| over.number),
         }
     }
+
+    fn is_release(request: &RecordRequest) -> bool {
+        match request {
+            RecordRequest::Read => false,
+            RecordRequest::Write(write) => write.intent == Intent::Release,
+        }
+    }
 }
 
 /// Over ZooKeeper the last event does not determine the leader, because each candidate learns of
@@ -58,5 +68,9 @@ impl Inspect for QueueElection {
 
     fn replaced_version(_: &QueueRequest) -> Option<u128> {
         None
+    }
+
+    fn is_release(request: &QueueRequest) -> bool {
+        matches!(request, QueueRequest::Close)
     }
 }

@@ -6,6 +6,7 @@
 use super::candidate_view::CandidateView;
 use super::coverage::Coverage;
 use super::inspect::Inspect;
+use super::withdrawals::Causes;
 use crate::clock::{Moment, Rate};
 use crate::scenario::{Scenario, StoreConfig};
 use crate::trace::{Departure, TraceContext, TraceEvent};
@@ -120,7 +121,10 @@ impl CheckerState {
     /// Since when candidate `number` and the store have been free of faults, if they are.
     pub(super) fn fault_free_since(&self, number: usize) -> Option<Moment> {
         let candidate = &self.candidates[number];
-        let since = candidate.fault_free_since.max(self.store_fault_free_since);
+        let since = candidate
+            .fault_free_since
+            .max(candidate.campaigns_since)
+            .max(self.store_fault_free_since);
         Some(since).filter(|_| candidate.is_eligible() && self.store_faults == 0)
     }
 
@@ -192,16 +196,18 @@ impl CheckerState {
                 self.started(context, *number, identity, *from);
             }
             TraceEvent::ProcessExited(number, _) => self.exited(*number, now),
-            TraceEvent::Withdrew(number, how) => {
-                self.allow_extra_request();
-                self.candidates[*number].withdraw(*how, context.local_time(*number));
-                self.disturbed(now);
+            TraceEvent::Withdrew(number, how) => self.withdrew(context, *number, *how),
+            TraceEvent::CampaignResumed(number, from) => self.resumed(context, *number, *from),
+            TraceEvent::Ordered(number, ticket, order, at) => {
+                self.candidates[*number].causes.add(*ticket, **order, *at, now);
             }
-            TraceEvent::CampaignResumed(number) => {
-                self.allow_extra_request();
-                self.candidates[*number].campaign(now);
-                self.disturbed(now);
+            TraceEvent::OrderSettled(number, ticket, outcome, at) => {
+                self.order_settled(*number, *ticket, *outcome, *at);
             }
+            TraceEvent::WithdrawalEnded(number, cause) => {
+                self.candidates[*number].causes.end(*cause, context.local_time(*number));
+            }
+            TraceEvent::WorkDone(number, worker) => self.candidates[*number].void(*worker),
             TraceEvent::RequestSent(number, request, sent) => {
                 let base = E::replaced_version(request);
                 self.candidates[*number].send_request(*request, base, *sent);
@@ -230,8 +236,8 @@ impl CheckerState {
             TraceEvent::ClaimPublished(number, claim) => {
                 self.claim_published(context, *number, *claim);
             }
-            TraceEvent::QueryAnswered(number, answer, queried_at) => {
-                self.query_answered(*number, &answer.status, *queried_at);
+            TraceEvent::QueryAnswered(number, worker, answer, queried_at) => {
+                self.query_answered(*number, *worker, &answer.status, *queried_at);
             }
         }
     }
@@ -260,8 +266,9 @@ impl CheckerState {
         let began = context.clocks[number].when(from).max(context.now);
         let candidate = &mut self.candidates[number];
         *candidate = candidate.restarted(identity.clone());
-        (candidate.is_campaigning, candidate.campaigns_from, candidate.fault_free_since) =
-            (true, from, began);
+        candidate.is_campaigning = true;
+        (candidate.campaigns_from, candidate.campaigns_since) = (from, began);
+        candidate.fault_free_since = began;
         if candidate.faults + self.store_faults > 0 {
             candidate.disturbed(context.local_time(number));
         }
@@ -285,6 +292,7 @@ impl CheckerState {
         let candidate = &mut self.candidates[number];
         (candidate.claim, candidate.term, candidate.is_campaigning, candidate.withdrawal) =
             (None, None, false, None);
+        candidate.causes = Causes::default();
         self.disturbed(now);
     }
 
@@ -295,10 +303,16 @@ impl CheckerState {
         self.store_fault_free_since = self.store_fault_free_since.max(wrote);
     }
 
-    fn query_answered(&mut self, number: usize, status: &Status, queried_at: Instant) {
+    fn query_answered(
+        &mut self,
+        number: usize,
+        worker: usize,
+        status: &Status,
+        queried_at: Instant,
+    ) {
         if let Status::Leading(promise) = status {
             self.coverage.promises += 1;
-            self.candidates[number].promise(queried_at + promise.valid_for);
+            self.candidates[number].promise(worker, queried_at + promise.valid_for);
         }
     }
 

@@ -3,6 +3,7 @@
 //!
 //! Each function is one property. Start with [`tokens_increase`].
 
+use super::candidate_view::RoleWhenSent;
 use super::exclusion::name;
 use super::state::CheckerState;
 use crate::trace::{TraceContext, TraceEvent};
@@ -84,11 +85,11 @@ pub(super) fn begins_when_eligible<E: Election>(
 ) -> Option<String> {
     let TraceEvent::ClaimPublished(number, Some(claim)) = event else { return None };
     let candidate = &state.candidates[*number];
-    if candidate.term == Some(claim.token()) || candidate.led_when_sent {
+    if candidate.term == Some(claim.token()) || candidate.role_when_sent == RoleWhenSent::Leading {
         return None;
     }
     let is_too_late = candidate.withdrawal.is_some();
-    let is_too_soon = candidate.sent_at < candidate.campaigns_from;
+    let is_too_soon = candidate.role_when_sent == RoleWhenSent::Away;
     (is_too_late || is_too_soon).then(|| {
         let (from, withdrawal) = (candidate.campaigns_from, candidate.withdrawal);
         format!(

@@ -28,7 +28,7 @@ pub(super) fn fault_duration(rng: &mut Rng, kind: FaultKind, scale: Duration) ->
 
 pub(super) fn draw_candidate_fault(rng: &mut Rng, scale: Duration, drift: u32) -> CandidateFault {
     let longest = scale / rng.pick(&[1, 10]);
-    match rng.between(0, 12) {
+    match rng.between(0, 15) {
         0 | 1 => CandidateFault::Pause,
         2 => CandidateFault::Stall(longest),
         3 => CandidateFault::Crash,
@@ -39,6 +39,9 @@ pub(super) fn draw_candidate_fault(rng: &mut Rng, scale: Duration, drift: u32) -
         8 => CandidateFault::ClockRate(draw_rate(rng, drift)),
         9 => CandidateFault::Link(LinkFault::PARTITION),
         10 => CandidateFault::WatchDelay(scale),
+        11 => CandidateFault::Resign,
+        12 => CandidateFault::Stopping,
+        13 => CandidateFault::Done,
         _ => CandidateFault::Link(draw_link_fault(rng, scale)),
     }
 }

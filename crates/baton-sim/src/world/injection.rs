@@ -3,13 +3,14 @@
 //! Pure. Start with [`World::begin_fault`].
 
 use crate::clock::{Moment, Rate};
-use crate::process::{Input, Order};
+use crate::process::Input;
 use crate::scenario::{
     CandidateFault, CandidateTarget, ExternalAction, Fault, FaultKind, StoreFault,
 };
 use crate::store::Store;
 use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
 use crate::world::{Timer, World};
+use baton_election::withdrawals::Order;
 use std::time::Duration;
 
 impl<S: Store, O: Observer<S::Election>> World<S, O> {
@@ -95,9 +96,27 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.exited(candidate, ExitCause::Crashed);
             }
             CandidateFault::Crash => node.timers[Timer::Start as usize] = Moment::NEVER,
-            CandidateFault::Stop => self.deliver(candidate, Input::Order(Order::Stop)),
-            CandidateFault::PreStop => self.deliver(candidate, Input::Order(Order::PrepareStop)),
-            CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Resign)),
+            CandidateFault::Stop => self.deliver(candidate, Input::Order(Order::Shutdown)),
+            CandidateFault::PreStop => {
+                let order = Order::Stopping { limit: duration * 2 };
+                self.deliver(candidate, Input::Order(order));
+            }
+            CandidateFault::Stopping => {
+                let order = Order::Stopping { limit: duration };
+                self.deliver(candidate, Input::Order(order));
+            }
+            CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Unasked)),
+            CandidateFault::Resign => {
+                let order = Order::Resign { hold_off: duration };
+                self.deliver(candidate, Input::Order(order));
+            }
+            CandidateFault::Done => {
+                let asker = node.asker();
+                node.pieces_of_work += 1;
+                let context = TraceContext { now: self.now, clocks: &self.clocks };
+                self.observer.observe(&context, &TraceEvent::WorkDone(candidate, 0));
+                self.deliver(candidate, Input::Done(asker));
+            }
             CandidateFault::Link(link_fault) => node.link.begin(number, link_fault),
             CandidateFault::WatchDelay(max_delay) => node.link.delay_watch(number, max_delay),
             CandidateFault::WatchLoss => {
@@ -111,17 +130,24 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     fn end_candidate_fault(&mut self, number: usize, candidate: usize, fault: CandidateFault) {
         let node = &mut self.nodes[candidate];
         match fault {
-            CandidateFault::Pause | CandidateFault::ClockRate(_) => {}
+            CandidateFault::Pause
+            | CandidateFault::ClockRate(_)
+            | CandidateFault::Resign
+            | CandidateFault::Stopping => {}
             CandidateFault::Freeze => {
                 self.set_clock_rate(candidate, self.scenario.candidates[candidate].clock_rate);
             }
             CandidateFault::Stall(_) => node.stalls.retain(|(other, ..)| *other != number),
             CandidateFault::Crash | CandidateFault::Stop => self.restart(candidate),
             CandidateFault::PreStop => {
-                self.deliver(candidate, Input::Order(Order::Stop));
+                self.deliver(candidate, Input::Order(Order::Shutdown));
                 self.restart(candidate);
             }
-            CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Campaign)),
+            CandidateFault::Unasked => self.deliver(candidate, Input::AskedAgain),
+            CandidateFault::Done => {
+                let asker = node.previous_asker();
+                self.deliver(candidate, Input::Done(asker));
+            }
             CandidateFault::Link(_) | CandidateFault::WatchDelay(_) => node.link.end(number),
             CandidateFault::WatchLoss => {
                 node.link.watch_faults -= 1;

@@ -5,9 +5,10 @@
 use super::network::Call;
 use crate::clock::Moment;
 use crate::link::Link;
-use crate::process::{Input, Process};
+use crate::process::{Input, Process, Worker};
 use crate::scenario::CandidateConfig;
 use baton_election::instant::Instant;
+use baton_election::leadership::Asker;
 use baton_election::machine::Election;
 use std::cmp::min;
 use std::time::Duration;
@@ -36,6 +37,9 @@ pub(super) struct Node<E: Election> {
     /// pause, and end.
     pub(super) stalls: Vec<(usize, Duration, Moment)>,
     pub(super) link: Link,
+    /// How often its application has polled, and how many pieces of work it has done.
+    polls: u32,
+    pub(super) pieces_of_work: u32,
 }
 
 /// Why a node wakes up.
@@ -79,7 +83,25 @@ impl<E: Election> Node<E> {
             backlog,
             stalls,
             link,
+            polls: 0,
+            pieces_of_work: 0,
         }
+    }
+
+    /// The worker that polls next: the two take turns.
+    pub(super) fn next_worker(&mut self) -> Worker {
+        self.polls += 1;
+        if self.polls.is_multiple_of(2) { Worker::Named(self.asker()) } else { Worker::Anonymous }
+    }
+
+    /// The name of the worker for its present piece of work.
+    pub(super) fn asker(&self) -> Asker {
+        asker(self.pieces_of_work)
+    }
+
+    /// The name of the worker for its previous piece of work.
+    pub(super) fn previous_asker(&self) -> Asker {
+        asker(self.pieces_of_work.saturating_sub(1))
     }
 
     /// How long a process waits before it campaigns, after its recent failures.
@@ -92,4 +114,8 @@ impl<E: Election> Node<E> {
             Err(_) => Duration::MAX,
         }
     }
+}
+
+fn asker(piece_of_work: u32) -> Asker {
+    Asker::parse(&piece_of_work.to_string()).expect("digits")
 }

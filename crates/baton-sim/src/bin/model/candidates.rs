@@ -3,7 +3,8 @@
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
-use baton_election::machine::{Election, Event, Reason, Withdrawal};
+use baton_election::machine::{Election, Event};
+use baton_election::withdrawals::{Order, Withdrawals};
 use std::mem::replace;
 use std::time::Duration;
 
@@ -17,13 +18,15 @@ pub(crate) struct Candidate<E, R, V> {
     clock: u64,
     pub(crate) call: Call<R, V>,
     pub(crate) starts: u8,
-    release_state: ReleaseState,
+    withdrawals: Withdrawals,
+    /// Until when the orders keep it away at least, kept from the orders alone.
+    away_until: Instant,
     /// Whether its application always polls, and when the last answer "leading" expires.
     polls: bool,
     promised_until: Instant,
     /// The current term.
     term: Option<FencingToken>,
-    /// Whether it began a term after it withdrew.
+    /// Whether it began a term while it was withdrawn, or before the end of its hold-off.
     began_withdrawn: bool,
 }
 
@@ -35,17 +38,17 @@ pub(crate) enum Call<R, V> {
     Replied(V),
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum ReleaseState {
-    None,
-    Withdrawn,
-    Released,
-}
-
 /// How long an answer "leading" is valid.
 pub(crate) const VALIDITY: Duration = Duration::from_millis(500);
 /// How far a slow and a fast clock advance per step: 20 % off either way.
 const RATES: [u64; 2] = [2, 3];
+
+/// The orders to withdraw. The first two end within a step, so that the candidate campaigns again.
+pub(crate) const ORDERS: [Order; 3] = [
+    Order::Resign { hold_off: Duration::from_secs(1) },
+    Order::Stopping { limit: Duration::from_secs(1) },
+    Order::Shutdown,
+];
 
 impl<E, R, V> Candidate<E, R, V>
 where
@@ -61,15 +64,14 @@ where
         machine: impl FnOnce(Instant) -> E,
     ) -> Self {
         let clock = number as u64 * 100;
-        let machine = machine(instant(clock));
-        let (call, release_state) = (Call::None, ReleaseState::None);
         Self {
-            machine,
+            machine: machine(instant(clock)),
             rate,
             clock,
-            call,
+            call: Call::None,
             starts: 1,
-            release_state,
+            withdrawals: Withdrawals::new(instant(clock)),
+            away_until: instant(0),
             polls,
             promised_until: instant(0),
             term: None,
@@ -92,6 +94,10 @@ where
         let now = self.now();
         let before = self.machine.standing();
         self.machine.handle_timeout(now);
+        let withdrawals = self.withdrawals.clone();
+        let promised_until = (self.promised_until > instant(0)).then_some(self.promised_until);
+        self.withdrawals.turn(&mut self.machine, promised_until, now);
+        while self.withdrawals.poll_event().is_some() {}
         let request =
             matches!(self.call, Call::None).then(|| self.machine.poll_request(now)).flatten();
         while self.machine.poll_transition().is_some() {}
@@ -100,7 +106,7 @@ where
             self.call = Call::Sent(request);
         }
         self.poll();
-        has_sent || self.machine.standing() != before
+        has_sent || self.machine.standing() != before || self.withdrawals != withdrawals
     }
 
     /// Handles an event, and takes a turn of the driver.
@@ -133,7 +139,8 @@ where
     /// Replaces the process by a new one. Promises stay valid.
     pub(crate) fn restart(&mut self, machine: E) -> Option<R> {
         self.starts += 1;
-        (self.machine, self.release_state, self.term) = (machine, ReleaseState::None, None);
+        (self.machine, self.term) = (machine, None);
+        (self.withdrawals, self.away_until) = (Withdrawals::new(self.now()), instant(0));
         self.drop_call()
     }
 
@@ -147,23 +154,18 @@ where
     /// Whether it may be ordered to withdraw: while it leads, or while its own request may make it
     /// the leader.
     pub(crate) fn may_withdraw(&self, is_racing: bool) -> bool {
-        self.release_state == ReleaseState::None && (is_racing || self.claim().is_some())
+        is_racing || self.claim().is_some()
     }
 
-    pub(crate) fn withdraw(&mut self) {
-        self.release_state = ReleaseState::Withdrawn;
-        self.machine.withdraw(Withdrawal::Releasing);
-    }
-
-    /// Whether it has withdrawn and its last promise has expired.
-    pub(crate) fn may_release(&self) -> bool {
-        self.release_state == ReleaseState::Withdrawn && self.promised_until <= self.now()
-    }
-
-    pub(crate) fn release(&mut self) {
-        self.release_state = ReleaseState::Released;
-        self.machine.release(Reason::Shutdown, self.now());
-        self.turn();
+    pub(crate) fn withdraw(&mut self, order: Order) {
+        let now = self.now();
+        self.withdrawals.add(order, &mut self.machine, now);
+        let until = match order {
+            Order::Resign { hold_off } => now + hold_off,
+            Order::Stopping { limit } => now + limit,
+            Order::Shutdown | Order::Unasked => instant(u64::MAX),
+        };
+        self.away_until = self.away_until.max(until);
     }
 
     /// The claim that is current by its own clock.
@@ -217,7 +219,7 @@ impl Terms {
             if let Some(token) = term
                 && candidate.term != term
             {
-                candidate.began_withdrawn |= candidate.release_state != ReleaseState::None;
+                candidate.began_withdrawn |= candidate.now() < candidate.away_until;
                 self.is_out_of_order |= token <= self.greatest;
                 self.greatest = self.greatest.max(token);
             }
@@ -244,7 +246,7 @@ where
     candidates.iter().filter(|candidate| candidate.claim().is_some()).count()
 }
 
-/// Whether any candidate began a term after it withdrew.
+/// Whether any candidate began a term while it had to stay away.
 pub(crate) fn any_began_withdrawn<E, R, V>(candidates: &[Candidate<E, R, V>]) -> bool
 where
     E: Election<Request = R, Event = V>,

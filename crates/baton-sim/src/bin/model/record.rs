@@ -3,7 +3,7 @@
 //! Start with [`Action`]. Actions may happen in any causal order. So processes pause for any time,
 //! calls time out at any time, and replies, watch events, and abandoned writes may be late.
 
-use super::candidates::{self, Call, Candidate, ClockRates, Terms, VALIDITY};
+use super::candidates::{self, Call, Candidate, ClockRates, ORDERS, Terms, VALIDITY};
 use baton_election::claim::{FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -13,6 +13,7 @@ use baton_election::record::messages::{
     Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version, Write,
 };
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
+use baton_election::withdrawals::Order;
 use stateright::{Model, Property};
 use std::time::Duration;
 
@@ -73,9 +74,7 @@ pub(crate) enum Action {
     /// A process is killed and replaced by a new one.
     Crash(usize),
     /// A candidate is ordered to withdraw.
-    Withdraw(usize),
-    /// A withdrawn candidate releases after its last promise has expired.
-    Release(usize),
+    Withdraw(usize, Order),
     /// Another client deletes the record.
     Delete,
 }
@@ -230,10 +229,7 @@ impl Model for RecordModel {
                 Call::Sent(RecordRequest::Write(_)) | Call::Replied(RecordEvent::Applied(_))
             );
             if state.releases < self.releases && candidate.may_withdraw(is_racing) {
-                actions.push(Action::Withdraw(number));
-            }
-            if candidate.may_release() {
-                actions.push(Action::Release(number));
+                actions.extend(ORDERS.map(|order| Action::Withdraw(number, order)));
             }
         }
     }
@@ -289,11 +285,10 @@ impl Model for RecordModel {
                     candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
                 state.abandon(request, self.late_writes);
             }
-            Action::Withdraw(number) => {
+            Action::Withdraw(number, order) => {
                 state.releases += 1;
-                state.candidates[number].withdraw();
+                state.candidates[number].withdraw(order);
             }
-            Action::Release(number) => state.candidates[number].release(),
             Action::Delete => {
                 state.deletions += 1;
                 state.set(None, self.watch_events);
@@ -311,7 +306,7 @@ impl Model for RecordModel {
             Property::<Self>::always("at most one candidate promises", |_, state| {
                 !candidates::promises_overlap(&state.candidates)
             }),
-            Property::<Self>::always("no term begins after a withdrawal", |_, state| {
+            Property::<Self>::always("no term begins during a withdrawal", |_, state| {
                 !candidates::any_began_withdrawn(&state.candidates)
             }),
             Property::<Self>::always("tokens increase from term to term", |_, state| {

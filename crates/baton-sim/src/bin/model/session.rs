@@ -6,7 +6,7 @@
 //! session lives for its timeout by the leader's clock, and may end at any moment after that. Slow
 //! pings, lagging servers, and server elections are left to the simulator.
 
-use super::candidates::{self, Call, Candidate, ClockRates, Terms, VALIDITY};
+use super::candidates::{self, Call, Candidate, ClockRates, ORDERS, Terms, VALIDITY};
 use super::ensemble::{Connection, State, TIMEOUT, Tree};
 use baton_election::claim::FencingToken;
 use baton_election::identity::Identity;
@@ -15,6 +15,7 @@ use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::queue::timing::SessionTiming;
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
+use baton_election::withdrawals::Order;
 use stateright::{Model, Property};
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,9 +71,7 @@ pub(crate) enum Action {
     /// A process is killed and replaced by a new one.
     Crash(usize),
     /// A candidate is ordered to withdraw.
-    Withdraw(usize),
-    /// A withdrawn candidate releases after its last promise has expired.
-    Release(usize),
+    Withdraw(usize, Order),
     /// Another client deletes the candidate's znode.
     Delete(usize),
 }
@@ -198,10 +197,7 @@ impl Model for SessionModel {
                 actions.push(Action::Crash(number));
             }
             if state.releases < self.releases && candidate.may_withdraw(false) {
-                actions.push(Action::Withdraw(number));
-            }
-            if candidate.may_release() {
-                actions.push(Action::Release(number));
+                actions.extend(ORDERS.map(|order| Action::Withdraw(number, order)));
             }
             if state.deletions < self.deletions && state.is_behind_another(number) {
                 actions.push(Action::Delete(number));
@@ -270,11 +266,10 @@ impl Model for SessionModel {
                     candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
                 state.abandon(number, request, self.late_requests);
             }
-            Action::Withdraw(number) => {
+            Action::Withdraw(number, order) => {
                 state.releases += 1;
-                state.candidates[number].withdraw();
+                state.candidates[number].withdraw(order);
             }
-            Action::Release(number) => state.candidates[number].release(),
             Action::Delete(number) => {
                 state.deletions += 1;
                 let session = state.connections[number].session;

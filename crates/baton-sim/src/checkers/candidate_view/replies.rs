@@ -2,7 +2,7 @@
 //!
 //! Pure. Start with [`CandidateView::receive_reply`].
 
-use super::{CandidateView, Race};
+use super::{CandidateView, Race, RoleWhenSent};
 use crate::checkers::inspect::ReportedRecord;
 use crate::clock::Moment;
 use baton_election::instant::Instant;
@@ -36,7 +36,8 @@ impl CandidateView {
             }
             Outcome::Conflict => {
                 let before = replace(&mut self.refused_base, self.base_version);
-                let is_holder = self.led_when_sent || self.withdrawal.is_some();
+                let is_holder =
+                    self.role_when_sent == RoleWhenSent::Leading || self.withdrawal.is_some();
                 self.overtaken_writes += u32::from(is_holder && before < self.base_version);
                 (self.has_released, self.contradicted_at) = (false, Some(now));
                 self.race = if self.race == Race::Running { Race::Lost(now) } else { Race::None };

@@ -1,0 +1,383 @@
+//! The reasons why a candidate stays away from its election.
+//!
+//! Pure. Start with [`Withdrawals`]. The reasons form a set: each order adds or removes its own
+//! reason, so none can cancel another. The candidate campaigns only while the set is empty, and
+//! releases only after the last promise has expired.
+//!
+//! ```text
+//!  stopping ─────────► Holding ──────────────────────── limit ─────────────────────► removed
+//!
+//!                      last promise expires          released
+//!  shutdown, ────────► Awaiting ─────────► Releasing ────────► Released ── end ────► removed
+//!  resign, unasked                             │     (resign: removed, and the hold-off begins)
+//!                                 claim ends   ▼
+//!                          (resign alone)  Unconfirmed ── hold-off after that end ─► removed
+//! ```
+
+use crate::claim::Standing;
+use crate::instant::Instant;
+use crate::machine::{Election, Reason, Withdrawal};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+/// Why a candidate stays away. Where several apply, the first one is the reason of a release.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub enum Cause {
+    /// The process was asked to stop. This cause never leaves the set.
+    Shutdown,
+    /// An operator asked the candidate to resign.
+    Resigned,
+    /// The application stopped asking for promises.
+    Unasked,
+    /// The Pod is about to end. The record is held until the shutdown follows.
+    Stopping,
+}
+
+impl Cause {
+    /// The reason of a release that this cause leads to.
+    const fn reason(self) -> Reason {
+        match self {
+            Self::Shutdown | Self::Stopping => Reason::Shutdown,
+            Self::Resigned => Reason::Resigned,
+            Self::Unasked => Reason::Unasked,
+        }
+    }
+}
+
+/// An order to withdraw.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Order {
+    /// Release, and stay away for good.
+    Shutdown,
+    /// Release, and campaign again when `hold_off` has passed since the release. If its outcome is
+    /// unknown, the hold-off counts from the end of the claim.
+    Resign {
+        /// How long to leave the election to other candidates.
+        hold_off: Duration,
+    },
+    /// Release, and stay away until [`Withdrawals::end`].
+    Unasked,
+    /// Keep the record without a promise. If no shutdown follows within `limit`, campaign again.
+    Stopping {
+        /// How long the withdrawal lasts at most.
+        limit: Duration,
+    },
+}
+
+impl Order {
+    /// The cause that this order adds.
+    pub const fn cause(self) -> Cause {
+        match self {
+            Self::Shutdown => Cause::Shutdown,
+            Self::Resign { .. } => Cause::Resigned,
+            Self::Unasked => Cause::Unasked,
+            Self::Stopping { .. } => Cause::Stopping,
+        }
+    }
+}
+
+/// Identifies an order, so that its caller hears how it ended.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct Ticket(u64);
+
+/// How an order to withdraw ended.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum OrderOutcome {
+    /// No promise holds, and the record is kept, as ordered.
+    Withdrawn,
+    /// The store holds nothing of this candidate.
+    Confirmed,
+    /// The claim ended before the store confirmed the release.
+    Unconfirmed,
+    /// The store refuses this candidate, as after `helm uninstall`, which deletes its rights before
+    /// the leader exits. Only a process about to exit gets this; others retry.
+    Refused,
+    /// A later order of the same cause took the place of this one, or the cause ended first.
+    Superseded,
+}
+
+/// A change that callers and operators hear of.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum WithdrawalEvent {
+    /// The order with this ticket ended. Every order ends at most once.
+    Settled(Ticket, OrderOutcome),
+    /// No shutdown followed the order to prepare for it, so its cause has left the set.
+    StoppingExpired,
+}
+
+/// The causes that keep a candidate away, and the progress of each.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Withdrawals {
+    active: BTreeMap<Cause, Active>,
+    /// The last order that the machine received.
+    given: Given,
+    /// No campaign begins before this: the damping at the start, or the end of a hold-off.
+    not_before: Instant,
+    /// The latest deadline of a claim.
+    claim_ends: Option<Instant>,
+    tickets: u64,
+    events: VecDeque<WithdrawalEvent>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+struct Active {
+    /// The order, until it ends.
+    ticket: Option<Ticket>,
+    order: Order,
+    stage: Stage,
+}
+
+/// The progress of one cause.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Stage {
+    /// Holds the record until this instant at the latest.
+    Holding { until: Instant },
+    /// Releases when the last promise expires.
+    Awaiting,
+    /// Releases now.
+    Releasing,
+    /// The claim ended without a confirmed release. Stays away until this instant.
+    Unconfirmed { until: Instant },
+    /// Released, and stays away.
+    Released,
+}
+
+/// An order to the machine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+enum Given {
+    Campaign { from: Instant },
+    Withdraw(Withdrawal),
+    Release(Reason),
+}
+
+impl Withdrawals {
+    /// The withdrawals of a machine that was created to campaign from `campaign_from` on.
+    pub const fn new(campaign_from: Instant) -> Self {
+        Self {
+            active: BTreeMap::new(),
+            given: Given::Campaign { from: campaign_from },
+            not_before: campaign_from,
+            claim_ends: None,
+            tickets: 0,
+            events: VecDeque::new(),
+        }
+    }
+
+    /// Adds the cause of `order`, and withdraws `machine` at once. The caller then publishes the
+    /// machine's standing, so that no further promise is made.
+    ///
+    /// A second order of one cause supersedes the first, and continues from its progress.
+    pub fn add(&mut self, order: Order, machine: &mut impl Election, now: Instant) -> Ticket {
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        let earlier = self.active.get(&order.cause()).copied();
+        let stage = match (order, earlier.map(|earlier| earlier.stage)) {
+            (Order::Stopping { limit }, _) => Stage::Holding { until: now + limit },
+            (
+                Order::Shutdown | Order::Resign { .. } | Order::Unasked,
+                None | Some(Stage::Awaiting),
+            ) => Stage::Awaiting,
+            (Order::Shutdown | Order::Resign { .. } | Order::Unasked, Some(_)) => Stage::Releasing,
+        };
+        if let Some(superseded) = earlier.and_then(|earlier| earlier.ticket) {
+            self.settle(superseded, OrderOutcome::Superseded);
+        }
+        self.active.insert(order.cause(), Active { ticket: Some(ticket), order, stage });
+        self.instruct(machine, now);
+        ticket
+    }
+
+    /// Removes `cause`, unless it is [`Cause::Shutdown`].
+    pub fn end(&mut self, cause: Cause, machine: &mut impl Election, now: Instant) {
+        if cause == Cause::Shutdown {
+            return;
+        }
+        if let Some(Active { ticket: Some(ticket), .. }) = self.active.remove(&cause) {
+            self.settle(ticket, OrderOutcome::Superseded);
+        }
+        self.instruct(machine, now);
+    }
+
+    /// Advances every cause to `now`. `promised_until` is the end of the last promise.
+    ///
+    /// Call it after each event and timeout of `machine`, and when [`Self::poll_timeout`] is due.
+    pub fn turn(
+        &mut self,
+        machine: &mut impl Election,
+        promised_until: Option<Instant>,
+        now: Instant,
+    ) {
+        self.expire(now);
+        if promised_until.is_none_or(|until| until <= now) {
+            self.promises_ended();
+        }
+        self.instruct(machine, now);
+        if let Standing::Leading(claim) | Standing::Resigning(claim) = machine.standing() {
+            self.claim_ends = self.claim_ends.max(Some(claim.deadline()));
+        }
+        if machine.is_released() {
+            self.released(now);
+        } else {
+            self.claim_ended(now);
+        }
+        self.instruct(machine, now);
+    }
+
+    /// When to call [`Self::turn`] next. `promised_until` is the end of the last promise.
+    pub fn poll_timeout(&self, promised_until: Option<Instant>) -> Option<Instant> {
+        let due = |active: &Active| match active.stage {
+            Stage::Holding { until } if active.ticket.is_some() => {
+                promised_until.map(|promised| promised.min(until))
+            }
+            Stage::Holding { until } | Stage::Unconfirmed { until } => Some(until),
+            Stage::Awaiting => promised_until,
+            Stage::Releasing if active.order.cause() == Cause::Resigned => self.claim_ends,
+            Stage::Releasing | Stage::Released => None,
+        };
+        self.active.values().filter_map(due).min()
+    }
+
+    /// The oldest event not yet returned.
+    pub fn poll_event(&mut self) -> Option<WithdrawalEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether `cause` is in the set.
+    pub fn contains(&self, cause: Cause) -> bool {
+        self.active.contains_key(&cause)
+    }
+
+    /// When the candidate campaigns again; `None` while a cause keeps it away.
+    pub fn campaigns_from(&self) -> Option<Instant> {
+        match self.due_order() {
+            Given::Campaign { from } => Some(from),
+            Given::Withdraw(_) | Given::Release(_) => None,
+        }
+    }
+
+    /// How the candidate withdraws under the present causes; `None` if it campaigns.
+    pub fn withdrawal(&self) -> Option<Withdrawal> {
+        match self.due_order() {
+            Given::Campaign { .. } => None,
+            Given::Withdraw(how) => Some(how),
+            Given::Release(_) => Some(Withdrawal::Releasing),
+        }
+    }
+
+    /// Ends the shutdown's order, because the store refuses the release. Returns whether such a
+    /// release was in progress.
+    pub fn refuse_shutdown(&mut self) -> bool {
+        let shutdown = self.active.get_mut(&Cause::Shutdown);
+        let releasing = shutdown.filter(|active| active.stage == Stage::Releasing);
+        let ticket = releasing.and_then(|active| active.ticket.take());
+        if let Some(ticket) = ticket {
+            self.settle(ticket, OrderOutcome::Refused);
+        }
+        ticket.is_some()
+    }
+
+    /// Removes the causes whose time has passed.
+    fn expire(&mut self, now: Instant) {
+        let is_over = |active: &Active| match active.stage {
+            Stage::Holding { until } | Stage::Unconfirmed { until } => until <= now,
+            Stage::Awaiting | Stage::Releasing | Stage::Released => false,
+        };
+        let is_stopped = self.active.contains_key(&Cause::Shutdown);
+        if !is_stopped && self.active.get(&Cause::Stopping).is_some_and(is_over) {
+            self.events.push_back(WithdrawalEvent::StoppingExpired);
+        }
+        let over = self.active.extract_if(.., |_, active| is_over(active));
+        let unsettled: Vec<_> = over.filter_map(|(_, active)| active.ticket).collect();
+        for ticket in unsettled {
+            self.settle(ticket, OrderOutcome::Superseded);
+        }
+    }
+
+    /// No promise holds: every release may be sent.
+    fn promises_ended(&mut self) {
+        let mut settled = None;
+        for active in self.active.values_mut() {
+            match active.stage {
+                Stage::Awaiting => active.stage = Stage::Releasing,
+                Stage::Holding { .. } => settled = active.ticket.take(),
+                Stage::Releasing | Stage::Unconfirmed { .. } | Stage::Released => {}
+            }
+        }
+        if let Some(ticket) = settled {
+            self.settle(ticket, OrderOutcome::Withdrawn);
+        }
+    }
+
+    /// The store holds nothing of this candidate: every release has ended.
+    fn released(&mut self, now: Instant) {
+        let mut settled = Vec::new();
+        for active in self.active.values_mut() {
+            let rests_until = match (active.stage, active.order) {
+                (Stage::Holding { .. } | Stage::Awaiting | Stage::Released, _) => continue,
+                (Stage::Unconfirmed { until }, _) => until,
+                (Stage::Releasing, Order::Resign { hold_off }) => now + hold_off,
+                (Stage::Releasing, Order::Shutdown | Order::Unasked | Order::Stopping { .. }) => {
+                    now
+                }
+            };
+            self.not_before = self.not_before.max(rests_until);
+            active.stage = Stage::Released;
+            settled.extend(active.ticket.take());
+        }
+        if self.active.get(&Cause::Resigned).is_some_and(|active| active.stage == Stage::Released) {
+            self.active.remove(&Cause::Resigned);
+        }
+        for ticket in settled {
+            self.settle(ticket, OrderOutcome::Confirmed);
+        }
+    }
+
+    /// If the claim has ended without a confirmed release, the resignation's hold-off begins.
+    fn claim_ended(&mut self, now: Instant) {
+        let Some(ended) = self.claim_ends.filter(|ends| *ends <= now) else { return };
+        let Some(active) = self.active.get_mut(&Cause::Resigned) else { return };
+        if let (Order::Resign { hold_off }, Stage::Releasing) = (active.order, active.stage) {
+            active.stage = Stage::Unconfirmed { until: ended + hold_off };
+            if let Some(ticket) = active.ticket.take() {
+                self.settle(ticket, OrderOutcome::Unconfirmed);
+            }
+        }
+    }
+
+    fn settle(&mut self, ticket: Ticket, outcome: OrderOutcome) {
+        self.events.push_back(WithdrawalEvent::Settled(ticket, outcome));
+    }
+
+    /// The order that the present causes ask for.
+    fn due_order(&self) -> Given {
+        let releasing = self.active.values().find(|active| match active.stage {
+            Stage::Releasing | Stage::Unconfirmed { .. } | Stage::Released => true,
+            Stage::Holding { .. } | Stage::Awaiting => false,
+        });
+        if let Some(active) = releasing {
+            return Given::Release(active.order.cause().reason());
+        }
+        if self.active.values().any(|active| active.stage == Stage::Awaiting) {
+            return Given::Withdraw(Withdrawal::Releasing);
+        }
+        if self.active.is_empty() {
+            Given::Campaign { from: self.not_before }
+        } else {
+            Given::Withdraw(Withdrawal::Renewing)
+        }
+    }
+
+    /// Gives the machine the order that is due, unless that was its last one.
+    fn instruct(&mut self, machine: &mut impl Election, now: Instant) {
+        let due = self.due_order();
+        if self.given == due {
+            return;
+        }
+        self.given = due;
+        match due {
+            Given::Campaign { from } => machine.campaign(from.max(now)),
+            Given::Withdraw(how) => machine.withdraw(how),
+            Given::Release(reason) => machine.release(reason, now),
+        }
+    }
+}
