@@ -3,11 +3,11 @@
 //! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, with the
 //! same [`Withdrawals`], and stops like `src/supervisor.rs`.
 
-use crate::trace::{ExitCause, TraceEvent};
+use crate::trace::{ExitCause, TraceEvent, Worker};
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::leadership::{Asker, Leadership, Status};
+use baton_election::leadership::{Leadership, Status};
 use baton_election::machine::{Election, Event, Reason, Transition};
 use baton_election::timing::Timing;
 use baton_election::withdrawals::{Cause, Order, Ticket, WithdrawalEvent, Withdrawals};
@@ -42,24 +42,6 @@ struct Unasked {
     is_asked_again: bool,
 }
 
-/// A worker of the application.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Worker {
-    /// It names itself, and voids its promises when its work is done.
-    Named(Asker),
-    /// It never voids a promise.
-    Anonymous,
-}
-
-impl Worker {
-    pub(crate) const fn index(&self) -> usize {
-        match self {
-            Self::Named(_) => 0,
-            Self::Anonymous => 1,
-        }
-    }
-}
-
 /// An input of a process.
 #[derive(Debug)]
 pub(crate) enum Input<E: Election> {
@@ -72,7 +54,7 @@ pub(crate) enum Input<E: Election> {
     /// A worker of the application polls: it asks whether its candidate leads.
     Query(Worker),
     /// This worker acts no more: its promises are void.
-    Done(Asker),
+    Done(Worker),
     /// A signal, a hook, or an operator's order.
     Order(Order),
     /// The application polls again.
@@ -139,12 +121,12 @@ impl<E: Election> Process<E> {
                 self.unasked = self.unasked.map(|order| Unasked { is_asked_again: true, ..order });
             }
             Input::Query(worker) => {
-                self.answer(&worker, now, emit);
+                self.answer(worker, now, emit);
                 return ProcessAction::Wait;
             }
-            Input::Done(asker) => {
+            Input::Done(worker) => {
                 if let Some(token) = self.promised_token {
-                    self.leadership.void(Some(&asker), token);
+                    self.leadership.void(worker.asker().as_ref(), token);
                 }
             }
         }
@@ -188,16 +170,12 @@ impl<E: Election> Process<E> {
     }
 
     /// Answers from the published claim, so the driver need not take a turn.
-    fn answer(&mut self, worker: &Worker, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
-        let asker = match worker {
-            Worker::Named(asker) => Some(asker),
-            Worker::Anonymous => None,
-        };
-        let answer = self.leadership.promise(asker, now);
+    fn answer(&mut self, worker: Worker, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        let answer = self.leadership.promise(worker.asker().as_ref(), now);
         if let (Status::Leading(promise), Worker::Named(_)) = (&answer.status, worker) {
             self.promised_token = Some(promise.token);
         }
-        emit(&TraceEvent::QueryAnswered(self.number, worker.index(), &answer, now));
+        emit(&TraceEvent::QueryAnswered(self.number, worker, &answer, now));
     }
 
     /// Takes one turn of the driver: timeout, withdrawals, publication, and transitions.

@@ -7,7 +7,7 @@ use crate::scenario::Fault;
 use baton_election::claim::Claim;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::leadership::Answer;
+use baton_election::leadership::{Answer, Asker};
 use baton_election::machine::{Election, Reason, Transition, Withdrawal};
 use baton_election::withdrawals::{Cause, Order, OrderOutcome, Ticket};
 use std::time::Duration;
@@ -67,8 +67,9 @@ pub enum TraceEvent<'a, E: Election> {
     Withdrew(usize, Withdrawal),
     /// A candidate campaigns again, from this local time on.
     CampaignResumed(usize, Instant),
-    /// A worker of a candidate's application acts no more on the promises that it has.
-    WorkDone(usize, usize),
+    /// The named worker of a candidate's application has finished this piece of work: it acts on
+    /// no promise for that piece any more, also on none that it has yet to receive.
+    WorkDone(usize, u32),
     /// A machine sends a request at this local time. A claim that the request earns counts from it.
     RequestSent(usize, &'a E::Request, Instant),
     /// The record has this holder now, if any, and others must wait this long before they may
@@ -92,7 +93,26 @@ pub enum TraceEvent<'a, E: Election> {
     ClaimPublished(usize, Option<Claim>),
     /// A worker of a candidate's application gets an answer, at this time on the clock that it
     /// shares with its candidate.
-    QueryAnswered(usize, usize, &'a Answer, Instant),
+    QueryAnswered(usize, Worker, &'a Answer, Instant),
+}
+
+/// A worker of the application.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Worker {
+    /// It names itself after its piece of work, and voids its promises when the piece is done.
+    Named(u32),
+    /// It never voids a promise.
+    Anonymous,
+}
+
+impl Worker {
+    /// The name that it polls under.
+    pub(crate) fn asker(self) -> Option<Asker> {
+        match self {
+            Self::Named(piece_of_work) => Asker::parse(&piece_of_work.to_string()).ok(),
+            Self::Anonymous => None,
+        }
+    }
 }
 
 /// Why the previous holder is gone.

@@ -209,8 +209,8 @@ impl TracePrinter {
     ) {
         let line = if let TraceEvent::WithdrawalEnded(number, cause) = event {
             format!("{} is no longer {cause:?}", name(*number))
-        } else if let TraceEvent::WorkDone(number, worker) = event {
-            format!("worker {worker} of {} is done", name(*number))
+        } else if let TraceEvent::WorkDone(number, piece_of_work) = event {
+            format!("{} has finished its piece of work {piece_of_work}", name(*number))
         } else if let TraceEvent::Withdrew(number, how) = event {
             format!("{} withdraw: {how:?}", name(*number))
         } else if let TraceEvent::CampaignResumed(number, from) = event {

@@ -7,6 +7,7 @@ mod replies;
 
 use super::withdrawals::Causes;
 use crate::clock::Moment;
+use crate::trace::Worker;
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 /// The number of workers of an application.
 const WORKERS: usize = 2;
+const NAMED: usize = 0;
+const ANONYMOUS: usize = 1;
 
 /// One candidate. Each `Instant` is by its own clock.
 pub(super) struct CandidateView {
@@ -30,6 +33,10 @@ pub(super) struct CandidateView {
     promises: [Option<(Instant, Option<Moment>)>; WORKERS],
     /// For each worker, when the last promise of this process expires.
     own_promises: [Option<Instant>; WORKERS],
+    /// How many pieces of work the named worker has finished.
+    finished_pieces: u32,
+    /// Whether its last term was lost, rather than given up.
+    pub(super) has_lost: bool,
     /// Why it must stay away, by the orders that it received.
     pub(super) causes: Causes,
     /// The end of the claim that it published last.
@@ -148,6 +155,8 @@ impl CandidateView {
             term: None,
             promises: [None; WORKERS],
             own_promises: [None; WORKERS],
+            finished_pieces: 0,
+            has_lost: false,
             causes: Causes::default(),
             claim_ends: None,
             withdrawal: None,
@@ -199,6 +208,7 @@ impl CandidateView {
     pub(super) fn restarted(&self, identity: Identity) -> Self {
         let Self {
             promises,
+            finished_pieces,
             faults,
             watch_faults,
             watch_reliable_since,
@@ -209,6 +219,7 @@ impl CandidateView {
         } = *self;
         let fresh = Self {
             promises,
+            finished_pieces,
             faults,
             watch_faults,
             watch_reliable_since,
@@ -299,16 +310,23 @@ impl CandidateView {
         self.own_promises.into_iter().max().flatten()
     }
 
-    pub(super) fn promise(&mut self, worker: usize, until: Instant) {
+    /// The worker receives a promise, and ignores it if its piece of work is finished.
+    pub(super) fn promise(&mut self, worker: Worker, until: Instant) {
+        let worker = match worker {
+            Worker::Named(piece) if piece < self.finished_pieces => return,
+            Worker::Named(_) => NAMED,
+            Worker::Anonymous => ANONYMOUS,
+        };
         if self.promises[worker].is_none_or(|(other, _)| other < until) {
             self.promises[worker] = Some((until, self.applied_at()));
         }
         self.own_promises[worker] = self.own_promises[worker].max(Some(until));
     }
 
-    /// The worker acts no more on the promises that it has.
-    pub(super) fn void(&mut self, worker: usize) {
-        (self.promises[worker], self.own_promises[worker]) = (None, None);
+    /// The named worker has finished this piece of work, and acts no more on its promises.
+    pub(super) const fn finish_work(&mut self, piece: u32) {
+        self.finished_pieces = piece + 1;
+        (self.promises[NAMED], self.own_promises[NAMED]) = (None, None);
     }
 
     /// The candidate sends a request that replaces the version `base`, if any.

@@ -9,7 +9,7 @@ use super::inspect::Inspect;
 use super::withdrawals::Causes;
 use crate::clock::{Moment, Rate};
 use crate::scenario::{Scenario, StoreConfig};
-use crate::trace::{Departure, TraceContext, TraceEvent};
+use crate::trace::{Departure, TraceContext, TraceEvent, Worker};
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -207,7 +207,7 @@ impl CheckerState {
             TraceEvent::WithdrawalEnded(number, cause) => {
                 self.candidates[*number].causes.end(*cause, context.local_time(*number));
             }
-            TraceEvent::WorkDone(number, worker) => self.candidates[*number].void(*worker),
+            TraceEvent::WorkDone(number, piece) => self.candidates[*number].finish_work(*piece),
             TraceEvent::RequestSent(number, request, sent) => {
                 let base = E::replaced_version(request);
                 self.candidates[*number].send_request(*request, base, *sent);
@@ -231,6 +231,10 @@ impl CheckerState {
             // The expiry of a term ends a process that is about to stop, so it cannot read again.
             TraceEvent::Transitioned(number, Transition::Lost { .. }) => {
                 self.candidates[*number].last_checked_at = context.local_time(*number);
+                self.candidates[*number].has_lost = true;
+            }
+            TraceEvent::Transitioned(number, Transition::Leading { .. }) => {
+                self.candidates[*number].has_lost = false;
             }
             TraceEvent::Transitioned(..) => {}
             TraceEvent::ClaimPublished(number, claim) => {
@@ -306,7 +310,7 @@ impl CheckerState {
     fn query_answered(
         &mut self,
         number: usize,
-        worker: usize,
+        worker: Worker,
         status: &Status,
         queried_at: Instant,
     ) {

@@ -147,7 +147,8 @@ fn promised<E: Election>(event: &TraceEvent<'_, E>) -> Option<(usize, Instant)> 
     matches!(answer.status, Status::Leading(_)).then_some((*number, *queried_at))
 }
 
-/// The holder sends a release only when none of its promises holds.
+/// The holder sends a release only when none of its promises holds. A candidate that lost its term
+/// may remove what a restored store holds of it: others could lead since the loss.
 pub(super) fn release_waits_for_promises<E: Inspect>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -156,7 +157,8 @@ pub(super) fn release_waits_for_promises<E: Inspect>(
     let TraceEvent::RequestSent(number, request, sent) = event else { return None };
     let candidate = &state.candidates[*number];
     let promised = candidate.own_promise().filter(|until| sent < until)?;
-    let gives_up = E::is_release(request) && state.holder == candidate.identity;
+    let holds = state.holder == candidate.identity && !candidate.has_lost;
+    let gives_up = E::is_release(request) && holds;
     gives_up.then(|| {
         format!("{} sends a release at {sent:?}, promised until {promised:?}", name(*number))
     })

@@ -111,11 +111,12 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.deliver(candidate, Input::Order(order));
             }
             CandidateFault::Done => {
-                let asker = node.asker();
+                let worker = node.named_worker();
+                let piece_of_work = node.pieces_of_work;
                 node.pieces_of_work += 1;
                 let context = TraceContext { now: self.now, clocks: &self.clocks };
-                self.observer.observe(&context, &TraceEvent::WorkDone(candidate, 0));
-                self.deliver(candidate, Input::Done(asker));
+                self.observer.observe(&context, &TraceEvent::WorkDone(candidate, piece_of_work));
+                self.deliver(candidate, Input::Done(worker));
             }
             CandidateFault::Link(link_fault) => node.link.begin(number, link_fault),
             CandidateFault::WatchDelay(max_delay) => node.link.delay_watch(number, max_delay),
@@ -145,8 +146,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             }
             CandidateFault::Unasked => self.deliver(candidate, Input::AskedAgain),
             CandidateFault::Done => {
-                let asker = node.previous_asker();
-                self.deliver(candidate, Input::Done(asker));
+                let worker = node.previous_worker();
+                self.deliver(candidate, Input::Done(worker));
             }
             CandidateFault::Link(_) | CandidateFault::WatchDelay(_) => node.link.end(number),
             CandidateFault::WatchLoss => {

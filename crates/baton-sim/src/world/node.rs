@@ -5,10 +5,10 @@
 use super::network::Call;
 use crate::clock::Moment;
 use crate::link::Link;
-use crate::process::{Input, Process, Worker};
+use crate::process::{Input, Process};
 use crate::scenario::CandidateConfig;
+use crate::trace::Worker;
 use baton_election::instant::Instant;
-use baton_election::leadership::Asker;
 use baton_election::machine::Election;
 use std::cmp::min;
 use std::time::Duration;
@@ -91,17 +91,17 @@ impl<E: Election> Node<E> {
     /// The worker that polls next: the two take turns.
     pub(super) fn next_worker(&mut self) -> Worker {
         self.polls += 1;
-        if self.polls.is_multiple_of(2) { Worker::Named(self.asker()) } else { Worker::Anonymous }
+        if self.polls.is_multiple_of(2) { self.named_worker() } else { Worker::Anonymous }
     }
 
-    /// The name of the worker for its present piece of work.
-    pub(super) fn asker(&self) -> Asker {
-        asker(self.pieces_of_work)
+    /// The named worker with its present piece of work.
+    pub(super) const fn named_worker(&self) -> Worker {
+        Worker::Named(self.pieces_of_work)
     }
 
-    /// The name of the worker for its previous piece of work.
-    pub(super) fn previous_asker(&self) -> Asker {
-        asker(self.pieces_of_work.saturating_sub(1))
+    /// The named worker with its previous piece of work.
+    pub(super) const fn previous_worker(&self) -> Worker {
+        Worker::Named(self.pieces_of_work.saturating_sub(1))
     }
 
     /// How long a process waits before it campaigns, after its recent failures.
@@ -114,8 +114,4 @@ impl<E: Election> Node<E> {
             Err(_) => Duration::MAX,
         }
     }
-}
-
-fn asker(piece_of_work: u32) -> Asker {
-    Asker::parse(&piece_of_work.to_string()).expect("digits")
 }
