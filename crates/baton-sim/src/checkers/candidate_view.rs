@@ -235,7 +235,7 @@ impl CandidateView {
     /// hook after SIGTERM changes nothing.
     pub(super) fn withdraw(&mut self, how: Withdrawal, local_time: Instant) {
         let (how, since) = match (self.withdrawal, how) {
-            (Some(earlier @ (Withdrawal::Releasing, _)), Withdrawal::Renewing) => earlier,
+            (Some(earlier @ (Withdrawal::Releasing, _)), _) => earlier,
             (_, how) => (how, local_time),
         };
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
