@@ -4,6 +4,7 @@
 //! error.
 
 mod error;
+mod exec;
 mod listen;
 mod names;
 mod patience;
@@ -11,6 +12,7 @@ mod unused_flags;
 mod zookeeper;
 
 pub use error::{ConfigError, TimingFlags};
+pub use exec::ExecConfig;
 pub use listen::{ListenAddress, ParseListenError};
 pub use names::{ElectionName, check_namespace, check_service_account};
 pub use unused_flags::{UnusedFlag, unused_flags};
@@ -39,6 +41,8 @@ pub struct Config {
     pub require_polling: Option<Duration>,
     /// How long a withdrawal by `baton stopping` lasts if no SIGTERM follows.
     pub stopping_limit: Duration,
+    /// The command, under `baton exec`.
+    pub exec: Option<ExecConfig>,
     /// The directory that records how the last run ended.
     pub state_directory: Option<PathBuf>,
     /// The address for the application.
@@ -222,6 +226,7 @@ impl Config {
                     on_lost,
                     require_polling,
                     stopping_limit,
+                    exec: None,
                     state_directory,
                     listen,
                     probe_listen,
@@ -236,10 +241,25 @@ impl Config {
 }
 
 impl Config {
-    /// Whether the application is declared to ask the sidecar before it acts. Then a leader may
-    /// release once no promise holds, although the application still runs.
+    /// Whether the application is declared to ask the sidecar before it acts, or is a command that
+    /// this process stops. Then a leader may release once no promise holds, although the process
+    /// stays.
     pub fn asks_by_declaration(&self) -> bool {
-        self.on_lost == OnLost::Stay || self.require_polling.is_some()
+        self.on_lost == OnLost::Stay || self.require_polling.is_some() || self.exec.is_some()
+    }
+
+    /// Whether an application of the last run may still be running. The command of `baton exec`
+    /// never outlives its run.
+    pub const fn outlived_by_application(&self) -> OnLost {
+        if self.exec.is_some() { OnLost::Stay } else { self.on_lost }
+    }
+
+    /// The timing that the store is expected to grant.
+    pub fn expected_timing(&self) -> Timing {
+        match &self.store {
+            StoreConfig::ZooKeeper(zookeeper) => zookeeper.timing.expected().0,
+            StoreConfig::Lease { .. } | StoreConfig::File { .. } => self.timing,
+        }
     }
 }
 

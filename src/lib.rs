@@ -20,6 +20,7 @@ pub mod cli;
 pub mod config;
 pub mod driver;
 pub mod error_chain;
+pub mod exec;
 pub mod health;
 pub mod http;
 pub mod kubernetes;

@@ -3,6 +3,7 @@
 use baton::cli::commands;
 use baton::cli::{Cli, Command, Environment, unknown_variables};
 use baton::config::Config;
+use baton::exec::{guard, trampoline};
 use baton::process::exit::Exit;
 use baton::supervisor;
 use std::process::ExitCode;
@@ -23,6 +24,15 @@ fn main() -> ExitCode {
                 }
             }
         }
+        Command::Exec(exec) => {
+            let environment = Environment::read();
+            match Config::for_command(&exec, &environment) {
+                Ok(config) => supervisor::run(&config),
+                Err(errors) => commands::print_config_errors(&errors),
+            }
+        }
+        Command::Guard(guard) => guard::run(&guard),
+        Command::Trampoline(trampoline) => trampoline::run(&trampoline),
         Command::CheckConfig(settings) => {
             commands::check_config(&settings, &Environment::read(), &unknown_variables())
         }

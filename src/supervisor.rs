@@ -1,14 +1,16 @@
 //! Owns every task, and decides when and how the process ends.
 //!
-//! Touches every other module, and none of them touches it. Start with [`run`]. For a clean stop,
-//! [`stop`] withdraws, waits until the last promise expires, and releases.
+//! Touches every other module, and none of them touches it. Start with [`run`]. [`stopping`] stops
+//! cleanly: it withdraws, waits until the last promise expires, and releases.
 
+mod command;
 mod startup_log;
+mod stopping;
 
 use crate::cli::{Environment, Settings};
 use crate::config::{Config, LastRunSettings, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader, publish};
-use crate::driver::{Control, DriverContext, DriverOutcome, DriverStopped, drive, orders};
+use crate::driver::{Control, DriverContext, DriverStopped, drive, orders};
 use crate::error_chain::ErrorChain;
 use crate::health::Health;
 use crate::http;
@@ -18,7 +20,7 @@ use crate::http::server;
 use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
-use crate::process::last_run::RunHistory;
+use crate::process::last_run::{RunEnd, RunHistory};
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
@@ -31,19 +33,21 @@ use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reporter::Reporter;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::machine::{Election, Reason, Request as _};
+use baton_election::machine::{Election, Request as _};
 use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
-use baton_election::withdrawals::{Order, OrderOutcome};
+use command::CommandTask;
 use startup_log::{log_previous_end, log_start};
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
+use stopping::{RunOutcome, Stopping, fault_outcome, lost_outcome};
+use stopping::{outcome_of, server_fault};
 use tokio::sync::Notify;
-use tokio::task::{JoinError, JoinSet, spawn_blocking};
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 use tracing::Level;
 use uuid::Uuid;
@@ -149,7 +153,8 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
 /// Logs why this run cannot start, and returns its exit code.
 fn refuse(config: &Config, error: &dyn Error) -> Exit {
     tracing::error!(event = "cannot_start", "{}", ErrorChain(error));
-    RunHistory::refuse(config.state_directory.as_deref(), &config.election, config.on_lost)
+    let on_lost = config.outlived_by_application();
+    RunHistory::refuse(config.state_directory.as_deref(), &config.election, on_lost)
 }
 
 /// A candidate that is ready to take part: everything is opened, bound, and read.
@@ -164,6 +169,7 @@ struct Candidate<'a, M> {
     control: Control,
     health: Health,
     polled: Arc<Notify>,
+    command: CommandTask,
 }
 
 /// The result of [`Candidate::prepare`].
@@ -174,14 +180,6 @@ enum Prepared<'a, M> {
 
 /// The listeners' tasks.
 type ServerTasks = JoinSet<Result<(), ServerError>>;
-
-/// How this run ended.
-#[derive(Debug, Clone, Copy)]
-struct RunOutcome {
-    exit: Exit,
-    reason: Reason,
-    led: bool,
-}
 
 impl<'a, M: Election> Candidate<'a, M> {
     fn prepare(
@@ -210,7 +208,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         if let Some(last) = &last {
             metrics.set_last_end(last);
             log_previous_end(config, last, delay);
-            if last.left_application_running(config.on_lost) {
+            if last.left_application_running(config.outlived_by_application()) {
                 history.end_for_restart()?;
                 return Ok(Prepared::Exit(Exit::Lost));
             }
@@ -235,6 +233,10 @@ impl<'a, M: Election> Candidate<'a, M> {
             asks_by_declaration: config.asks_by_declaration(),
             polled: Arc::clone(&polled),
         });
+        let command = match &config.exec {
+            Some(exec) => CommandTask::start(config, exec, &state, listeners.address)?,
+            None => CommandTask::none(),
+        };
         let servers = start_servers(state, listeners, probe_listeners);
         let campaign_from = Clock.now() + delay;
         let election = new_election(identity.clone(), Jitter::new(seed), campaign_from);
@@ -258,6 +260,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             control,
             health,
             polled,
+            command,
         };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
@@ -275,18 +278,24 @@ impl<'a, M: Election> Candidate<'a, M> {
             control,
             health,
             polled,
+            mut command,
         } = self;
         let mut driving = pin!(drive(election, store, context));
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
+        let release_timeout = config.timing.call_timeout() * 3;
+        let stopping = Stopping { control: &control, reader: &reader, release_timeout };
         let outcome = tokio::select! {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
             DriverStopped = polling => fault_outcome(&reader),
-            () = signals.next() => {
-                let release_timeout = config.timing.call_timeout() * 3;
-                stop(driving, &control, &mut signals, &reader, release_timeout).await
-            }
+            ended = command.ended() => if command::exits_lost(ended) {
+                lost_outcome()
+            } else {
+                stopping.stop(driving, &mut signals, &mut command).await
+            },
+            () = signals.next() => stopping.stop(driving, &mut signals, &mut command).await,
         };
+        let outcome = outcome.with_command(command.finish().await);
         save_outcome(history, outcome).await;
         outcome.exit
     }
@@ -310,7 +319,13 @@ fn start_servers(
 
 /// Saves how this run ended, within [`SAVE_TIMEOUT`].
 async fn save_outcome(history: RunHistory, outcome: RunOutcome) {
-    let saved = spawn_blocking(move || history.end(outcome.exit, outcome.reason, outcome.led));
+    let end = RunEnd {
+        exit: outcome.exit,
+        reason: outcome.reason,
+        led: outcome.led,
+        is_bad: outcome.is_bad(),
+    };
+    let saved = spawn_blocking(move || history.end(end));
     match timeout(SAVE_TIMEOUT, saved).await {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
@@ -318,81 +333,4 @@ async fn save_outcome(history: RunHistory, outcome: RunOutcome) {
             tracing::warn!("the state directory did not respond: the end of this run is not saved");
         }
     }
-}
-
-/// Stops cleanly: withdraws, waits until the last promise expires, and releases within
-/// `release_timeout`. A second signal ends the process at once, without another request to the
-/// store.
-async fn stop(
-    mut driving: Pin<&mut impl Future<Output = DriverOutcome>>,
-    control: &Control,
-    signals: &mut Signals,
-    reader: &Reader,
-    release_timeout: Duration,
-) -> RunOutcome {
-    let led = reader.published_claim().is_some();
-    let clean = RunOutcome { exit: Exit::Clean, reason: Reason::Shutdown, led };
-    let release = async {
-        let withdrawn = control.withdraw(Order::Shutdown).await?;
-        let must_end_by = withdrawn.promised_until + release_timeout;
-        tokio::select! {
-            outcome = withdrawn.outcome() => Ok(match outcome? {
-                OrderOutcome::Confirmed => StopOutcome::Confirmed,
-                OrderOutcome::Refused => StopOutcome::Refused,
-                OrderOutcome::Withdrawn
-                | OrderOutcome::Unconfirmed | OrderOutcome::Superseded => {
-                    StopOutcome::Unconfirmed
-                }
-            }),
-            () = Clock.sleep_until(must_end_by) => Ok::<_, DriverStopped>(StopOutcome::Unconfirmed),
-        }
-    };
-    tokio::select! {
-        released = release => {
-            released.unwrap_or(StopOutcome::Unconfirmed).log();
-            clean
-        }
-        ended = &mut driving => {
-            match ended {
-                DriverOutcome::Lost(Reason::Deadline) => StopOutcome::Expired.log(),
-                DriverOutcome::Lost(reason) => return RunOutcome { exit: ended.exit(true), reason, led },
-                DriverOutcome::Refused => StopOutcome::Refused.log(),
-                DriverOutcome::Incompatible => StopOutcome::NothingToRelease.log(),
-            }
-            RunOutcome { exit: ended.exit(true), ..clean }
-        }
-        () = signals.next() => {
-            tracing::warn!("received a second signal: stopping at once, and the claim expires by \
-                            itself");
-            if reader.published_claim().is_some() {
-                RunOutcome { exit: Exit::Lost, ..clean }
-            } else {
-                StopOutcome::Unconfirmed.log();
-                clean
-            }
-        }
-    }
-}
-
-fn outcome_of(ended: DriverOutcome) -> RunOutcome {
-    let exit = ended.exit(false);
-    match ended {
-        DriverOutcome::Lost(reason) => RunOutcome { exit, reason, led: true },
-        DriverOutcome::Refused | DriverOutcome::Incompatible => {
-            RunOutcome { exit, reason: Reason::Fault, led: false }
-        }
-    }
-}
-
-fn server_fault(
-    ended: Option<&Result<Result<(), ServerError>, JoinError>>,
-    reader: &Reader,
-) -> RunOutcome {
-    tracing::error!(event = "fault", "a listener ended: {ended:?}");
-    fault_outcome(reader)
-}
-
-fn fault_outcome(reader: &Reader) -> RunOutcome {
-    let led = reader.published_claim().is_some();
-    RunOutcome { exit: if led { Exit::Lost } else { Exit::Fault }, reason: Reason::Fault, led }
 }

@@ -3,6 +3,7 @@
 //! Touches `prometheus` and `tracing`. Start with [`reporter`].
 
 pub mod build;
+pub mod command_reporter;
 pub mod logging;
 pub mod metrics;
 pub mod reporter;

@@ -10,6 +10,13 @@ pub(super) const RUN: &str = "Examples:
 
 A flag overrides its environment variable.";
 
+pub(super) const EXEC: &str = "Examples:
+  baton exec --election orders -- ./send-invoices --all
+  baton exec --election orders --backend file --directory /tmp/baton -- sh -c 'echo $BATON_TOKEN'
+
+The command gets BATON_ELECTION, BATON_TOKEN, BATON_IDENTITY, and BATON_URL. It must stay in the
+foreground: processes that it leaves behind are killed when it ends.";
+
 pub(super) const CHECK_CONFIG: &str = "Examples:
   baton check-config --election orders --backend lease
   baton check-config --election orders --backend lease --lease-duration 30s --renew-deadline 20s

@@ -159,6 +159,45 @@ pub enum ConfigError {
         /// The least value that passes.
         least: Duration,
     },
+    /// There is no command.
+    #[error("the command is empty: write it after --, as in baton exec --election NAME -- ./job")]
+    NoCommand,
+    /// A command that baton runs need not poll.
+    #[error(
+        "--require-polling does nothing for baton exec, which stops the command itself: remove the \
+         flag and BATON_REQUIRE_POLLING"
+    )]
+    PolledCommand,
+    /// SIGTERM would come after SIGKILL.
+    #[error(
+        "--kill-after {} is too short: SIGKILL comes {} before the claim ends; pass \
+         --kill-after={} or more",
+        Rounded::nearest(*.kill_after),
+        Rounded::up(*.least),
+        Rounded::up(*.least)
+    )]
+    KillAfterTooShort {
+        /// The value.
+        kill_after: Duration,
+        /// The least value that passes.
+        least: Duration,
+    },
+    /// The command would be stopped before its claim could be renewed.
+    #[error(
+        "--kill-after {} leaves less than two retry periods to renew the claim: pass \
+         --kill-after={} or less, or a longer --renew-deadline and --lease-duration",
+        Rounded::nearest(*.kill_after),
+        Rounded::down(*.most)
+    )]
+    KillAfterTooLong {
+        /// The value.
+        kill_after: Duration,
+        /// The largest value that passes.
+        most: Duration,
+    },
+    /// The value is not a niceness.
+    #[error("--nice {0:?} is not a whole number from 0 to 19: write 5, for example")]
+    Nice(String),
     /// The durations contradict each other.
     #[error("{0}; these would pass: {1}")]
     Timing(TimingError, TimingFlags),

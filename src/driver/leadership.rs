@@ -11,7 +11,7 @@
 
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::instant::Instant;
-use baton_election::leadership::{Answer, Asker, Leadership};
+use baton_election::leadership::{Answer, Asker, Leadership, Loan};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -23,6 +23,7 @@ pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
         leadership: Mutex::new(Leadership::new(answer_validity)),
         claimed: Condvar::new(),
         changed: Notify::new(),
+        claim_changed: Notify::new(),
     });
     (Publisher(Arc::clone(&shared)), Reader(shared))
 }
@@ -35,13 +36,16 @@ impl Publisher {
     /// Publishes `standing` as of `now`.
     pub fn publish(&self, standing: Standing, now: Instant) {
         let mut leadership = self.0.lock();
-        let was_leading = leadership.claim().is_some();
-        let before = leadership.peek(now).revision;
+        let before = (leadership.claim(), leadership.peek(now).revision);
         leadership.publish(standing, now);
-        if leadership.peek(now).revision != before {
+        let after = (leadership.claim(), leadership.peek(now).revision);
+        if after.1 != before.1 {
             self.0.changed.notify_waiters();
         }
-        if !was_leading && leadership.claim().is_some() {
+        if after != before {
+            self.0.claim_changed.notify_waiters();
+        }
+        if before.0.is_none() && after.0.is_some() {
             self.0.claimed.notify_all();
         }
     }
@@ -49,6 +53,11 @@ impl Publisher {
     /// The end of the last promise, if there was any.
     pub fn promised_until(&self) -> Option<Instant> {
         self.0.lock().promised_until()
+    }
+
+    /// Whether a command runs under a claim.
+    pub fn is_lent(&self) -> bool {
+        self.0.lock().is_lent()
     }
 }
 
@@ -70,6 +79,21 @@ impl Reader {
     /// Waits until a change of the answers is published.
     pub fn next_change(&self) -> Notified<'_> {
         self.0.changed.notified()
+    }
+
+    /// Lends the claim to a command: see [`Leadership::lend`].
+    pub fn lend(&self, now: Instant) -> Option<Loan> {
+        self.0.lock().lend(now)
+    }
+
+    /// Ends the loan: see [`Leadership::end_loan`].
+    pub fn end_loan(&self) {
+        self.0.lock().end_loan();
+    }
+
+    /// Waits until another claim is published, as after each renewal, or the answers change.
+    pub fn next_claim_change(&self) -> Notified<'_> {
+        self.0.claim_changed.notified()
     }
 
     /// Answers an observer, without a promise: see [`Leadership::peek`].
@@ -109,6 +133,7 @@ struct SharedLeadership {
     leadership: Mutex<Leadership>,
     claimed: Condvar,
     changed: Notify,
+    claim_changed: Notify,
 }
 
 impl SharedLeadership {

@@ -37,6 +37,7 @@ impl Releases {
         now: Instant,
     ) -> Withdrawn {
         let before = election.standing();
+        self.withdrawals.set_command_runs(publisher.is_lent());
         let ticket = self.withdrawals.add(order, election, now);
         let after = election.standing();
         publisher.publish(after.clone(), now);
@@ -80,6 +81,7 @@ impl Releases {
         publisher: &Publisher,
         now: Instant,
     ) {
+        self.withdrawals.set_command_runs(publisher.is_lent());
         self.withdrawals.turn(election, publisher.promised_until(), now);
     }
 

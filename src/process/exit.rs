@@ -24,10 +24,12 @@ pub enum Exit {
     Lost,
     /// The store refused this candidate from the start for a whole lease duration.
     Refused,
+    /// The command of `baton exec` ended with this code.
+    Command(u8),
 }
 
 impl Exit {
-    /// Every variant.
+    /// Every variant with a code of its own.
     pub const ALL: [Self; 7] = [
         Self::Clean,
         Self::No,
@@ -37,6 +39,11 @@ impl Exit {
         Self::Lost,
         Self::Refused,
     ];
+
+    /// The exit for a command that ended with `code`.
+    pub const fn command(code: u8) -> Self {
+        if code == 0 { Self::Clean } else { Self::Command(code) }
+    }
 
     /// The exit code. Codes from 69 on are those of `sysexits.h`.
     pub const fn code(self) -> u8 {
@@ -48,6 +55,7 @@ impl Exit {
             Self::Fault => 70,
             Self::Lost => 75,
             Self::Refused => 77,
+            Self::Command(code) => code,
         }
     }
 }

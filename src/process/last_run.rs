@@ -59,6 +59,19 @@ struct StateFolder {
     _lock: File,
 }
 
+/// How this run ends.
+#[derive(Debug, Clone, Copy)]
+pub struct RunEnd {
+    /// The exit.
+    pub exit: Exit,
+    /// The reason.
+    pub reason: Reason,
+    /// Whether the run led when it ended, or when its clean stop began.
+    pub led: bool,
+    /// Whether it delays the campaign of the next run.
+    pub is_bad: bool,
+}
+
 /// How the previous run ended.
 #[derive(Debug, Clone)]
 pub struct LastEnd {
@@ -160,7 +173,8 @@ impl RunHistory {
             tracing::warn!(event = "previous_end", "{APPLICATION_LEFT_RUNNING}");
             (Exit::Lost, this.end_for_restart())
         } else {
-            (Exit::Usage, this.end(Exit::Usage, Reason::Fault, false))
+            let (exit, reason) = (Exit::Usage, Reason::Fault);
+            (exit, this.end(RunEnd { exit, reason, led: false, is_bad: true }))
         };
         if let Err(error) = saved {
             tracing::warn!("{}", ErrorChain(&error));
@@ -169,8 +183,9 @@ impl RunHistory {
     }
 
     /// Saves how this run ends.
-    pub fn end(mut self, exit: Exit, reason: Reason, led: bool) -> Result<(), RunHistoryError> {
-        if exit != Exit::Clean {
+    pub fn end(mut self, end: RunEnd) -> Result<(), RunHistoryError> {
+        let RunEnd { exit, reason, led, is_bad } = end;
+        if is_bad {
             self.add_bad_end(Clock.now());
         }
         self.write(Some(SavedEnd { reason: reason.as_str().to_owned(), code: exit.code(), led }))

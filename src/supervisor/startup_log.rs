@@ -13,7 +13,7 @@ pub(super) fn log_previous_end(config: &Config, last: &LastEnd, delay: Duration)
     let (election, reason) = (config.election.as_str(), last.reason.as_str());
     let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
     let at = humantime::format_rfc3339_seconds(last.at).to_string();
-    let message = if last.left_application_running(config.on_lost) {
+    let message = if last.left_application_running(config.outlived_by_application()) {
         APPLICATION_LEFT_RUNNING
     } else if delay.is_zero() {
         "the previous run ended"

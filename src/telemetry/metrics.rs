@@ -28,6 +28,10 @@ pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 const RENEW_BUCKETS: [f64; 13] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0];
 
+/// The upper bounds of the histogram of the guard's lateness, in seconds: from an idle machine (1 ms)
+/// to one on which the command outlives its claim (0.5 s).
+const LATENESS_BUCKETS: [f64; 9] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5];
+
 /// The metrics of this process. Clones share them.
 #[derive(Debug, Clone)]
 pub struct Metrics(Arc<Series>);
@@ -48,6 +52,7 @@ struct Series {
     renewals: IntCounterVec,
     requests: IntCounterVec,
     renew_duration: Histogram,
+    guard_lateness: Histogram,
     last_end: IntGaugeVec,
     last_end_timestamp: Gauge,
 }
@@ -93,6 +98,11 @@ impl Metrics {
         self.0.stopping_expired.inc();
     }
 
+    /// Counts how late the guard of a command handled a timer.
+    pub(crate) fn observe_guard_lateness(&self, late: Duration) {
+        self.0.guard_lateness.observe(late.as_secs_f64());
+    }
+
     /// Counts a request by its outcome.
     pub(crate) fn count_request(&self, request: RequestSummary, outcome: Outcome, took: Duration) {
         self.0.requests.with_label_values(&[request.verb.as_str(), outcome.as_str()]).inc();
@@ -136,6 +146,12 @@ impl Series {
             HistogramOpts::new("baton_renew_duration_seconds", "Duration of renewals, in seconds")
                 .const_label("election", election)
                 .buckets(RENEW_BUCKETS.to_vec());
+        let lateness = HistogramOpts::new(
+            "baton_guard_lateness_seconds",
+            "How late the guard of a command handled a timer, in seconds",
+        )
+        .const_label("election", election)
+        .buckets(LATENESS_BUCKETS.to_vec());
         let standings = opts("baton_standing", "1 for the current standing of this process");
         let ends =
             opts("baton_last_end_info", "1 for the reason why the last run of this sidecar ended");
@@ -181,6 +197,7 @@ impl Series {
                 &["verb", "outcome"],
             ),
             renew_duration: register(&registry, Histogram::with_opts(durations)),
+            guard_lateness: register(&registry, Histogram::with_opts(lateness)),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
             last_end_timestamp: gauge(
                 "baton_last_end_timestamp_seconds",

@@ -53,6 +53,15 @@ pub struct Promise {
     pub valid_for: Duration,
 }
 
+/// A claim that a command runs under.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub struct Loan {
+    /// The claim.
+    pub claim: Claim,
+    /// Whether the candidate is withdrawn, so that the command must stop.
+    pub is_withdrawn: bool,
+}
+
 /// A worker of the application that asks for promises of its own, so that it can void them.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Asker(String);
@@ -110,6 +119,8 @@ struct Promises {
     by_asker: BTreeMap<Asker, Instant>,
     /// Promises to askers beyond [`MAX_ASKERS`], which nothing voids.
     surplus: Option<Instant>,
+    /// The end of the claim that the command of `baton exec` runs under, and its token.
+    loan: Option<(FencingToken, Instant)>,
 }
 
 impl Promises {
@@ -138,7 +149,8 @@ impl Promises {
     }
 
     fn end(&self) -> Option<Instant> {
-        self.by_asker.values().copied().max().max(self.anonymous).max(self.surplus)
+        let loan = self.loan.map(|(_, until)| until);
+        self.by_asker.values().copied().max().max(self.anonymous).max(self.surplus).max(loan)
     }
 }
 
@@ -153,7 +165,12 @@ impl Leadership {
             standing: Standing::Unknown,
             visible: VisibleState::Unknown,
             revision: 0,
-            promises: Promises { anonymous: None, by_asker: BTreeMap::new(), surplus: None },
+            promises: Promises {
+                anonymous: None,
+                by_asker: BTreeMap::new(),
+                surplus: None,
+                loan: None,
+            },
             last_polled_at: None,
         }
     }
@@ -185,6 +202,37 @@ impl Leadership {
             self.promises.void(asker);
         }
         is_current
+    }
+
+    /// Lends the whole claim to a command that a guard ends before the claim's deadline. The claim
+    /// counts as promised until then, or until [`Self::end_loan`].
+    ///
+    /// A new loan needs a leader. A withdrawn candidate extends the loan of the command that still
+    /// runs, so that it can stop in order.
+    pub fn lend(&mut self, now: Instant) -> Option<Loan> {
+        let (claim, is_withdrawn) = match self.standing {
+            Standing::Leading(claim) => (claim, false),
+            Standing::Resigning(claim) => {
+                let is_lent = self.promises.loan.is_some_and(|(token, _)| token == claim.token());
+                (Some(claim).filter(|_| is_lent)?, true)
+            }
+            Standing::Unknown | Standing::Following { .. } => return None,
+        };
+        if claim.remaining(now).is_zero() {
+            return None;
+        }
+        self.promises.loan = Some((claim.token(), claim.deadline()));
+        Some(Loan { claim, is_withdrawn })
+    }
+
+    /// Ends the loan: no process of the command is left.
+    pub const fn end_loan(&mut self) {
+        self.promises.loan = None;
+    }
+
+    /// Whether a command runs under a claim.
+    pub const fn is_lent(&self) -> bool {
+        self.promises.loan.is_some()
     }
 
     /// Answers a probe, a metrics scrape, or `baton status` with the role, but makes no promise.
@@ -300,6 +348,29 @@ mod tests {
         assert_eq!(leadership.peek(at(1)).status, status);
         assert_eq!(leadership.promised_until(), None);
         assert_eq!(leadership.last_polled_at(), None);
+    }
+
+    #[test]
+    fn loan_lasts_until_it_ends_or_the_claim_does() {
+        let mut leadership = leading_until(10);
+        assert_eq!(leadership.lend(at(1)).unwrap().claim, claim_until(10));
+        leadership.promise(None, at(1));
+        assert_eq!(leadership.promised_until(), Some(at(10)), "the whole claim is promised");
+        leadership.end_loan();
+        assert_eq!(leadership.promised_until(), Some(at(3)), "other promises stand");
+        assert_eq!(leadership.lend(at(10)), None, "the claim has ended");
+    }
+
+    #[test]
+    fn withdrawn_claim_is_lent_only_to_the_running_command() {
+        let mut leadership = leading_until(10);
+        leadership.lend(at(1));
+        leadership.publish(Standing::Resigning(claim_until(12)), at(2));
+        let loan = Loan { claim: claim_until(12), is_withdrawn: true };
+        assert_eq!(leadership.lend(at(2)), Some(loan));
+        leadership.end_loan();
+        assert_eq!(leadership.lend(at(2)), None);
+        assert!(!leadership.is_lent());
     }
 
     #[test]

@@ -180,6 +180,7 @@
 
 mod candidacy;
 pub mod claim;
+pub mod command;
 pub mod duration;
 pub mod identity;
 pub mod instant;

@@ -111,6 +111,8 @@ pub struct Withdrawals {
     active: BTreeMap<Cause, Active>,
     /// The last order that the machine received.
     given: Given,
+    /// A command runs under the claim, so the claim is renewed until the command has ended.
+    command_runs: bool,
     /// No campaign begins before this: the damping at the start, or the end of a hold-off.
     not_before: Instant,
     /// The latest deadline of a claim.
@@ -156,6 +158,7 @@ impl Withdrawals {
         Self {
             active: BTreeMap::new(),
             given: Given::Campaign { from: campaign_from },
+            command_runs: false,
             not_before: campaign_from,
             claim_ends: None,
             tickets: 0,
@@ -196,6 +199,12 @@ impl Withdrawals {
             self.settle(ticket, OrderOutcome::Superseded);
         }
         self.instruct(machine, now);
+    }
+
+    /// Says whether a command runs under the claim. While it does, a withdrawn candidate keeps
+    /// renewing, so that the command has time to stop. Call it before [`Self::turn`].
+    pub const fn set_command_runs(&mut self, runs: bool) {
+        self.command_runs = runs;
     }
 
     /// Advances every cause to `now`. `promised_until` is the end of the last promise.
@@ -357,7 +366,8 @@ impl Withdrawals {
         if let Some(active) = releasing {
             return Given::Release(active.order.cause().reason());
         }
-        if self.active.values().any(|active| active.stage == Stage::Awaiting) {
+        let awaits = self.active.values().any(|active| active.stage == Stage::Awaiting);
+        if awaits && !self.command_runs {
             return Given::Withdraw(Withdrawal::Releasing);
         }
         if self.active.is_empty() {

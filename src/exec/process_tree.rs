@@ -1,0 +1,120 @@
+//! Finds and signals every descendant of this process.
+//!
+//! Touches `/proc` and processes. Start with [`signal_descendants`]. Signals go through pidfds whose
+//! start time is checked, so a process that reuses a number gets none. A descendant that detaches
+//! from its parent falls to this process, which is a subreaper, and is found all the same.
+
+use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use rustix::process::{WaitOptions, WaitStatus, wait};
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+
+/// A process in `/proc`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Entry {
+    parent: i32,
+    started: u64,
+    is_zombie: bool,
+}
+
+/// Sends `signals` in their order to every living descendant, and returns how many there are.
+pub fn signal_descendants(signals: &[Signal]) -> usize {
+    let entries = entries();
+    let descendants = descendants(&entries, getpid().as_raw_pid());
+    for (pid, entry) in &descendants {
+        let Some(pid) = Pid::from_raw(*pid) else { continue };
+        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
+        // The handle is of the process that has the number now.
+        if read_entry(pid.as_raw_pid()).is_some_and(|now| now.started == entry.started) {
+            for signal in signals {
+                // It may have ended meanwhile.
+                pidfd_send_signal(&handle, *signal).ok();
+            }
+        }
+    }
+    descendants.len()
+}
+
+/// Reaps every child that has ended, and passes it to `reaped`. Returns whether a child is left.
+pub fn reap(mut reaped: impl FnMut(Pid, WaitStatus)) -> bool {
+    loop {
+        match wait(WaitOptions::NOHANG | WaitOptions::UNTRACED) {
+            Ok(Some((pid, status))) => reaped(pid, status),
+            Ok(None) => return true,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(_) => return false,
+        }
+    }
+}
+
+/// The living descendants of `root`, without itself.
+fn descendants(entries: &BTreeMap<i32, Entry>, root: i32) -> Vec<(i32, Entry)> {
+    let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
+    for (pid, entry) in entries {
+        children.entry(entry.parent).or_default().push(*pid);
+    }
+    let mut found = Vec::new();
+    let mut next = vec![root];
+    while let Some(parent) = next.pop() {
+        let below = children.remove(&parent).unwrap_or_default();
+        found.extend(below.iter().map(|pid| (*pid, entries[pid])).filter(|(_, e)| !e.is_zombie));
+        next.extend(below);
+    }
+    found
+}
+
+fn entries() -> BTreeMap<i32, Entry> {
+    let Ok(folder) = fs::read_dir("/proc") else { return BTreeMap::new() };
+    let pids = folder.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    pids.filter_map(|pid| Some((pid, read_entry(pid)?))).collect()
+}
+
+fn read_entry(pid: i32) -> Option<Entry> {
+    parse(&fs::read(format!("/proc/{pid}/stat")).ok()?)
+}
+
+/// Parses a line of `/proc/PID/stat`: proc(5). The command in parentheses may contain anything.
+fn parse(stat: &[u8]) -> Option<Entry> {
+    let end = stat.iter().rposition(|byte| *byte == b')')?;
+    let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
+    let mut fields = rest.split_ascii_whitespace();
+    let is_zombie = matches!(fields.next()?, "Z" | "X");
+    let parent = fields.next()?.parse().ok()?;
+    let started = fields.nth(17)?.parse().ok()?;
+    Some(Entry { parent, started, is_zombie })
+}
+
+/// Makes this process the parent of every descendant whose parent ends.
+pub fn become_subreaper() -> io::Result<()> {
+    rustix::process::set_child_subreaper(Some(getpid()))?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn command_with_parentheses_is_parsed() {
+        let line = b"7 (a) S 1 2 (x) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 8 9\n";
+        let expected = Entry { parent: 3, started: 4242, is_zombie: false };
+        assert_eq!(parse(line), Some(expected));
+        assert_eq!(parse(b"7 (a"), None);
+        assert_eq!(parse(b"7 (a) S"), None);
+    }
+
+    #[test]
+    fn descendants_exclude_strangers_and_zombies() {
+        let entry = |parent, is_zombie| Entry { parent, started: 0, is_zombie };
+        let entries = BTreeMap::from([
+            (1, entry(0, false)),
+            (2, entry(1, false)),
+            (3, entry(2, true)),
+            (4, entry(3, false)),
+            (5, entry(1, false)),
+        ]);
+        let found: Vec<_> = descendants(&entries, 2).into_iter().map(|(pid, _)| pid).collect();
+        assert_eq!(found, [4]);
+    }
+}

@@ -1,0 +1,318 @@
+//! The elector's side: starts a guard for each term, and keeps it informed.
+//!
+//! Touches the guard's process and channel, and the election through [`Reader`] and [`Control`].
+//! Start with [`Runner::run`]. A promise is recorded before the guard hears of the deadline.
+
+use crate::config::{ExecConfig, OnLost};
+use crate::driver::Control;
+use crate::driver::leadership::Reader;
+use crate::exec::channel::{self, Channel, Received};
+use crate::exec::messages::{FromGuard, ToGuard};
+use crate::exec::process_tree;
+use crate::exec::terminal::Terminal;
+use crate::process::clock::Clock;
+use crate::telemetry::command_reporter::CommandReporter;
+use baton_election::claim::FencingToken;
+use baton_election::instant::Instant;
+use baton_election::leadership::Loan;
+use baton_election::withdrawals::Order;
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, Command};
+use std::time::Duration;
+use tokio::io::Interest;
+use tokio::net::UnixStream;
+use tokio::sync::watch;
+
+/// How long before the deadline the elector kills everything itself, if the guard has not.
+const GUARD_OVERDUE: Duration = Duration::from_millis(250);
+/// How long to wait for killed processes before the next SIGKILL.
+const KILL_PERIOD: Duration = Duration::from_millis(2);
+
+/// Runs the command in every term of this candidate.
+#[derive(Debug)]
+pub struct Runner {
+    /// The command.
+    pub config: ExecConfig,
+    /// The retry period of the election.
+    pub retry_period: Duration,
+    /// What happens when a term ends before the command does.
+    pub on_lost: OnLost,
+    /// Variables for the command besides the token.
+    pub variables: Vec<(&'static str, String)>,
+    /// The standing of the candidate.
+    pub reader: Reader,
+    /// Gives orders to the driver.
+    pub control: Control,
+    /// Logs and counts.
+    pub reporter: CommandReporter,
+    /// Becomes true when the command must be killed and none started any more.
+    pub must_end: watch::Receiver<bool>,
+}
+
+/// How the last command ended.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum CommandEnd {
+    /// There was no command.
+    NeverRan,
+    /// It ended by itself, or because it was asked to.
+    Ended {
+        /// Its exit code, as a shell would give it.
+        code: u8,
+        /// Whether it ended so soon that starting it again at once would be a loop.
+        was_short: bool,
+        /// Whether it was asked to stop.
+        was_asked: bool,
+    },
+    /// It was stopped because leadership was ending, so its work may be incomplete.
+    Lapsed,
+    /// The guard ended first, and everything was killed.
+    GuardLost,
+}
+
+/// A guard and its command.
+struct Guarded {
+    process: Child,
+    channel: Channel,
+    /// Tells when the channel has a message.
+    readiness: UnixStream,
+    token: FencingToken,
+    /// The last deadline that the guard was told.
+    deadline: Instant,
+    /// When the command started.
+    started: Option<(Instant, i32)>,
+    was_asked: bool,
+    was_killed: bool,
+}
+
+/// The result of one guard.
+enum Round {
+    TooLate,
+    Over(CommandEnd),
+}
+
+impl Runner {
+    /// Runs the command until it ends by itself, or until leadership ends and the process with it.
+    pub async fn run(mut self) -> CommandEnd {
+        let mut last = CommandEnd::NeverRan;
+        let mut earliest = None;
+        while let Some(loan) = self.next_loan(earliest).await {
+            let deadline = loan.claim.deadline();
+            let round = match self.start(loan) {
+                Ok(guarded) => self.supervise(guarded).await,
+                Err(error) => {
+                    self.reporter.cannot_start(&format!("cannot start the guard: {error}"));
+                    Round::Over(CommandEnd::GuardLost)
+                }
+            };
+            self.reader.end_loan();
+            // If the driver has ended, nothing waits for the promises.
+            self.control.promises_voided().await.ok();
+            match round {
+                Round::TooLate => earliest = Some(deadline),
+                Round::Over(end) => {
+                    (last, earliest) = (end, None);
+                    if !self.runs_again(end) {
+                        return end;
+                    }
+                }
+            }
+        }
+        last
+    }
+
+    /// Whether the next term runs the command again.
+    fn runs_again(&self, end: CommandEnd) -> bool {
+        match end {
+            CommandEnd::NeverRan => true,
+            CommandEnd::Ended { was_asked, .. } => was_asked,
+            CommandEnd::Lapsed => self.on_lost == OnLost::Stay,
+            CommandEnd::GuardLost => false,
+        }
+    }
+
+    /// Waits for a claim, with a deadline after `later_than` if one is given. `None` when no command
+    /// may start any more.
+    async fn next_loan(&mut self, later_than: Option<Instant>) -> Option<Loan> {
+        loop {
+            let changed = self.reader.next_claim_change();
+            if *self.must_end.borrow_and_update() {
+                return None;
+            }
+            let is_new = |loan: &Loan| later_than.is_none_or(|than| loan.claim.deadline() > than);
+            match self.reader.lend(Clock.now()).filter(is_new) {
+                Some(loan) => return Some(loan),
+                None => self.reader.end_loan(),
+            }
+            tokio::select! {
+                () = changed => {}
+                changed = self.must_end.changed() => changed.ok()?,
+            }
+        }
+    }
+
+    fn start(&self, loan: Loan) -> io::Result<Guarded> {
+        let (ours, theirs) = channel::pair()?;
+        let mut guard = Command::new("/proc/self/exe");
+        guard.arg0("baton");
+        let milliseconds = |duration: Duration| format!("{}ms", duration.as_millis());
+        guard.arg("guard").arg("--kill-after").arg(milliseconds(self.config.kill_after));
+        guard.arg("--retry-period").arg(milliseconds(self.retry_period));
+        guard.arg("--nice").arg(self.config.nice.to_string());
+        guard.arg("--").args(&self.config.command).stdin(theirs);
+        guard.envs(self.variables.iter().map(|(name, value)| (*name, value)));
+        guard.env("BATON_TOKEN", loan.claim.token().to_string());
+        let process = guard.spawn()?;
+        drop(guard);
+        let deadline = loan.claim.deadline();
+        ours.send(&ToGuard::Deadline(deadline.into()), Some(io::stdin().as_fd()))?;
+        Ok(Guarded {
+            process,
+            readiness: ours.readiness()?,
+            channel: ours,
+            token: loan.claim.token(),
+            deadline,
+            started: None,
+            was_asked: false,
+            was_killed: false,
+        })
+    }
+
+    /// Keeps the guard informed until it has ended.
+    async fn supervise(&mut self, mut guarded: Guarded) -> Round {
+        loop {
+            let changed = self.reader.next_claim_change();
+            if guarded.inform(self.reader.lend(Clock.now()), &self.config).is_err()
+                || (*self.must_end.borrow_and_update() && guarded.kill().is_err())
+            {
+                return self.guard_lost(guarded).await;
+            }
+            let overdue = guarded.deadline.elapsed_since_boot().saturating_sub(GUARD_OVERDUE);
+            tokio::select! {
+                () = changed => {}
+                // An error means that the supervisor has gone, and the guard ends with the process.
+                changed = self.must_end.changed() => if changed.is_err() {
+                    return self.guard_lost(guarded).await;
+                },
+                message = guarded.next_message() => match message {
+                    Some(message) => if let Some(round) = self.handle(&mut guarded, message).await {
+                        // It has sent its last message.
+                        guarded.process.wait().ok();
+                        return round;
+                    },
+                    None => return self.guard_lost(guarded).await,
+                },
+                () = Clock.sleep_until(Instant::since_boot(overdue)) => {
+                    return self.guard_lost(guarded).await;
+                }
+            }
+        }
+    }
+
+    /// Handles a message of the guard. Returns the result after its last one.
+    async fn handle(&self, guarded: &mut Guarded, message: FromGuard) -> Option<Round> {
+        match message {
+            FromGuard::TooLate => return Some(Round::TooLate),
+            FromGuard::Started { pid, containment } => {
+                guarded.started = Some((Clock.now(), pid));
+                self.reporter.started(guarded.token, pid, containment);
+            }
+            FromGuard::Failed(failure) => {
+                self.reporter.cannot_start(&failure.message);
+                let (code, was_asked) = (failure.code, false);
+                return Some(Round::Over(CommandEnd::Ended { code, was_short: true, was_asked }));
+            }
+            FromGuard::Ending => {
+                // No promise is made any more. If the driver has ended, none is made either.
+                let order = Order::Resign { hold_off: Duration::ZERO };
+                self.control.withdraw(order).await.ok();
+            }
+            FromGuard::Late(late) => self.reporter.late(late),
+            FromGuard::Ended { code, lapsed } => {
+                self.reporter.ended(
+                    guarded.token,
+                    guarded.started.map(|(_, pid)| pid),
+                    code,
+                    lapsed,
+                );
+                let ran = guarded.started.map(|(started, _)| Clock.now().since(started));
+                let was_short = ran.is_none_or(|ran| ran < self.retry_period);
+                let was_asked = guarded.was_asked || guarded.was_killed;
+                return Some(Round::Over(if lapsed {
+                    CommandEnd::Lapsed
+                } else {
+                    CommandEnd::Ended { code, was_short, was_asked }
+                }));
+            }
+        }
+        None
+    }
+
+    /// Kills everything that falls to this process without its guard.
+    async fn guard_lost(&self, mut guarded: Guarded) -> Round {
+        self.reporter.guard_lost(guarded.token);
+        guarded.process.kill().ok();
+        loop {
+            process_tree::signal_descendants(&[rustix::process::Signal::KILL]);
+            if !process_tree::reap(|_, _| {}) {
+                break;
+            }
+            tokio::time::sleep(KILL_PERIOD).await;
+        }
+        Terminal::restore_to_own_group();
+        Round::Over(CommandEnd::GuardLost)
+    }
+}
+
+impl Guarded {
+    /// Tells the guard what follows from `loan`. An error means that it does not listen any more.
+    fn inform(&mut self, loan: Option<Loan>, config: &ExecConfig) -> io::Result<()> {
+        let Some(loan) = loan.filter(|loan| loan.claim.token() == self.token) else {
+            return self.kill();
+        };
+        if loan.claim.deadline() > self.deadline {
+            self.deadline = loan.claim.deadline();
+            self.send(ToGuard::Deadline(self.deadline.into()))?;
+        }
+        if loan.is_withdrawn && !self.was_asked {
+            self.was_asked = true;
+            self.send(ToGuard::Stop(config.stop_timeout))?;
+        }
+        Ok(())
+    }
+
+    fn kill(&mut self) -> io::Result<()> {
+        if self.was_killed {
+            return Ok(());
+        }
+        self.was_killed = true;
+        self.send(ToGuard::Kill)
+    }
+
+    /// Sends to a guard that may have ended already: its last message is still to be read.
+    fn send(&self, message: ToGuard) -> io::Result<()> {
+        match self.channel.send(&message, None) {
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            sent => sent,
+        }
+    }
+
+    /// The next message; `None` if the guard is gone.
+    async fn next_message(&self) -> Option<FromGuard> {
+        loop {
+            self.readiness.readable().await.ok()?;
+            let received =
+                self.readiness.try_io(Interest::READABLE, || match self.channel.receive()? {
+                    Received::Message(message, _) => Ok(Some(message)),
+                    Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+                    Received::Closed => Ok(None),
+                });
+            match received {
+                Ok(received) => return received,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(_) => return None,
+            }
+        }
+    }
+}

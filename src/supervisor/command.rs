@@ -1,0 +1,101 @@
+//! The task that runs the command of `baton exec`.
+//!
+//! Touches [`exec`](crate::exec). Start with [`CommandTask::start`].
+
+use crate::config::{Config, ExecConfig};
+use crate::exec::runner::{CommandEnd, Runner};
+use crate::exec::{process_tree, quota};
+use crate::http::AppState;
+use crate::telemetry::command_reporter::CommandReporter;
+use std::future::pending;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+/// The task, or none under `baton run`.
+#[derive(Debug)]
+pub(super) struct CommandTask {
+    commands: JoinSet<CommandEnd>,
+    must_end: watch::Sender<bool>,
+    stop_timeout: Duration,
+    ended: CommandEnd,
+}
+
+impl CommandTask {
+    /// Without a command.
+    pub(super) fn none() -> Self {
+        let (must_end, _) = watch::channel(false);
+        let (stop_timeout, ended) = (Duration::ZERO, CommandEnd::NeverRan);
+        Self { commands: JoinSet::new(), must_end, stop_timeout, ended }
+    }
+
+    /// Starts the task. The command runs whenever the candidate leads; it can ask it at `address`.
+    pub(super) fn start(
+        config: &Config,
+        exec: &ExecConfig,
+        state: &AppState,
+        address: SocketAddr,
+    ) -> io::Result<Self> {
+        // What a killed guard leaves behind falls to this process.
+        process_tree::become_subreaper()?;
+        let (election, identity) = (state.election.clone(), state.identity.clone());
+        let variables = vec![
+            ("BATON_ELECTION", election.as_str().to_owned()),
+            ("BATON_IDENTITY", identity.as_str().to_owned()),
+            ("BATON_URL", format!("http://{address}")),
+        ];
+        let reporter = CommandReporter::new(election, identity, state.metrics.clone());
+        if let Some(processors) = quota::processors().filter(|processors| *processors < 1.0) {
+            reporter.low_cpu_quota(processors);
+        }
+        let mut task = Self { stop_timeout: exec.stop_timeout, ..Self::none() };
+        let runner = Runner {
+            config: exec.clone(),
+            retry_period: config.timing.retry_period(),
+            on_lost: config.on_lost,
+            variables,
+            reader: state.reader.clone(),
+            control: state.control.clone(),
+            reporter,
+            must_end: task.must_end.subscribe(),
+        };
+        task.commands.spawn(runner.run());
+        Ok(task)
+    }
+
+    /// How long a command may take to stop on request, and to be killed after that.
+    pub(super) const fn stop_timeout(&self) -> Duration {
+        self.stop_timeout
+    }
+
+    /// Waits until the command has ended and does not run again; forever without one.
+    pub(super) async fn ended(&mut self) -> CommandEnd {
+        match self.commands.join_next().await {
+            // A panic of the task has closed the channel to the guard, which kills the command.
+            Some(ended) => self.ended = ended.unwrap_or(CommandEnd::GuardLost),
+            None => pending().await,
+        }
+        self.ended
+    }
+
+    /// Kills the command. Returns whether there was a task to tell.
+    pub(super) fn kill(&self) -> bool {
+        !self.commands.is_empty() && !self.must_end.send_replace(true)
+    }
+
+    /// Kills the command, if it still runs, and says how it ended.
+    pub(super) async fn finish(mut self) -> CommandEnd {
+        self.kill();
+        if self.commands.is_empty() { self.ended } else { self.ended().await }
+    }
+}
+
+/// Whether leadership ended before a command that ended like this.
+pub(super) const fn exits_lost(ended: CommandEnd) -> bool {
+    match ended {
+        CommandEnd::Lapsed | CommandEnd::GuardLost => true,
+        CommandEnd::Ended { .. } | CommandEnd::NeverRan => false,
+    }
+}
