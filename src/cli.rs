@@ -5,6 +5,7 @@
 
 pub mod commands;
 mod examples;
+mod exec;
 pub mod inject;
 pub mod preflight;
 pub mod query;
@@ -12,11 +13,11 @@ pub mod reply;
 mod spelling;
 mod timeline;
 
+pub use exec::{Exec, Guard, Trampoline};
+
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
-use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// Leader election as a sidecar: at most one replica of your program acts at a time.
 #[derive(Debug, Parser)]
@@ -157,63 +158,6 @@ pub struct Rbac {
     /// Namespace of the Lease, Role, and service account [default: left out]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,
-}
-
-/// The flags of `baton exec`, as typed.
-#[derive(Debug, Clone, Args)]
-pub struct Exec {
-    /// The flags of the election.
-    #[command(flatten)]
-    pub settings: Settings,
-    /// How long before the claim ends the command gets SIGTERM [default: 2s]
-    #[arg(long, env = "BATON_KILL_AFTER", value_name = "DURATION", help_heading = "Command")]
-    pub kill_after: Option<String>,
-    /// How long the command may take to stop on request [default: 20s]
-    #[arg(long, env = "BATON_STOP_TIMEOUT", value_name = "DURATION", help_heading = "Command")]
-    pub stop_timeout: Option<String>,
-    /// Added to the niceness of the command, 0 to 19 [default: 5]
-    #[arg(long, env = "BATON_NICE", value_name = "NUMBER", help_heading = "Command")]
-    pub nice: Option<String>,
-    /// The command and its arguments
-    #[arg(last = true, required = true, value_name = "CMD")]
-    pub command: Vec<OsString>,
-}
-
-/// The flags of the guard.
-#[derive(Debug, Clone, Args)]
-pub struct Guard {
-    /// How long before the claim ends the command gets SIGTERM.
-    #[arg(long)]
-    pub kill_after: humantime::Duration,
-    /// The time that a renewal needs at least.
-    #[arg(long)]
-    pub retry_period: humantime::Duration,
-    /// Added to the niceness of the command.
-    #[arg(long)]
-    pub nice: i32,
-    /// The command and its arguments.
-    #[arg(last = true, required = true)]
-    pub command: Vec<OsString>,
-}
-
-/// The flags of the trampoline.
-#[derive(Debug, Clone, Args)]
-pub struct Trampoline {
-    /// The process of the guard.
-    #[arg(long)]
-    pub parent: i32,
-    /// Added to the niceness of the command.
-    #[arg(long)]
-    pub nice: i32,
-    /// Whether the command gets the terminal.
-    #[arg(long)]
-    pub terminal: bool,
-    /// The cgroup of the command.
-    #[arg(long)]
-    pub cgroup: Option<PathBuf>,
-    /// The command and its arguments.
-    #[arg(last = true, required = true)]
-    pub command: Vec<OsString>,
 }
 
 /// The image that `make image` builds.

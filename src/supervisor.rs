@@ -57,7 +57,7 @@ const SAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Takes part in the election until the process must end, and returns its exit code.
 pub fn run(config: &Config) -> Exit {
-    logging::start(config.log_format, config.log_level, config.plain_logs);
+    let _log = logging::start(config.log_format, config.log_level, config.plain_logs);
     // One thread suffices, and takes a third of the memory of the multi-threaded runtime.
     let mut builder = tokio::runtime::Builder::new_current_thread();
     // Each access to a hung disk blocks a thread, so limit their number.
@@ -115,7 +115,7 @@ pub fn run(config: &Config) -> Exit {
 
 /// Ends a run with invalid settings, and returns its exit code.
 pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
-    logging::start(None, Level::INFO, environment.wants_plain_text);
+    let _log = logging::start(None, Level::INFO, environment.wants_plain_text);
     LastRunSettings::new(settings).map_or(Exit::Usage, |last_run| {
         RunHistory::refuse(Some(&last_run.directory), &last_run.election, last_run.on_lost)
     })
@@ -233,10 +233,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             asks_by_declaration: config.asks_by_declaration(),
             polled: Arc::clone(&polled),
         });
-        let command = match &config.exec {
-            Some(exec) => CommandTask::start(config, exec, &state, listeners.address)?,
-            None => CommandTask::none(),
-        };
+        let command = CommandTask::start(config, &state, listeners.address)?;
         let servers = start_servers(state, listeners, probe_listeners);
         let campaign_from = Clock.now() + delay;
         let election = new_election(identity.clone(), Jitter::new(seed), campaign_from);

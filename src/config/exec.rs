@@ -50,7 +50,8 @@ impl Config {
         }
         match config {
             Ok(config) => {
-                if let Some(most) = config.longest_kill_after().filter(|most| kill_after > *most) {
+                let most = config.longest_kill_after();
+                if kill_after > most {
                     errors.0.push(ConfigError::KillAfterTooLong { kill_after, most });
                 }
                 if !errors.0.is_empty() {
@@ -68,10 +69,10 @@ impl Config {
     }
 
     /// The longest `--kill-after` that leaves time for two tries to renew the claim.
-    fn longest_kill_after(&self) -> Option<Duration> {
+    fn longest_kill_after(&self) -> Duration {
         let timing = self.expected_timing();
         let renewals = timing.retry_period() * 2;
-        Some(timing.renew_deadline().saturating_sub(renewals))
+        timing.renew_deadline().saturating_sub(renewals)
     }
 }
 

@@ -54,7 +54,7 @@ pub fn run(arguments: &Guard) -> Exit {
     );
     let answer = match plan {
         None => FromGuard::TooLate,
-        Some(plan) => match Running::start(arguments, plan, stdin) {
+        Some(plan) => match Running::start(arguments, plan, &stdin) {
             Ok(running) => return running.guard(channel),
             Err(error) => FromGuard::Failed(SpawnFailure {
                 message: format!("cannot start the command: {error}"),
@@ -119,7 +119,7 @@ impl Contained {
 }
 
 impl Running {
-    fn start(arguments: &Guard, plan: CommandPlan, stdin: OwnedFd) -> io::Result<Self> {
+    fn start(arguments: &Guard, plan: CommandPlan, stdin: &OwnedFd) -> io::Result<Self> {
         process_tree::become_subreaper()?;
         let mut mask = SigSet::empty();
         mask.add(BlockedSignal::SIGCHLD);

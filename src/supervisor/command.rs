@@ -2,7 +2,7 @@
 //!
 //! Touches [`exec`](crate::exec). Start with [`CommandTask::start`].
 
-use crate::config::{Config, ExecConfig};
+use crate::config::Config;
 use crate::exec::runner::{CommandEnd, Runner};
 use crate::exec::{process_tree, quota};
 use crate::http::AppState;
@@ -24,20 +24,20 @@ pub(super) struct CommandTask {
 }
 
 impl CommandTask {
-    /// Without a command.
-    pub(super) fn none() -> Self {
+    fn none() -> Self {
         let (must_end, _) = watch::channel(false);
         let (stop_timeout, ended) = (Duration::ZERO, CommandEnd::NeverRan);
         Self { commands: JoinSet::new(), must_end, stop_timeout, ended }
     }
 
-    /// Starts the task. The command runs whenever the candidate leads; it can ask it at `address`.
+    /// Starts the task, if there is a command. The command runs whenever the candidate leads, and
+    /// can ask it at `address`.
     pub(super) fn start(
         config: &Config,
-        exec: &ExecConfig,
         state: &AppState,
         address: SocketAddr,
     ) -> io::Result<Self> {
+        let Some(exec) = &config.exec else { return Ok(Self::none()) };
         // What a killed guard leaves behind falls to this process.
         process_tree::become_subreaper()?;
         let (election, identity) = (state.election.clone(), state.identity.clone());

@@ -142,25 +142,15 @@ impl Series {
             "leader_election_master_status",
             "1 while this process leads (client-go's name)",
         );
-        let durations =
-            HistogramOpts::new("baton_renew_duration_seconds", "Duration of renewals, in seconds")
-                .const_label("election", election)
-                .buckets(RENEW_BUCKETS.to_vec());
-        let lateness = HistogramOpts::new(
-            "baton_guard_lateness_seconds",
-            "How late the guard of a command handled a timer, in seconds",
-        )
-        .const_label("election", election)
-        .buckets(LATENESS_BUCKETS.to_vec());
+        let histogram = |name, help, buckets: &[f64]| {
+            let opts = HistogramOpts::new(name, help).const_label("election", election);
+            register(&registry, Histogram::with_opts(opts.buckets(buckets.to_vec())))
+        };
         let standings = opts("baton_standing", "1 for the current standing of this process");
         let ends =
             opts("baton_last_end_info", "1 for the reason why the last run of this sidecar ended");
-        let info = opts("baton_build_info", "1, with the version and revision as labels")
-            .const_label("version", build::VERSION)
-            .const_label("revision", build::REVISION);
-        register(&registry, IntGauge::with_opts(info)).set(1);
-        let process = prometheus::process_collector::ProcessCollector::for_self();
-        registry.register(Box::new(process)).expect("process_* is registered once");
+        let info = opts("baton_build_info", "1, with the version and revision as labels");
+        register_process(&registry, info);
         Self {
             is_leader: flag("baton_is_leader", "1 while this process leads; 0 while it resigns"),
             master_status: register(
@@ -196,8 +186,16 @@ impl Series {
                 "Requests to the store by verb and outcome",
                 &["verb", "outcome"],
             ),
-            renew_duration: register(&registry, Histogram::with_opts(durations)),
-            guard_lateness: register(&registry, Histogram::with_opts(lateness)),
+            renew_duration: histogram(
+                "baton_renew_duration_seconds",
+                "Duration of renewals, in seconds",
+                &RENEW_BUCKETS,
+            ),
+            guard_lateness: histogram(
+                "baton_guard_lateness_seconds",
+                "How late the guard of a command handled a timer, in seconds",
+                &LATENESS_BUCKETS,
+            ),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
             last_end_timestamp: gauge(
                 "baton_last_end_timestamp_seconds",
@@ -224,6 +222,14 @@ impl Series {
         self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
         self.last_contact.set(health.last_contact().map_or(0.0, unix_seconds));
     }
+}
+
+/// Registers what describes the process: its build, and `process_*`.
+fn register_process(registry: &Registry, info: Opts) {
+    let info = info.const_label("version", build::VERSION).const_label("revision", build::REVISION);
+    register(registry, IntGauge::with_opts(info)).set(1);
+    let process = prometheus::process_collector::ProcessCollector::for_self();
+    registry.register(Box::new(process)).expect("process_* is registered once");
 }
 
 /// Registers a metric. Panics on a malformed or duplicate name, which any test would find.

@@ -6,6 +6,7 @@
 
 mod crowd;
 mod dying;
+mod exec;
 mod leaving;
 mod memory;
 mod pausing;

@@ -13,6 +13,9 @@ use std::time::Duration;
 /// How long a start may take on a busy machine.
 const STARTUP: Duration = Duration::from_secs(10);
 
+/// Where commands find their programs.
+const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
 /// A sidecar about to be started.
 pub(crate) struct Start<'a, S: Store = Files> {
     rig: &'a Rig<S>,
@@ -20,6 +23,8 @@ pub(crate) struct Start<'a, S: Store = Files> {
     unpolled: bool,
     environment: Environment<'a>,
     flags: BTreeMap<&'static str, String>,
+    /// The command that it runs while it leads.
+    command: Vec<String>,
 }
 
 /// The environment of a sidecar.
@@ -28,6 +33,7 @@ enum Environment<'a> {
     Machine,
     Names(&'a Names),
     Pod(&'a Pod),
+    PidNamespace,
     User(&'a Stranger),
 }
 
@@ -41,6 +47,7 @@ impl<'a, S: Store> Start<'a, S> {
             unpolled: false,
             environment: Environment::Machine,
             flags,
+            command: Vec::new(),
         };
         start
             .flag("--election", ELECTION)
@@ -98,6 +105,18 @@ impl<'a, S: Store> Start<'a, S> {
         self.flag("--state-directory", path(directory))
     }
 
+    /// Runs a shell script while it leads.
+    pub(crate) fn running(mut self, script: &str) -> Self {
+        self.command = ["sh", "-c", script].map(str::to_owned).to_vec();
+        self
+    }
+
+    /// Runs as PID 1 of a PID namespace, as in a container.
+    pub(crate) fn as_first_process(mut self) -> Self {
+        self.environment = Environment::PidNamespace;
+        self
+    }
+
     /// Its application never polls, so the prober requests no promise.
     pub(crate) fn unpolled(mut self) -> Self {
         self.unpolled = true;
@@ -147,9 +166,19 @@ impl<'a, S: Store> Start<'a, S> {
             }
             Environment::Names(names) => names.command(program),
             Environment::Pod(pod) => pod.command(&self.name, program),
+            Environment::PidNamespace => {
+                let mut command = mortal("unshare");
+                command.env_clear().env("PATH", SYSTEM_PATH);
+                command.args(["--pid", "--fork", "--kill-child", "--mount-proc", program]);
+                command
+            }
             Environment::User(user) => user.command(Stranger::baton()),
         };
-        command.arg("run").args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
+        command.arg(if self.command.is_empty() { "run" } else { "exec" });
+        command.args(self.flags.iter().flat_map(|(flag, value)| [*flag, value]));
+        if !self.command.is_empty() {
+            command.env("PATH", SYSTEM_PATH).arg("--").args(&self.command);
+        }
         Process::spawn(&self.name, command, &self.rig.journal)
     }
 }

@@ -42,12 +42,18 @@ impl Files {
 
     /// Replaces the record between two writes of the candidates.
     pub(crate) fn corrupt(&self, election: &str, content: &[u8]) {
-        let lock = File::open(self.directory.join(election).join("lock"))
-            .expect("a candidate has created it");
-        lock.lock().expect("candidates hold it for a moment only");
+        let _blocked = self.block(election);
         let corrupted = self.directory.join("corrupted");
         fs::write(&corrupted, content).expect("the store is ours");
         fs::rename(&corrupted, self.record_path(election)).expect("the store is ours");
+    }
+
+    /// Blocks every write of an election until the result is dropped.
+    pub(crate) fn block(&self, election: &str) -> File {
+        let lock = File::open(self.directory.join(election).join("lock"))
+            .expect("a candidate has created it");
+        lock.lock().expect("candidates hold it for a moment only");
+        lock
     }
 
     /// The process that holds the lock of an election, found without touching the lock.

@@ -1,0 +1,434 @@
+//! `baton exec`: a command that runs only while its candidate leads.
+//!
+//! Every process of a command notes the time and the fencing token in one ledger, every few
+//! milliseconds. `/proc/uptime` is the clock of all of them: it counts hundredths of seconds since
+//! boot.
+
+use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Start, Store as _, Timing};
+use crate::rig::{Stranger, eventually, throughout, wait_for};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+const TIMING: Timing = Timing {
+    lease_duration: Duration::from_millis(4500),
+    renew_deadline: Duration::from_secs(3),
+    retry_period: Duration::from_millis(400),
+    answer_validity: Duration::from_millis(400),
+};
+const KILL_AFTER: Duration = Duration::from_secs(1);
+
+/// A process that notes itself until it is killed.
+const NOTE: &str = "note() { while :; do read now rest < /proc/uptime; \
+                    echo $BATON_TOKEN $now >> $LEDGER; sleep 0.02; done; };";
+
+/// A tree that resists: it ignores signals, detaches, starts sessions, changes its user, closes its
+/// descriptors, and goes on starting processes.
+const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
+     setsid sh -c \"$NOTE note\" & \
+     (setsid sh -c \"$NOTE note\" & ) ; \
+     (exec 0<&- 1>&- 2>&-; note) & \
+     (while :; do sleep 1000 & sleep 0.005; done) & \
+     note";
+
+/// One line of the ledger: the token, and the time since boot.
+type Noted = (u128, Duration);
+
+struct Ledger<'a> {
+    rig: &'a Rig,
+    path: PathBuf,
+}
+
+impl<'a> Ledger<'a> {
+    fn new(rig: &'a Rig) -> Self {
+        let path = rig.folder().join("ledger");
+        fs::write(&path, "").expect("the folder is ours");
+        let mut mode = fs::metadata(&path).expect("it was written").permissions();
+        std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o666);
+        fs::set_permissions(&path, mode).expect("the file is ours");
+        Self { rig, path }
+    }
+
+    /// A candidate whose command is `script`, which can call `note`.
+    fn candidate(&self, name: &str, script: &str) -> Start<'a> {
+        let ledger = self.path.display();
+        let note = NOTE.replace('\'', "'\\''");
+        let script = format!("export LEDGER={ledger} NOTE='{note}'; {NOTE} {script}");
+        self.rig
+            .candidate(name)
+            .flag("--kill-after", format!("{KILL_AFTER:?}"))
+            .flag("--stop-timeout", "1s")
+            .running(&script)
+    }
+
+    fn lines(&self) -> Vec<Noted> {
+        let text = fs::read_to_string(&self.path).expect("the file is ours");
+        let line = |line: &str| {
+            let (token, now) = line.split_once(' ')?;
+            Some((token.parse().ok()?, Duration::from_secs_f64(now.parse().ok()?)))
+        };
+        text.lines().filter_map(line).collect()
+    }
+
+    /// Waits until a command runs under a token that is not in `known`.
+    fn next_token(&self, known: &[u128]) -> u128 {
+        let takeover = TIMING.lease_duration + TIMING.retry_period;
+        let token = wait_for(2 * takeover + NOISE, "a command runs", || {
+            self.lines().iter().map(|(token, _)| *token).find(|token| !known.contains(token))
+        });
+        if known.is_empty() {
+            self.rig.wait_for_answers();
+        }
+        token
+    }
+
+    /// When a process under `token` noted itself last.
+    fn last(&self, token: u128) -> Duration {
+        let lines = self.lines();
+        lines.iter().filter(|line| line.0 == token).map(|line| line.1).max().expect("it ran")
+    }
+
+    /// Waits until no process of the ledger is left.
+    fn is_silent_within(&self, bound: Duration) {
+        eventually(bound, "every process has ended", || self.processes().is_empty());
+    }
+
+    /// The processes of the commands that live.
+    fn processes(&self) -> BTreeSet<i32> {
+        let ledger = format!("LEDGER={}", self.path.display());
+        let is_ours = |pid: &i32| {
+            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let is_baton = command.starts_with(b"baton\0") || find(&command, b"/baton\0");
+            !is_baton
+                && (find(&environment, ledger.as_bytes()) || find(&command, ledger.as_bytes()))
+        };
+        let all = fs::read_dir("/proc").expect("there is /proc");
+        let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+        pids.filter(is_ours).collect()
+    }
+
+    /// Fails if two commands ran at once, or if tokens went back.
+    fn check(&self) {
+        let mut terms: BTreeMap<u128, (Duration, Duration)> = BTreeMap::new();
+        for (token, at) in self.lines() {
+            let term = terms.entry(token).or_insert((at, at));
+            *term = (term.0.min(at), term.1.max(at));
+        }
+        let terms: Vec<_> = terms.into_iter().collect();
+        for pair in terms.windows(2) {
+            let [(_, (_, ended)), (_, (began, _))] = pair else { unreachable!("two of them") };
+            assert!(ended <= began, "two commands ran at once: {terms:?}");
+        }
+    }
+}
+
+fn find(text: &[u8], word: &[u8]) -> bool {
+    text.windows(word.len()).any(|window| window == word)
+}
+
+fn uptime() -> Duration {
+    let text = fs::read_to_string("/proc/uptime").expect("there is /proc");
+    let seconds = text.split(' ').next().and_then(|now| now.parse().ok()).expect("a number");
+    Duration::from_secs_f64(seconds)
+}
+
+/// The processes that have `parent`.
+fn children(parent: u32) -> Vec<u32> {
+    let children = Command::new("pgrep").args(["-P", &parent.to_string()]).output();
+    let text = String::from_utf8(children.expect("pgrep runs").stdout).expect("numbers are text");
+    text.lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+fn guard_of(candidate: &Candidate) -> u32 {
+    *children(candidate.pid()).first().expect("it has a guard")
+}
+
+fn signal(pid: u32, signal: &str) {
+    let sent = Command::new("kill").args([signal, &pid.to_string()]).status();
+    assert!(sent.expect("kill runs").success());
+}
+
+#[test]
+fn command_gets_its_token_and_input_and_gives_its_exit_code() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let output = rig.folder().join("output");
+    let script = format!(
+        "echo $BATON_ELECTION $BATON_IDENTITY $BATON_TOKEN $BATON_URL > {0}; \
+         [ -z \"$NOTIFY_SOCKET\" ] || echo leaked >> {0}; ls /proc/self/fd | wc -l >> {0}; while [ ! -e {0}.read ]; do sleep 0.02; done; exit 7",
+        output.display()
+    );
+    let only = rig.candidate("a").flag("--kill-after", "1s").running(&script).start();
+    rig.wait_for_answers();
+    fs::write(rig.folder().join("output.read"), "").expect("the folder is ours");
+    assert_eq!(only.exit_code(), 7);
+    let text = fs::read_to_string(output).expect("it was written");
+    let words: Vec<_> = text.split_whitespace().collect();
+    let [election, identity, token, url, descriptors] = words[..] else { panic!("{text}") };
+    assert_eq!((election, identity), (ELECTION, only.identity.as_str()));
+    assert_eq!(url, format!("http://{}", only.listen));
+    let list = Command::new("sh").args(["-c", "ls /proc/self/fd | wc -l"]).output();
+    let inherited = String::from_utf8(list.expect("sh runs").stdout).expect("a number is text");
+    assert_eq!(descriptors, inherited.trim(), "a descriptor of Baton is open in the command");
+    let started = only.events("command_started").pop().expect("it was logged");
+    assert_eq!(started["token"], token);
+    let ended = only.events("command_ended").pop().expect("it was logged");
+    assert_eq!((ended["code"].clone(), ended["pid"].clone()), (7.into(), started["pid"].clone()));
+    assert_eq!(rig.store.holder(ELECTION), "", "it has released");
+}
+
+#[test]
+fn code_of_a_killed_command_is_that_of_a_shell() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let run = |script| rig.candidate("a").flag("--kill-after", "1s").running(script).ends();
+    assert_eq!(run("kill -9 $$").0, 137);
+    assert_eq!(run("exec /nonexistent").0, 127);
+}
+
+#[test]
+fn stop_reaps_every_process_before_the_release() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let old = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let _new = ledger.candidate("b", "note").start();
+    old.terminate();
+    let second = ledger.next_token(&[first]);
+    assert!(second > first);
+    assert_eq!(old.exit_code(), 137, "it had to be killed");
+    ledger.check();
+}
+
+#[test]
+fn resigned_candidate_runs_its_command_again() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let resigned = only.baton("resign --hold-off 1s");
+    assert!(resigned.status.success(), "{resigned:?}");
+    assert!(ledger.next_token(&[first]) > first);
+    ledger.check();
+    only.terminate();
+    only.exit_code();
+}
+
+#[test]
+fn command_is_dead_before_the_claim_of_a_stopped_elector_ends() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let old = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let _new = ledger.candidate("b", "note").start();
+    let stopped = uptime();
+    signal(old.pid(), "-STOP");
+    ledger.next_token(&[first]);
+    let ran_on = ledger.last(first).saturating_sub(stopped);
+    assert!(ran_on < TIMING.renew_deadline, "it ran for {ran_on:?} after the elector stopped");
+    signal(old.pid(), "-CONT");
+    assert_eq!(old.exit_code(), 75);
+    ledger.check();
+}
+
+#[test]
+fn command_of_a_killed_elector_ends() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let old = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let _new = ledger.candidate("b", "note").start();
+    let killed = uptime();
+    old.kill();
+    ledger.next_token(&[first]);
+    let ran_on = ledger.last(first).saturating_sub(killed);
+    assert!(ran_on < KILL_AFTER + NOISE, "it ran for {ran_on:?} after the elector was killed");
+    ledger.check();
+}
+
+#[test]
+fn command_of_a_killed_guard_ends_at_once() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let old = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let killed = uptime();
+    signal(guard_of(&old), "-KILL");
+    assert_eq!(old.exit_code(), 75);
+    ledger.is_silent_within(NOISE);
+    let ran_on = ledger.last(first).saturating_sub(killed);
+    assert!(ran_on < NOISE, "it ran for {ran_on:?} after the guard was killed");
+}
+
+#[test]
+fn stopped_command_ends_with_75_when_leadership_ends() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", "trap 'exit 0' TERM; note & while :; do sleep 0.05; done");
+    let only = only.start();
+    ledger.next_token(&[]);
+    let began = uptime();
+    let _blocked = rig.store.block(ELECTION);
+    assert_eq!(only.exit_code(), 75, "its own code says nothing: it was stopped halfway");
+    assert!(uptime().saturating_sub(began) < TIMING.renew_deadline + NOISE);
+    let ended = only.events("command_ended").pop().expect("it was logged");
+    assert_eq!(ended["code"], 0);
+    ledger.is_silent_within(NOISE);
+}
+
+#[test]
+fn candidate_that_stays_runs_its_command_in_the_next_term() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", "note").flag("--on-lost", "stay").start();
+    let first = ledger.next_token(&[]);
+    let blocked = rig.store.block(ELECTION);
+    ledger.is_silent_within(TIMING.renew_deadline + NOISE);
+    drop(blocked);
+    assert!(ledger.next_token(&[first]) > first);
+    assert!(only.is_alive());
+    ledger.check();
+    only.terminate();
+    only.exit_code();
+}
+
+#[test]
+fn process_tree_contains_without_any_right() {
+    let Some(user) = Stranger::with_uid(65_531) else { return };
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let folder = user.directory("elections", user.uid, 0o700);
+    let only = ledger.candidate("a", STUBBORN).directory(&folder).run_by(&user).start();
+    let first = ledger.next_token(&[]);
+    assert!(only.output().contains("process tree"), "{}", only.output());
+    signal(only.pid(), "-STOP");
+    let stopped = uptime();
+    throughout(TIMING.renew_deadline, "nobody else stops it", || only.is_alive());
+    ledger.is_silent_within(NOISE);
+    let ran_on = ledger.last(first).saturating_sub(stopped);
+    assert!(ran_on < TIMING.renew_deadline, "it ran for {ran_on:?} after the elector stopped");
+    signal(only.pid(), "-CONT");
+    assert_eq!(only.exit_code(), 75);
+}
+
+#[test]
+fn first_process_of_a_namespace_contains_everything() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", STUBBORN).as_first_process().start();
+    let first = ledger.next_token(&[]);
+    assert!(only.output().contains("PID namespace"), "{}", only.output());
+    let elector = *children(only.pid()).first().expect("unshare has a child");
+    let stopped = uptime();
+    signal(elector, "-TERM");
+    assert_eq!(only.exit_code(), 137);
+    ledger.is_silent_within(NOISE);
+    assert!(ledger.last(first).saturating_sub(stopped) < Duration::from_secs(1) + NOISE);
+}
+
+#[test]
+fn renewal_after_the_last_warning_saves_no_command() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let warned = rig.folder().join("warned");
+    let script =
+        format!("trap 'echo > {}' TERM; note & while :; do sleep 0.05; done", warned.display());
+    let only = ledger.candidate("a", &script).start();
+    ledger.next_token(&[]);
+    let blocked = rig.store.block(ELECTION);
+    eventually(TIMING.renew_deadline + NOISE, "the command gets SIGTERM", || warned.exists());
+    drop(blocked);
+    assert_eq!(only.exit_code(), 75);
+    ledger.is_silent_within(NOISE);
+}
+
+#[test]
+fn no_signal_that_can_be_caught_ends_or_stops_the_guard() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", "note").start();
+    let token = ledger.next_token(&[]);
+    let guard = guard_of(&only);
+    for name in ["-TERM", "-INT", "-HUP", "-QUIT", "-TSTP", "-TTOU", "-TTIN", "-USR1", "-ALRM"] {
+        signal(guard, name);
+    }
+    let asked = uptime();
+    throughout(2 * TIMING.renew_deadline, "the command runs on", || only.is_alive());
+    assert!(ledger.last(token) > asked + TIMING.renew_deadline);
+    assert_eq!(guard_of(&only), guard);
+    only.terminate();
+    assert_eq!(only.exit_code(), 143);
+}
+
+#[test]
+fn command_that_stops_itself_is_continued() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", "kill -STOP $$; note").start();
+    ledger.next_token(&[]);
+    only.terminate();
+    only.exit_code();
+}
+
+#[test]
+fn followers_run_nothing_and_many_terms_leave_nothing() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let leader = ledger.candidate("a", "note").start();
+    let first = ledger.next_token(&[]);
+    let follower = ledger.candidate("b", "note").start();
+    throughout(TIMING.retry_period, "a follower has no guard", || {
+        children(follower.pid()).is_empty()
+    });
+    let open = |candidate: &Candidate| {
+        let list = |folder| fs::read_dir(format!("/proc/{}/{folder}", candidate.pid()));
+        let count = |folder| list(folder).expect("it lives").count();
+        (count("fd"), children(candidate.pid()).len())
+    };
+    let mut tokens = vec![first];
+    let before = open(&leader);
+    for _ in 0..3 {
+        for candidate in [&leader, &follower] {
+            candidate.baton("resign --hold-off 100ms");
+            tokens.push(ledger.next_token(&tokens));
+        }
+    }
+    wait_for(NOISE, "nothing is left of the ended terms", || {
+        (open(&leader) == before).then_some(())
+    });
+    ledger.check();
+    for candidate in [follower, leader] {
+        candidate.terminate();
+        candidate.exit_code();
+    }
+}
+
+#[test]
+fn second_signal_kills_the_command() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", STUBBORN).flag("--stop-timeout", "20s").start();
+    ledger.next_token(&[]);
+    let asked: Moment = only.terminate();
+    throughout(Duration::from_millis(1500), "it stops in order", || only.is_alive());
+    assert!(rig.holds(&only), "the record is renewed meanwhile");
+    only.terminate();
+    assert_eq!(only.exit_code(), 137);
+    assert!(rig.now().since(asked) < Duration::from_secs(5));
+    assert_eq!(rig.store.holder(ELECTION), "", "it has released");
+}
+
+#[test]
+fn flags_that_do_not_fit_are_refused() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let refused = |flag, value: &str| {
+        let (code, output) = rig.candidate("a").flag(flag, value).running("true").ends();
+        assert_eq!(code, 2, "{output}");
+        output
+    };
+    assert!(refused("--kill-after", "5s").contains("--kill-after=2.2s or less"));
+    assert!(refused("--kill-after", "100ms").contains("--kill-after=500ms or more"));
+    assert!(refused("--require-polling", "9s").contains("remove the flag"));
+    assert!(refused("--nice", "20").contains("0 to 19"));
+}
