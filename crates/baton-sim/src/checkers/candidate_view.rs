@@ -3,6 +3,7 @@
 //! Pure. Start with [`CandidateView`].
 
 mod budget;
+mod promises;
 mod replies;
 
 use super::withdrawals::Causes;
@@ -13,12 +14,8 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Request, Verb, Withdrawal};
 use baton_election::timing::Timing;
+use promises::Promises;
 use std::time::Duration;
-
-/// The number of workers of an application.
-const WORKERS: usize = 2;
-const NAMED: usize = 0;
-const ANONYMOUS: usize = 1;
 
 /// One candidate. Each `Instant` is by its own clock.
 pub(super) struct CandidateView {
@@ -28,13 +25,8 @@ pub(super) struct CandidateView {
     pub(super) claim: Option<Claim>,
     /// The token of that claim, or of the previous one until its end is published.
     pub(super) term: Option<FencingToken>,
-    /// For each worker of its application, when the last promise expires, and when the write that
-    /// backs it was applied.
-    promises: [Option<(Instant, Option<Moment>)>; WORKERS],
-    /// For each worker, when the last promise of this process expires.
-    own_promises: [Option<Instant>; WORKERS],
-    /// How many pieces of work the named worker has finished.
-    finished_pieces: u32,
+    /// What its application was promised.
+    promises: Promises,
     /// Whether its last term was lost, rather than given up.
     pub(super) has_lost: bool,
     /// Why it must stay away, by the orders that it received.
@@ -153,9 +145,7 @@ impl CandidateView {
             identity: None,
             claim: None,
             term: None,
-            promises: [None; WORKERS],
-            own_promises: [None; WORKERS],
-            finished_pieces: 0,
+            promises: Promises::default(),
             has_lost: false,
             causes: Causes::default(),
             claim_ends: None,
@@ -208,7 +198,6 @@ impl CandidateView {
     pub(super) fn restarted(&self, identity: Identity) -> Self {
         let Self {
             promises,
-            finished_pieces,
             faults,
             watch_faults,
             watch_reliable_since,
@@ -218,8 +207,7 @@ impl CandidateView {
             ..
         } = *self;
         let fresh = Self {
-            promises,
-            finished_pieces,
+            promises: promises.of_restarted(),
             faults,
             watch_faults,
             watch_reliable_since,
@@ -297,7 +285,7 @@ impl CandidateView {
 
     /// The longest promise: when it expires, and when the write that backs it was applied.
     pub(super) fn promised(&self) -> Option<(Instant, Option<Moment>)> {
-        self.promises.iter().copied().flatten().max_by_key(|(until, _)| *until)
+        self.promises.longest()
     }
 
     /// Whether its application may act when its clock reads `local_time`.
@@ -307,26 +295,17 @@ impl CandidateView {
 
     /// When the last promise of this process expires.
     pub(super) fn own_promise(&self) -> Option<Instant> {
-        self.own_promises.into_iter().max().flatten()
+        self.promises.own()
     }
 
-    /// The worker receives a promise, and ignores it if its piece of work is finished.
+    /// A worker receives a promise.
     pub(super) fn promise(&mut self, worker: Worker, until: Instant) {
-        let worker = match worker {
-            Worker::Named(piece) if piece < self.finished_pieces => return,
-            Worker::Named(_) => NAMED,
-            Worker::Anonymous => ANONYMOUS,
-        };
-        if self.promises[worker].is_none_or(|(other, _)| other < until) {
-            self.promises[worker] = Some((until, self.applied_at()));
-        }
-        self.own_promises[worker] = self.own_promises[worker].max(Some(until));
+        self.promises.add(worker, until, self.applied_at());
     }
 
-    /// The named worker has finished this piece of work, and acts no more on its promises.
+    /// The named worker has finished this piece of work.
     pub(super) const fn finish_work(&mut self, piece: u32) {
-        self.finished_pieces = piece + 1;
-        (self.promises[NAMED], self.own_promises[NAMED]) = (None, None);
+        self.promises.finish_work(piece);
     }
 
     /// The candidate sends a request that replaces the version `base`, if any.
