@@ -66,6 +66,7 @@ impl Candidate {
         loop {
             self.machine.handle_timeout(self.now);
             let promised_until = self.leadership.promised_until();
+            self.withdrawals.set_command_runs(self.leadership.is_lent());
             self.withdrawals.turn(&mut self.machine, promised_until, self.now);
             self.leadership.publish(self.machine.standing(), self.now);
             self.events.extend(std::iter::from_fn(|| self.withdrawals.poll_event()));
@@ -102,7 +103,16 @@ impl Candidate {
         }
     }
 
+    /// Takes turns until its clock reads `seconds`, while a command runs under the claim.
+    fn run_command_until(&mut self, seconds: u64) {
+        while self.now < at(seconds) {
+            self.leadership.lend(self.now);
+            self.until(self.now.elapsed_since_boot().as_secs() + 1);
+        }
+    }
+
     fn order(&mut self, order: Order) -> Ticket {
+        self.withdrawals.set_command_runs(self.leadership.is_lent());
         let ticket = self.withdrawals.add(order, &mut self.machine, self.now);
         self.leadership.publish(self.machine.standing(), self.now);
         self.turn();
@@ -267,4 +277,22 @@ fn stopping_is_settled_when_no_promise_holds() {
     candidate.turn();
     assert_eq!(candidate.events, [Settled(ticket, Withdrawn)]);
     assert!(candidate.holds_the_record());
+}
+
+#[test]
+fn release_waits_for_the_command_while_the_claim_is_renewed() {
+    for order in [Order::Shutdown, RESIGN] {
+        let mut candidate = Candidate::leading();
+        candidate.run_command_until(3);
+        let ticket = candidate.order(order);
+        // The command may take longer to stop than the claim lasts without a renewal.
+        candidate.run_command_until(33);
+        assert!(!candidate.machine.is_released(), "{order:?}: the command still runs");
+        let standing = candidate.machine.standing();
+        let Standing::Resigning(claim) = standing else { panic!("{standing:?}") };
+        assert!(claim.deadline() > at(33), "{order:?}: the claim was renewed");
+        candidate.leadership.end_loan();
+        candidate.turn();
+        assert_eq!(candidate.events, [Settled(ticket, Confirmed)]);
+    }
 }
