@@ -135,7 +135,7 @@ async fn supervise<M: Election, S: Store<M>, E: Error>(
     let opened = tokio::select! {
         opened = opening => opened,
         () = signals.next() => {
-            StopOutcome::NothingToRelease.log();
+            StopOutcome::NothingToRelease.log(Exit::Clean);
             return Exit::Clean;
         }
     };
@@ -293,6 +293,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             () = signals.next() => stopping.stop(driving, &mut signals, &mut command).await,
         };
         let outcome = outcome.with_command(command.finish().await);
+        outcome.log();
         save_outcome(history, outcome).await;
         outcome.exit
     }

@@ -67,7 +67,7 @@ fn ignores_hang_up() -> bool {
         .is_some_and(|mask| mask & 1 == 1)
 }
 
-/// The outcome of the release in a clean stop. Every outcome exits with 0.
+/// The outcome of the release in a clean stop. No outcome changes the exit code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StopOutcome {
     /// The store holds nothing of this candidate.
@@ -83,9 +83,9 @@ pub enum StopOutcome {
 }
 
 impl StopOutcome {
-    /// Logs the clean stop with this outcome.
-    pub fn log(self) {
-        let (release, code) = (self.as_str(), Exit::Clean.code());
+    /// Logs the clean stop with this outcome, which leads to `exit`.
+    pub fn log(self, exit: Exit) {
+        let (release, code) = (self.as_str(), exit.code());
         match self {
             Self::Confirmed => {
                 tracing::info!(

@@ -24,9 +24,18 @@ pub(super) struct RunOutcome {
     pub(super) led: bool,
     /// Whether the command ended so soon that the next run must not start it at once.
     pub(super) was_short: bool,
+    /// How the release of a clean stop ended.
+    pub(super) stopped: Option<StopOutcome>,
 }
 
 impl RunOutcome {
+    /// Logs a clean stop. Other ends are logged where they happen.
+    pub(super) fn log(self) {
+        if let Some(stopped) = self.stopped {
+            stopped.log(self.exit);
+        }
+    }
+
     /// Whether the end delays the campaign of the next run.
     pub(super) fn is_bad(self) -> bool {
         self.was_short || self.exit != Exit::Clean
@@ -64,13 +73,13 @@ impl Stopping<'_> {
     ) -> RunOutcome {
         let reason = Reason::Shutdown;
         let led = self.reader.published_claim().is_some();
-        let clean = RunOutcome { exit: Exit::Clean, reason, led, was_short: false };
+        let clean = RunOutcome { exit: Exit::Clean, reason, led, was_short: false, stopped: None };
         let mut release = pin!(self.release(command.stop_timeout()));
         loop {
             tokio::select! {
                 released = &mut release => {
-                    released.unwrap_or(StopOutcome::Unconfirmed).log();
-                    return clean;
+                    let stopped = Some(released.unwrap_or(StopOutcome::Unconfirmed));
+                    return RunOutcome { stopped, ..clean };
                 }
                 ended = &mut driving => return after_driver(ended, clean),
                 () = signals.next() => {
@@ -107,8 +116,7 @@ impl Stopping<'_> {
         if self.reader.published_claim().is_some() {
             RunOutcome { exit: Exit::Lost, ..clean }
         } else {
-            StopOutcome::Unconfirmed.log();
-            clean
+            RunOutcome { stopped: Some(StopOutcome::Unconfirmed), ..clean }
         }
     }
 }
@@ -116,29 +124,28 @@ impl Stopping<'_> {
 /// The driver ended before the release.
 fn after_driver(ended: DriverOutcome, clean: RunOutcome) -> RunOutcome {
     let exit = ended.exit(true);
-    match ended {
-        DriverOutcome::Lost(Reason::Deadline) => StopOutcome::Expired.log(),
+    let stopped = match ended {
+        DriverOutcome::Lost(Reason::Deadline) => StopOutcome::Expired,
         DriverOutcome::Lost(reason) => return RunOutcome { exit, reason, ..clean },
-        DriverOutcome::Refused => StopOutcome::Refused.log(),
-        DriverOutcome::Incompatible => StopOutcome::NothingToRelease.log(),
-    }
-    RunOutcome { exit, ..clean }
+        DriverOutcome::Refused => StopOutcome::Refused,
+        DriverOutcome::Incompatible => StopOutcome::NothingToRelease,
+    };
+    RunOutcome { exit, stopped: Some(stopped), ..clean }
 }
 
 /// The outcome of a run whose driver ended by itself.
 pub(super) fn outcome_of(ended: DriverOutcome) -> RunOutcome {
-    let (exit, was_short) = (ended.exit(false), false);
-    match ended {
-        DriverOutcome::Lost(reason) => RunOutcome { exit, reason, led: true, was_short },
-        DriverOutcome::Refused | DriverOutcome::Incompatible => {
-            RunOutcome { exit, reason: Reason::Fault, led: false, was_short }
-        }
-    }
+    let (reason, led) = match ended {
+        DriverOutcome::Lost(reason) => (reason, true),
+        DriverOutcome::Refused | DriverOutcome::Incompatible => (Reason::Fault, false),
+    };
+    RunOutcome { exit: ended.exit(false), reason, led, was_short: false, stopped: None }
 }
 
 /// The outcome of a run that stopped its command because leadership was ending.
 pub(super) const fn lost_outcome() -> RunOutcome {
-    RunOutcome { exit: Exit::Lost, reason: Reason::Deadline, led: true, was_short: false }
+    let reason = Reason::Deadline;
+    RunOutcome { exit: Exit::Lost, reason, led: true, was_short: false, stopped: None }
 }
 
 /// The outcome of a run whose listener ended.
@@ -154,5 +161,5 @@ pub(super) fn server_fault(
 pub(super) fn fault_outcome(reader: &Reader) -> RunOutcome {
     let led = reader.published_claim().is_some();
     let exit = if led { Exit::Lost } else { Exit::Fault };
-    RunOutcome { exit, reason: Reason::Fault, led, was_short: false }
+    RunOutcome { exit, reason: Reason::Fault, led, was_short: false, stopped: None }
 }

@@ -23,6 +23,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// The content type of [`Metrics::scrape`].
 pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
+/// The names and descriptions of the histograms.
+const RENEW_DURATION: (&str, &str) =
+    ("baton_renew_duration_seconds", "Duration of renewals, in seconds");
+const GUARD_LATENESS: (&str, &str) =
+    ("baton_guard_lateness_seconds", "How late the guard of a command handled a timer, in seconds");
+
 /// The upper bounds of the histogram of renewals, in seconds: from a local file (1 ms) to an
 /// overloaded API server (10 s).
 const RENEW_BUCKETS: [f64; 13] =
@@ -142,7 +148,7 @@ impl Series {
             "leader_election_master_status",
             "1 while this process leads (client-go's name)",
         );
-        let histogram = |name, help, buckets: &[f64]| {
+        let histogram = |(name, help): (&str, &str), buckets: &[f64]| {
             let opts = HistogramOpts::new(name, help).const_label("election", election);
             register(&registry, Histogram::with_opts(opts.buckets(buckets.to_vec())))
         };
@@ -186,16 +192,8 @@ impl Series {
                 "Requests to the store by verb and outcome",
                 &["verb", "outcome"],
             ),
-            renew_duration: histogram(
-                "baton_renew_duration_seconds",
-                "Duration of renewals, in seconds",
-                &RENEW_BUCKETS,
-            ),
-            guard_lateness: histogram(
-                "baton_guard_lateness_seconds",
-                "How late the guard of a command handled a timer, in seconds",
-                &LATENESS_BUCKETS,
-            ),
+            renew_duration: histogram(RENEW_DURATION, &RENEW_BUCKETS),
+            guard_lateness: histogram(GUARD_LATENESS, &LATENESS_BUCKETS),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
             last_end_timestamp: gauge(
                 "baton_last_end_timestamp_seconds",

@@ -316,7 +316,7 @@ fn process_tree_contains_without_any_right() {
 fn first_process_of_a_namespace_contains_everything() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
-    let only = ledger.candidate("a", STUBBORN).as_first_process().start();
+    let only = ledger.candidate("a", STUBBORN).first_of_a_namespace().start();
     let first = ledger.next_token(&[]);
     assert!(only.output().contains("PID namespace"), "{}", only.output());
     let elector = *children(only.pid()).first().expect("unshare has a child");

@@ -112,7 +112,7 @@ impl<'a, S: Store> Start<'a, S> {
     }
 
     /// Runs as PID 1 of a PID namespace, as in a container.
-    pub(crate) fn as_first_process(mut self) -> Self {
+    pub(crate) fn first_of_a_namespace(mut self) -> Self {
         self.environment = Environment::PidNamespace;
         self
     }
