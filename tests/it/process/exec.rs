@@ -30,7 +30,7 @@ const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
      setsid sh -c \"$NOTE note\" & \
      (setsid sh -c \"$NOTE note\" & ) ; \
      (exec 0<&- 1>&- 2>&-; note) & \
-     (while :; do sleep 1000 & sleep 0.005; done) & \
+     (while :; do sleep 1000 & sleep 0.03; done) & \
      note";
 
 /// One line of the ledger: the token, and the time since boot.
