@@ -18,7 +18,7 @@ pub struct ExecConfig {
     pub kill_after: Duration,
     /// How long the command may take to stop on request.
     pub stop_timeout: Duration,
-    /// What is added to the niceness of the command.
+    /// Added to the niceness of the command.
     pub nice: i32,
 }
 

@@ -1,7 +1,7 @@
 //! A socket pair that carries messages as lines, and once a descriptor.
 //!
 //! Touches sockets. Start with [`pair`]. The child gets its end as descriptor 0, and its real
-//! standard input over the channel: then no descriptor of Baton is left open in the command, which
+//! standard input over the channel. So the command inherits no descriptor of Baton, from which it
 //! could read the guard's messages.
 
 use rustix::io::Errno;

@@ -66,7 +66,7 @@ pub enum FromGuard {
 /// From the trampoline to the guard, if the command cannot be executed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub struct SpawnFailure {
-    /// What failed, and why.
+    /// The failed step, and the cause.
     pub message: String,
     /// The exit code: 127 for a missing command, else 126, as in POSIX shells.
     pub code: u8,

@@ -37,7 +37,7 @@ pub struct Runner {
     pub config: ExecConfig,
     /// The retry period of the election.
     pub retry_period: Duration,
-    /// What happens when a term ends before the command does.
+    /// The reaction to a term that ends before the command does.
     pub on_lost: OnLost,
     /// Variables for the command besides the token.
     pub variables: Vec<(&'static str, String)>,

@@ -38,7 +38,7 @@ impl CommandTask {
         address: SocketAddr,
     ) -> io::Result<Self> {
         let Some(exec) = &config.exec else { return Ok(Self::none()) };
-        // What a killed guard leaves behind falls to this process.
+        // The processes of a killed guard fall to this process.
         process_tree::become_subreaper()?;
         let (election, identity) = (state.election.clone(), state.identity.clone());
         let variables = vec![

@@ -53,7 +53,7 @@ impl RunOutcome {
     }
 }
 
-/// What a clean stop needs.
+/// The means of a clean stop.
 pub(super) struct Stopping<'a> {
     pub(super) control: &'a Control,
     pub(super) reader: &'a Reader,

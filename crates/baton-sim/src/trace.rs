@@ -67,8 +67,8 @@ pub enum TraceEvent<'a, E: Election> {
     Withdrew(usize, Withdrawal),
     /// A candidate campaigns again, from this local time on.
     CampaignResumed(usize, Instant),
-    /// The named worker of a candidate's application has finished this piece of work: it acts on
-    /// no promise for that piece any more, also on none that it has yet to receive.
+    /// The named worker of a candidate's application has finished this piece of work. It acts on no
+    /// promise for that piece any more, nor on an answer that is still on its way.
     WorkDone(usize, u32),
     /// A machine sends a request at this local time. A claim that the request earns counts from it.
     RequestSent(usize, &'a E::Request, Instant),

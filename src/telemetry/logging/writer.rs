@@ -42,7 +42,7 @@ impl LogWriter {
         Ok(writer)
     }
 
-    /// What waits for the last lines at its end.
+    /// Waits for the last lines when dropped.
     pub(super) fn flush_on_drop(this: Option<Self>) -> FlushOnDrop {
         FlushOnDrop(this)
     }

@@ -25,7 +25,7 @@ pub(super) struct CandidateView {
     pub(super) claim: Option<Claim>,
     /// The token of that claim, or of the previous one until its end is published.
     pub(super) term: Option<FencingToken>,
-    /// What its application was promised.
+    /// The promises to its application.
     promises: Promises,
     /// Whether its last term was lost, rather than given up.
     pub(super) has_lost: bool,

@@ -1,4 +1,4 @@
-//! What the workers of one application were promised.
+//! The promises to the workers of one application.
 //!
 //! Pure. Start with [`Promises::add`].
 
