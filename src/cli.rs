@@ -12,6 +12,7 @@ pub mod reply;
 mod spelling;
 mod timeline;
 
+use crate::process::notify::NotifySettings;
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use std::collections::BTreeSet;
@@ -377,6 +378,8 @@ pub struct Environment {
     pub host_name: String,
     /// Whether the log has no colors: `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
     pub wants_plain_text: bool,
+    /// How to notify systemd: `NOTIFY_SOCKET` is set.
+    pub notify: Option<NotifySettings>,
 }
 
 /// A `BATON_…` variable that sets no flag.
@@ -400,6 +403,10 @@ impl Environment {
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             wants_plain_text: variable("NO_COLOR").is_some()
                 || variable("TERM").as_deref() == Some("dumb"),
+            notify: variable("NOTIFY_SOCKET").map(|socket| {
+                let period = variable("WATCHDOG_USEC");
+                NotifySettings::new(socket, period.as_deref(), variable("WATCHDOG_PID").as_deref())
+            }),
         }
     }
 }

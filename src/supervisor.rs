@@ -21,6 +21,7 @@ use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::last_run::{RunEnd, RunHistory};
+use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
@@ -265,8 +266,19 @@ impl<'a, M: Election> Candidate<'a, M> {
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
-    /// Takes part until the process must end, and saves how it ended.
+    /// Takes part until the process must end, and tells systemd.
     async fn take_part(self, store: &impl Store<M>) -> Exit {
+        let notifier = Notifier::new(self.config.notify.as_ref());
+        let health = self.health.clone();
+        notifier.ready();
+        tokio::select! {
+            exit = self.run(store, &notifier) => exit,
+            never = notifier.ping_while_progressing(&health) => match never {},
+        }
+    }
+
+    /// Takes part until the process must end, and saves how it ended.
+    async fn run(self, store: &impl Store<M>, notifier: &Notifier) -> Exit {
         let Self {
             config,
             mut signals,
@@ -283,7 +295,7 @@ impl<'a, M: Election> Candidate<'a, M> {
         let mut driving = pin!(drive(election, store, context));
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
         let release_timeout = config.timing.call_timeout() * 3;
-        let stopping = Stopping { control: &control, reader: &reader, release_timeout };
+        let stopping = Stopping { control: &control, reader: &reader, notifier, release_timeout };
         let outcome = tokio::select! {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),

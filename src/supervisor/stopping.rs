@@ -9,6 +9,7 @@ use crate::exec::runner::CommandEnd;
 use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
+use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use baton_election::machine::Reason;
 use baton_election::withdrawals::{Order, OrderOutcome};
@@ -48,6 +49,7 @@ impl RunOutcome {
 pub(super) struct Stopping<'a> {
     pub(super) control: &'a Control,
     pub(super) reader: &'a Reader,
+    pub(super) notifier: &'a Notifier,
     /// How long the store may take to confirm the release.
     pub(super) release_timeout: Duration,
 }
@@ -62,6 +64,7 @@ impl Stopping<'_> {
         signals: &mut Signals,
         command: &mut CommandTask,
     ) -> RunOutcome {
+        self.notifier.stopping();
         let reason = Reason::Shutdown;
         let led = self.reader.published_claim().is_some();
         let clean = RunOutcome { exit: Exit::Clean, reason, led, was_short: false };

@@ -8,6 +8,7 @@ mod crowd;
 mod dying;
 mod leaving;
 mod memory;
+mod notifying;
 mod pausing;
 mod polling;
 mod privacy;
