@@ -123,6 +123,13 @@ pub enum Command {
     /// Add the sidecar to every labeled Pod template read from stdin
     #[command(after_help = examples::INJECT)]
     Inject(Inject),
+    /// Copy this program to DIR/baton, for an init container of an image without it
+    #[command(after_help = examples::INSTALL)]
+    Install {
+        /// Directory, for example a volume that the application's container mounts
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+    },
     /// Print the version, revision, and compiler as JSON
     Version,
 }
