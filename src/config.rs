@@ -19,6 +19,7 @@ pub use unused_flags::{UnusedFlag, unused_flags};
 pub use zookeeper::ZooKeeperConfig;
 
 use crate::cli::{Environment, Settings};
+use crate::process::notify::NotifySettings;
 use baton_election::identity::Identity;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
@@ -55,6 +56,8 @@ pub struct Config {
     pub log_level: tracing::Level,
     /// Whether the log on a terminal has no colors.
     pub plain_logs: bool,
+    /// How to notify systemd, if it started this process.
+    pub notify: Option<NotifySettings>,
 }
 
 /// The settings for looking up how the last run ended, valid even if others are not.
@@ -215,32 +218,29 @@ impl Config {
             (Some(election), Some(store), Some(timing), Some(listen), Some(probe_listen))
                 if errors.0.is_empty() =>
             {
-                let state_directory =
-                    non_empty(settings.state_directory.as_ref()).map(PathBuf::from);
-                let identity_prefix = prefix;
                 Ok(Self {
                     election,
                     store,
-                    identity_prefix,
+                    identity_prefix: prefix,
                     timing,
                     on_lost,
                     require_polling,
                     stopping_limit,
                     exec: None,
-                    state_directory,
+                    state_directory: non_empty(settings.state_directory.as_ref())
+                        .map(PathBuf::from),
                     listen,
                     probe_listen,
                     log_format,
                     log_level,
                     plain_logs: environment.wants_plain_text,
+                    notify: environment.notify.clone(),
                 })
             }
             _ => Err(errors.0),
         }
     }
-}
 
-impl Config {
     /// Whether the application is declared to ask the sidecar before it acts, or is a command that
     /// this process stops. Then a leader may release once no promise holds, although the process
     /// stays.

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Resign { hold_off, sidecar } => commands::resign(hold_off.as_deref(), &sidecar),
         Command::Inject(inject) => commands::inject(&inject),
         Command::Rbac(rbac) => commands::rbac(&rbac),
+        Command::Install { directory } => commands::install(&directory),
         Command::Version => commands::version(),
     };
     Exit::into(exit)

@@ -1,4 +1,4 @@
-//! This process and its machine: clock, signals, exit codes, private folders, blocking work.
+//! This process and its machine: clock, signals, exit codes, systemd, private folders, blocking work.
 //!
 //! Each module touches only what it is named after. Start with [`exit`].
 
@@ -6,6 +6,7 @@ pub mod blocking;
 pub mod clock;
 pub mod exit;
 pub mod last_run;
+pub mod notify;
 pub mod private_folder;
 pub mod resolver;
 pub mod signals;

@@ -21,6 +21,7 @@ use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::last_run::{RunEnd, RunHistory};
+use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
@@ -262,8 +263,19 @@ impl<'a, M: Election> Candidate<'a, M> {
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
 
-    /// Takes part until the process must end, and saves how it ended.
+    /// Takes part until the process must end, and tells systemd.
     async fn take_part(self, store: &impl Store<M>) -> Exit {
+        let notifier = Notifier::new(self.config.notify.as_ref());
+        let health = self.health.clone();
+        notifier.ready();
+        tokio::select! {
+            exit = self.run(store, &notifier) => exit,
+            never = notifier.ping_while_progressing(&health) => match never {},
+        }
+    }
+
+    /// Takes part until the process must end, and saves how it ended.
+    async fn run(self, store: &impl Store<M>, notifier: &Notifier) -> Exit {
         let Self {
             config,
             mut signals,
@@ -280,17 +292,17 @@ impl<'a, M: Election> Candidate<'a, M> {
         let mut driving = pin!(drive(election, store, context));
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
         let release_timeout = config.timing.call_timeout() * 3;
-        let stopping = Stopping { control: &control, reader: &reader, release_timeout };
+        let stopping = Stopping { control: &control, reader: &reader, notifier, release_timeout };
         let outcome = tokio::select! {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
             DriverStopped = polling => fault_outcome(&reader),
             ended = command.ended() => if command::exits_lost(ended) {
-                lost_outcome()
+                lost_outcome(ended)
             } else {
-                stopping.stop(driving, &mut signals, &mut command).await
+                stopping.stop(driving, &mut signals, &mut command, false).await
             },
-            () = signals.next() => stopping.stop(driving, &mut signals, &mut command).await,
+            () = signals.next() => stopping.stop(driving, &mut signals, &mut command, true).await,
         };
         let outcome = outcome.with_command(command.finish().await);
         outcome.log();

@@ -52,6 +52,7 @@ fn check_settings(settings: &Settings, in_kubernetes: bool) {
         pod_namespace: in_kubernetes.then(|| "shop".to_owned()),
         host_name: "host".to_owned(),
         wants_plain_text: false,
+        notify: None,
     };
     match Config::new(settings, &environment) {
         Ok(config) => check_config(&config, settings),

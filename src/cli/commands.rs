@@ -19,7 +19,10 @@ use crate::process::exit::Exit;
 use hyper::{Method, StatusCode};
 use std::error::Error;
 use std::fmt::{self, Display};
+use std::fs::{self, Permissions};
 use std::io::{self, IsTerminal as _, Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::time::Duration;
 
 /// How long to wait for an answer that the sidecar gives at once.
@@ -173,6 +176,27 @@ pub fn inject(options: &Inject) -> Exit {
             for error in &errors {
                 print_stderr(&ErrorChain(error));
             }
+            Exit::Usage
+        }
+    }
+}
+
+/// Copies this program to `baton` in `directory`. Others see the old file or the whole new one.
+pub fn install(directory: &Path) -> Exit {
+    let target = directory.join("baton");
+    let partial = directory.join(format!(".baton.{}", std::process::id()));
+    let copied = fs::copy("/proc/self/exe", &partial)
+        .and_then(|_bytes| fs::set_permissions(&partial, Permissions::from_mode(0o755)))
+        .and_then(|()| fs::rename(&partial, &target));
+    match copied {
+        Ok(()) => print_stdout(&target.display()),
+        Err(error) => {
+            // It may not exist.
+            fs::remove_file(&partial).ok();
+            print_stderr(&format_args!(
+                "cannot install baton in {}: {error}; pass a directory that this user may write",
+                directory.display()
+            ));
             Exit::Usage
         }
     }

@@ -49,6 +49,11 @@ Exit codes: 0 handed over, 1 not leading, refused, or not confirmed, 69 no answe
 pub(super) const RBAC: &str = "Example:
   baton rbac --election orders --service-account shop --namespace sales | kubectl apply -f -";
 
+pub(super) const INSTALL: &str = "Example, as an init container:
+  args: [install, /opt/baton]
+
+The application's container then runs /opt/baton/baton exec.";
+
 pub(super) const INJECT: &str = "Examples:
   kustomize build . | baton inject --strict | kubectl apply -f -
   baton inject --restart-application never < deployment.yaml

@@ -5,7 +5,6 @@
 use super::Settings;
 use clap::Args;
 use std::ffi::OsString;
-use std::path::PathBuf;
 
 /// The flags of `baton exec`, as typed.
 #[derive(Debug, Clone, Args)]
@@ -39,6 +38,9 @@ pub struct Guard {
     /// Added to the niceness of the command.
     #[arg(long)]
     pub nice: i32,
+    /// Whether the elector is PID 1, so that every other process belongs to the command.
+    #[arg(long)]
+    pub owns_namespace: bool,
     /// The command and its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,
@@ -56,9 +58,6 @@ pub struct Trampoline {
     /// Whether the command gets the terminal.
     #[arg(long)]
     pub terminal: bool,
-    /// The cgroup of the command.
-    #[arg(long)]
-    pub cgroup: Option<PathBuf>,
     /// The command and its arguments.
     #[arg(last = true, required = true)]
     pub command: Vec<OsString>,

@@ -18,13 +18,15 @@ impl Cgroup {
         let own = fs::read_to_string("/proc/self/cgroup").ok()?;
         let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
         let cgroup = Self(own_folder(&own, &mounts)?.join(format!("baton-{number}")));
+        // A killed guard with this number may have left one.
+        fs::remove_dir(&cgroup.0).ok();
         fs::create_dir(&cgroup.0).ok()?;
         cgroup.0.join("cgroup.kill").exists().then_some(cgroup)
     }
 
-    /// The folder of the cgroup.
-    pub fn path(&self) -> &Path {
-        &self.0
+    /// Moves a process into it.
+    pub fn add(&self, pid: i32) -> io::Result<()> {
+        fs::write(self.0.join("cgroup.procs"), pid.to_string())
     }
 
     /// Kills every process in it: <https://docs.kernel.org/admin-guide/cgroup-v2.html>.

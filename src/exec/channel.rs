@@ -1,4 +1,4 @@
-//! A socket pair that carries messages as lines, and once a descriptor.
+//! A socket pair that carries one message per packet, and once a descriptor.
 //!
 //! Touches sockets. Start with [`pair`]. The child gets its end as descriptor 0, and its real
 //! standard input over the channel. So the command inherits no descriptor of Baton, from which it
@@ -91,13 +91,16 @@ impl Channel {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut ancillary = RecvAncillaryBuffer::new(&mut space);
         let flags = flags | RecvFlags::CMSG_CLOEXEC;
-        let received =
-            match recvmsg(&self.0, &mut [IoSliceMut::new(&mut text)], &mut ancillary, flags) {
-                Ok(received) => received,
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(Received::Nothing),
-                Err(Errno::CONNRESET) => return Ok(Received::Closed),
+        let received = loop {
+            let mut buffers = [IoSliceMut::new(&mut text)];
+            match recvmsg(&self.0, &mut buffers, &mut ancillary, flags) {
+                Ok(received) => break received,
+                Err(Errno::AGAIN) => return Ok(Received::Nothing),
+                // The other end closed with a message of ours unread. Its last ones follow.
+                Err(Errno::CONNRESET | Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
-            };
+            }
+        };
         if received.bytes == 0 {
             return Ok(Received::Closed);
         }
@@ -144,6 +147,17 @@ mod tests {
         assert!(matches!(theirs.receive::<u8>().unwrap(), Received::Nothing));
         drop(ours);
         assert!(matches!(theirs.receive::<u8>().unwrap(), Received::Closed));
+    }
+
+    #[test]
+    fn last_message_arrives_although_one_of_ours_was_not_read() {
+        let (ours, theirs) = pair().unwrap();
+        let theirs = Channel(theirs);
+        theirs.send(&1, None).unwrap();
+        ours.send(&2, None).unwrap();
+        drop(theirs);
+        assert!(matches!(ours.receive::<u8>().unwrap(), Received::Message(1, None)));
+        assert!(matches!(ours.receive::<u8>().unwrap(), Received::Closed));
     }
 
     #[test]

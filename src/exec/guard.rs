@@ -90,12 +90,15 @@ enum Contained {
 }
 
 impl Contained {
-    /// The strongest means that is available.
-    fn strongest() -> Self {
-        if getppid() == Some(Pid::INIT) {
+    /// The strongest means that is available for `command`, which has started nothing yet.
+    fn strongest(command: Pid, owns_namespace: bool) -> Self {
+        // A guard whose elector was killed falls to PID 1, which may be that of the whole machine.
+        if owns_namespace && getppid() == Some(Pid::INIT) {
             return Self::PidNamespace;
         }
-        Cgroup::create(getpid().as_raw_pid()).map_or(Self::ProcessTree, Self::Cgroup)
+        let cgroup = Cgroup::create(getpid().as_raw_pid());
+        let joined = cgroup.filter(|cgroup| cgroup.add(command.as_raw_pid()).is_ok());
+        joined.map_or(Self::ProcessTree, Self::Cgroup)
     }
 
     const fn kind(&self) -> Containment {
@@ -129,7 +132,6 @@ impl Running {
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
         let terminal = Terminal::in_foreground();
-        let contained = Contained::strongest();
         let (ours, theirs) = channel::pair()?;
         let mut trampoline = Command::new("/proc/self/exe");
         trampoline.arg0("baton");
@@ -138,13 +140,11 @@ impl Running {
         if terminal.is_some() {
             trampoline.arg("--terminal");
         }
-        if let Contained::Cgroup(cgroup) = &contained {
-            trampoline.arg("--cgroup").arg(cgroup.path());
-        }
         trampoline.arg("--").args(&arguments.command).stdin(theirs);
         let child = trampoline.spawn()?;
         drop(trampoline);
         let command = i32::try_from(child.id()).ok().and_then(Pid::from_raw).expect("a process ID");
+        let contained = Contained::strongest(command, arguments.owns_namespace);
         ours.send(&(), Some(stdin.as_fd()))?;
         Ok(Self {
             plan,
@@ -176,11 +176,16 @@ impl Running {
             self.read_trampoline(elector.as_ref());
             self.read_elector(&mut elector);
         }
+        // It may have failed and ended since the last turn.
+        self.read_trampoline(elector.as_ref());
         if let Some(terminal) = &self.terminal {
             terminal.take_back();
         }
         let ended = self.failure.take().map_or_else(
-            || FromGuard::Ended { code: self.code.unwrap_or_default(), lapsed: self.plan.lapses() },
+            || FromGuard::Ended {
+                code: self.code.unwrap_or(CANNOT_EXECUTE),
+                lapsed: self.plan.lapses(),
+            },
             FromGuard::Failed,
         );
         drop(self);
@@ -221,12 +226,11 @@ impl Running {
         let mut is_stopped = false;
         let is_left = process_tree::reap(|pid, status| {
             if pid == command {
-                is_stopped = status.stopped();
+                is_stopped = is_to_continue(status);
                 *code = code.or_else(|| exit_code(status));
             }
         });
         if is_stopped {
-            // Ctrl-Z would leave a leader that does nothing.
             kill_process_group(self.command, Signal::CONT).ok();
         }
         if self.code.is_some() && is_left {
@@ -285,6 +289,13 @@ impl Running {
             }
         }
     }
+}
+
+/// Whether a stopped process must continue: Ctrl-Z would leave a leader that does nothing. A
+/// process in the background that uses the terminal would only stop again.
+fn is_to_continue(status: WaitStatus) -> bool {
+    let background = [Signal::TTIN, Signal::TTOU].map(|signal| Some(signal.as_raw()));
+    status.stopped() && !background.contains(&status.stopping_signal())
 }
 
 /// Tells the elector, if it lives. If it does not read, the guard goes on without it.

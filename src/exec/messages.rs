@@ -1,6 +1,6 @@
 //! The messages between elector, guard, and trampoline.
 //!
-//! Pure. Start with [`ToGuard`] and [`FromGuard`]. Each message is one line of JSON. Both ends run
+//! Pure. Start with [`ToGuard`] and [`FromGuard`]. Each message is JSON in one packet. Both ends run
 //! the same binary, so the format may change with any version.
 
 use baton_election::instant::Instant;

@@ -2,7 +2,7 @@
 //!
 //! Touches `/proc` and processes. Start with [`signal_descendants`]. Signals go through pidfds whose
 //! start time is checked, so a process that reuses a number gets none. A descendant that detaches
-//! from its parent falls to this process, which is a subreaper, and is found all the same.
+//! from its parent falls to this process, which is a subreaper, and is still found.
 
 use rustix::process::{Pid, PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use rustix::process::{WaitOptions, WaitStatus, wait};
@@ -15,11 +15,11 @@ use std::io;
 struct Entry {
     parent: i32,
     started: u64,
-    is_zombie: bool,
 }
 
-/// Sends `signals` in their order to every living descendant, and returns how many there are.
-pub fn signal_descendants(signals: &[Signal]) -> usize {
+/// Sends `signals` in their order to every descendant. Those that look like zombies get them too:
+/// their main thread has ended, but another may run.
+pub fn signal_descendants(signals: &[Signal]) {
     let entries = entries();
     let descendants = descendants(&entries, getpid().as_raw_pid());
     for (pid, entry) in &descendants {
@@ -33,7 +33,6 @@ pub fn signal_descendants(signals: &[Signal]) -> usize {
             }
         }
     }
-    descendants.len()
 }
 
 /// Reaps every child that has ended, and passes it to `reaped`. Returns whether a child is left.
@@ -48,7 +47,7 @@ pub fn reap(mut reaped: impl FnMut(Pid, WaitStatus)) -> bool {
     }
 }
 
-/// The living descendants of `root`, without itself.
+/// The descendants of `root`, without itself.
 fn descendants(entries: &BTreeMap<i32, Entry>, root: i32) -> Vec<(i32, Entry)> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();
     for (pid, entry) in entries {
@@ -58,7 +57,7 @@ fn descendants(entries: &BTreeMap<i32, Entry>, root: i32) -> Vec<(i32, Entry)> {
     let mut next = vec![root];
     while let Some(parent) = next.pop() {
         let below = children.remove(&parent).unwrap_or_default();
-        found.extend(below.iter().map(|pid| (*pid, entries[pid])).filter(|(_, e)| !e.is_zombie));
+        found.extend(below.iter().map(|pid| (*pid, entries[pid])));
         next.extend(below);
     }
     found
@@ -79,10 +78,9 @@ fn parse(stat: &[u8]) -> Option<Entry> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    let is_zombie = matches!(fields.next()?, "Z" | "X");
-    let parent = fields.next()?.parse().ok()?;
+    let parent = fields.nth(1)?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some(Entry { parent, started, is_zombie })
+    Some(Entry { parent, started })
 }
 
 /// Makes this process the parent of every descendant whose parent ends.
@@ -98,23 +96,23 @@ mod tests {
     #[test]
     fn command_with_parentheses_is_parsed() {
         let line = b"7 (a) S 1 2 (x) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 8 9\n";
-        let expected = Entry { parent: 3, started: 4242, is_zombie: false };
+        let expected = Entry { parent: 3, started: 4242 };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b"7 (a"), None);
         assert_eq!(parse(b"7 (a) S"), None);
     }
 
     #[test]
-    fn descendants_exclude_strangers_and_zombies() {
-        let entry = |parent, is_zombie| Entry { parent, started: 0, is_zombie };
+    fn descendants_exclude_strangers_and_the_root() {
+        let entry = |parent| Entry { parent, started: 0 };
         let entries = BTreeMap::from([
-            (1, entry(0, false)),
-            (2, entry(1, false)),
-            (3, entry(2, true)),
-            (4, entry(3, false)),
-            (5, entry(1, false)),
+            (1, entry(0)),
+            (2, entry(1)),
+            (3, entry(2)),
+            (4, entry(3)),
+            (5, entry(1)),
         ]);
         let found: Vec<_> = descendants(&entries, 2).into_iter().map(|(pid, _)| pid).collect();
-        assert_eq!(found, [4]);
+        assert_eq!(found, [3, 4]);
     }
 }

@@ -16,6 +16,7 @@ use baton_election::claim::FencingToken;
 use baton_election::instant::Instant;
 use baton_election::leadership::Loan;
 use baton_election::withdrawals::Order;
+use rustix::process::{Pid, Signal};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
@@ -47,8 +48,19 @@ pub struct Runner {
     pub control: Control,
     /// Logs and counts.
     pub reporter: CommandReporter,
-    /// Becomes true when the command must be killed and none started any more.
-    pub must_end: watch::Receiver<bool>,
+    /// Whether the process stops.
+    pub phase: watch::Receiver<Phase>,
+}
+
+/// Whether the process stops.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Phase {
+    /// It takes part in the election.
+    Running,
+    /// It stops cleanly, so the exit code of the command is its own.
+    Stopping,
+    /// The command must be killed, and none started any more.
+    Ending,
 }
 
 /// How the last command ended.
@@ -82,6 +94,8 @@ struct Guarded {
     deadline: Instant,
     /// When the command started.
     started: Option<(Instant, i32)>,
+    /// Whether the command may have the terminal.
+    has_terminal: bool,
     was_asked: bool,
     was_killed: bool,
 }
@@ -112,10 +126,12 @@ impl Runner {
             match round {
                 Round::TooLate => earliest = Some(deadline),
                 Round::Over(end) => {
-                    (last, earliest) = (end, None);
                     if !self.runs_again(end) {
                         return end;
                     }
+                    // The end of an earlier term says nothing about the end of the process.
+                    let is_last = *self.phase.borrow() != Phase::Running;
+                    (last, earliest) = (if is_last { end } else { CommandEnd::NeverRan }, None);
                 }
             }
         }
@@ -137,7 +153,7 @@ impl Runner {
     async fn next_loan(&mut self, later_than: Option<Instant>) -> Option<Loan> {
         loop {
             let changed = self.reader.next_claim_change();
-            if *self.must_end.borrow_and_update() {
+            if *self.phase.borrow_and_update() == Phase::Ending {
                 return None;
             }
             let is_new = |loan: &Loan| later_than.is_none_or(|than| loan.claim.deadline() > than);
@@ -147,7 +163,7 @@ impl Runner {
             }
             tokio::select! {
                 () = changed => {}
-                changed = self.must_end.changed() => changed.ok()?,
+                changed = self.phase.changed() => changed.ok()?,
             }
         }
     }
@@ -160,9 +176,13 @@ impl Runner {
         guard.arg("guard").arg("--kill-after").arg(milliseconds(self.config.kill_after));
         guard.arg("--retry-period").arg(milliseconds(self.retry_period));
         guard.arg("--nice").arg(self.config.nice.to_string());
+        if rustix::process::getpid() == Pid::INIT {
+            guard.arg("--owns-namespace");
+        }
         guard.arg("--").args(&self.config.command).stdin(theirs);
         guard.envs(self.variables.iter().map(|(name, value)| (*name, value)));
         guard.env("BATON_TOKEN", loan.claim.token().to_string());
+        let has_terminal = Terminal::in_foreground().is_some();
         let process = guard.spawn()?;
         drop(guard);
         let deadline = loan.claim.deadline();
@@ -174,6 +194,7 @@ impl Runner {
             token: loan.claim.token(),
             deadline,
             started: None,
+            has_terminal,
             was_asked: false,
             was_killed: false,
         })
@@ -184,17 +205,14 @@ impl Runner {
         loop {
             let changed = self.reader.next_claim_change();
             if guarded.inform(self.reader.lend(Clock.now()), &self.config).is_err()
-                || (*self.must_end.borrow_and_update() && guarded.kill().is_err())
+                || (*self.phase.borrow_and_update() == Phase::Ending && guarded.kill().is_err())
             {
                 return self.guard_lost(guarded).await;
             }
             let overdue = guarded.deadline.elapsed_since_boot().saturating_sub(GUARD_OVERDUE);
             tokio::select! {
-                () = changed => {}
-                // An error means that the supervisor has gone, and the guard ends with the process.
-                changed = self.must_end.changed() => if changed.is_err() {
-                    return self.guard_lost(guarded).await;
-                },
+                // Messages come first: after a pause, the guard may have ended in time.
+                biased;
                 message = guarded.next_message() => match message {
                     Some(message) => if let Some(round) = self.handle(&mut guarded, message).await {
                         // It has sent its last message.
@@ -202,6 +220,11 @@ impl Runner {
                         return round;
                     },
                     None => return self.guard_lost(guarded).await,
+                },
+                () = changed => {}
+                // An error means that the supervisor has gone, and the guard ends with the process.
+                changed = self.phase.changed() => if changed.is_err() {
+                    return self.guard_lost(guarded).await;
                 },
                 () = Clock.sleep_until(Instant::since_boot(overdue)) => {
                     return self.guard_lost(guarded).await;
@@ -223,11 +246,8 @@ impl Runner {
                 let (code, was_asked) = (failure.code, false);
                 return Some(Round::Over(CommandEnd::Ended { code, was_short: true, was_asked }));
             }
-            FromGuard::Ending => {
-                // No promise is made any more. If the driver has ended, none is made either.
-                let order = Order::Resign { hold_off: Duration::ZERO };
-                self.control.withdraw(order).await.ok();
-            }
+            FromGuard::Ending if guarded.was_asked => {}
+            FromGuard::Ending => self.withdraw().await,
             FromGuard::Late(late) => self.reporter.late(late),
             FromGuard::Ended { code, lapsed } => {
                 self.reporter.ended(
@@ -249,18 +269,30 @@ impl Runner {
         None
     }
 
-    /// Kills everything that falls to this process without its guard.
+    /// Withdraws, so that no promise is made any more. A driver that has ended makes none either.
+    async fn withdraw(&self) {
+        let mut phase = self.phase.clone();
+        let order = Order::Resign { hold_off: Duration::ZERO };
+        tokio::select! {
+            withdrawn = self.control.withdraw(order) => drop(withdrawn),
+            _ = phase.wait_for(|phase| *phase == Phase::Ending) => {}
+        }
+    }
+
+    /// Kills everything that falls to this process without its guard, until the claim ends.
     async fn guard_lost(&self, mut guarded: Guarded) -> Round {
         self.reporter.guard_lost(guarded.token);
         guarded.process.kill().ok();
         loop {
-            process_tree::signal_descendants(&[rustix::process::Signal::KILL]);
-            if !process_tree::reap(|_, _| {}) {
+            process_tree::signal_descendants(&[Signal::KILL]);
+            if !process_tree::reap(|_, _| {}) || Clock.now() >= guarded.deadline {
                 break;
             }
             tokio::time::sleep(KILL_PERIOD).await;
         }
-        Terminal::restore_to_own_group();
+        if guarded.has_terminal {
+            Terminal::restore_to_own_group();
+        }
         Round::Over(CommandEnd::GuardLost)
     }
 }
@@ -290,10 +322,10 @@ impl Guarded {
         self.send(ToGuard::Kill)
     }
 
-    /// Sends to a guard that may have ended already: its last message is still to be read.
+    /// Sends a message. A guard that has ended is no error: its last message is read next.
     fn send(&self, message: ToGuard) -> io::Result<()> {
         match self.channel.send(&message, None) {
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Err(error) if has_ended(&error) => Ok(()),
             sent => sent,
         }
     }
@@ -315,4 +347,9 @@ impl Guarded {
             }
         }
     }
+}
+
+/// Whether sending failed because the guard has ended.
+fn has_ended(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }

@@ -40,9 +40,6 @@ fn prepare(arguments: &Trampoline) -> io::Result<()> {
     if getppid().map(Pid::as_raw_pid) != Some(arguments.parent) {
         return Err(io::Error::other("the guard has ended"));
     }
-    if let Some(cgroup) = &arguments.cgroup {
-        std::fs::write(cgroup.join("cgroup.procs"), "0")?;
-    }
     setpgid(None, None)?;
     if arguments.terminal {
         Terminal::give_to_own_group()?;

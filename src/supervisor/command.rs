@@ -3,7 +3,7 @@
 //! Touches [`exec`](crate::exec). Start with [`CommandTask::start`].
 
 use crate::config::Config;
-use crate::exec::runner::{CommandEnd, Runner};
+use crate::exec::runner::{CommandEnd, Phase, Runner};
 use crate::exec::{process_tree, quota};
 use crate::http::AppState;
 use crate::telemetry::command_reporter::CommandReporter;
@@ -11,6 +11,7 @@ use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -18,16 +19,18 @@ use tokio::task::JoinSet;
 #[derive(Debug)]
 pub(super) struct CommandTask {
     commands: JoinSet<CommandEnd>,
-    must_end: watch::Sender<bool>,
+    phase: watch::Sender<Phase>,
     stop_timeout: Duration,
     ended: CommandEnd,
+    /// A handler for SIGCHLD. A parent that ignores it would hide the exit codes of children.
+    _children: Option<Signal>,
 }
 
 impl CommandTask {
     fn none() -> Self {
-        let (must_end, _) = watch::channel(false);
+        let (phase, _) = watch::channel(Phase::Running);
         let (stop_timeout, ended) = (Duration::ZERO, CommandEnd::NeverRan);
-        Self { commands: JoinSet::new(), must_end, stop_timeout, ended }
+        Self { commands: JoinSet::new(), phase, stop_timeout, ended, _children: None }
     }
 
     /// Starts the task, if there is a command. The command runs whenever the candidate leads, and
@@ -50,7 +53,9 @@ impl CommandTask {
         if let Some(processors) = quota::processors().filter(|processors| *processors < 1.0) {
             reporter.low_cpu_quota(processors);
         }
-        let mut task = Self { stop_timeout: exec.stop_timeout, ..Self::none() };
+        let children = Some(signal(SignalKind::child())?);
+        let mut task =
+            Self { stop_timeout: exec.stop_timeout, _children: children, ..Self::none() };
         let runner = Runner {
             config: exec.clone(),
             retry_period: config.timing.retry_period(),
@@ -59,7 +64,7 @@ impl CommandTask {
             reader: state.reader.clone(),
             control: state.control.clone(),
             reporter,
-            must_end: task.must_end.subscribe(),
+            phase: task.phase.subscribe(),
         };
         task.commands.spawn(runner.run());
         Ok(task)
@@ -80,9 +85,14 @@ impl CommandTask {
         self.ended
     }
 
+    /// Tells the task that the process stops cleanly.
+    pub(super) fn stop(&self) {
+        self.phase.send_replace(Phase::Stopping);
+    }
+
     /// Kills the command. Returns whether there was a task to tell.
     pub(super) fn kill(&self) -> bool {
-        !self.commands.is_empty() && !self.must_end.send_replace(true)
+        !self.commands.is_empty() && self.phase.send_replace(Phase::Ending) != Phase::Ending
     }
 
     /// Kills the command, if it still runs, and says how it ended.
@@ -92,7 +102,7 @@ impl CommandTask {
     }
 }
 
-/// Whether leadership ended before a command that ended like this.
+/// Whether this end of the command means lost leadership, which exits with 75.
 pub(super) const fn exits_lost(ended: CommandEnd) -> bool {
     match ended {
         CommandEnd::Lapsed | CommandEnd::GuardLost => true,

@@ -9,6 +9,7 @@ use crate::exec::runner::CommandEnd;
 use crate::http::server::ServerError;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
+use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use baton_election::machine::Reason;
 use baton_election::withdrawals::{Order, OrderOutcome};
@@ -22,8 +23,8 @@ pub(super) struct RunOutcome {
     pub(super) exit: Exit,
     pub(super) reason: Reason,
     pub(super) led: bool,
-    /// Whether the command ended so soon that the next run must not start it at once.
-    pub(super) was_short: bool,
+    /// How the command ended.
+    pub(super) command: CommandEnd,
     /// How the release of a clean stop ended.
     pub(super) stopped: Option<StopOutcome>,
 }
@@ -38,17 +39,31 @@ impl RunOutcome {
 
     /// Whether the end delays the campaign of the next run.
     pub(super) fn is_bad(self) -> bool {
-        self.was_short || self.exit != Exit::Clean
+        match self.command {
+            CommandEnd::Ended { was_asked: true, .. } if self.is_of_command() => false,
+            CommandEnd::Ended { was_short: true, .. } => true,
+            CommandEnd::Ended { .. }
+            | CommandEnd::NeverRan
+            | CommandEnd::Lapsed
+            | CommandEnd::GuardLost => self.exit != Exit::Clean,
+        }
+    }
+
+    /// Whether the exit code is that of the command.
+    const fn is_of_command(self) -> bool {
+        matches!(self.exit, Exit::Clean | Exit::Command(_))
     }
 
     /// Adds how the command ended. Lost leadership outweighs its exit code.
     pub(super) fn with_command(self, ended: CommandEnd) -> Self {
         match (self.exit, ended) {
-            (_, CommandEnd::Lapsed | CommandEnd::GuardLost) => Self { exit: Exit::Lost, ..self },
-            (Exit::Clean, CommandEnd::Ended { code, was_short, .. }) => {
-                Self { exit: Exit::command(code), was_short, ..self }
+            (_, CommandEnd::Lapsed | CommandEnd::GuardLost) => {
+                Self { exit: Exit::Lost, command: ended, ..self }
             }
-            (_, CommandEnd::Ended { .. } | CommandEnd::NeverRan) => self,
+            (Exit::Clean, CommandEnd::Ended { code, .. }) => {
+                Self { exit: Exit::command(code), command: ended, ..self }
+            }
+            (_, CommandEnd::Ended { .. } | CommandEnd::NeverRan) => Self { command: ended, ..self },
         }
     }
 }
@@ -57,6 +72,7 @@ impl RunOutcome {
 pub(super) struct Stopping<'a> {
     pub(super) control: &'a Control,
     pub(super) reader: &'a Reader,
+    pub(super) notifier: &'a Notifier,
     /// How long the store may take to confirm the release.
     pub(super) release_timeout: Duration,
 }
@@ -64,16 +80,26 @@ pub(super) struct Stopping<'a> {
 impl Stopping<'_> {
     /// Stops cleanly: withdraws, waits until the last promise expires and the command has ended, and
     /// releases. A second signal kills the command; without a command, it ends the process at once,
-    /// without another request to the store.
+    /// without another request to the store. The first one may have begun the stop: `by_signal`.
     pub(super) async fn stop(
         &self,
         mut driving: Pin<&mut impl Future<Output = DriverOutcome>>,
         signals: &mut Signals,
         command: &mut CommandTask,
+        by_signal: bool,
     ) -> RunOutcome {
+        self.notifier.stopping();
+        command.stop();
         let reason = Reason::Shutdown;
         let led = self.reader.published_claim().is_some();
-        let clean = RunOutcome { exit: Exit::Clean, reason, led, was_short: false, stopped: None };
+        let clean = RunOutcome {
+            exit: Exit::Clean,
+            reason,
+            led,
+            command: CommandEnd::NeverRan,
+            stopped: None,
+        };
+        let mut is_signaled = by_signal;
         let mut release = pin!(self.release(command.stop_timeout()));
         loop {
             tokio::select! {
@@ -83,7 +109,9 @@ impl Stopping<'_> {
                 }
                 ended = &mut driving => return after_driver(ended, clean),
                 () = signals.next() => {
-                    if command.kill() {
+                    if !is_signaled {
+                        is_signaled = true;
+                    } else if command.kill() {
                         tracing::warn!("received a second signal: killing the command");
                     } else {
                         return self.at_once(clean);
@@ -139,13 +167,26 @@ pub(super) fn outcome_of(ended: DriverOutcome) -> RunOutcome {
         DriverOutcome::Lost(reason) => (reason, true),
         DriverOutcome::Refused | DriverOutcome::Incompatible => (Reason::Fault, false),
     };
-    RunOutcome { exit: ended.exit(false), reason, led, was_short: false, stopped: None }
+    RunOutcome {
+        exit: ended.exit(false),
+        reason,
+        led,
+        command: CommandEnd::NeverRan,
+        stopped: None,
+    }
 }
 
-/// The outcome of a run that stopped its command because leadership was ending.
-pub(super) const fn lost_outcome() -> RunOutcome {
-    let reason = Reason::Deadline;
-    RunOutcome { exit: Exit::Lost, reason, led: true, was_short: false, stopped: None }
+/// The outcome of a run whose command was stopped because leadership was ending, or lost its guard.
+pub(super) fn lost_outcome(ended: CommandEnd) -> RunOutcome {
+    let reason = if ended == CommandEnd::Lapsed { Reason::Deadline } else { Reason::Fault };
+    let (reason_name, code) = (reason.as_str(), Exit::Lost.code());
+    tracing::warn!(
+        event = "lost",
+        reason = reason_name,
+        code,
+        "the command had to be killed or stopped halfway: exiting with {code}"
+    );
+    RunOutcome { exit: Exit::Lost, reason, led: true, command: CommandEnd::NeverRan, stopped: None }
 }
 
 /// The outcome of a run whose listener ended.
@@ -161,5 +202,5 @@ pub(super) fn server_fault(
 pub(super) fn fault_outcome(reader: &Reader) -> RunOutcome {
     let led = reader.published_claim().is_some();
     let exit = if led { Exit::Lost } else { Exit::Fault };
-    RunOutcome { exit, reason: Reason::Fault, led, was_short: false, stopped: None }
+    RunOutcome { exit, reason: Reason::Fault, led, command: CommandEnd::NeverRan, stopped: None }
 }

@@ -13,6 +13,9 @@ mod application;
 /// The same sidecar in both charts and in the manifests.
 mod equality;
 
+/// Pods whose application runs by `baton exec`, without a sidecar.
+mod exec;
+
 /// Values that are refused before they reach a cluster.
 mod refusals;
 

@@ -2,6 +2,7 @@
 
 mod checks;
 mod inject;
+mod install;
 mod stopping;
 mod terminal;
 

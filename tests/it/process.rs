@@ -9,6 +9,7 @@ mod dying;
 mod exec;
 mod leaving;
 mod memory;
+mod notifying;
 mod pausing;
 mod polling;
 mod privacy;

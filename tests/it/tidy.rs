@@ -39,7 +39,7 @@ fn each_capability_has_its_owners() {
         ("process::exit(", &["src/process/watchdog.rs"]),
         (".publish(", &["src/driver.rs", "src/driver/leadership.rs", "src/driver/releases.rs"]),
         (".promise(", &["src/http.rs", "src/driver/leadership.rs"]),
-        ("env::var", &["src/cli.rs"]),
+        ("env::var", &["src/cli/environment.rs"]),
         ("servers.spawn(", &["src/supervisor.rs"]),
         ("connections.spawn(", &["src/http/server.rs"]),
         ("count_transition(", &["src/telemetry/metrics.rs", "src/telemetry/reporter.rs"]),

@@ -39,15 +39,7 @@ the application only sometimes. It has no readiness probe: a follower is as read
   resources:
     {{- toYaml $settings.resources | nindent 4 }}
   securityContext:
-    allowPrivilegeEscalation: false
-    capabilities:
-      drop: [ALL]
-    readOnlyRootFilesystem: true
-    runAsGroup: 65532
-    runAsNonRoot: true
-    runAsUser: 65532
-    seccompProfile:
-      type: RuntimeDefault
+    {{- include "baton-sidecar.securityContext" . | nindent 4 }}
   volumeMounts:
     - name: {{ include "baton-sidecar.suffixed" (list "baton-state" $settings) }}
       mountPath: /var/lib/baton
@@ -56,19 +48,38 @@ the application only sometimes. It has no readiness probe: a follower is as read
     {{- end }}
 {{- end }}
 
+{{- define "baton-sidecar.securityContext" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+runAsGroup: 65532
+runAsNonRoot: true
+runAsUser: 65532
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
 {{/*
-The environment variables that set the program's flags.
+The environment variables that set the program's flags in a sidecar.
 */}}
 {{- define "baton-sidecar.environment" -}}
-{{- $settings := index . 1 -}}
-{{- include "baton-sidecar.checkTiming" $settings -}}
-- name: BATON_ELECTION
-  value: {{ required "no election is named: set `election` in the sidecar's values" $settings.election | quote }}
 {{- if not (include "baton-sidecar.restarts" .) }}
 # No rule restarts the application here: it must stop when the sidecar's answer changes.
 - name: BATON_ON_LOST
   value: stay
 {{- end }}
+{{ include "baton-sidecar.candidateEnvironment" . }}
+{{- end }}
+
+{{/*
+The environment variables that a sidecar and `baton exec` have in common.
+*/}}
+{{- define "baton-sidecar.candidateEnvironment" -}}
+{{- $settings := index . 1 -}}
+{{- include "baton-sidecar.checkTiming" $settings -}}
+- name: BATON_ELECTION
+  value: {{ required "no election is named: set `election` in the sidecar's values" $settings.election | quote }}
 - name: BATON_STATE_DIRECTORY
   value: /var/lib/baton
 {{- if include "baton-sidecar.overZooKeeper" $settings }}

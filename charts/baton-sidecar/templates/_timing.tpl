@@ -1,6 +1,6 @@
 {{/*
-Refuses durations that the program would refuse in every Pod. Takes the sidecar's settings; the
-defaults are the program's. `baton check-config` explains the rules and suggests durations.
+Refuses durations that the program would refuse in every Pod. Takes the sidecar's settings, and for
+`baton exec` also `killAfter`; the defaults are the program's. `baton check-config` explains the rules and suggests durations.
 
 A ZooKeeper session may expire up to ¾ tick early, since servers pass heartbeats on once per half
 tick. The claim may then end before renewDeadline.
@@ -56,6 +56,15 @@ tick. The claim may then end before renewDeadline.
 {{- with $config.requirePolling -}}
 {{- if lt (include "baton-sidecar.milliseconds" . | int64) (add $answerMs $retryMs) -}}
 {{- $errors = append $errors (printf "requirePolling must be at least answerValidity + retryPeriod, but %s is less than %s + %s" . $answer $retry) -}}
+{{- end -}}
+{{- end -}}
+
+{{- with .killAfter -}}
+{{- $killMs := include "baton-sidecar.milliseconds" . | int64 -}}
+{{- if lt $killMs 500 -}}
+{{- fail (printf "exec.killAfter must be at least 500ms, but is %s" .) -}}
+{{- else if gt (add $killMs (mul 2 $retryMs)) $deadlineMs -}}
+{{- fail (printf "exec.killAfter + 2 × retryPeriod must be at most renewDeadline, but %s + 2 × %s is more than %s" . $retry $deadline) -}}
 {{- end -}}
 {{- end -}}
 

@@ -217,7 +217,7 @@ impl Withdrawals {
         now: Instant,
     ) {
         self.expire(now);
-        if promised_until.is_none_or(|until| until <= now) {
+        if !self.command_runs && promised_until.is_none_or(|until| until <= now) {
             self.promises_ended();
         }
         self.instruct(machine, now);

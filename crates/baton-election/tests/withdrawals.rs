@@ -296,3 +296,18 @@ fn release_waits_for_the_command_while_the_claim_is_renewed() {
         assert_eq!(candidate.events, [Settled(ticket, Confirmed)]);
     }
 }
+
+#[test]
+fn command_that_outlives_its_claim_blocks_the_release() {
+    let mut candidate = Candidate::leading();
+    candidate.run_command_until(3);
+    candidate.order(Order::Shutdown);
+    let lent_until = candidate.leadership.promised_until().expect("it is lent");
+    // Nothing extends the loan, and no process of the command has reported its end.
+    candidate.until(lent_until.elapsed_since_boot().as_secs() + 2);
+    let holder = candidate.record.as_ref().and_then(|record| record.record.holder.clone());
+    assert!(holder.is_some(), "the record was released");
+    candidate.leadership.end_loan();
+    candidate.turn();
+    assert!(candidate.machine.is_released());
+}

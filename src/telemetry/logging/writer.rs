@@ -15,6 +15,8 @@ use tracing_subscriber::fmt::MakeWriter;
 const MAX_LINES: usize = 1024;
 /// How long the end of the process waits for the last lines.
 const FLUSH_TIMEOUT: Duration = Duration::from_millis(200);
+/// How often the end of the process tries to queue behind a full queue.
+const FLUSH_TRIES: u32 = 20;
 
 /// The end that accepts lines, and never blocks.
 #[derive(Debug, Clone)]
@@ -94,9 +96,18 @@ impl Drop for FlushOnDrop {
     fn drop(&mut self) {
         let Some(writer) = &self.0 else { return };
         let (done, flushed) = channel();
-        if writer.lines.try_send(Job::Flush(done)).is_ok() {
-            // After the timeout, the last lines are lost with the process.
-            flushed.recv_timeout(FLUSH_TIMEOUT).ok();
+        let mut job = Job::Flush(done);
+        for _ in 0..FLUSH_TRIES {
+            job = match writer.lines.try_send(job) {
+                Ok(()) => {
+                    // After the timeout, the last lines are lost with the process.
+                    flushed.recv_timeout(FLUSH_TIMEOUT).ok();
+                    return;
+                }
+                Err(TrySendError::Disconnected(_)) => return,
+                Err(TrySendError::Full(job)) => job,
+            };
+            thread::sleep(FLUSH_TIMEOUT / FLUSH_TRIES);
         }
     }
 }

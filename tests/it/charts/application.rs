@@ -155,11 +155,11 @@ fn two_sidecars_in_one_pod_share_nothing() {
 }
 
 /// A folder with a chart `shop`, and a clone of this repository beside it.
-struct Application(TempDir);
+pub(super) struct Application(TempDir);
 
 impl Application {
     /// A chart with these lines in its Pod's spec, and the other files of the library's README.
-    fn new(in_pod: &str) -> Self {
+    pub(super) fn new(in_pod: &str) -> Self {
         let application = Self(TempDir::new().unwrap());
         symlink(in_repository(""), application.0.path().join("baton")).unwrap();
         fs::create_dir_all(application.chart().join("templates")).unwrap();
@@ -176,7 +176,7 @@ impl Application {
     }
 
     /// Writes a file of the chart.
-    fn write(&self, file: &str, text: &str) {
+    pub(super) fn write(&self, file: &str, text: &str) {
         let head =
             if file == "Chart.yaml" { "apiVersion: v2\nname: shop\nversion: 1.0.0\n" } else { "" };
         fs::write(self.chart().join(file), format!("{head}{text}")).unwrap();
@@ -189,16 +189,16 @@ impl Application {
         application
     }
 
-    fn build(&self) {
+    pub(super) fn build(&self) {
         let [build, _install] = commands();
         self.helm(Helm::Four, &build).unwrap();
     }
 
-    fn chart(&self) -> PathBuf {
+    pub(super) fn chart(&self) -> PathBuf {
         self.0.path().join("shop")
     }
 
-    fn render(&self) -> Vec<Value> {
+    pub(super) fn render(&self) -> Vec<Value> {
         let [three, four] = Helm::BOTH.map(|helm| helm.template(&self.chart(), &[]).unwrap());
         assert_eq!(three, four);
         four
@@ -226,7 +226,7 @@ fn commands() -> [String; 2] {
 }
 
 /// The block of the library's README that begins with `# title`, without that line.
-fn library_readme(title: &str) -> String {
+pub(super) fn library_readme(title: &str) -> String {
     let text = fs::read_to_string(chart("baton-sidecar").join("README.md")).unwrap();
     let block = text
         .split(&format!("```yaml\n# {title}\n"))

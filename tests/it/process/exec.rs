@@ -1,139 +1,16 @@
 //! `baton exec`: a command that runs only while its candidate leads.
 //!
-//! Every process of a command notes the time and the fencing token in one ledger, every few
-//! milliseconds. `/proc/uptime` is the clock of all of them: it counts hundredths of seconds since
-//! boot.
+//! The [`Ledger`] shows which processes of a command ran when.
 
-use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Start, Store as _, Timing};
-use crate::rig::{Stranger, eventually, throughout, wait_for};
-use std::collections::{BTreeMap, BTreeSet};
+mod ledger;
+
+use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _, Stranger};
+use crate::rig::{eventually, throughout, wait_for};
+use ledger::{KILL_AFTER, Ledger, STUBBORN, TIMING, uptime};
 use std::fs;
-use std::path::PathBuf;
-use std::process::Command;
+use std::io::Write as _;
+use std::process::{Command, Stdio};
 use std::time::Duration;
-
-const TIMING: Timing = Timing {
-    lease_duration: Duration::from_millis(4500),
-    renew_deadline: Duration::from_secs(3),
-    retry_period: Duration::from_millis(400),
-    answer_validity: Duration::from_millis(400),
-};
-const KILL_AFTER: Duration = Duration::from_secs(1);
-
-/// A process that notes itself until it is killed.
-const NOTE: &str = "note() { while :; do read now rest < /proc/uptime; \
-                    echo $BATON_TOKEN $now >> $LEDGER; sleep 0.02; done; };";
-
-/// A tree that resists: it ignores signals, detaches, starts sessions, changes its user, closes its
-/// descriptors, and goes on starting processes.
-const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
-     setsid sh -c \"$NOTE note\" & \
-     (setsid sh -c \"$NOTE note\" & ) ; \
-     (exec 0<&- 1>&- 2>&-; note) & \
-     (while :; do sleep 1000 & sleep 0.03; done) & \
-     note";
-
-/// One line of the ledger: the token, and the time since boot.
-type Noted = (u128, Duration);
-
-struct Ledger<'a> {
-    rig: &'a Rig,
-    path: PathBuf,
-}
-
-impl<'a> Ledger<'a> {
-    fn new(rig: &'a Rig) -> Self {
-        let path = rig.folder().join("ledger");
-        fs::write(&path, "").expect("the folder is ours");
-        let mut mode = fs::metadata(&path).expect("it was written").permissions();
-        std::os::unix::fs::PermissionsExt::set_mode(&mut mode, 0o666);
-        fs::set_permissions(&path, mode).expect("the file is ours");
-        Self { rig, path }
-    }
-
-    /// A candidate whose command is `script`, which can call `note`.
-    fn candidate(&self, name: &str, script: &str) -> Start<'a> {
-        let ledger = self.path.display();
-        let note = NOTE.replace('\'', "'\\''");
-        let script = format!("export LEDGER={ledger} NOTE='{note}'; {NOTE} {script}");
-        self.rig
-            .candidate(name)
-            .flag("--kill-after", format!("{KILL_AFTER:?}"))
-            .flag("--stop-timeout", "1s")
-            .running(&script)
-    }
-
-    fn lines(&self) -> Vec<Noted> {
-        let text = fs::read_to_string(&self.path).expect("the file is ours");
-        let line = |line: &str| {
-            let (token, now) = line.split_once(' ')?;
-            Some((token.parse().ok()?, Duration::from_secs_f64(now.parse().ok()?)))
-        };
-        text.lines().filter_map(line).collect()
-    }
-
-    /// Waits until a command runs under a token that is not in `known`.
-    fn next_token(&self, known: &[u128]) -> u128 {
-        let takeover = TIMING.lease_duration + TIMING.retry_period;
-        let token = wait_for(2 * takeover + NOISE, "a command runs", || {
-            self.lines().iter().map(|(token, _)| *token).find(|token| !known.contains(token))
-        });
-        if known.is_empty() {
-            self.rig.wait_for_answers();
-        }
-        token
-    }
-
-    /// When a process under `token` noted itself last.
-    fn last(&self, token: u128) -> Duration {
-        let lines = self.lines();
-        lines.iter().filter(|line| line.0 == token).map(|line| line.1).max().expect("it ran")
-    }
-
-    /// Waits until no process of the ledger is left.
-    fn is_silent_within(&self, bound: Duration) {
-        eventually(bound, "every process has ended", || self.processes().is_empty());
-    }
-
-    /// The processes of the commands that live.
-    fn processes(&self) -> BTreeSet<i32> {
-        let ledger = format!("LEDGER={}", self.path.display());
-        let is_ours = |pid: &i32| {
-            let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            let is_baton = command.starts_with(b"baton\0") || find(&command, b"/baton\0");
-            !is_baton
-                && (find(&environment, ledger.as_bytes()) || find(&command, ledger.as_bytes()))
-        };
-        let all = fs::read_dir("/proc").expect("there is /proc");
-        let pids = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
-        pids.filter(is_ours).collect()
-    }
-
-    /// Fails if two commands ran at once, or if tokens went back.
-    fn check(&self) {
-        let mut terms: BTreeMap<u128, (Duration, Duration)> = BTreeMap::new();
-        for (token, at) in self.lines() {
-            let term = terms.entry(token).or_insert((at, at));
-            *term = (term.0.min(at), term.1.max(at));
-        }
-        let terms: Vec<_> = terms.into_iter().collect();
-        for pair in terms.windows(2) {
-            let [(_, (_, ended)), (_, (began, _))] = pair else { unreachable!("two of them") };
-            assert!(ended <= began, "two commands ran at once: {terms:?}");
-        }
-    }
-}
-
-fn find(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|window| window == word)
-}
-
-fn uptime() -> Duration {
-    let text = fs::read_to_string("/proc/uptime").expect("there is /proc");
-    let seconds = text.split(' ').next().and_then(|now| now.parse().ok()).expect("a number");
-    Duration::from_secs_f64(seconds)
-}
 
 /// The processes that have `parent`.
 fn children(parent: u32) -> Vec<u32> {
@@ -152,12 +29,12 @@ fn signal(pid: u32, signal: &str) {
 }
 
 #[test]
-fn command_gets_its_token_and_input_and_gives_its_exit_code() {
+fn command_gets_its_variables_and_gives_its_exit_code() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let output = rig.folder().join("output");
     let script = format!(
         "echo $BATON_ELECTION $BATON_IDENTITY $BATON_TOKEN $BATON_URL > {0}; \
-         [ -z \"$NOTIFY_SOCKET\" ] || echo leaked >> {0}; ls /proc/self/fd | wc -l >> {0}; while [ ! -e {0}.read ]; do sleep 0.02; done; exit 7",
+         ls /proc/self/fd | wc -l >> {0}; while [ ! -e {0}.read ]; do sleep 0.02; done; exit 7",
         output.display()
     );
     let only = rig.candidate("a").flag("--kill-after", "1s").running(&script).start();
@@ -179,12 +56,44 @@ fn command_gets_its_token_and_input_and_gives_its_exit_code() {
     assert_eq!(rig.store.holder(ELECTION), "", "it has released");
 }
 
+/// Runs `baton exec` with a program of this machine and an input. Returns its code, output, and log.
+fn run(program: &[&str], input: &str) -> (Option<i32>, String, String) {
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let mut baton = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["exec", "--election=orders", "--backend=file", "--listen=127.0.0.1:0"])
+        .args(["--probe-listen=none", "--directory"])
+        .arg(folder.path())
+        .arg("--")
+        .args(program)
+        .env("NOTIFY_SOCKET", folder.path().join("absent"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program is built");
+    let mut stdin = baton.stdin.take().expect("it is piped");
+    stdin.write_all(input.as_bytes()).expect("the pipe has room");
+    drop(stdin);
+    let output = baton.wait_with_output().expect("it is our child");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it is text");
+    (output.status.code(), text(output.stdout), text(output.stderr))
+}
+
 #[test]
-fn code_of_a_killed_command_is_that_of_a_shell() {
-    let rig = Rig::over(Files::fresh(), TIMING);
-    let run = |script| rig.candidate("a").flag("--kill-after", "1s").running(script).ends();
-    assert_eq!(run("kill -9 $$").0, 137);
-    assert_eq!(run("exec /nonexistent").0, 127);
+fn streams_pass_through() {
+    let script = "read line; echo got $line; [ -z \"$NOTIFY_SOCKET\" ] || echo leaked";
+    let (code, output, _) = run(&["sh", "-c", script], "an order\n");
+    assert_eq!((code, output.as_str()), (Some(0), "got an order\n"));
+}
+
+#[test]
+fn exit_code_is_that_of_a_shell() {
+    assert_eq!(run(&["sh", "-c", "kill -9 $$"], "").0, Some(137));
+    let (code, _, log) = run(&["/nonexistent"], "");
+    assert_eq!(code, Some(127));
+    assert!(log.contains("cannot execute /nonexistent: No such file"), "{log}");
+    let (code, _, log) = run(&["/etc"], "");
+    assert_eq!(code, Some(126), "{log}");
 }
 
 #[test]
@@ -290,7 +199,7 @@ fn candidate_that_stays_runs_its_command_in_the_next_term() {
     assert!(only.is_alive());
     ledger.check();
     only.terminate();
-    only.exit_code();
+    assert_eq!(only.exit_code(), 143, "the lapse of an earlier term says nothing");
 }
 
 #[test]

@@ -298,6 +298,11 @@ impl CandidateView {
         self.promises.own()
     }
 
+    /// Its term is lost when its clock reads `local_time`.
+    pub(super) const fn lose(&mut self, local_time: Instant) {
+        (self.last_checked_at, self.has_lost) = (local_time, true);
+    }
+
     /// A worker receives a promise.
     pub(super) fn promise(&mut self, worker: Worker, until: Instant) {
         self.promises.add(worker, until, self.applied_at());

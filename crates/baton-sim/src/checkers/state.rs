@@ -230,16 +230,13 @@ impl CheckerState {
             }
             // The expiry of a term ends a process that is about to stop, so it cannot read again.
             TraceEvent::Transitioned(number, Transition::Lost { .. }) => {
-                self.candidates[*number].last_checked_at = context.local_time(*number);
-                self.candidates[*number].has_lost = true;
+                self.candidates[*number].lose(context.local_time(*number));
             }
             TraceEvent::Transitioned(number, Transition::Leading { .. }) => {
                 self.candidates[*number].has_lost = false;
             }
             TraceEvent::Transitioned(..) => {}
-            TraceEvent::ClaimPublished(number, claim) => {
-                self.claim_published(context, *number, *claim);
-            }
+            TraceEvent::ClaimPublished(number, claim) => self.published(context, *number, *claim),
             TraceEvent::QueryAnswered(number, worker, answer, queried_at) => {
                 self.query_answered(*number, *worker, &answer.status, *queried_at);
             }
@@ -377,7 +374,7 @@ impl CheckerState {
         }
     }
 
-    fn claim_published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
+    fn published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
         let (local_time, store_faults, lag, restored_at) =
             (context.local_time(number), self.store_faults, self.lag(), self.restored_at);
         let candidate = &mut self.candidates[number];
