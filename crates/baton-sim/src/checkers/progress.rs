@@ -185,11 +185,13 @@ pub(super) fn takeover_after_release<E: Election>(
         // it has not abandoned after a long partition.
         let is_next = state.tick.is_zero()
             || state.holder == candidate.identity && state.session_forgotten_at.is_none();
-        is_next
-            && fault_free_since.is_some_and(|since| {
-                released_at.since(since.max(candidate.watch_reliable_since)) > long
-            })
-            && waited > allowed(*number)
+        // After a fault of a server, a candidate's server may still follow a former leader, show old
+        // state, and fire no watches.
+        let has_settled = |since: Moment| {
+            released_at.since(since.max(candidate.watch_reliable_since))
+                > long.max(state.election_time_after(since))
+        };
+        is_next && fault_free_since.is_some_and(has_settled) && waited > allowed(*number)
     };
     (0..state.candidates.len()).find(has_long_been_fault_free).map(|number| {
         format!("released {waited:?} ago, but {}, which has no fault, does not lead", name(number))
