@@ -236,6 +236,10 @@ pub struct Settings {
     /// Resign when the application has not polled for this long [default: never]
     #[arg(long, env = "BATON_REQUIRE_POLLING", value_name = "DURATION", help_heading = "Election")]
     pub require_polling: Option<String>,
+    /// How long to leave a free record to preferred candidates, at most the lease duration; not
+    /// with ZooKeeper [default: 0s]
+    #[arg(long, env = "BATON_STAND_AFTER", value_name = "DURATION", help_heading = "Election")]
+    pub stand_after: Option<String>,
     /// Longest withdrawal by baton stopping without a SIGTERM [default: 10m]
     #[arg(long, env = "BATON_STOPPING_LIMIT", value_name = "DURATION", help_heading = "Election")]
     pub stopping_limit: Option<String>,

@@ -21,6 +21,7 @@ pub use zookeeper::ZooKeeperConfig;
 use crate::cli::{Environment, Settings};
 use crate::process::notify::NotifySettings;
 use baton_election::identity::Identity;
+use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,6 +41,8 @@ pub struct Config {
     pub on_lost: OnLost,
     /// A leader resigns when its application has not polled for this long.
     pub require_polling: Option<Duration>,
+    /// How long a free record is left to preferred candidates.
+    pub preference: Preference,
     /// How long a withdrawal by `baton stopping` lasts if no SIGTERM follows.
     pub stopping_limit: Duration,
     /// The command, under `baton exec`.
@@ -198,6 +201,7 @@ impl Config {
         let on_lost =
             errors.word("on-lost", non_empty(settings.on_lost.as_ref()), &on_lost, "exit, stay");
         let require_polling = patience::require_polling(settings, timing.as_ref(), &mut errors);
+        let preference = patience::preference(settings, environment, timing.as_ref(), &mut errors);
         let stopping_limit = patience::stopping_limit(settings, timing.as_ref(), &mut errors);
         let listen = errors.check(listen(settings.listen.as_ref()));
         let probe_listen = match non_empty(settings.probe_listen.as_ref()).unwrap_or(":4041") {
@@ -225,6 +229,7 @@ impl Config {
                     timing,
                     on_lost,
                     require_polling,
+                    preference,
                     stopping_limit,
                     exec: None,
                     state_directory: non_empty(settings.state_directory.as_ref())
@@ -246,20 +251,6 @@ impl Config {
     /// stays.
     pub fn asks_by_declaration(&self) -> bool {
         self.on_lost == OnLost::Stay || self.require_polling.is_some() || self.exec.is_some()
-    }
-
-    /// Whether an application of the last run may still be running. The command of `baton exec`
-    /// never outlives its run.
-    pub const fn outlived_by_application(&self) -> OnLost {
-        if self.exec.is_some() { OnLost::Stay } else { self.on_lost }
-    }
-
-    /// The timing that the store is expected to grant.
-    pub fn expected_timing(&self) -> Timing {
-        match &self.store {
-            StoreConfig::ZooKeeper(zookeeper) => zookeeper.timing.expected().0,
-            StoreConfig::Lease { .. } | StoreConfig::File { .. } => self.timing,
-        }
     }
 }
 

@@ -76,8 +76,10 @@ pub fn run(config: &Config) -> Exit {
             };
             let timing = &config.timing;
             let (call, retry) = (timing.call_timeout(), timing.retry_period());
-            let record_election =
-                |identity, jitter, from| RecordElection::new(identity, *timing, jitter, from);
+            let record_election = |identity, jitter, from| {
+                RecordElection::new(identity, *timing, jitter, from)
+                    .with_preference(config.preference)
+            };
             match &config.store {
                 StoreConfig::File { directory } => {
                     let opening =

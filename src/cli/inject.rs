@@ -269,6 +269,7 @@ fn check_config(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<Config
         renew_deadline: flag("renew-deadline"),
         require_polling: flag("require-polling"),
         retry_period: flag("retry-period"),
+        stand_after: flag("stand-after"),
         stopping_limit: flag("stopping-limit"),
         ..Settings::default()
     };

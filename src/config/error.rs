@@ -5,6 +5,7 @@
 use baton_election::duration::Rounded;
 use baton_election::identity::IdentityError;
 use baton_election::queue::timing::SessionTooShort;
+use baton_election::record::preference::PreferenceTooLong;
 use baton_election::timing::{Durations, TimingError};
 use std::fmt;
 use std::time::Duration;
@@ -198,6 +199,20 @@ pub enum ConfigError {
     /// The value is not a niceness.
     #[error("--nice {0:?} is not a whole number from 0 to 19: write 5, for example")]
     Nice(String),
+    /// A candidate would leave a free record to others for too long.
+    #[error(
+        "--stand-after {} is longer than the lease duration, so an election whose leader failed \
+         would wait for more than two of them: pass --stand-after={} or less",
+        Rounded::up(.0.stand_after),
+        Rounded::down(.0.lease_duration)
+    )]
+    Preference(PreferenceTooLong),
+    /// A queue has no preferences.
+    #[error(
+        "--stand-after does not work with --backend zookeeper: the first candidate in the queue \
+         would keep all others from leading while it waits: remove --stand-after, or pass 0s"
+    )]
+    PreferenceInQueue,
     /// The durations contradict each other.
     #[error("{0}; these would pass: {1}")]
     Timing(TimingError, TimingFlags),

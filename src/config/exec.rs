@@ -3,9 +3,10 @@
 //! Pure. Start with [`Config::for_command`]. A command must have time to stop before its claim ends,
 //! and to be renewed before it is stopped.
 
-use super::{Config, ConfigError, ErrorCollector, non_empty};
+use super::{Config, ConfigError, ErrorCollector, OnLost, StoreConfig, non_empty};
 use crate::cli::{Environment, Exec};
 use baton_election::command::KILL_MARGIN;
+use baton_election::timing::Timing;
 use std::ffi::OsString;
 use std::time::Duration;
 
@@ -65,6 +66,20 @@ impl Config {
                 found.extend(errors.0);
                 Err(found)
             }
+        }
+    }
+
+    /// Whether an application of the last run may still be running. The command of `baton exec`
+    /// never outlives its run.
+    pub const fn outlived_by_application(&self) -> OnLost {
+        if self.exec.is_some() { OnLost::Stay } else { self.on_lost }
+    }
+
+    /// The timing that the store is expected to grant.
+    pub fn expected_timing(&self) -> Timing {
+        match &self.store {
+            StoreConfig::ZooKeeper(zookeeper) => zookeeper.timing.expected().0,
+            StoreConfig::Lease { .. } | StoreConfig::File { .. } => self.timing,
         }
     }
 

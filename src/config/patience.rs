@@ -1,10 +1,12 @@
-//! How long a leader waits for its application, and for a stop that was announced.
+//! How long a candidate waits: for its application, for a stop that was announced, and for preferred
+//! candidates.
 //!
 //! Pure. Start with [`require_polling`]. A limit below one answer and one retry would end before it
 //! has an effect.
 
-use super::{ConfigError, ErrorCollector, non_empty};
-use crate::cli::Settings;
+use super::{ConfigError, ErrorCollector, StoreKind, non_empty};
+use crate::cli::{Environment, Settings};
+use baton_election::record::preference::Preference;
 use baton_election::timing::Timing;
 use std::time::Duration;
 
@@ -38,6 +40,26 @@ pub(super) fn stopping_limit(
         errors.0.push(ConfigError::StoppingLimit { limit, least });
     }
     limit
+}
+
+/// The value of `--stand-after`.
+pub(super) fn preference(
+    settings: &Settings,
+    environment: &Environment,
+    timing: Option<&Timing>,
+    errors: &mut ErrorCollector,
+) -> Preference {
+    let flag = non_empty(settings.stand_after.as_ref());
+    let stand_after = errors.duration("stand-after", flag).unwrap_or_default();
+    if stand_after.is_zero() {
+        return Preference::FIRST;
+    }
+    if StoreKind::chosen(settings, environment) == Ok(StoreKind::ZooKeeper) {
+        errors.0.push(ConfigError::PreferenceInQueue);
+    }
+    let preference = timing.map(|timing| Preference::new(stand_after, timing));
+    let preference = preference.transpose().map_err(ConfigError::Preference);
+    errors.check(preference).flatten().unwrap_or_default()
 }
 
 /// The shortest time within which an application asks again and gets its answer.

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 pub const NAME: &str = "baton";
 
 /// The flags that annotations of a Pod may set: those that depend on neither the store nor the Pod.
-pub const FLAGS: [&str; 9] = [
+pub const FLAGS: [&str; 10] = [
     "answer-validity",
     "lease-duration",
     "log-format",
@@ -20,6 +20,7 @@ pub const FLAGS: [&str; 9] = [
     "renew-deadline",
     "require-polling",
     "retry-period",
+    "stand-after",
     STOPPING_LIMIT,
 ];
 

@@ -12,6 +12,7 @@ mod memory;
 mod notifying;
 mod pausing;
 mod polling;
+mod preferring;
 mod privacy;
 mod records;
 mod remote;

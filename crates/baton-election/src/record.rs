@@ -24,6 +24,8 @@
 //! * Another candidate's lease counts from the instant a changed record was received, over the
 //!   duration in that record. A deleted record is waited out. Wall-clock times in a record are
 //!   never compared (client-go's package comment).
+//! * A free record is left to preferred candidates for a while, counted from when this candidate
+//!   sees the release or stops waiting. Failed tries do not repeat that wait.
 //! * A read is repeated if it may be older than a watch event that arrived while it was in flight.
 //! * An acquisition never follows from a watch event alone. The lease must have lapsed, and a read
 //!   must precede the conditional write.
@@ -35,6 +37,7 @@
 
 pub mod messages;
 mod observed;
+pub mod preference;
 mod replies;
 
 use crate::candidacy::Candidacy;
@@ -44,6 +47,7 @@ use crate::instant::Instant;
 use crate::machine::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::record::messages::{Intent, RecordAltered, RecordEvent, RecordRequest, Snapshot, Write};
 use crate::record::observed::ObservedRecord;
+use crate::record::preference::Preference;
 use crate::timing::{Jitter, Timing};
 use std::cmp::max;
 use std::collections::VecDeque;
@@ -54,6 +58,7 @@ use std::time::Duration;
 pub struct RecordElection {
     identity: Identity,
     timing: Timing,
+    preference: Preference,
     jitter: Jitter,
     candidacy: Candidacy,
     role: Role,
@@ -135,6 +140,7 @@ impl RecordElection {
         Self {
             identity,
             timing,
+            preference: Preference::FIRST,
             jitter,
             candidacy: Candidacy::Campaigning { from: campaign_from },
             role: Role::Unknown,
@@ -150,6 +156,12 @@ impl RecordElection {
             promises_end: start,
             transitions: VecDeque::new(),
         }
+    }
+
+    /// The same candidate with this `preference`. Call it before the first event.
+    #[must_use]
+    pub fn with_preference(self, preference: Preference) -> Self {
+        Self { preference, ..self }
     }
 
     /// The next request, and when it is due.
@@ -228,7 +240,7 @@ impl RecordElection {
     /// claim.
     fn free_at(&self) -> Instant {
         match &self.observed {
-            Some(observed) if !self.is_ours() => observed.free_at(),
+            Some(observed) if !self.is_ours() => observed.free_at() + self.preference.stand_after(),
             Some(_) | None => self.not_before,
         }
     }

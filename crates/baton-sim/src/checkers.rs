@@ -8,6 +8,7 @@ mod coverage;
 pub(crate) mod exclusion;
 mod fault_effects;
 mod inspect;
+mod preference;
 mod progress;
 mod session_bounds;
 mod stability;
@@ -75,6 +76,8 @@ fn first_violation<E: Inspect>(
         "a candidate never waits out its own record", progress::no_wait_on_own_record;
         "a withdrawn candidate releases its record", progress::withdrawn_releases_record;
         "a released election is acquired at once", progress::takeover_after_release;
+        "a free record is left to preferred candidates", preference::no_early_acquisition;
+        "a preference adds to no other wait", preference::waits_overlap;
         "no order cancels another withdrawal", withdrawals::no_campaign_while_a_cause_applies;
         "a release waits for the last promise", withdrawals::release_waits_for_promises;
         "a superseded order ends", withdrawals::superseded_order_ends;

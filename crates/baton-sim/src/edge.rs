@@ -26,6 +26,7 @@ use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, RecordConfig,
     Scenario, StoreConfig,
 };
+use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
@@ -86,6 +87,7 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
         starts_at: Moment::START + Duration::from_secs(starts),
         stays_on_loss: true,
         poll_interval: Duration::from_millis(500),
+        preference: Preference::FIRST,
     };
     let at = Moment::START
         + lease_duration

@@ -15,6 +15,7 @@ use crate::scenario::{
     RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
 };
 use baton_election::queue::timing::SessionTiming;
+use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use kinds::{
     draw_candidate_fault, draw_external_action, draw_server_fault, draw_store_fault,
@@ -94,6 +95,9 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     }
     let latency = (latency / 10, latency);
     let mut scenario = Scenario { seed, candidates, store, leaders_watch, latency, faults, end };
+    if store_kind == StoreKind::Record && rng.permille(250) {
+        draw_preferences(&mut rng, &mut scenario.candidates);
+    }
     if store_kind == StoreKind::Ensemble && rng.permille(200) {
         isolate(&mut rng, &mut scenario);
     }
@@ -190,6 +194,17 @@ fn draw_candidate(
         starts_at: Moment::START + rng.skewed_duration(timing.lease_duration()),
         stays_on_loss,
         poll_interval: rng.duration_between(most / 2, most),
+        preference: Preference::FIRST,
+    }
+}
+
+/// Preferences up to the lease duration.
+fn draw_preferences(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
+    for candidate in candidates {
+        let lease = candidate.timing.lease_duration();
+        let stand_after = rng.pick(&[Duration::ZERO, lease / 10, lease / 2, lease]);
+        candidate.preference =
+            Preference::new(stand_after, &candidate.timing).expect("at most the lease duration");
     }
 }
 

@@ -4,6 +4,7 @@
 //! shrinker simplifies them.
 
 use crate::clock::{Moment, Rate};
+use baton_election::record::preference::Preference;
 use baton_election::timing::Timing;
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub struct CandidateConfig {
     pub stays_on_loss: bool,
     /// How often its application polls.
     pub poll_interval: Duration,
+    /// How long it leaves a free record to others. Ignored over an ensemble.
+    pub preference: Preference,
 }
 
 /// The store that holds the election.

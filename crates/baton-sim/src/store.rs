@@ -253,6 +253,7 @@ impl Store for RecordStore {
         from: Instant,
     ) -> RecordElection {
         RecordElection::new(identity, candidate.timing, jitter, from)
+            .with_preference(candidate.preference)
     }
 
     fn perform(&mut self, _: Arrival, request: &RecordRequest) -> Option<RecordEvent> {

@@ -58,6 +58,19 @@ fn check_config_refuses_flags_of_another_store() {
 }
 
 #[test]
+fn preference_is_refused_above_the_lease_duration_and_in_a_queue() {
+    assert_eq!(run(baton(&FILE).arg("--stand-after=15s")).0, 0);
+    let (code, _, errors) = run(baton(&FILE).arg("--stand-after=15.5s"));
+    assert_eq!((code, errors.lines().count()), (2, 1), "{errors}");
+    assert!(errors.contains("pass --stand-after=15s or less"), "{errors}");
+    let (code, _, errors) = run(baton(&ZOOKEEPER).arg("--stand-after=1s"));
+    assert_eq!((code, errors.lines().count()), (2, 1), "{errors}");
+    assert!(errors.contains("remove --stand-after"), "{errors}");
+    assert_eq!(run(baton(&ZOOKEEPER).arg("--stand-after=0s")).0, 0);
+    assert_eq!(run(baton(&FILE).arg("--stand-after=soon")).0, 2);
+}
+
+#[test]
 fn check_config_warns_of_unknown_variables_and_passes() {
     let (code, drawing, errors) =
         run(baton(&FILE).env("BATON_ELECTON", "bills").env("BATON_COLOR", "red"));

@@ -45,6 +45,7 @@ The flags that annotations can set: those of `config` in the schema, in kebab ca
 - renew-deadline
 - require-polling
 - retry-period
+- stand-after
 - stopping-limit
 {{- end }}
 

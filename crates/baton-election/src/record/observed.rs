@@ -84,7 +84,7 @@ impl ObservedRecord {
         self.lapses_at
     }
 
-    /// When this candidate may acquire the record: after the lapse, plus a spread that differs
+    /// When the record becomes free for this candidate: after the lapse, plus a spread that differs
     /// between candidates.
     pub(super) fn free_at(&self) -> Instant {
         self.lapses_at + self.spread

@@ -8,6 +8,7 @@ use baton_election::record::RecordElection;
 use baton_election::record::messages::{
     Record, RecordEvent, RecordRequest, Snapshot, Stamp, Version,
 };
+use baton_election::record::preference::Preference;
 use baton_election::timing::Jitter;
 use baton_election::transcript;
 use std::time::Duration;
@@ -22,6 +23,11 @@ impl TranscriptElection for RecordElection {
             Jitter::new(1),
             Instant::since_boot(Duration::ZERO),
         )
+    }
+
+    fn standing_after(stand_after: Duration) -> Result<Self, String> {
+        let preference = Preference::new(stand_after, &timing());
+        Ok(Self::candidate().with_preference(preference.map_err(|error| error.to_string())?))
     }
 
     fn event(

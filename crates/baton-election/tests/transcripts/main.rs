@@ -33,6 +33,11 @@ trait TranscriptElection: Election {
     /// The candidate `a` at time zero, before any event.
     fn candidate() -> Self;
 
+    /// The candidate `a` at time zero, with this preference.
+    fn standing_after(stand_after: Duration) -> Result<Self, String>
+    where
+        Self: Sized;
+
     /// Parses the input `verb: arguments` into an event; `request` is the candidate's last request.
     fn event(
         context: &mut Self::Context,
@@ -149,6 +154,9 @@ impl<E: TranscriptElection> Runner<E> {
         let (verb, arguments) = event.split_once(": ").unwrap_or((event, ""));
         match verb {
             "nothing happens" => self.machine.handle_timeout(now),
+            "stand after" => {
+                self.machine = E::standing_after(duration(arguments)?)?;
+            }
             "campaign" if arguments.is_empty() => self.machine.campaign(now),
             "campaign from" => self.machine.campaign(instant(arguments)?),
             "withdraw" => self.machine.withdraw(Withdrawal::Renewing),
@@ -203,7 +211,11 @@ fn timing() -> Timing {
 }
 
 fn instant(text: &str) -> Result<Instant, String> {
-    humantime::parse_duration(text).map(Instant::since_boot).map_err(|error| error.to_string())
+    duration(text).map(Instant::since_boot)
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    humantime::parse_duration(text).map_err(|error| error.to_string())
 }
 
 fn format_standing(standing: &Standing) -> String {

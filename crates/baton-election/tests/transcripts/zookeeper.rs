@@ -31,6 +31,10 @@ impl TranscriptElection for QueueElection {
         )
     }
 
+    fn standing_after(_: Duration) -> Result<Self, String> {
+        Err("a queue has no preferences".to_owned())
+    }
+
     fn event(
         own: &mut OwnZnode,
         request: Option<&QueueRequest>,

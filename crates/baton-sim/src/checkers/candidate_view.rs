@@ -5,7 +5,9 @@
 mod budget;
 mod promises;
 mod replies;
+mod requests;
 
+use super::preference::FreeRecord;
 use super::withdrawals::Causes;
 use crate::clock::Moment;
 use crate::trace::Worker;
@@ -13,13 +15,18 @@ use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Request, Verb, Withdrawal};
+use baton_election::record::preference::Preference;
 use baton_election::timing::Timing;
 use promises::Promises;
+pub(super) use requests::{Race, RoleWhenSent};
 use std::time::Duration;
 
 /// One candidate. Each `Instant` is by its own clock.
 pub(super) struct CandidateView {
     pub(super) timing: Timing,
+    pub(super) preference: Preference,
+    /// When the record becomes free, by what it has seen.
+    pub(super) free_record: FreeRecord,
     pub(super) identity: Option<Identity>,
     /// The claim that it publishes.
     pub(super) claim: Option<Claim>,
@@ -117,31 +124,13 @@ pub(super) struct CandidateView {
     refused_base: Option<u128>,
 }
 
-/// The role of a candidate when it sends a request.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum RoleWhenSent {
-    /// It holds a claim, so the request does not begin a term.
-    Leading,
-    /// It may begin a term.
-    Campaigning,
-    /// It must stay away.
-    Away,
-}
-
-/// The outcome of a write that follows a read and would begin a term, until the next watch event.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Race {
-    None,
-    Running,
-    /// It met a conflict at this time.
-    Lost(Instant),
-}
-
 impl CandidateView {
-    pub(super) fn new(timing: Timing) -> Self {
+    pub(super) fn new(timing: Timing, preference: Preference) -> Self {
         let start = Instant::since_boot(Duration::ZERO);
         Self {
             timing,
+            preference,
+            free_record: FreeRecord::new(preference),
             identity: None,
             claim: None,
             term: None,
@@ -214,7 +203,7 @@ impl CandidateView {
             intermittent_faults,
             pauses,
             paused_at,
-            ..Self::new(self.timing)
+            ..Self::new(self.timing, self.preference)
         };
         Self { identity: Some(identity), ..fresh }
     }

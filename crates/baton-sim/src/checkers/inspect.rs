@@ -3,12 +3,11 @@
 //!
 //! Pure. Start with [`Inspect`].
 
-use baton_election::identity::Identity;
 use baton_election::machine::Election;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::record::RecordElection;
-use baton_election::record::messages::{Intent, RecordEvent, RecordRequest};
+use baton_election::record::messages::{Intent, RecordEvent, RecordRequest, Snapshot};
 
 /// The state of the record according to an event.
 #[derive(Clone, Copy)]
@@ -16,8 +15,8 @@ pub(crate) enum ReportedRecord<'a> {
     Unspecified,
     /// The record is gone.
     Absent,
-    /// The record has this version and this holder.
-    Present(u128, Option<&'a Identity>),
+    /// This is the record.
+    Present(&'a Snapshot),
 }
 
 /// A machine whose requests and events the checkers can read.
@@ -29,6 +28,9 @@ pub(crate) trait Inspect: Election {
 
     /// Whether the request gives the election up.
     fn is_release(request: &Self::Request) -> bool;
+
+    /// Whether the request acquires a record.
+    fn is_acquisition(request: &Self::Request) -> bool;
 }
 
 impl Inspect for RecordElection {
@@ -37,9 +39,7 @@ impl Inspect for RecordElection {
             RecordEvent::Read(None) | RecordEvent::WatchEvent(None) => ReportedRecord::Absent,
             RecordEvent::Read(Some(seen))
             | RecordEvent::WatchEvent(Some(seen))
-            | RecordEvent::Applied(seen) => {
-                ReportedRecord::Present(seen.version.number, seen.record.holder.as_ref())
-            }
+            | RecordEvent::Applied(seen) => ReportedRecord::Present(seen),
             RecordEvent::Conflict | RecordEvent::Unknown => ReportedRecord::Unspecified,
         }
     }
@@ -57,6 +57,13 @@ impl Inspect for RecordElection {
             RecordRequest::Write(write) => write.intent == Intent::Release,
         }
     }
+
+    fn is_acquisition(request: &RecordRequest) -> bool {
+        match request {
+            RecordRequest::Read => false,
+            RecordRequest::Write(write) => write.intent == Intent::Acquire,
+        }
+    }
 }
 
 /// Over ZooKeeper the last event does not determine the leader, because each candidate learns of
@@ -72,5 +79,10 @@ impl Inspect for QueueElection {
 
     fn is_release(request: &QueueRequest) -> bool {
         matches!(request, QueueRequest::Close)
+    }
+
+    /// Preferences concern only records.
+    fn is_acquisition(_: &QueueRequest) -> bool {
+        false
     }
 }

@@ -22,9 +22,9 @@ const MAX_STEPS_OVER_ENSEMBLE: u32 = 8;
 /// The most requests per retry period in calm.
 const MAX_CALM_REQUESTS: u32 = 2;
 
-/// A candidate sees a leader within `L + 2·retry` and the spread, by its own clock, plus the time
-/// of the calls. The time counts from when it and the store are free of faults and no claim is
-/// current.
+/// A candidate sees a leader within `L + 2·retry`, its preference, and the spread, by its own
+/// clock, plus the time of the calls. The time counts from when it and the store are free of faults
+/// and no claim is current.
 ///
 /// In an ensemble it waits for the end of unused sessions, `T + 3/2·tick` by the slowest server's
 /// clock. The next candidate learns of that at once and begins to lead.
@@ -62,7 +62,12 @@ pub(super) fn leader_in_time<E: Election>(
         let waited = context.now.since(since);
         let rate = context.clocks[number].rate();
         let bound = match state.lag() {
-            None => rate.true_time_for(lease + candidate.timing.retry_period() * 2 + MAX_SPREAD),
+            None => rate.true_time_for(
+                lease
+                    + candidate.timing.retry_period() * 2
+                    + MAX_SPREAD
+                    + candidate.preference.stand_after(),
+            ),
             Some(lag) => {
                 let restored = state.restored_at.map_or(Duration::ZERO, |_| {
                     rate.true_time_for(lease + candidate.timing.retry_period() * 2)
@@ -158,16 +163,18 @@ pub(super) fn takeover_after_release<E: Election>(
     }
     let allowed = |number: usize| {
         let (candidate, rate) = (&state.candidates[number], context.clocks[number].rate());
+        let preference = rate.true_time_for(candidate.preference.stand_after());
         match state.lag() {
             // A candidate that knows newer versions ignores watch events of a restored store as
             // old, so it waits for the lease of the holder that it knows.
             None if state.may_know_newer_versions(number, released_at) => {
                 let lease = candidate.timing.lease_duration().max(state.longest_lease);
                 MAX_HANDOVER
+                    + preference
                     + state.latency * 16
                     + rate.true_time_for(lease + candidate.timing.retry_period() * 2)
             }
-            None => MAX_HANDOVER,
+            None => MAX_HANDOVER + preference,
             Some(lag) => {
                 MAX_HANDOVER + state.latency * 16 + rate.true_time_for(first_claim(candidate, lag))
             }

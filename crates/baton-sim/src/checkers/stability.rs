@@ -180,7 +180,12 @@ impl CheckerState {
         // On the slowest clock that is ever drawn.
         let ensemble = self.tick * (4 + self.sync_limit)
             + if self.tick.is_zero() { Duration::ZERO } else { lease };
-        (lease.max(self.longest_lease) + ensemble + self.longest_retry() * 6 + self.latency * 20)
+        let preference = self.candidates.iter().map(|it| it.preference.stand_after()).max();
+        (lease.max(self.longest_lease)
+            + preference.unwrap_or_default()
+            + ensemble
+            + self.longest_retry() * 6
+            + self.latency * 20)
             * 3
             / 2
     }

@@ -81,7 +81,7 @@ impl CheckerState {
             candidates: scenario
                 .candidates
                 .iter()
-                .map(|candidate| CandidateView::new(candidate.timing))
+                .map(|candidate| CandidateView::new(candidate.timing, candidate.preference))
                 .collect(),
             latency: scenario.latency.1,
             tick: ensemble.map_or(Duration::ZERO, |config| config.configured_tick),

@@ -15,6 +15,7 @@ use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
     Scenario, ServerFault, ServerTarget, StoreConfig,
 };
+use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ fn scenario(seed: u64, ping_time: Duration) -> Scenario {
         starts_at: starts + Duration::from_secs(number),
         stays_on_loss: true,
         poll_interval: retry_period,
+        preference: Preference::FIRST,
     };
     let latency = (Duration::from_micros(10), Duration::from_micros(100));
     let config = EnsembleConfig {

@@ -16,6 +16,7 @@ use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
     Scenario, ServerFault, ServerTarget, StoreConfig,
 };
+use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use std::time::Duration;
 
@@ -68,6 +69,7 @@ fn scenario(seed: u64, tick: Duration) -> Scenario {
         starts_at: Moment::START + Duration::from_secs(1 + number),
         stays_on_loss: true,
         poll_interval: retry_period,
+        preference: Preference::FIRST,
     };
     // A part of `of` that differs for each seed. Another prime gives another order.
     let part = |of: Duration, prime: u64| {

@@ -15,13 +15,18 @@ use baton_election::transcript;
 use std::time::Duration;
 
 pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
-    let CandidateConfig { timing, clock_rate, stays_on_loss, poll_interval, .. } = candidate;
+    let CandidateConfig { timing, clock_rate, stays_on_loss, poll_interval, preference, .. } =
+        candidate;
     let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
     let (retry, answer) = (timing.retry_period(), timing.answer_validity());
+    let preference = match preference.stand_after() {
+        Duration::ZERO => String::new(),
+        stand_after => format!("; stands after {stand_after:?}"),
+    };
     let on_loss = if *stays_on_loss { "follows again after a loss" } else { "exits after a loss" };
     format!(
         "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; \
-         clock off by {} ppm; {on_loss}; polled every {poll_interval:?}",
+         clock off by {} ppm; {on_loss}; polled every {poll_interval:?}{preference}",
         timing.drift(),
         clock_rate.parts_per_million(),
     )

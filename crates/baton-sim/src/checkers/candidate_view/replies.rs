@@ -67,6 +67,10 @@ impl CandidateView {
             ReportedRecord::Unspecified => {}
             ReportedRecord::Absent => {
                 self.believed_holder = None;
+                // An overtaken read is repeated.
+                if !is_watch_event && self.stale_below == 0 {
+                    self.free_record.is_absent(self.last_input_at);
+                }
                 if is_watch_event {
                     // Even an old event makes the candidate read before it renews.
                     (self.deletion_seen_at, self.contradicted_at) =
@@ -74,7 +78,8 @@ impl CandidateView {
                     self.stale_below = u128::MAX;
                 }
             }
-            ReportedRecord::Present(version, holder) => {
+            ReportedRecord::Present(snapshot) => {
+                let (version, holder) = (snapshot.version.number, snapshot.record.holder.as_ref());
                 // A read that a watch event overtook is repeated.
                 let is_current = !is_watch_event && version >= self.stale_below;
                 self.last_seen_version =
@@ -88,6 +93,12 @@ impl CandidateView {
                 // versions are new again.
                 if is_newer || is_current {
                     (self.newest_version, self.believed_holder) = (version, holder.cloned());
+                    // A leader reads before it believes that its record was replaced.
+                    if !is_watch_event || self.claim.is_none() {
+                        let is_certain = !is_watch_event || self.is_campaigning;
+                        let at = self.last_input_at;
+                        self.free_record.observe(snapshot, &self.timing, at, is_certain);
+                    }
                 }
             }
         }
