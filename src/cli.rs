@@ -240,6 +240,18 @@ pub struct Settings {
     /// with ZooKeeper [default: 0s]
     #[arg(long, env = "BATON_STAND_AFTER", value_name = "DURATION", help_heading = "Election")]
     pub stand_after: Option<String>,
+    /// Lead only while this http:// URL of this machine answers 2xx [default: none]
+    #[arg(long, env = "BATON_FIT_URL", value_name = "URL", help_heading = "Fitness")]
+    pub fit_url: Option<String>,
+    /// Time between two questions to the URL [default: 2s]
+    #[arg(long, env = "BATON_FIT_PERIOD", value_name = "DURATION", help_heading = "Fitness")]
+    pub fit_period: Option<String>,
+    /// How long a complete answer of the URL may take [default: 1s]
+    #[arg(long, env = "BATON_FIT_TIMEOUT", value_name = "DURATION", help_heading = "Fitness")]
+    pub fit_timeout: Option<String>,
+    /// Failures in a row that make a leader withdraw [default: 3]
+    #[arg(long, env = "BATON_FIT_FAILURES", value_name = "COUNT", help_heading = "Fitness")]
+    pub fit_failures: Option<String>,
     /// Longest withdrawal by baton stopping without a SIGTERM [default: 10m]
     #[arg(long, env = "BATON_STOPPING_LIMIT", value_name = "DURATION", help_heading = "Election")]
     pub stopping_limit: Option<String>,

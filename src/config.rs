@@ -5,6 +5,7 @@
 
 mod error;
 mod exec;
+mod fitness;
 mod listen;
 mod names;
 mod patience;
@@ -13,6 +14,7 @@ mod zookeeper;
 
 pub use error::{ConfigError, TimingFlags};
 pub use exec::ExecConfig;
+pub use fitness::{FitnessConfig, LoopbackUrl};
 pub use listen::{ListenAddress, ParseListenError};
 pub use names::{ElectionName, check_namespace, check_service_account};
 pub use unused_flags::{UnusedFlag, unused_flags};
@@ -43,6 +45,8 @@ pub struct Config {
     pub require_polling: Option<Duration>,
     /// How long a free record is left to preferred candidates.
     pub preference: Preference,
+    /// How the application is asked whether it is fit; `None` if it always is.
+    pub fitness: Option<FitnessConfig>,
     /// How long a withdrawal by `baton stopping` lasts if no SIGTERM follows.
     pub stopping_limit: Duration,
     /// The command, under `baton exec`.
@@ -208,6 +212,10 @@ impl Config {
             "none" => Some(None),
             address => errors.check(ListenAddress::parse_flag("probe-listen", address)).map(Some),
         };
+        let listeners = [("listen", listen), ("probe-listen", probe_listen.flatten())];
+        let listeners = listeners.map(|(flag, listen)| listen.map(|listen| (flag, listen)));
+        let listeners: Vec<_> = listeners.into_iter().flatten().collect();
+        let fitness = fitness::fitness(settings, &listeners, &mut errors);
         let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
         let log_format = non_empty(settings.log_format.as_ref());
         let log_format = log_format
@@ -230,6 +238,7 @@ impl Config {
                     on_lost,
                     require_polling,
                     preference,
+                    fitness,
                     stopping_limit,
                     exec: None,
                     state_directory: non_empty(settings.state_directory.as_ref())

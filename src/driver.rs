@@ -30,6 +30,7 @@ use admission::Admission;
 use baton_election::duration::Rounded;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event, Outcome, Reason, Request, Transition};
+use baton_election::withdrawals::Order;
 use orders::DriverOrder;
 use releases::Releases;
 use std::future::{Future, pending};
@@ -68,6 +69,8 @@ pub struct DriverContext {
     pub refusal_timeout: Duration,
     /// When the machine begins to campaign.
     pub campaign_from: Instant,
+    /// An order that applies before the first request.
+    pub first_order: Option<Order>,
 }
 
 /// Why [`drive`] returned.
@@ -111,6 +114,7 @@ pub async fn drive<E: Election, S: Store<E>>(
     let releases = Releases::new(context.campaign_from);
     let mut driver =
         Driver { election, context, releases, admission, longest_delay: Duration::ZERO };
+    driver.carry_out_first_order();
     let mut call = None;
     let mut due = None;
     let mut store_event = pin!(store.next_event());
@@ -201,6 +205,15 @@ struct Driver<E: Election> {
 }
 
 impl<E: Election> Driver<E> {
+    /// Withdraws before the first request, if so ordered. Nothing waits for the outcome.
+    fn carry_out_first_order(&mut self) {
+        let Self { election, releases, context, .. } = self;
+        if let Some(order) = context.first_order {
+            let DriverContext { publisher, reporter, .. } = context;
+            drop(releases.withdraw(order, election, publisher, reporter, Clock.now()));
+        }
+    }
+
     /// When the next turn is due.
     fn wakes_at(&self) -> Option<Instant> {
         let election = self.election.poll_timeout().map(|(due, _)| due);

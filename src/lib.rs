@@ -21,6 +21,7 @@ pub mod config;
 pub mod driver;
 pub mod error_chain;
 pub mod exec;
+pub mod fitness;
 pub mod health;
 pub mod http;
 pub mod kubernetes;

@@ -4,6 +4,7 @@
 //! cleanly: it withdraws, waits until the last promise expires, and releases.
 
 mod command;
+mod outcome;
 mod startup_log;
 mod stopping;
 
@@ -12,6 +13,7 @@ use crate::config::{Config, LastRunSettings, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader, publish};
 use crate::driver::{Control, DriverContext, DriverStopped, drive, orders};
 use crate::error_chain::ErrorChain;
+use crate::fitness::{self, unfit_order};
 use crate::health::Health;
 use crate::http;
 use crate::http::AppState;
@@ -39,14 +41,15 @@ use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
 use command::CommandTask;
+use outcome::{RunOutcome, fault_outcome, fitness_outcome, lost_outcome};
+use outcome::{outcome_of, server_fault};
 use startup_log::{log_previous_end, log_start};
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
-use stopping::{RunOutcome, Stopping, fault_outcome, lost_outcome};
-use stopping::{outcome_of, server_fault};
+use stopping::Stopping;
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
@@ -173,6 +176,7 @@ struct Candidate<'a, M> {
     health: Health,
     polled: Arc<Notify>,
     command: CommandTask,
+    metrics: Metrics,
 }
 
 /// The result of [`Candidate::prepare`].
@@ -243,11 +247,12 @@ impl<'a, M: Election> Candidate<'a, M> {
         let context = DriverContext {
             publisher,
             orders,
-            reporter: Reporter::new(config.election.clone(), identity, metrics),
+            reporter: Reporter::new(config.election.clone(), identity, metrics.clone()),
             health: health.clone(),
             on_lost: config.on_lost,
             refusal_timeout: timing.lease_duration(),
             campaign_from,
+            first_order: config.fitness.as_ref().map(|_| unfit_order(config)),
         };
         let candidate = Self {
             config,
@@ -261,6 +266,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             health,
             polled,
             command,
+            metrics,
         };
         Ok(Prepared::Candidate(Box::new(candidate)))
     }
@@ -290,6 +296,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             health,
             polled,
             mut command,
+            metrics,
         } = self;
         let mut driving = pin!(drive(election, store, context));
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
@@ -299,6 +306,9 @@ impl<'a, M: Election> Candidate<'a, M> {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
             DriverStopped = polling => fault_outcome(&reader),
+            ended = fitness::watch(config, &reader, &control, &metrics) => {
+                fitness_outcome(ended, &reader)
+            }
             ended = command.ended() => if command::exits_lost(ended) {
                 lost_outcome(ended)
             } else {

@@ -262,6 +262,10 @@ fn check_config(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<Config
     let settings = Settings {
         election: Some(election.to_owned()),
         answer_validity: flag("answer-validity"),
+        fit_failures: flag("fit-failures"),
+        fit_period: flag("fit-period"),
+        fit_timeout: flag("fit-timeout"),
+        fit_url: flag("fit-url"),
         lease_duration: flag("lease-duration"),
         log_format: flag("log-format"),
         log_level: flag("log-level"),

@@ -169,6 +169,12 @@ pub enum ConfigError {
          flag and BATON_REQUIRE_POLLING"
     )]
     PolledCommand,
+    /// A command that runs only while its candidate leads cannot say before whether it is fit.
+    #[error(
+        "--fit-url does not work with baton exec, because the command does not run before its \
+         candidate leads: remove the flag and BATON_FIT_URL"
+    )]
+    CommandWithFitness,
     /// SIGTERM would come after SIGKILL.
     #[error(
         "--kill-after {} is too short: SIGKILL comes {} before the claim ends; pass \
@@ -213,6 +219,58 @@ pub enum ConfigError {
          would keep all others from leading while it waits: remove --stand-after, or pass 0s"
     )]
     PreferenceInQueue,
+    /// The URL is not one of this machine.
+    #[error(
+        "--fit-url {0:?} is not an http:// URL of this machine: use localhost, 127.0.0.1, or [::1], \
+         for example --fit-url=http://localhost:8080/fit"
+    )]
+    FitUrl(String),
+    /// The sidecar would ask itself.
+    #[error(
+        "--fit-url {url} is the address of --{flag}, so the sidecar would ask itself: pass a URL of \
+         the application"
+    )]
+    FitUrlIsOurs {
+        /// The URL.
+        url: String,
+        /// The flag of the listener.
+        flag: &'static str,
+    },
+    /// Other flags about fitness have no effect without a URL.
+    #[error(
+        "--fit-period, --fit-timeout, and --fit-failures do nothing without --fit-url: pass, for \
+         example, --fit-url=http://localhost:8080/fit, or remove them"
+    )]
+    NoFitUrl,
+    /// The application would be asked too often.
+    #[error(
+        "--fit-period {} is too short: pass --fit-period={} or more",
+        Rounded::down(*.period),
+        Rounded::up(*.least)
+    )]
+    FitPeriod {
+        /// The value.
+        period: Duration,
+        /// The least value that passes.
+        least: Duration,
+    },
+    /// No answer could be complete in time, or two questions would overlap.
+    #[error(
+        "--fit-timeout {} is zero or longer than --fit-period: pass --fit-timeout={} or less",
+        Rounded::nearest(*.timeout),
+        Rounded::down(*.most)
+    )]
+    FitTimeout {
+        /// The value.
+        timeout: Duration,
+        /// The largest value that passes.
+        most: Duration,
+    },
+    /// The value is not a count.
+    #[error(
+        "--fit-failures {0:?} is not a number from 1 to 1000: pass --fit-failures=3, for example"
+    )]
+    FitFailures(String),
     /// The durations contradict each other.
     #[error("{0}; these would pass: {1}")]
     Timing(TimingError, TimingFlags),

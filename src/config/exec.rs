@@ -46,6 +46,9 @@ impl Config {
         if non_empty(exec.settings.require_polling.as_ref()).is_some() {
             errors.0.push(ConfigError::PolledCommand);
         }
+        if non_empty(exec.settings.fit_url.as_ref()).is_some() {
+            errors.0.push(ConfigError::CommandWithFitness);
+        }
         if kill_after < KILL_MARGIN {
             errors.0.push(ConfigError::KillAfterTooShort { kill_after, least: KILL_MARGIN });
         }

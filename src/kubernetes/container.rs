@@ -11,8 +11,12 @@ use serde_json::{Value, json};
 pub const NAME: &str = "baton";
 
 /// The flags that annotations of a Pod may set: those that depend on neither the store nor the Pod.
-pub const FLAGS: [&str; 10] = [
+pub const FLAGS: [&str; 14] = [
     "answer-validity",
+    "fit-failures",
+    "fit-period",
+    "fit-timeout",
+    "fit-url",
     "lease-duration",
     "log-format",
     "log-level",

@@ -48,6 +48,7 @@ struct Series {
     is_leader: IntGauge,
     master_status: IntGauge,
     has_leader: IntGauge,
+    fit: IntGauge,
     standing: IntGaugeVec,
     claim_remaining: Gauge,
     last_contact: Gauge,
@@ -78,6 +79,7 @@ impl Metrics {
                 series.requests.with_label_values(&[verb.as_str(), outcome]);
             }
         }
+        series.fit.set(1);
         Self(Arc::new(series))
     }
 
@@ -97,6 +99,11 @@ impl Metrics {
                 series.losses.with_label_values(&[reason.as_str()]).inc();
             }
         }
+    }
+
+    /// Exports whether the application is fit to lead.
+    pub(crate) fn set_fit(&self, is_fit: bool) {
+        self.0.fit.set(is_fit.into());
     }
 
     /// Counts a withdrawal that no SIGTERM followed in time.
@@ -167,6 +174,7 @@ impl Series {
                 "baton_has_leader",
                 "1 while this process leads or knows the leader; 0 while it resigns",
             ),
+            fit: flag("baton_fit", "1 while the application is fit to lead, or without --fit-url"),
             standing: register(&registry, IntGaugeVec::new(standings, &["standing"])),
             claim_remaining: gauge(
                 "baton_claim_remaining_seconds",

@@ -153,7 +153,11 @@ impl Reporter {
                  {} after that",
                 Rounded::nearest(hold_off)
             ),
-            Order::Shutdown | Order::Unasked => {
+            Order::Unfit { releases: false } => {
+                "the process ends when the last promise expires, and the claim expires by itself"
+                    .to_owned()
+            }
+            Order::Shutdown | Order::Unasked | Order::Unfit { releases: true } => {
                 "the release follows when the last promise expires".to_owned()
             }
         };

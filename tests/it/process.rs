@@ -7,6 +7,7 @@
 mod crowd;
 mod dying;
 mod exec;
+mod fitness;
 mod leaving;
 mod memory;
 mod notifying;

@@ -152,6 +152,9 @@ Refuses a Pod template and settings that do not go together.
 {{- if ($settings.config | default dict).requirePolling -}}
 {{- fail "config.requirePolling does nothing for `baton exec`, which stops the application itself: remove it" -}}
 {{- end -}}
+{{- if ($settings.config | default dict).fitUrl -}}
+{{- fail "config.fitUrl does not work with `baton exec`, because the application does not run before its candidate leads: remove it" -}}
+{{- end -}}
 {{- include "baton-sidecar.checkTiming" (merge (dict "killAfter" ($exec.killAfter | default "2s")) $settings) -}}
 {{- $grace := 30 -}}
 {{- if hasKey $template.spec "terminationGracePeriodSeconds" -}}

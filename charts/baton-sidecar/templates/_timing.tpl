@@ -59,6 +59,15 @@ tick. The claim may then end before renewDeadline.
 {{- end -}}
 {{- end -}}
 
+{{- with $config.standAfter -}}
+{{- $standMs := include "baton-sidecar.milliseconds" . | int64 -}}
+{{- if and $overZooKeeper $standMs -}}
+{{- fail "config.standAfter does not work with backend zookeeper, where the first candidate in the queue would keep all others from leading while it waits: remove config.standAfter" -}}
+{{- else if gt $standMs $leaseMs -}}
+{{- fail (printf "config.standAfter must be at most leaseDuration, but %s is more than %s" . $lease) -}}
+{{- end -}}
+{{- end -}}
+
 {{- with .killAfter -}}
 {{- $killMs := include "baton-sidecar.milliseconds" . | int64 -}}
 {{- if lt $killMs 500 -}}

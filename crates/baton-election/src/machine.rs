@@ -274,6 +274,8 @@ pub enum Reason {
     Resigned,
     /// The application stopped asking for promises, so it may be dead.
     Unasked,
+    /// The application is not fit to lead.
+    Unfit,
     /// The process was asked to stop.
     Shutdown,
     /// The process failed.
@@ -282,13 +284,14 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Deadline,
         Self::Conflict,
         Self::Deleted,
         Self::SessionExpired,
         Self::Resigned,
         Self::Unasked,
+        Self::Unfit,
         Self::Shutdown,
         Self::Fault,
     ];
@@ -302,6 +305,7 @@ impl Reason {
             Self::SessionExpired => "session_expired",
             Self::Resigned => "resigned",
             Self::Unasked => "unasked",
+            Self::Unfit => "unfit",
             Self::Shutdown => "shutdown",
             Self::Fault => "fault",
         }
@@ -340,7 +344,8 @@ mod tests {
             ["read", "create", "replace", "connect", "close", "list", "check"]
         );
         assert_eq!(Outcome::ALL.map(Outcome::as_str), ["applied", "conflict", "unknown"]);
-        let reasons = "deadline conflict deleted session_expired resigned unasked shutdown fault";
+        let reasons =
+            "deadline conflict deleted session_expired resigned unasked unfit shutdown fault";
         assert_eq!(Reason::ALL.map(|reason| reason.to_string()).join(" "), reasons);
     }
 

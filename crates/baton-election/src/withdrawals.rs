@@ -1,109 +1,26 @@
 //! The reasons why a candidate stays away from its election.
 //!
-//! Pure. Start with [`Withdrawals`]. The reasons form a set: each order adds or removes its own
-//! reason, so none can cancel another. The candidate campaigns only while the set is empty, and
-//! releases only after the last promise has expired.
+//! Pure. Start with [`Withdrawals`]. The reasons form a set: an order adds or removes only its own.
+//! The candidate campaigns only while the set is empty, and releases only after the last promise.
 //!
 //! ```text
 //!  stopping ─────────► Holding ──────────────────────── limit ─────────────────────► removed
-//!
+//!  unfit, kept ──────► Keeping ───────────────────────── end ──────────────────────► removed
 //!                      last promise expires          released
 //!  shutdown, ────────► Awaiting ─────────► Releasing ────────► Released ── end ────► removed
-//!  resign, unasked                             │     (resign: removed, and the hold-off begins)
+//!  resign, unasked, unfit                      │     (resign: removed, and the hold-off begins)
 //!                                 claim ends   ▼
 //!                          (resign alone)  Unconfirmed ── hold-off after that end ─► removed
 //! ```
+
+mod orders;
+
+pub use orders::{Cause, Order, OrderOutcome, Ticket, WithdrawalEvent};
 
 use crate::claim::Standing;
 use crate::instant::Instant;
 use crate::machine::{Election, Reason, Withdrawal};
 use std::collections::{BTreeMap, VecDeque};
-use std::time::Duration;
-
-/// Why a candidate stays away. Where several apply, the first one is the reason of a release.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub enum Cause {
-    /// The process was asked to stop. This cause never leaves the set.
-    Shutdown,
-    /// An operator asked the candidate to resign.
-    Resigned,
-    /// The application stopped asking for promises.
-    Unasked,
-    /// The Pod is about to end. The record is held until the shutdown follows.
-    Stopping,
-}
-
-impl Cause {
-    /// The reason of a release that this cause leads to.
-    const fn reason(self) -> Reason {
-        match self {
-            Self::Shutdown | Self::Stopping => Reason::Shutdown,
-            Self::Resigned => Reason::Resigned,
-            Self::Unasked => Reason::Unasked,
-        }
-    }
-}
-
-/// An order to withdraw.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum Order {
-    /// Release, and stay away for good.
-    Shutdown,
-    /// Release, and campaign again when `hold_off` has passed since the release. If its outcome is
-    /// unknown, the hold-off counts from the end of the claim.
-    Resign {
-        /// How long to leave the election to other candidates.
-        hold_off: Duration,
-    },
-    /// Release, and stay away until [`Withdrawals::end`].
-    Unasked,
-    /// Keep the record without a promise. If no shutdown follows within `limit`, campaign again.
-    Stopping {
-        /// How long the withdrawal lasts at most.
-        limit: Duration,
-    },
-}
-
-impl Order {
-    /// The cause that this order adds.
-    pub const fn cause(self) -> Cause {
-        match self {
-            Self::Shutdown => Cause::Shutdown,
-            Self::Resign { .. } => Cause::Resigned,
-            Self::Unasked => Cause::Unasked,
-            Self::Stopping { .. } => Cause::Stopping,
-        }
-    }
-}
-
-/// Identifies an order, so that its caller hears how it ended.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct Ticket(u64);
-
-/// How an order to withdraw ended.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum OrderOutcome {
-    /// No promise holds, and the record is kept, as ordered.
-    Withdrawn,
-    /// The store holds nothing of this candidate.
-    Confirmed,
-    /// The claim ended before the store confirmed the release.
-    Unconfirmed,
-    /// The store refuses this candidate, as after `helm uninstall`, which deletes its rights before
-    /// the leader exits. Only a process about to exit gets this; others retry.
-    Refused,
-    /// A later order of the same cause took the place of this one, or the cause ended first.
-    Superseded,
-}
-
-/// A change that callers and operators hear of.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub enum WithdrawalEvent {
-    /// The order with this ticket ended. Every order ends at most once.
-    Settled(Ticket, OrderOutcome),
-    /// No shutdown followed the order to prepare for it, so its cause has left the set.
-    StoppingExpired,
-}
 
 /// The causes that keep a candidate away, and the progress of each.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -134,6 +51,8 @@ struct Active {
 enum Stage {
     /// Holds the record until this instant at the latest.
     Holding { until: Instant },
+    /// Holds the record until the cause ends.
+    Keeping,
     /// Releases when the last promise expires.
     Awaiting,
     /// Releases now.
@@ -166,21 +85,24 @@ impl Withdrawals {
         }
     }
 
-    /// Adds the cause of `order`, and withdraws `machine` at once. The caller then publishes the
-    /// machine's standing, so that no further promise is made.
+    /// Adds the cause of `order`, and withdraws `machine`. The caller then publishes its standing.
     ///
     /// A second order of one cause supersedes the first, and continues from its progress.
     pub fn add(&mut self, order: Order, machine: &mut impl Election, now: Instant) -> Ticket {
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
         let earlier = self.active.get(&order.cause()).copied();
-        let stage = match (order, earlier.map(|earlier| earlier.stage)) {
-            (Order::Stopping { limit }, _) => Stage::Holding { until: now + limit },
-            (
-                Order::Shutdown | Order::Resign { .. } | Order::Unasked,
-                None | Some(Stage::Awaiting),
-            ) => Stage::Awaiting,
-            (Order::Shutdown | Order::Resign { .. } | Order::Unasked, Some(_)) => Stage::Releasing,
+        let waits = |earlier: Active| matches!(earlier.stage, Stage::Awaiting | Stage::Keeping);
+        let stage = match order {
+            Order::Stopping { limit } => Stage::Holding { until: now + limit },
+            Order::Unfit { releases: false } => Stage::Keeping,
+            Order::Shutdown | Order::Resign { .. } | Order::Unasked | Order::Unfit { .. } => {
+                if earlier.is_none_or(waits) {
+                    Stage::Awaiting
+                } else {
+                    Stage::Releasing
+                }
+            }
         };
         if let Some(superseded) = earlier.and_then(|earlier| earlier.ticket) {
             self.settle(superseded, OrderOutcome::Superseded);
@@ -239,9 +161,10 @@ impl Withdrawals {
                 promised_until.map(|promised| promised.min(until))
             }
             Stage::Holding { until } | Stage::Unconfirmed { until } => Some(until),
+            Stage::Keeping if active.ticket.is_some() => promised_until,
             Stage::Awaiting => promised_until,
             Stage::Releasing if active.order.cause() == Cause::Resigned => self.claim_ends,
-            Stage::Releasing | Stage::Released => None,
+            Stage::Keeping | Stage::Releasing | Stage::Released => None,
         };
         self.active.values().filter_map(due).min()
     }
@@ -266,7 +189,7 @@ impl Withdrawals {
 
     /// How the candidate withdraws under the present causes; `None` if it campaigns.
     pub fn withdrawal(&self) -> Option<Withdrawal> {
-        match self.due_order() {
+        match self.given {
             Given::Campaign { .. } => None,
             Given::Withdraw(how) => Some(how),
             Given::Release(_) => Some(Withdrawal::Releasing),
@@ -289,7 +212,7 @@ impl Withdrawals {
     fn expire(&mut self, now: Instant) {
         let is_over = |active: &Active| match active.stage {
             Stage::Holding { until } | Stage::Unconfirmed { until } => until <= now,
-            Stage::Awaiting | Stage::Releasing | Stage::Released => false,
+            Stage::Keeping | Stage::Awaiting | Stage::Releasing | Stage::Released => false,
         };
         let is_stopped = self.active.contains_key(&Cause::Shutdown);
         if !is_stopped && self.active.get(&Cause::Stopping).is_some_and(is_over) {
@@ -304,15 +227,15 @@ impl Withdrawals {
 
     /// No promise holds: every release may be sent.
     fn promises_ended(&mut self) {
-        let mut settled = None;
+        let mut settled = Vec::new();
         for active in self.active.values_mut() {
             match active.stage {
                 Stage::Awaiting => active.stage = Stage::Releasing,
-                Stage::Holding { .. } => settled = active.ticket.take(),
+                Stage::Holding { .. } | Stage::Keeping => settled.extend(active.ticket.take()),
                 Stage::Releasing | Stage::Unconfirmed { .. } | Stage::Released => {}
             }
         }
-        if let Some(ticket) = settled {
+        for ticket in settled {
             self.settle(ticket, OrderOutcome::Withdrawn);
         }
     }
@@ -322,12 +245,15 @@ impl Withdrawals {
         let mut settled = Vec::new();
         for active in self.active.values_mut() {
             let rests_until = match (active.stage, active.order) {
-                (Stage::Holding { .. } | Stage::Awaiting | Stage::Released, _) => continue,
+                (Stage::Holding { .. } | Stage::Keeping | Stage::Awaiting | Stage::Released, _) => {
+                    continue;
+                }
                 (Stage::Unconfirmed { until }, _) => until,
                 (Stage::Releasing, Order::Resign { hold_off }) => now + hold_off,
-                (Stage::Releasing, Order::Shutdown | Order::Unasked | Order::Stopping { .. }) => {
-                    now
-                }
+                (
+                    Stage::Releasing,
+                    Order::Shutdown | Order::Unasked | Order::Unfit { .. } | Order::Stopping { .. },
+                ) => now,
             };
             self.not_before = self.not_before.max(rests_until);
             active.stage = Stage::Released;
@@ -361,7 +287,7 @@ impl Withdrawals {
     fn due_order(&self) -> Given {
         let releasing = self.active.values().find(|active| match active.stage {
             Stage::Releasing | Stage::Unconfirmed { .. } | Stage::Released => true,
-            Stage::Holding { .. } | Stage::Awaiting => false,
+            Stage::Holding { .. } | Stage::Keeping | Stage::Awaiting => false,
         });
         if let Some(active) = releasing {
             return Given::Release(active.order.cause().reason());
@@ -377,10 +303,12 @@ impl Withdrawals {
         }
     }
 
-    /// Gives the machine the order that is due, unless that was its last one.
+    /// Gives the machine the order that is due, unless that was its last one. A release that has
+    /// begun goes on while any cause is left, because its request may be in flight.
     fn instruct(&mut self, machine: &mut impl Election, now: Instant) {
         let due = self.due_order();
-        if self.given == due {
+        let goes_on = matches!((self.given, due), (Given::Release(_), Given::Withdraw(_)));
+        if goes_on || self.given == due {
             return;
         }
         self.given = due;

@@ -8,9 +8,11 @@ use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::{Leadership, Status};
-use baton_election::machine::{Election, Event, Reason, Transition};
+use baton_election::machine::{Election, Event, Reason, Transition, Withdrawal};
 use baton_election::timing::Timing;
-use baton_election::withdrawals::{Cause, Order, Ticket, WithdrawalEvent, Withdrawals};
+use baton_election::withdrawals::{
+    Cause, Order, OrderOutcome, Ticket, WithdrawalEvent, Withdrawals,
+};
 use std::time::Duration;
 
 /// A running process.
@@ -27,6 +29,12 @@ pub(crate) struct Process<E: Election> {
     stop: Option<(Ticket, Instant)>,
     /// The order because the application does not poll.
     unasked: Option<Unasked>,
+    /// The order because an application is unfit that may act without a promise. The process exits
+    /// when the order has ended, if it holds a claim.
+    unfit: Option<Ticket>,
+    has_ended_unfit: bool,
+    /// How it was last reported to have withdrawn; `None` if it campaigns.
+    withdrawal: Option<Withdrawal>,
     /// The claim that was published last.
     published: Option<Claim>,
     /// The token in the last promise to the worker that voids its promises.
@@ -59,6 +67,8 @@ pub(crate) enum Input<E: Election> {
     Order(Order),
     /// The application polls again.
     AskedAgain,
+    /// The application is fit again.
+    FitAgain,
 }
 
 /// The action of a process after it has handled an input.
@@ -92,6 +102,9 @@ impl<E: Election> Process<E> {
             is_calling: false,
             stop: None,
             unasked: None,
+            unfit: None,
+            has_ended_unfit: false,
+            withdrawal: None,
             published: None,
             promised_token: None,
         }
@@ -117,6 +130,7 @@ impl<E: Election> Process<E> {
                 self.machine.handle_event(event, now);
             }
             Input::Order(order) => self.handle_order(order, now, emit),
+            Input::FitAgain => self.end(Cause::Unfit, now, emit),
             Input::AskedAgain => {
                 self.unasked = self.unasked.map(|order| Unasked { is_asked_again: true, ..order });
             }
@@ -185,7 +199,6 @@ impl<E: Election> Process<E> {
         emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) -> Option<ExitCause> {
         self.machine.handle_timeout(now);
-        let was_withdrawn = self.withdrawals.campaigns_from().is_none();
         self.withdrawals.turn(&mut self.machine, self.leadership.promised_until(), now);
         self.publish(now, emit);
         while let Some(transition) = self.machine.poll_transition() {
@@ -203,10 +216,20 @@ impl<E: Election> Process<E> {
                 });
             }
         }
-        self.resume(was_withdrawn, now, emit);
+        self.report_withdrawal(now, emit);
         self.settle(now, emit);
+        if self.is_unfit_for_good(now) {
+            return Some(ExitCause::LeadershipLost(Reason::Unfit));
+        }
         let exits = self.stop.is_some_and(|(_, exit_by)| exit_by <= now);
         exits.then_some(ExitCause::Stopped)
+    }
+
+    /// Whether no promise holds any more of an unfit leader that may not release.
+    fn is_unfit_for_good(&mut self, now: Instant) -> bool {
+        std::mem::take(&mut self.has_ended_unfit)
+            && self.stop.is_none()
+            && self.claim(now).is_some()
     }
 
     /// Reports the orders that have ended.
@@ -217,6 +240,8 @@ impl<E: Election> Process<E> {
             if let Some(unasked) = self.unasked.as_mut().filter(|order| order.ticket == settled) {
                 unasked.has_ended = true;
             }
+            self.has_ended_unfit |=
+                self.unfit == Some(settled) && outcome == OrderOutcome::Withdrawn;
             if let Some((ticket, exit_by)) = &mut self.stop
                 && *ticket == settled
             {
@@ -225,9 +250,16 @@ impl<E: Election> Process<E> {
         }
     }
 
-    /// Reports that the candidate campaigns again, if that is so.
-    fn resume(&self, was_withdrawn: bool, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
-        if let Some(from) = self.withdrawals.campaigns_from().filter(|_| was_withdrawn) {
+    /// Reports that the candidate withdraws in another way, or campaigns again, if that is so.
+    fn report_withdrawal(&mut self, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        let how = self.withdrawals.withdrawal();
+        if how == self.withdrawal {
+            return;
+        }
+        self.withdrawal = how;
+        if let Some(how) = how {
+            emit(&TraceEvent::Withdrew(self.number, how));
+        } else if let Some(from) = self.withdrawals.campaigns_from() {
             emit(&TraceEvent::CampaignResumed(self.number, from.max(now)));
         }
     }
@@ -254,6 +286,7 @@ impl<E: Election> Process<E> {
         let is_accepted = match order.cause() {
             Cause::Shutdown => self.stop.is_none(),
             Cause::Stopping => true,
+            Cause::Unfit => !self.withdrawals.contains(Cause::Unfit) && self.claim(now).is_some(),
             Cause::Resigned => self.claim(now).is_some(),
             Cause::Unasked => self.unasked.is_none() && self.claim(now).is_some(),
         };
@@ -262,7 +295,8 @@ impl<E: Election> Process<E> {
         }
         let ticket = self.withdrawals.add(order, &mut self.machine, now);
         emit(&TraceEvent::Ordered(self.number, ticket, &order, now));
-        if let Some(how) = self.withdrawals.withdrawal() {
+        self.withdrawal = self.withdrawals.withdrawal();
+        if let Some(how) = self.withdrawal {
             emit(&TraceEvent::Withdrew(self.number, how));
         }
         self.publish(now, emit);
@@ -275,7 +309,8 @@ impl<E: Election> Process<E> {
             Order::Unasked => {
                 self.unasked = Some(Unasked { ticket, has_ended: false, is_asked_again: false });
             }
-            Order::Stopping { .. } | Order::Resign { .. } => {}
+            Order::Unfit { releases: false } => self.unfit = Some(ticket),
+            Order::Unfit { releases: true } | Order::Stopping { .. } | Order::Resign { .. } => {}
         }
     }
 
@@ -285,9 +320,16 @@ impl<E: Election> Process<E> {
             return;
         }
         self.unasked = None;
-        let was_withdrawn = self.withdrawals.campaigns_from().is_none();
-        self.withdrawals.end(Cause::Unasked, &mut self.machine, now);
-        emit(&TraceEvent::WithdrawalEnded(self.number, Cause::Unasked));
-        self.resume(was_withdrawn, now, emit);
+        self.end(Cause::Unasked, now, emit);
+    }
+
+    /// Ends the withdrawal for `cause`, if there is one.
+    fn end(&mut self, cause: Cause, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        if !self.withdrawals.contains(cause) {
+            return;
+        }
+        self.withdrawals.end(cause, &mut self.machine, now);
+        emit(&TraceEvent::WithdrawalEnded(self.number, cause));
+        self.report_withdrawal(now, emit);
     }
 }

@@ -136,6 +136,9 @@ pub enum CandidateFault {
     PreStop,
     /// The application stops polling: the candidate resigns, and campaigns again after the fault.
     Unasked,
+    /// The application is unfit. A process that exits after a loss keeps the record and exits; one
+    /// that stays releases, and campaigns again after the fault.
+    Unfit,
     /// An operator orders the leader to resign. The duration is the hold-off.
     Resign,
     /// `baton stopping` without a SIGTERM. The duration is its limit.

@@ -143,6 +143,7 @@ fn unsuitable_templates_and_settings_are_refused() {
         ("--set=baton.exec.killAfter=7s", "exec.killAfter + 2 × retryPeriod must be at most"),
         ("--set=baton.exec.stopTimeout=30s", "kubelet kills the Pod after 30s"),
         ("--set=baton.config.requirePolling=1m", "config.requirePolling does nothing"),
+        ("--set=baton.config.fitUrl=http://localhost:8080/", "config.fitUrl does not work"),
         ("--set=baton.exec.onLost=weep", "/exec/onLost"),
         ("--set=baton.exec.path=baton", "/exec/path"),
         ("--set=baton.exec.nice=20", "/exec/nice"),

@@ -17,13 +17,14 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-const ALERTS: [&str; 6] = [
+const ALERTS: [&str; 7] = [
     "BatonFlapping",
     "BatonHandoverStuck",
     "BatonLeaseStale",
     "BatonNoLeader",
     "BatonRenewalsSlow",
     "BatonSeveralLeaders",
+    "BatonUnfit",
 ];
 
 /// The metrics of a Lease that kube-state-metrics exports.

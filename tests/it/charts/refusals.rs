@@ -70,6 +70,19 @@ fn too_short_require_polling_is_refused() {
 }
 
 #[test]
+fn preference_is_refused_above_the_lease_duration_and_over_zookeeper() {
+    let error = chart_refusal("standAfter=15001ms").unwrap();
+    assert!(error.contains("at most leaseDuration, but 15001ms is more than 15s"), "{error}");
+    for setting in ["standAfter=15s", "standAfter=0s", "standAfter=20s,leaseDuration=30s"] {
+        assert_eq!(chart_refusal(setting), None, "{setting}");
+        assert_eq!(program_refusal(setting), None, "{setting}");
+    }
+    let over_zookeeper = "--set=elections.orders.serviceAccountName=shop,backend=zookeeper,\
+                          zookeeper.servers=zk:2181,config.standAfter=2s";
+    assert_refused(&chart("baton"), over_zookeeper, &["config.standAfter", "backend zookeeper"]);
+}
+
+#[test]
 fn schema_errors_name_the_value() {
     let refusals = [
         ("--set=demo.enable=true", ["/demo", "enable"]),

@@ -71,6 +71,29 @@ fn preference_is_refused_above_the_lease_duration_and_in_a_queue() {
 }
 
 #[test]
+fn every_invalid_setting_about_fitness_is_named() {
+    for (flags, words) in [
+        (&["--fit-url=http://10.0.0.1/"][..], "an http:// URL of this machine"),
+        (&["--fit-url=https://localhost/"], "an http:// URL of this machine"),
+        (&["--fit-url=http://localhost:4040/leader"], "the address of --listen"),
+        (&["--fit-url=http://[::1]:4041/"], "the address of --probe-listen"),
+        (&["--fit-period=1s"], "do nothing without --fit-url"),
+        (&["--fit-url=http://localhost:1/", "--fit-failures=0"], "from 1 to 1000"),
+        (&["--fit-url=http://localhost:1/", "--fit-timeout=3s"], "pass --fit-timeout=2s or less"),
+        (
+            &["--fit-url=http://localhost:1/", "--fit-period=10ms", "--fit-timeout=5ms"],
+            "pass --fit-period=100ms or more",
+        ),
+        (&["--fit-url=http://localhost:1/", "--fit-period=soon"], "is not a duration"),
+    ] {
+        let (code, _, errors) = run(baton(&FILE).args(flags));
+        assert_eq!((code, errors.lines().count()), (2, 1), "{flags:?}: {errors}");
+        assert!(errors.contains(words), "{flags:?}: {errors}");
+    }
+    assert_eq!(run(baton(&FILE).arg("--fit-url=http://localhost:8080/fit")).0, 0);
+}
+
+#[test]
 fn check_config_warns_of_unknown_variables_and_passes() {
     let (code, drawing, errors) =
         run(baton(&FILE).env("BATON_ELECTON", "bills").env("BATON_COLOR", "red"));

@@ -337,6 +337,7 @@ fn flags_that_do_not_fit_are_refused() {
         output
     };
     assert!(refused("--kill-after", "5s").contains("--kill-after=2.2s or less"));
+    assert!(refused("--fit-url", "http://localhost:1/").contains("remove the flag"));
     assert!(refused("--kill-after", "100ms").contains("--kill-after=500ms or more"));
     assert!(refused("--require-polling", "9s").contains("remove the flag"));
     assert!(refused("--nice", "20").contains("0 to 19"));

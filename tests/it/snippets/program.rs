@@ -121,10 +121,10 @@ impl Program {
 
     /// Starts the loop beside the sidecar that listens at `listen`.
     pub(crate) fn start(&self, listen: &str) -> Running {
-        self.spawn(self.language.run, &format!("http://{listen}/leader"))
+        self.spawn(self.language.run, &format!("http://{listen}"))
     }
 
-    fn spawn(&self, words: &[&str], url: &str) -> Running {
+    fn spawn(&self, words: &[&str], base: &str) -> Running {
         let own = self.folder.path();
         let path = env::join_paths(
             [own.to_owned()]
@@ -136,7 +136,7 @@ impl Program {
             .args(&words[1..])
             .current_dir(own)
             .env("PATH", path.expect("PATH is a list"))
-            .env("BATON_URL", url);
+            .env("BATON_URL", base);
         // A killed compiler leaves its files in this folder only.
         command.env("GOTMPDIR", own);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);

@@ -66,6 +66,7 @@ impl Member {
             on_lost,
             refusal_timeout,
             campaign_from,
+            first_order: None,
         };
         let drive = spawn_local(async move {
             let store = ZooKeeperStore::open(&config, timing.call_timeout()).await.unwrap();

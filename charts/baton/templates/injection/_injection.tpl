@@ -38,6 +38,10 @@ The flags that annotations can set: those of `config` in the schema, in kebab ca
 */}}
 {{- define "baton.injection.flags" -}}
 - answer-validity
+- fit-failures
+- fit-period
+- fit-timeout
+- fit-url
 - lease-duration
 - log-format
 - log-level

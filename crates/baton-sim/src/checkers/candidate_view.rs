@@ -208,12 +208,12 @@ impl CandidateView {
         Self { identity: Some(identity), ..fresh }
     }
 
-    /// The candidate receives an order to withdraw when its clock reads `local_time`. A preStop
-    /// hook after SIGTERM changes nothing.
+    /// The candidate withdraws when its clock reads `local_time`. Another order to release changes
+    /// nothing.
     pub(super) fn withdraw(&mut self, how: Withdrawal, local_time: Instant) {
-        let (how, since) = match (self.withdrawal, how) {
-            (Some(earlier @ (Withdrawal::Releasing, _)), _) => earlier,
-            (_, how) => (how, local_time),
+        let since = match (self.withdrawal, how) {
+            (Some((Withdrawal::Releasing, since)), Withdrawal::Releasing) => since,
+            (Some(_) | None, Withdrawal::Releasing | Withdrawal::Renewing) => local_time,
         };
         (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
     }
@@ -298,8 +298,13 @@ impl CandidateView {
     }
 
     /// The named worker has finished this piece of work.
-    pub(super) const fn finish_work(&mut self, piece: u32) {
-        self.promises.finish_work(piece);
+    pub(super) const fn finish_work(&mut self, piece: u32, at: Instant) {
+        self.promises.finish_work(piece, at);
+    }
+
+    /// When the named worker last finished a piece of work.
+    pub(super) const fn work_finished_at(&self) -> Option<Instant> {
+        self.promises.finished_at()
     }
 
     /// The candidate sends a request that replaces the version `base`, if any.

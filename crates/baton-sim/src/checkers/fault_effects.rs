@@ -173,6 +173,7 @@ fn blocks_store_access(candidate_fault: CandidateFault) -> bool {
         | CandidateFault::Stop
         | CandidateFault::PreStop
         | CandidateFault::Unasked
+        | CandidateFault::Unfit
         | CandidateFault::Resign
         | CandidateFault::Stopping
         | CandidateFault::Done

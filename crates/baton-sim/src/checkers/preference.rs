@@ -78,7 +78,8 @@ impl FreeRecord {
 }
 
 /// A candidate does not acquire a free record before its preference has passed. A record that names
-/// the candidate is not free.
+/// the candidate is not free. A write over a version that has been replaced acquires nothing: a
+/// candidate that released without an answer may send one.
 pub(super) fn no_early_acquisition<E: Inspect>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -89,8 +90,11 @@ pub(super) fn no_early_acquisition<E: Inspect>(
     let free_record = &candidate.free_record;
     let holder = free_record.record.as_ref().and_then(|seen| seen.record.holder.as_ref());
     let is_own = holder.is_some() && holder == candidate.identity.as_ref();
+    let is_replaced =
+        |base| free_record.record.as_ref().is_some_and(|seen| base < seen.version.number);
+    let is_void = E::replaced_version(request).is_some_and(is_replaced);
     let waits_until = free_record.free_at? + candidate.preference.stand_after();
-    (E::is_acquisition(request) && !is_own && *sent < waits_until).then(|| {
+    (E::is_acquisition(request) && !is_own && !is_void && *sent < waits_until).then(|| {
         format!(
             "{} acquires the record at {sent:?}, but waits until {waits_until:?}",
             name(*number)

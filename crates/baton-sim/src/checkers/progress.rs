@@ -247,7 +247,10 @@ pub(super) fn reads_after_unknown_write<E: Election>(
     (0..state.candidates.len()).filter(|_| state.tick.is_zero()).find_map(|number| {
         let candidate = &state.candidates[number];
         let (how, ordered) = candidate.withdrawal.filter(|_| candidate.is_in_doubt())?;
-        let leaves_at = candidate.promised().map_or(ordered, |(until, _)| until.max(ordered));
+        let leaves_at = candidate
+            .promised()
+            .map_or(ordered, |(until, _)| until.max(ordered))
+            .max(candidate.work_finished_at().unwrap_or(ordered));
         let must_read_from = context.clocks[number].when(
             leaves_at
                 .max(candidate.backoff_until)

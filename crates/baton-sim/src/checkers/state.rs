@@ -1,5 +1,4 @@
-//! The state that the checkers derive from the events of a run: holders, undisturbed periods, and
-//! times of writes.
+//! The state that the checkers derive from a run: holders, undisturbed periods, times of writes.
 //!
 //! Pure. Start with [`CheckerState::update`].
 
@@ -57,8 +56,7 @@ pub(super) struct CheckerState {
     pub(super) external_change: Option<(Moment, bool)>,
     /// When another client last did anything.
     pub(super) last_external_action: Moment,
-    /// When the store was last restored. Claims that rest on an earlier write are excused from then
-    /// on.
+    /// When the store was last restored. Claims that rest on an earlier write are excused then.
     pub(super) restored_at: Option<Moment>,
     /// Until when the store may show an earlier state, in stale reads or after a restore.
     pub(super) stale_reads_until: Option<Moment>,
@@ -207,7 +205,9 @@ impl CheckerState {
             TraceEvent::WithdrawalEnded(number, cause) => {
                 self.candidates[*number].causes.end(*cause, context.local_time(*number));
             }
-            TraceEvent::WorkDone(number, piece) => self.candidates[*number].finish_work(*piece),
+            TraceEvent::WorkDone(number, piece) => {
+                self.candidates[*number].finish_work(*piece, context.local_time(*number));
+            }
             TraceEvent::RequestSent(number, request, sent) => {
                 let base = E::replaced_version(request);
                 self.candidates[*number].send_request(*request, base, *sent);

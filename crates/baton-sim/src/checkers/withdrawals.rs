@@ -96,6 +96,15 @@ impl Causes {
         all.max_by_key(|(_, until)| (until.is_none(), *until))
     }
 
+    /// Whether an order asks for a release. The other orders keep the record.
+    fn ask_for_a_release(&self) -> bool {
+        self.orders.values().any(|received| match received.order {
+            Order::Shutdown | Order::Resign { .. } | Order::Unasked => true,
+            Order::Unfit { releases } => releases,
+            Order::Stopping { .. } => false,
+        })
+    }
+
     /// The cause that applies at `local_time`.
     fn applying(&self, local_time: Instant) -> Option<Cause> {
         let applies = |received: &Received| {
@@ -114,7 +123,7 @@ fn until(received: &Received) -> Option<Instant> {
             Some(claim_ends + hold_off)
         }
         (Order::Resign { hold_off }, Some((_, at, _))) => Some(at + hold_off),
-        (Order::Resign { .. } | Order::Shutdown | Order::Unasked, _) => None,
+        (Order::Resign { .. } | Order::Shutdown | Order::Unasked | Order::Unfit { .. }, _) => None,
     }
 }
 
@@ -162,6 +171,20 @@ pub(super) fn release_waits_for_promises<E: Inspect>(
     gives_up.then(|| {
         format!("{} sends a release at {sent:?}, promised until {promised:?}", name(*number))
     })
+}
+
+/// A candidate whose claim holds gives up the record only on an order to release. If it is withdrawn
+/// in another way, its application may act without a promise, so no other candidate may lead.
+pub(super) fn release_is_ordered<E: Inspect>(
+    state: &CheckerState,
+    _: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
+) -> Option<String> {
+    let TraceEvent::RequestSent(number, request, sent) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let gives_up = E::is_release(request) && candidate.claims(*sent);
+    let gives_up = gives_up && !candidate.causes.ask_for_a_release();
+    gives_up.then(|| format!("{} sends a release at {sent:?} without an order", name(*number)))
 }
 
 /// The caller of a superseded order hears so at once.

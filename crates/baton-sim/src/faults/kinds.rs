@@ -28,7 +28,7 @@ pub(super) fn fault_duration(rng: &mut Rng, kind: FaultKind, scale: Duration) ->
 
 pub(super) fn draw_candidate_fault(rng: &mut Rng, scale: Duration, drift: u32) -> CandidateFault {
     let longest = scale / rng.pick(&[1, 10]);
-    match rng.between(0, 15) {
+    match rng.between(0, 16) {
         0 | 1 => CandidateFault::Pause,
         2 => CandidateFault::Stall(longest),
         3 => CandidateFault::Crash,
@@ -42,6 +42,7 @@ pub(super) fn draw_candidate_fault(rng: &mut Rng, scale: Duration, drift: u32) -
         11 => CandidateFault::Resign,
         12 => CandidateFault::Stopping,
         13 => CandidateFault::Done,
+        14 => CandidateFault::Unfit,
         _ => CandidateFault::Link(draw_link_fault(rng, scale)),
     }
 }

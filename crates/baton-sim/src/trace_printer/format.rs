@@ -72,6 +72,7 @@ pub(super) fn format_candidate_fault(candidate_fault: CandidateFault) -> String 
         CandidateFault::Stop => "gets SIGTERM".to_owned(),
         CandidateFault::PreStop => "runs its preStop hook".to_owned(),
         CandidateFault::Unasked => "is no longer polled".to_owned(),
+        CandidateFault::Unfit => "is not fit to lead".to_owned(),
         CandidateFault::Resign => "is asked to resign".to_owned(),
         CandidateFault::Stopping => "is told that its Pod ends".to_owned(),
         CandidateFault::Done => "has a worker that is done".to_owned(),

@@ -106,6 +106,10 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.deliver(candidate, Input::Order(order));
             }
             CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Unasked)),
+            CandidateFault::Unfit => {
+                let releases = self.scenario.candidates[candidate].stays_on_loss;
+                self.deliver(candidate, Input::Order(Order::Unfit { releases }));
+            }
             CandidateFault::Resign => {
                 let order = Order::Resign { hold_off: duration };
                 self.deliver(candidate, Input::Order(order));
@@ -145,6 +149,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.restart(candidate);
             }
             CandidateFault::Unasked => self.deliver(candidate, Input::AskedAgain),
+            CandidateFault::Unfit => self.deliver(candidate, Input::FitAgain),
             CandidateFault::Done => {
                 let worker = node.previous_worker();
                 self.deliver(candidate, Input::Done(worker));

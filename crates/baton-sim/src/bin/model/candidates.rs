@@ -163,7 +163,7 @@ where
         let until = match order {
             Order::Resign { hold_off } => now + hold_off,
             Order::Stopping { limit } => now + limit,
-            Order::Shutdown | Order::Unasked => instant(u64::MAX),
+            Order::Shutdown | Order::Unasked | Order::Unfit { .. } => instant(u64::MAX),
         };
         self.away_until = self.away_until.max(until);
     }

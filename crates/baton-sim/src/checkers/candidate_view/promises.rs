@@ -21,6 +21,8 @@ pub(super) struct Promises {
     own: [Option<Instant>; WORKERS],
     /// How many pieces of work the named worker has finished.
     finished_pieces: u32,
+    /// When it finished the last one, which may make promises end early.
+    finished_at: Option<Instant>,
 }
 
 impl Promises {
@@ -32,6 +34,11 @@ impl Promises {
     /// The longest promise: when it expires, and when the write that backs it was applied.
     pub(super) fn longest(&self) -> Option<(Instant, Option<Moment>)> {
         self.latest.iter().copied().flatten().max_by_key(|(until, _)| *until)
+    }
+
+    /// When the named worker last finished a piece of work.
+    pub(super) const fn finished_at(&self) -> Option<Instant> {
+        self.finished_at
     }
 
     /// When the last promise of this process expires.
@@ -54,8 +61,8 @@ impl Promises {
     }
 
     /// The named worker has finished this piece of work, and acts no more on its promises.
-    pub(super) const fn finish_work(&mut self, piece: u32) {
-        self.finished_pieces = piece + 1;
+    pub(super) const fn finish_work(&mut self, piece: u32, at: Instant) {
+        (self.finished_pieces, self.finished_at) = (piece + 1, Some(at));
         (self.latest[NAMED], self.own[NAMED]) = (None, None);
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Start with [`Candidate`].
 
+mod fitness;
+
 use baton_election::claim::{FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
