@@ -51,9 +51,11 @@ impl LoopbackUrl {
         };
         let port = match authority.port() {
             Some(port) => Some(port.as_u16()).filter(|port| *port > 0)?,
-            None => 80,
+            None if authority.as_str() == host => 80,
+            None => return None,
         };
-        let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+        let query = uri.query().map(|query| format!("?{query}")).unwrap_or_default();
+        let path = format!("{}{query}", uri.path());
         let authority = authority.as_str().to_owned();
         is_plain.then_some(Self { ip, port, authority, path })
     }
