@@ -43,9 +43,9 @@ pub enum Order {
         /// How long to leave the election to other candidates.
         hold_off: Duration,
     },
-    /// Release, and stay away until [`Withdrawals::end`].
+    /// Release, and stay away until [`Withdrawals::end`](super::Withdrawals::end).
     Unasked,
-    /// Stay away until [`Withdrawals::end`].
+    /// Stay away until [`Withdrawals::end`](super::Withdrawals::end).
     Unfit {
         /// Whether to release too; else the record is kept until the process has ended.
         releases: bool,
