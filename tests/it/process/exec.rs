@@ -3,6 +3,7 @@
 //! The [`Ledger`] shows which processes of a command ran when.
 
 mod ledger;
+mod terminal;
 
 use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _, Stranger};
 use crate::rig::{eventually, throughout, wait_for};
