@@ -4,10 +4,12 @@
 //! [`CheckerState`] before it. The state is updated after all properties have been evaluated.
 
 mod candidate_view;
+mod commands;
 mod coverage;
 pub(crate) mod exclusion;
 mod fault_effects;
 mod inspect;
+mod lifetime;
 mod preference;
 mod progress;
 mod session_bounds;
@@ -68,6 +70,12 @@ fn first_violation<E: Inspect>(
         "promises are backed by claims", exclusion::promises_are_backed;
         "a leader answers that it leads", exclusion::leader_answers_leading;
         "claims are backed by writes", exclusion::claims_are_backed;
+        "at most one command runs", commands::at_most_one_command;
+        "a command ends before its claim", commands::command_ends_before_its_claim;
+        "a command starts only for a leader", commands::command_starts_for_a_leader;
+        "a release waits for the command", commands::release_waits_for_the_command;
+        "the claim of a command is renewed", commands::claim_is_renewed_for_the_command;
+        "a command is stopped for a reason", commands::command_is_stopped_for_a_reason;
         "tokens increase from term to term", terms::tokens_increase;
         "a term keeps its token", terms::token_is_constant;
         "a restored store ends newer terms", terms::restored_store_ends_term;

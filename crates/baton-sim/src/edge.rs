@@ -88,6 +88,7 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
         stays_on_loss: true,
         poll_interval: Duration::from_millis(500),
         preference: Preference::FIRST,
+        command: None,
     };
     let at = Moment::START
         + lease_duration

@@ -11,9 +11,10 @@ use crate::clock::{Moment, Rate};
 use crate::isolation::isolate;
 use crate::rng::{Rng, nanos};
 use crate::scenario::{
-    CandidateConfig, CandidateTarget, EnsembleConfig, ExternalAction, Fault, FaultKind,
-    RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
+    CandidateConfig, CandidateTarget, CommandConfig, EnsembleConfig, ExternalAction, Fault,
+    FaultKind, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
 };
+use baton_election::command::KILL_MARGIN;
 use baton_election::queue::timing::SessionTiming;
 use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
@@ -100,6 +101,9 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     }
     if store_kind == StoreKind::Ensemble && rng.permille(200) {
         isolate(&mut rng, &mut scenario);
+    }
+    if rng.permille(300) {
+        draw_commands(&mut rng, &mut scenario);
     }
     scenario.faults.sort_by_key(|fault| fault.at);
     scenario
@@ -195,6 +199,7 @@ fn draw_candidate(
         stays_on_loss,
         poll_interval: rng.duration_between(most / 2, most),
         preference: Preference::FIRST,
+        command: None,
     }
 }
 
@@ -205,6 +210,27 @@ fn draw_preferences(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
         let stand_after = rng.pick(&[Duration::ZERO, lease / 10, lease / 2, lease]);
         candidate.preference =
             Preference::new(stand_after, &candidate.timing).expect("at most the lease duration");
+    }
+}
+
+/// Commands with limits that the program accepts: two retry periods of the renew deadline are left.
+fn draw_commands(rng: &mut Rng, scenario: &mut Scenario) {
+    for candidate in &mut scenario.candidates {
+        let timing = match &scenario.store {
+            StoreConfig::Record(_) => candidate.timing,
+            StoreConfig::Ensemble(config) => {
+                SessionTiming::new(candidate.timing, config.configured_tick)
+                    .map_or(candidate.timing, |timing| timing.expected().0)
+            }
+        };
+        let longest = timing.renew_deadline().saturating_sub(timing.retry_period() * 2);
+        if longest < KILL_MARGIN || rng.permille(200) {
+            continue;
+        }
+        let grace = rng.pick(&[KILL_MARGIN, longest / 2, longest]).max(KILL_MARGIN);
+        let stop_timeout =
+            rng.pick(&[Duration::ZERO, timing.retry_period(), timing.lease_duration() * 2]);
+        candidate.command = Some(CommandConfig { grace, stop_timeout });
     }
 }
 

@@ -18,6 +18,7 @@ mod link;
 mod process;
 pub mod rng;
 mod run;
+mod runner;
 pub mod scenario;
 mod shrink;
 pub mod store;

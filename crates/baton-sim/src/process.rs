@@ -3,13 +3,14 @@
 //! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, with the
 //! same [`Withdrawals`], and stops like `src/supervisor.rs`.
 
+use crate::runner::{FromGuard, Runner, ToGuard};
+use crate::scenario::CandidateConfig;
 use crate::trace::{ExitCause, TraceEvent, Worker};
 use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::{Leadership, Status};
 use baton_election::machine::{Election, Event, Reason, Transition, Withdrawal};
-use baton_election::timing::Timing;
 use baton_election::withdrawals::{
     Cause, Order, OrderOutcome, Ticket, WithdrawalEvent, Withdrawals,
 };
@@ -39,6 +40,9 @@ pub(crate) struct Process<E: Election> {
     published: Option<Claim>,
     /// The token in the last promise to the worker that voids its promises.
     promised_token: Option<FencingToken>,
+    /// Runs its command, if it has one, which may take this long to stop.
+    runner: Option<Runner>,
+    stop_timeout: Duration,
 }
 
 /// A withdrawal because the application does not poll. It ends when the release has ended and the
@@ -69,6 +73,8 @@ pub(crate) enum Input<E: Election> {
     AskedAgain,
     /// The application is fit again.
     FitAgain,
+    /// The guard of its command sends a message.
+    FromGuard(FromGuard),
 }
 
 /// The action of a process after it has handled an input.
@@ -83,22 +89,21 @@ pub(crate) enum ProcessAction<E: Election> {
 }
 
 impl<E: Election> Process<E> {
-    /// A process whose `machine` campaigns from `campaign_from` on.
+    /// A process of `candidate` whose `machine` campaigns from `campaign_from` on.
     pub(crate) fn new(
         number: usize,
         identity: Identity,
         machine: E,
-        timing: Timing,
-        stays_on_loss: bool,
+        candidate: &CandidateConfig,
         campaign_from: Instant,
     ) -> Self {
         Self {
             number,
             identity,
             machine,
-            leadership: Leadership::new(timing.answer_validity()),
+            leadership: Leadership::new(candidate.timing.answer_validity()),
             withdrawals: Withdrawals::new(campaign_from),
-            stays_on_loss,
+            stays_on_loss: candidate.stays_on_loss,
             is_calling: false,
             stop: None,
             unasked: None,
@@ -107,11 +112,26 @@ impl<E: Election> Process<E> {
             withdrawal: None,
             published: None,
             promised_token: None,
+            runner: candidate.command.map(|_| Runner::default()),
+            stop_timeout: candidate.command.map_or(Duration::ZERO, |command| command.stop_timeout),
         }
     }
 
     /// Handles `input` at `now` on its own clock.
     pub(crate) fn handle(
+        &mut self,
+        input: Input<E>,
+        now: Instant,
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
+    ) -> ProcessAction<E> {
+        let action = self.take_turns(input, now, emit);
+        if let Some(runner) = &mut self.runner {
+            runner.turn(&mut self.leadership, now);
+        }
+        action
+    }
+
+    fn take_turns(
         &mut self,
         input: Input<E>,
         now: Instant,
@@ -131,6 +151,11 @@ impl<E: Election> Process<E> {
             }
             Input::Order(order) => self.handle_order(order, now, emit),
             Input::FitAgain => self.end(Cause::Unfit, now, emit),
+            Input::FromGuard(message) => {
+                if let Some(cause) = self.hear_guard(message, now, emit) {
+                    return ProcessAction::Exit(cause);
+                }
+            }
             Input::AskedAgain => {
                 self.unasked = self.unasked.map(|order| Unasked { is_asked_again: true, ..order });
             }
@@ -163,6 +188,11 @@ impl<E: Election> Process<E> {
             }
             None => ProcessAction::Wait,
         }
+    }
+
+    /// The next message to the guard of its command.
+    pub(crate) fn poll_message(&mut self) -> Option<ToGuard> {
+        self.runner.as_mut()?.poll_message()
     }
 
     /// When to wake it next.
@@ -199,6 +229,7 @@ impl<E: Election> Process<E> {
         emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) -> Option<ExitCause> {
         self.machine.handle_timeout(now);
+        self.withdrawals.set_command_runs(self.leadership.is_lent());
         self.withdrawals.turn(&mut self.machine, self.leadership.promised_until(), now);
         self.publish(now, emit);
         while let Some(transition) = self.machine.poll_transition() {
@@ -290,9 +321,13 @@ impl<E: Election> Process<E> {
             Cause::Resigned => self.claim(now).is_some(),
             Cause::Unasked => self.unasked.is_none() && self.claim(now).is_some(),
         };
-        if !is_accepted {
-            return;
+        if is_accepted {
+            self.withdraw(order, now, emit);
         }
+    }
+
+    fn withdraw(&mut self, order: Order, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
+        self.withdrawals.set_command_runs(self.leadership.is_lent());
         let ticket = self.withdrawals.add(order, &mut self.machine, now);
         emit(&TraceEvent::Ordered(self.number, ticket, &order, now));
         self.withdrawal = self.withdrawals.withdrawal();
@@ -303,7 +338,8 @@ impl<E: Election> Process<E> {
         let promised_until = self.leadership.promised_until().unwrap_or(now);
         match order {
             Order::Shutdown => {
-                let exit_by = promised_until.max(now) + self.machine.call_timeout() * 3;
+                let release_timeout = self.machine.call_timeout() * 3;
+                let exit_by = promised_until.max(now) + self.stop_timeout + release_timeout;
                 self.stop = Some((ticket, exit_by));
             }
             Order::Unasked => {
@@ -311,6 +347,33 @@ impl<E: Election> Process<E> {
             }
             Order::Unfit { releases: false } => self.unfit = Some(ticket),
             Order::Unfit { releases: true } | Order::Stopping { .. } | Order::Resign { .. } => {}
+        }
+    }
+
+    /// Handles a message of the guard. A command that was stopped because leadership was ending ends
+    /// the process, unless that stays or stops cleanly.
+    fn hear_guard(
+        &mut self,
+        message: FromGuard,
+        now: Instant,
+        emit: &mut impl FnMut(&TraceEvent<'_, E>),
+    ) -> Option<ExitCause> {
+        let runner = self.runner.as_mut()?;
+        match message {
+            FromGuard::Ending if runner.must_withdraw() => {
+                self.withdraw(Order::Resign { hold_off: Duration::ZERO }, now, emit);
+                None
+            }
+            FromGuard::Ending => None,
+            FromGuard::TooLate => {
+                runner.over(true, &mut self.leadership);
+                None
+            }
+            FromGuard::Ended { lapsed } => {
+                runner.over(false, &mut self.leadership);
+                let exits = lapsed && !self.stays_on_loss && self.stop.is_none();
+                exits.then_some(ExitCause::LeadershipLost(Reason::Deadline))
+            }
         }
     }
 

@@ -44,6 +44,17 @@ pub struct CandidateConfig {
     pub poll_interval: Duration,
     /// How long it leaves a free record to others. Ignored over an ensemble.
     pub preference: Preference,
+    /// The command that it runs while it leads, if any.
+    pub command: Option<CommandConfig>,
+}
+
+/// The limits of a command.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct CommandConfig {
+    /// The time between SIGTERM and the end of the claim (`--kill-after`).
+    pub grace: Duration,
+    /// How long it may take to stop on request (`--stop-timeout`).
+    pub stop_timeout: Duration,
 }
 
 /// The store that holds the election.

@@ -4,7 +4,7 @@
 
 use crate::clock::{Clock, Moment};
 use crate::scenario::Fault;
-use baton_election::claim::Claim;
+use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::{Answer, Asker};
@@ -91,9 +91,24 @@ pub enum TraceEvent<'a, E: Election> {
     Transitioned(usize, &'a Transition<E::Diagnostic>),
     /// A candidate publishes another claim than before, or none.
     ClaimPublished(usize, Option<Claim>),
+    /// Something happens to the command that a candidate runs in the term of this token.
+    Command(usize, FencingToken, CommandEvent),
     /// A worker of a candidate's application gets an answer, at this time on the clock that it
     /// shares with its candidate.
     QueryAnswered(usize, Worker, &'a Answer, Instant),
+}
+
+/// What happens to a command.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum CommandEvent {
+    /// The elector starts a guard for it.
+    Ordered,
+    /// It runs.
+    Started,
+    /// Its guard stops it because leadership ends.
+    Ending,
+    /// No process of it is left, or none was started.
+    Ended,
 }
 
 /// A worker of the application.

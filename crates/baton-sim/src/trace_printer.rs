@@ -8,7 +8,8 @@ mod format;
 
 use crate::checkers::exclusion::name;
 use crate::scenario::Scenario;
-use crate::trace::{Observer, TraceContext, TraceEvent};
+use crate::trace::{CommandEvent, Observer, TraceContext, TraceEvent};
+use baton_election::claim::FencingToken;
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
 use baton_election::machine::Election;
@@ -193,6 +194,9 @@ impl<E: Printable> Observer<E> for TracePrinter {
                 );
                 self.output(*number, &line);
             }
+            TraceEvent::Command(number, token, command) => {
+                self.print_command(context, *number, *token, *command);
+            }
             TraceEvent::QueryAnswered(number, _, answer, now) => {
                 self.print_answer(context, *number, &answer.status, *now);
             }
@@ -218,6 +222,24 @@ impl TracePrinter {
         } else {
             return;
         };
+        self.input(context, &line);
+    }
+
+    /// Prints what happens to the command of candidate `number`.
+    fn print_command(
+        &mut self,
+        context: &TraceContext<'_>,
+        number: usize,
+        token: FencingToken,
+        event: CommandEvent,
+    ) {
+        let happens = match event {
+            CommandEvent::Ordered => "is ordered",
+            CommandEvent::Started => "runs",
+            CommandEvent::Ending => "is stopped, because leadership ends",
+            CommandEvent::Ended => "has ended",
+        };
+        let line = format!("the command of {} {happens}, token {token}", name(number));
         self.input(context, &line);
     }
 

@@ -13,6 +13,7 @@
 //!                                     └─► Observer: every event, at true time
 //! ```
 
+mod guards;
 mod injection;
 mod network;
 mod node;
@@ -22,6 +23,7 @@ use crate::event_queue::EventQueue;
 use crate::link::Link;
 use crate::process::{Input, Process, ProcessAction};
 use crate::rng::Rng;
+use crate::runner::ToGuard;
 use crate::scenario::{CandidateConfig, Scenario, StoreFault};
 use crate::store::Store;
 use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
@@ -30,6 +32,7 @@ use baton_election::instant::Instant;
 use baton_election::timing::Jitter;
 use network::{Call, Message};
 use node::{Node, Timer};
+use std::mem::discriminant;
 use std::time::Duration;
 
 /// The longest delay until a candidate restarts after a loss. The kubelet takes 0.2 to 1.7 s
@@ -63,6 +66,7 @@ enum Next {
     Message,
     Store,
     Timer(usize, Timer),
+    Guard(usize, usize),
     Nothing,
 }
 
@@ -123,6 +127,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.apply_effects();
             }
             Next::Timer(node, timer) => self.fire_timer(node, timer),
+            Next::Guard(node, index) => self.wake_guard(node, index),
             Next::Nothing => return false,
         }
         true
@@ -166,6 +171,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         for (number, node) in self.nodes.iter().enumerate() {
             for (timer, at) in Timer::ALL.into_iter().zip(node.timers) {
                 consider(at, Next::Timer(number, timer));
+            }
+            for (index, guard) in node.guards.iter().enumerate() {
+                consider(guard.at, Next::Guard(number, index));
             }
         }
         first
@@ -232,6 +240,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let observer = &mut self.observer;
         let action = process.handle(input, now, &mut |event| observer.observe(&context, event));
         let wakes_at = process.wakes_at();
+        self.send_to_guard(number);
         match action {
             ProcessAction::Wait => {}
             ProcessAction::Send(request) => self.send(number, request, now),
@@ -258,7 +267,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             return;
         }
         let candidate = &self.scenario.candidates[number];
-        let CandidateConfig { timing, stays_on_loss, poll_interval, .. } = *candidate;
+        let CandidateConfig { timing, poll_interval, .. } = *candidate;
         node.starts += 1;
         node.restarts_after_stop = false;
         let name = char::from(b'a' + u8::try_from(number).expect("fewer than 26 candidates"));
@@ -269,7 +278,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let from = now + damping;
         let jitter = Jitter::new(node.link.rng.next_u64());
         let machine = self.store.machine(identity.clone(), candidate, jitter, from);
-        let process = Process::new(number, identity, machine, timing, stays_on_loss, from);
+        let process = Process::new(number, identity, machine, candidate, from);
         let context = TraceContext { now: self.now, clocks: &self.clocks };
         self.observer
             .observe(&context, &TraceEvent::ProcessStarted(number, &process.identity, from));
@@ -283,6 +292,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// Handles the exit of a process. It restarts soon after a loss, and at the end of the fault
     /// after a stop or a crash.
     fn exited(&mut self, number: usize, cause: ExitCause) {
+        // A process that is killed cannot kill its command.
+        if cause != ExitCause::Crashed {
+            self.tell_guard(number, ToGuard::Kill);
+        }
+        self.tell_guard(number, ToGuard::ElectorGone);
         let context = TraceContext { now: self.now, clocks: &self.clocks };
         self.observer.observe(&context, &TraceEvent::ProcessExited(number, cause));
         let now = self.clocks[number].read(self.now);
@@ -317,7 +331,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     }
 
     /// Resumes a process: first the interrupted input, then the backlog in random order, except
-    /// that watch events stay in order.
+    /// that watch events stay in order, and so do messages of a guard.
     fn resume(&mut self, number: usize) {
         self.nodes[number].is_paused = false;
         if let Some((input, read_at)) = self.nodes[number].interrupted_input.take() {
@@ -326,15 +340,12 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         while !self.nodes[number].is_paused && !self.nodes[number].backlog.is_empty() {
             let node = &mut self.nodes[number];
             let drawn = node.link.rng.index(node.backlog.len());
-            let is_watch_event = |input: &Input<S::Election>| matches!(input, Input::WatchEvent(_));
-            let taken = if is_watch_event(&node.backlog[drawn]) {
-                node.backlog
-                    .iter()
-                    .position(is_watch_event)
-                    .expect("the backlog holds a watch event")
-            } else {
-                drawn
-            };
+            let kind = discriminant(&node.backlog[drawn]);
+            let is_ordered =
+                matches!(node.backlog[drawn], Input::WatchEvent(_) | Input::FromGuard(_));
+            let is_same = |input: &Input<S::Election>| discriminant(input) == kind;
+            let first = node.backlog.iter().position(is_same);
+            let taken = first.filter(|_| is_ordered).unwrap_or(drawn);
             let input = node.backlog.remove(taken);
             self.deliver(number, input);
         }

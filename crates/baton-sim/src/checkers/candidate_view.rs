@@ -7,9 +7,11 @@ mod promises;
 mod replies;
 mod requests;
 
+use super::commands::Commands;
 use super::preference::FreeRecord;
 use super::withdrawals::Causes;
 use crate::clock::Moment;
+use crate::scenario::CandidateConfig;
 use crate::trace::Worker;
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
@@ -32,8 +34,9 @@ pub(super) struct CandidateView {
     pub(super) claim: Option<Claim>,
     /// The token of that claim, or of the previous one until its end is published.
     pub(super) term: Option<FencingToken>,
-    /// The promises to its application.
+    /// The promises to its application, and the commands that it runs.
     promises: Promises,
+    pub(super) commands: Commands,
     /// Whether its last term was lost, rather than given up.
     pub(super) has_lost: bool,
     /// Why it must stay away, by the orders that it received.
@@ -125,7 +128,13 @@ pub(super) struct CandidateView {
 }
 
 impl CandidateView {
-    pub(super) fn new(timing: Timing, preference: Preference) -> Self {
+    /// The view of a candidate before its first start.
+    pub(super) fn of(config: &CandidateConfig) -> Self {
+        let commands = Commands::new(config.command);
+        Self { commands, ..Self::new(config.timing, config.preference) }
+    }
+
+    fn new(timing: Timing, preference: Preference) -> Self {
         let start = Instant::since_boot(Duration::ZERO);
         Self {
             timing,
@@ -135,6 +144,7 @@ impl CandidateView {
             claim: None,
             term: None,
             promises: Promises::default(),
+            commands: Commands::default(),
             has_lost: false,
             causes: Causes::default(),
             claim_ends: None,
@@ -183,8 +193,8 @@ impl CandidateView {
         }
     }
 
-    /// The view of a restarted process. Promises and active faults carry over.
-    pub(super) fn restarted(&self, identity: Identity) -> Self {
+    /// The view of a restarted process. Promises, commands, and active faults carry over.
+    pub(super) fn restarted(&mut self, identity: Identity) -> Self {
         let Self {
             promises,
             faults,
@@ -197,6 +207,7 @@ impl CandidateView {
         } = *self;
         let fresh = Self {
             promises: promises.of_restarted(),
+            commands: std::mem::take(&mut self.commands),
             faults,
             watch_faults,
             watch_reliable_since,
@@ -206,22 +217,6 @@ impl CandidateView {
             ..Self::new(self.timing, self.preference)
         };
         Self { identity: Some(identity), ..fresh }
-    }
-
-    /// The candidate withdraws when its clock reads `local_time`. Another order to release changes
-    /// nothing.
-    pub(super) fn withdraw(&mut self, how: Withdrawal, local_time: Instant) {
-        let since = match (self.withdrawal, how) {
-            (Some((Withdrawal::Releasing, since)), Withdrawal::Releasing) => since,
-            (Some(_) | None, Withdrawal::Releasing | Withdrawal::Renewing) => local_time,
-        };
-        (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
-    }
-
-    /// The candidate may campaign again from the local time `from` on, which is the moment `began`.
-    pub(super) fn campaign(&mut self, from: Instant, began: Moment) {
-        (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, began);
-        (self.campaigns_from, self.campaigns_since) = (from, began);
     }
 
     /// A watch event of the candidate is lost or late when its clock reads `local_time`.

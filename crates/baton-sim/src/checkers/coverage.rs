@@ -10,6 +10,7 @@ use std::fmt;
 pub(crate) struct Coverage {
     pub(super) terms: u64,
     pub(super) promises: u64,
+    pub(super) commands: u64,
     pub(super) losses: u64,
     pub(super) releases: u64,
     pub(super) conflicts: u64,
@@ -22,10 +23,11 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     /// Each count and its name.
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 9] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 10] {
         [
             ("terms", self.terms),
             ("promises", self.promises),
+            ("commands", self.commands),
             ("losses", self.losses),
             ("releases", self.releases),
             ("conflicts", self.conflicts),
@@ -39,6 +41,7 @@ impl Coverage {
     pub(crate) fn add(&mut self, other: &Self) {
         self.terms += other.terms;
         self.promises += other.promises;
+        self.commands += other.commands;
         self.losses += other.losses;
         self.releases += other.releases;
         self.conflicts += other.conflicts;

@@ -5,7 +5,6 @@
 use super::candidate_view::CandidateView;
 use super::coverage::Coverage;
 use super::inspect::Inspect;
-use super::withdrawals::Causes;
 use crate::clock::{Moment, Rate};
 use crate::scenario::{Scenario, StoreConfig};
 use crate::trace::{Departure, TraceContext, TraceEvent, Worker};
@@ -76,11 +75,7 @@ impl CheckerState {
             StoreConfig::Record(_) => None,
         };
         Self {
-            candidates: scenario
-                .candidates
-                .iter()
-                .map(|candidate| CandidateView::new(candidate.timing, candidate.preference))
-                .collect(),
+            candidates: scenario.candidates.iter().map(CandidateView::of).collect(),
             latency: scenario.latency.1,
             tick: ensemble.map_or(Duration::ZERO, |config| config.configured_tick),
             sync_limit: ensemble.map_or(0, |config| config.sync_limit),
@@ -236,6 +231,9 @@ impl CheckerState {
                 self.candidates[*number].has_lost = false;
             }
             TraceEvent::Transitioned(..) => {}
+            TraceEvent::Command(number, token, event) => {
+                self.command_changed(context, *number, *token, *event);
+            }
             TraceEvent::ClaimPublished(number, claim) => self.published(context, *number, *claim),
             TraceEvent::QueryAnswered(number, worker, answer, queried_at) => {
                 self.query_answered(*number, *worker, &answer.status, *queried_at);
@@ -257,25 +255,6 @@ impl CheckerState {
         self.quiet_since = self.quiet_since.max(now);
     }
 
-    fn started(
-        &mut self,
-        context: &TraceContext<'_>,
-        number: usize,
-        identity: &Identity,
-        from: Instant,
-    ) {
-        let began = context.clocks[number].when(from).max(context.now);
-        let candidate = &mut self.candidates[number];
-        *candidate = candidate.restarted(identity.clone());
-        candidate.is_campaigning = true;
-        (candidate.campaigns_from, candidate.campaigns_since) = (from, began);
-        candidate.fault_free_since = began;
-        if candidate.faults + self.store_faults > 0 {
-            candidate.disturbed(context.local_time(number));
-        }
-        self.disturbed(began);
-    }
-
     /// Whether this candidate may know versions that the restored store has not reached again. That
     /// ends once it has been free of faults for long enough to see a lower version.
     pub(super) fn may_know_newer_versions(&self, number: usize, now: Moment) -> bool {
@@ -286,22 +265,6 @@ impl CheckerState {
             self.fault_free_since(number).is_some_and(|since| now.since(since.max(then)) > long)
         };
         self.restored_at.is_some_and(|then| !is_long_fault_free(then))
-    }
-
-    fn exited(&mut self, number: usize, now: Moment) {
-        self.expire_unacknowledged_write(number);
-        let candidate = &mut self.candidates[number];
-        (candidate.claim, candidate.term, candidate.is_campaigning, candidate.withdrawal) =
-            (None, None, false, None);
-        candidate.causes = Causes::default();
-        self.disturbed(now);
-    }
-
-    /// Restarts the store's fault-free period at the unacknowledged write of a candidate. The
-    /// candidate may never use the lease that it wrote, but others have to wait for it.
-    pub(super) fn expire_unacknowledged_write(&mut self, number: usize) {
-        let wrote = self.candidates[number].unacknowledged().unwrap_or(Moment::START);
-        self.store_fault_free_since = self.store_fault_free_since.max(wrote);
     }
 
     fn query_answered(
@@ -393,6 +356,9 @@ impl CheckerState {
             }
         } else if candidate.withdrawal.is_none() {
             self.coverage.losses += 1;
+        }
+        if let Some(claim) = claim {
+            candidate.commands.extend(claim, candidate.applied_at(), local_time);
         }
         candidate.publish_claim(claim, lag);
     }

@@ -3,7 +3,7 @@
 //! Pure. [`Causes`] is a second account of the reasons to stay away, kept from the orders alone.
 //! Start with [`no_campaign_while_a_cause_applies`]. Each function is one property.
 
-use super::candidate_view::RoleWhenSent;
+use super::candidate_view::{CandidateView, Race, RoleWhenSent};
 use super::exclusion::name;
 use super::inspect::Inspect;
 use super::state::CheckerState;
@@ -58,6 +58,24 @@ impl CheckerState {
     ) {
         let candidate = &mut self.candidates[number];
         candidate.causes.settle(ticket, outcome, at, candidate.claim_ends);
+    }
+}
+
+impl CandidateView {
+    /// The candidate withdraws when its clock reads `local_time`. Another order to release changes
+    /// nothing.
+    pub(super) fn withdraw(&mut self, how: Withdrawal, local_time: Instant) {
+        let since = match (self.withdrawal, how) {
+            (Some((Withdrawal::Releasing, since)), Withdrawal::Releasing) => since,
+            (Some(_) | None, Withdrawal::Releasing | Withdrawal::Renewing) => local_time,
+        };
+        (self.withdrawal, self.is_campaigning, self.race) = (Some((how, since)), false, Race::None);
+    }
+
+    /// The candidate may campaign again from the local time `from` on, which is the moment `began`.
+    pub(super) fn campaign(&mut self, from: Instant, began: Moment) {
+        (self.withdrawal, self.is_campaigning, self.fault_free_since) = (None, true, began);
+        (self.campaigns_from, self.campaigns_since) = (from, began);
     }
 }
 

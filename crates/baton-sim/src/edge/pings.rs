@@ -70,6 +70,7 @@ fn scenario(seed: u64, ping_time: Duration) -> Scenario {
         stays_on_loss: true,
         poll_interval: retry_period,
         preference: Preference::FIRST,
+        command: None,
     };
     let latency = (Duration::from_micros(10), Duration::from_micros(100));
     let config = EnsembleConfig {

@@ -70,6 +70,7 @@ fn scenario(seed: u64, tick: Duration) -> Scenario {
         stays_on_loss: true,
         poll_interval: retry_period,
         preference: Preference::FIRST,
+        command: None,
     };
     // A part of `of` that differs for each seed. Another prime gives another order.
     let part = |of: Duration, prime: u64| {

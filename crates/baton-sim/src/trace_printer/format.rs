@@ -5,8 +5,8 @@
 use crate::checkers::exclusion::name;
 use crate::clock::Moment;
 use crate::scenario::{
-    CandidateConfig, CandidateFault, ExternalAction, Fault, FaultKind, LinkFault, ServerFault,
-    ServerTarget, StoreFault,
+    CandidateConfig, CandidateFault, CommandConfig, ExternalAction, Fault, FaultKind, LinkFault,
+    ServerFault, ServerTarget, StoreFault,
 };
 use baton_election::identity::Identity;
 use baton_election::queue::messages::{Announcement, QueueEvent, SessionId};
@@ -15,18 +15,28 @@ use baton_election::transcript;
 use std::time::Duration;
 
 pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
-    let CandidateConfig { timing, clock_rate, stays_on_loss, poll_interval, preference, .. } =
-        candidate;
+    let CandidateConfig {
+        timing,
+        clock_rate,
+        stays_on_loss,
+        poll_interval,
+        preference,
+        command,
+        ..
+    } = candidate;
     let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
     let (retry, answer) = (timing.retry_period(), timing.answer_validity());
     let preference = match preference.stand_after() {
         Duration::ZERO => String::new(),
         stand_after => format!("; stands after {stand_after:?}"),
     };
+    let command = command.map_or_else(String::new, |CommandConfig { grace, stop_timeout }| {
+        format!("; runs a command, SIGTERM {grace:?} before the end, stops within {stop_timeout:?}")
+    });
     let on_loss = if *stays_on_loss { "follows again after a loss" } else { "exits after a loss" };
     format!(
         "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; \
-         clock off by {} ppm; {on_loss}; polled every {poll_interval:?}{preference}",
+         clock off by {} ppm; {on_loss}; polled every {poll_interval:?}{preference}{command}",
         timing.drift(),
         clock_rate.parts_per_million(),
     )

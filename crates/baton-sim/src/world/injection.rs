@@ -105,6 +105,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 let order = Order::Stopping { limit: duration };
                 self.deliver(candidate, Input::Order(order));
             }
+            // `baton exec` has neither `--require-polling` nor `--fit-url`.
+            CandidateFault::Unasked | CandidateFault::Unfit
+                if self.scenario.candidates[candidate].command.is_some() => {}
             CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Unasked)),
             CandidateFault::Unfit => {
                 let releases = self.scenario.candidates[candidate].stays_on_loss;
@@ -189,6 +192,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 self.set_timer(candidate, timer, due);
             }
         }
+        self.reschedule_guards(candidate);
     }
 
     fn emit_fault(&mut self, fault: &Fault, affected: Option<usize>, begins: bool) {

@@ -5,6 +5,7 @@
 
 use crate::link::Delivery;
 use crate::process::{Input, Process};
+use crate::runner::FromGuard;
 use crate::scenario::StoreFault;
 use crate::store::{Arrival, Effect, Store};
 use crate::trace::{Departure, Observer, TraceContext, TraceEvent};
@@ -26,6 +27,7 @@ pub(super) enum Message<E: Election> {
     Request(InFlightRequest<E>),
     Reply { to: usize, call: u64, event: Option<E::Event> },
     WatchEvent { to: usize, starts: u32, connection: u64, event: E::Event, is_delayed: bool },
+    FromGuard { to: usize, starts: u32, message: FromGuard },
 }
 
 /// A request in flight.
@@ -93,6 +95,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                     self.deliver(to, Input::Reply { call, event });
                 }
             }
+            Message::FromGuard { to, starts, message } => self.guard_told(to, starts, message),
             Message::WatchEvent { to, starts, connection, event, is_delayed } => {
                 if self.nodes[to].starts == starts && self.store.is_connected(to, connection) {
                     if is_delayed {

@@ -2,10 +2,12 @@
 //!
 //! Pure. Start with [`Node`].
 
+use super::guards::Guard;
 use super::network::Call;
 use crate::clock::Moment;
 use crate::link::Link;
 use crate::process::{Input, Process};
+use crate::runner::ToGuard;
 use crate::scenario::CandidateConfig;
 use crate::trace::Worker;
 use baton_election::instant::Instant;
@@ -37,6 +39,9 @@ pub(super) struct Node<E: Election> {
     /// pause, and end.
     pub(super) stalls: Vec<(usize, Duration, Moment)>,
     pub(super) link: Link,
+    /// The guards that run, in the order of their starts, and when the last message of one arrives.
+    pub(super) guards: Vec<Guard>,
+    pub(super) last_from_guard: Moment,
     /// How often its application has polled, and how many pieces of work it has done.
     polls: u32,
     pub(super) pieces_of_work: u32,
@@ -83,9 +88,16 @@ impl<E: Election> Node<E> {
             backlog,
             stalls,
             link,
+            guards: Vec::new(),
+            last_from_guard: Moment::START,
             polls: 0,
             pieces_of_work: 0,
         }
+    }
+
+    /// The next message of the process to its guard.
+    pub(super) fn poll_message(&mut self) -> Option<ToGuard> {
+        self.process.as_mut()?.poll_message()
     }
 
     /// The worker that polls next: the two take turns.
