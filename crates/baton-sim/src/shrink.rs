@@ -27,6 +27,9 @@ pub(crate) fn shrink(mut scenario: Scenario, property: &'static str) -> Scenario
                 smaller.candidates[index].clock_rate = Rate::TRUE;
             });
             keep_if_still_failing(&mut scenario, property, |smaller| {
+                smaller.candidates[index].command = None;
+            });
+            keep_if_still_failing(&mut scenario, property, |smaller| {
                 // Small readings are easier to read.
                 let clock_start = u64::try_from(index).unwrap_or(0) * 100;
                 smaller.candidates[index].clock_start = Duration::from_secs(clock_start);

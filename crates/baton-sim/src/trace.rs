@@ -98,7 +98,7 @@ pub enum TraceEvent<'a, E: Election> {
     QueryAnswered(usize, Worker, &'a Answer, Instant),
 }
 
-/// What happens to a command.
+/// A stage of a command.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum CommandEvent {
     /// The elector starts a guard for it.
