@@ -252,6 +252,12 @@ impl CandidateView {
         self.applied_write.map(|(applied, _)| applied)
     }
 
+    /// Whether it waits for the reply to a request from before `fault_free_since`, which may never
+    /// come: the call has to time out first.
+    pub(super) fn awaits_lost_reply(&self, fault_free_since: Instant) -> bool {
+        self.has_pending_request() && self.sent_at < fault_free_since
+    }
+
     /// Whether it waits for a reply.
     pub(super) fn has_pending_request(&self) -> bool {
         self.pending.is_some()

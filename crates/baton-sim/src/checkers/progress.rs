@@ -207,7 +207,8 @@ pub(super) fn takeover_after_release<E: Election>(
 
 /// A candidate that stops cleanly without a fault leaves no lease behind.
 ///
-/// Two cases are excused. In an ensemble a candidate must forget a session that it could not reach
+/// Three cases are excused. A release waits for the call in progress, and the claim may end before
+/// that call times out. In an ensemble a candidate must forget a session that it could not reach
 /// for the whole timeout, because restored servers might refuse to resume it forever. Over a record
 /// it need not release one that was restored with the store and that it has not seen since.
 pub(super) fn clean_stop_releases<E: Election>(
@@ -219,8 +220,10 @@ pub(super) fn clean_stop_releases<E: Election>(
     let candidate = &state.candidates[*number];
     let (_, since) = candidate.withdrawal?;
     let fault_free_since = candidate.fault_free_since.max(state.store_fault_free_since);
+    let fault_free_since = context.clocks[*number].read(fault_free_since);
     let was_fault_free = candidate.faults + state.store_faults == 0
-        && context.clocks[*number].read(fault_free_since) < since;
+        && fault_free_since < since
+        && !candidate.awaits_lost_reply(fault_free_since);
     let unreachable_for = context.local_time(*number).since(candidate.answered_at);
     let is_refused = candidate.rests_on(state.restored_at)
         || unreachable_for > candidate.timing.lease_duration();

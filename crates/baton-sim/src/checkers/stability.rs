@@ -112,9 +112,8 @@ pub(super) fn deletion_ends_term<E: Election>(
         let seen_at = candidate.deletion_seen_at.filter(|seen_at| *seen_at >= deleted_at);
         let was_fault_free = |seen_at: Moment| {
             let fault_free_since = candidate.fault_free_since.max(state.store_fault_free_since);
-            // A request from before that, which is never answered, has to time out first.
-            let awaits_lost_reply = candidate.has_pending_request()
-                && candidate.sent_at < context.clocks[*number].read(fault_free_since);
+            let awaits_lost_reply =
+                candidate.awaits_lost_reply(context.clocks[*number].read(fault_free_since));
             candidate.faults + state.store_faults == 0
                 && !awaits_lost_reply
                 && fault_free_since <= seen_at
