@@ -2,15 +2,17 @@
 //!
 //! The [`Ledger`] shows which processes of a command ran when.
 
+mod containment;
 mod ledger;
 mod terminal;
 
-use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _, Stranger};
+use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _};
 use crate::rig::{eventually, throughout, wait_for};
 use ledger::{KILL_AFTER, Ledger, STUBBORN, TIMING, uptime};
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 /// The processes that have `parent`.
@@ -143,6 +145,20 @@ fn command_is_dead_before_the_claim_of_a_stopped_elector_ends() {
 }
 
 #[test]
+fn command_of_a_partitioned_elector_is_dead_before_the_claim_ends() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let _blocked = rig.store.block(ELECTION);
+    let partitioned = uptime();
+    assert_eq!(only.exit_code(), 75);
+    ledger.is_silent_within(NOISE);
+    let ran_on = ledger.last(first).saturating_sub(partitioned);
+    assert!(ran_on < TIMING.renew_deadline, "it ran for {ran_on:?} after the partition");
+}
+
+#[test]
 fn command_of_a_killed_elector_ends() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
@@ -203,38 +219,36 @@ fn candidate_that_stays_runs_its_command_in_the_next_term() {
     assert_eq!(only.exit_code(), 143, "the lapse of an earlier term says nothing");
 }
 
+/// An elector whose log pipe is full goes on to renew, and the command goes on to run.
 #[test]
-fn process_tree_contains_without_any_right() {
-    let Some(user) = Stranger::with_uid(65_531) else { return };
+fn command_of_an_elector_whose_log_is_not_read_runs_on() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
-    let folder = user.directory("elections", user.uid, 0o700);
-    let only = ledger.candidate("a", STUBBORN).directory(&folder).run_by(&user).start();
-    let first = ledger.next_token(&[]);
-    assert!(only.output().contains("process tree"), "{}", only.output());
-    signal(only.pid(), "-STOP");
-    let stopped = uptime();
-    throughout(TIMING.renew_deadline, "nobody else stops it", || only.is_alive());
-    ledger.is_silent_within(NOISE);
-    let ran_on = ledger.last(first).saturating_sub(stopped);
-    assert!(ran_on < TIMING.renew_deadline, "it ran for {ran_on:?} after the elector stopped");
-    signal(only.pid(), "-CONT");
-    assert_eq!(only.exit_code(), 75);
-}
-
-#[test]
-fn first_process_of_a_namespace_contains_everything() {
-    let rig = Rig::over(Files::fresh(), TIMING);
-    let ledger = Ledger::new(&rig);
-    let only = ledger.candidate("a", STUBBORN).first_of_a_namespace().start();
-    let first = ledger.next_token(&[]);
-    assert!(only.output().contains("PID namespace"), "{}", only.output());
-    let elector = *children(only.pid()).first().expect("unshare has a child");
-    let stopped = uptime();
-    signal(elector, "-TERM");
-    assert_eq!(only.exit_code(), 137);
-    ledger.is_silent_within(NOISE);
-    assert!(ledger.last(first).saturating_sub(stopped) < Duration::from_secs(1) + NOISE);
+    let (reader, mut writer) = std::io::pipe().expect("there are pipes");
+    let folder = rig.folder().join("unread");
+    fs::create_dir(&folder).expect("the folder is new");
+    let mut elector = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .args(["exec", "--election=orders", "--backend=file", "--listen=127.0.0.1:0"])
+        .args(["--probe-listen=none", "--log-level=debug", "--lease-duration=4500ms"])
+        .args(["--renew-deadline=3s", "--retry-period=400ms", "--kill-after=1s"])
+        .args(["--directory".as_ref(), folder.as_os_str()])
+        .args(["--", "sh", "-c", &ledger.script("note")])
+        .stderr(writer.try_clone().expect("descriptors can be copied"))
+        .spawn()
+        .expect("the program is built");
+    let token = ledger.next_token(&[0]);
+    // Fills the pipe and blocks on it until the reader is dropped.
+    let filler = thread::spawn(move || writer.write_all(&vec![b'\n'; 1 << 20]).is_ok());
+    throughout(3 * TIMING.renew_deadline, "it leads on", || {
+        elector.try_wait().expect("it is our child").is_none()
+    });
+    assert!(!filler.is_finished(), "the pipe was full to the end");
+    assert!(ledger.last(token) + NOISE > uptime(), "the command runs on");
+    elector.kill().expect("it is our child");
+    elector.wait().expect("it is our child");
+    drop(reader);
+    assert!(!filler.join().expect("writing does not panic"));
+    ledger.is_silent_within(KILL_AFTER + NOISE);
 }
 
 #[test]

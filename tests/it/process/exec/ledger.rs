@@ -22,13 +22,14 @@ pub(super) const KILL_AFTER: Duration = Duration::from_secs(1);
 const NOTE: &str = "note() { while :; do read now rest < /proc/uptime; \
                     echo $BATON_TOKEN $now >> $LEDGER; sleep 0.02; done; };";
 
-/// A tree that resists: it ignores signals, detaches, starts sessions, closes its descriptors, and
-/// goes on starting processes.
+/// A tree that resists: it ignores signals, detaches, starts sessions, closes its descriptors,
+/// writes into a full pipe, and goes on starting processes.
 pub(super) const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
      setsid sh -c \"$NOTE note\" & \
      (setsid sh -c \"$NOTE note\" & ) ; \
      (exec 0<&- 1>&- 2>&-; note) & \
      (while :; do sleep 1000 & sleep 0.03; done) & \
+     (yes | sleep 1000) & \
      note";
 
 /// One line of the ledger: the token, and the time since boot.
@@ -49,16 +50,20 @@ impl<'a> Ledger<'a> {
         Self { rig, path }
     }
 
-    /// A candidate whose command is `script`, which can call `note`.
-    pub(super) fn candidate(&self, name: &str, script: &str) -> Start<'a> {
+    /// `script` with a function `note`, which notes its process.
+    pub(super) fn script(&self, script: &str) -> String {
         let ledger = self.path.display();
         let note = NOTE.replace('\'', "'\\''");
-        let script = format!("export LEDGER={ledger} NOTE='{note}'; {NOTE} {script}");
+        format!("export LEDGER={ledger} NOTE='{note}'; {NOTE} {script}")
+    }
+
+    /// A candidate whose command is `script`, which can call `note`.
+    pub(super) fn candidate(&self, name: &str, script: &str) -> Start<'a> {
         self.rig
             .candidate(name)
             .flag("--kill-after", format!("{KILL_AFTER:?}"))
             .flag("--stop-timeout", "1s")
-            .running(&script)
+            .running(&self.script(script))
     }
 
     fn lines(&self) -> Vec<Noted> {
@@ -94,7 +99,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// The processes of the commands that live.
-    fn processes(&self) -> BTreeSet<i32> {
+    pub(super) fn processes(&self) -> BTreeSet<i32> {
         let ledger = format!("LEDGER={}", self.path.display());
         let is_ours = |pid: &i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();

@@ -1,0 +1,97 @@
+//! Commands that are hard to contain: every process of them is dead before the claim ends.
+//!
+//! Start with [`is_dead_in_time`]. Each test says which means of containment it checks.
+
+use super::ledger::{Ledger, STUBBORN, TIMING, uptime};
+use super::{children, signal};
+use crate::rig::{Candidate, Files, NOISE, Rig, Store as _, Stranger, eventually};
+use std::fs;
+use std::time::Duration;
+
+/// Notes itself with its fencing token, without a process of its own for each line.
+const NOTE_ONCE: &str = "read now rest < /proc/uptime; echo $BATON_TOKEN $now >> $LEDGER";
+
+/// Stops the elector, and checks that no process of its command notes itself after the claim.
+fn is_dead_in_time(elector: &Candidate, ledger: &Ledger<'_>, token: u128) {
+    signal(elector.pid(), "-STOP");
+    let stopped = uptime();
+    ledger.is_silent_within(TIMING.renew_deadline + NOISE);
+    let ran_on = ledger.last(token).saturating_sub(stopped);
+    assert!(ran_on < TIMING.renew_deadline, "it ran for {ran_on:?} after the elector stopped");
+    signal(elector.pid(), "-CONT");
+    assert_eq!(elector.exit_code(), 75);
+}
+
+#[test]
+fn process_tree_contains_without_any_right() {
+    let Some(user) = Stranger::with_uid(65_531) else { return };
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let folder = user.directory("elections", user.uid, 0o700);
+    let only = ledger.candidate("a", STUBBORN).directory(&folder).run_by(&user).start();
+    let first = ledger.next_token(&[]);
+    assert!(only.output().contains("process tree"), "{}", only.output());
+    is_dead_in_time(&only, &ledger, first);
+}
+
+#[test]
+fn first_process_of_a_namespace_contains_everything() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", STUBBORN).first_of_a_namespace().start();
+    let first = ledger.next_token(&[]);
+    assert!(only.output().contains("PID namespace"), "{}", only.output());
+    let elector = *children(only.pid()).first().expect("unshare has a child");
+    let stopped = uptime();
+    signal(elector, "-TERM");
+    assert_eq!(only.exit_code(), 137);
+    ledger.is_silent_within(NOISE);
+    assert!(ledger.last(first).saturating_sub(stopped) < Duration::from_secs(1) + NOISE);
+}
+
+/// As `gosu` and `su-exec` do it: the command itself becomes another user.
+#[test]
+fn command_that_changes_its_user_is_contained() {
+    let Some(user) = Stranger::with_uid(65_529) else { return };
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let become_user = format!("setpriv --reuid={0} --regid={0} --clear-groups", user.uid);
+    let script =
+        format!("{become_user} sh -c \"$NOTE note\" & exec {become_user} sh -c \"$NOTE note\"");
+    let only = ledger.candidate("a", &script).start();
+    let first = ledger.next_token(&[]);
+    is_dead_in_time(&only, &ledger, first);
+}
+
+/// Each process forks until the limit of its user, and each fork that fails ends one.
+#[test]
+fn command_that_forks_without_end_is_contained() {
+    let Some(user) = Stranger::with_uid(65_530) else { return };
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let folder = user.directory("elections", user.uid, 0o700);
+    let bomb = format!("bomb() {{ while :; do {NOTE_ONCE}; bomb & done; }}; bomb");
+    let script = format!("BOMB='{bomb}'; prlimit --nproc=40 sh -c \"$BOMB\" 2> /dev/null & note");
+    let only = ledger.candidate("a", &script).directory(&folder).run_by(&user).start();
+    let first = ledger.next_token(&[]);
+    is_dead_in_time(&only, &ledger, first);
+}
+
+/// The kernel frees the memory of a killed process before the process has ended.
+#[test]
+fn command_that_holds_a_gibibyte_is_contained() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    // tail keeps the last lines, and here is no end of a line.
+    let script = "(head -c 1G /dev/zero; sleep 1000) | tail & note";
+    let only = ledger.candidate("a", script).start();
+    let first = ledger.next_token(&[]);
+    let holds = |pid: &i32| {
+        let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.trim().strip_suffix(" kB")?.parse().ok());
+        kilobytes.is_some_and(|held: u32| held > 1 << 20)
+    };
+    eventually(10 * NOISE, "the command holds 1 GiB", || ledger.processes().iter().any(holds));
+    is_dead_in_time(&only, &ledger, first);
+}
