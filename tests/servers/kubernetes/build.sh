@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Builds the programs for the Lease tests from the Go modules pinned beside this script:
-# kube-apiserver, etcd, and a candidate that uses client-go's leader election. Writes to
+# kube-apiserver, etcd, etcdctl, and a candidate that uses client-go's leader election. Writes to
 # .cache/kubernetes only, needs no root, and does nothing if the cache is current.
 #
 # If KUBEBUILDER_ASSETS names a folder with kube-apiserver and etcd, as for envtest, the tests use
-# those, and this script builds only the candidate.
+# those, and this script builds only etcdctl and the candidate.
 set -euo pipefail
 servers=$(cd "$(dirname "$0")/.." && pwd)
 cache=$(cd "$servers/../.." && pwd)/.cache/kubernetes
@@ -19,6 +19,12 @@ api_server_and_etcd() {
   compile kube-apiserver k8s.io/kubernetes/cmd/kube-apiserver \
     "-X $stamp.gitVersion=$kubernetes -X $stamp.gitMajor=1 -X $stamp.gitMinor=${minor%%.*}"
   compile etcd go.etcd.io/etcd/server/v3
+}
+
+# `etcdctl lock` is compared with `baton exec`.
+control() {
+  echo "building etcdctl" >&2
+  compile etcdctl go.etcd.io/etcd/etcdctl/v3
 }
 
 candidate() {
@@ -49,4 +55,5 @@ mkdir -p "$cache"
 if [[ -z ${KUBEBUILDER_ASSETS:-} ]]; then
   once api_server_and_etcd "$servers/kubernetes" kube-apiserver etcd
 fi
+once control "$servers/kubernetes" etcdctl
 once candidate "$servers/peers/client-go" client-go-candidate
