@@ -3,17 +3,18 @@
 //! The [`Ledger`] shows which processes of a command ran when.
 
 mod containment;
-mod ledger;
 mod terminal;
 
-use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _};
+use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _, Timing};
+use crate::rig::{KILL_AFTER, Ledger, STUBBORN, uptime};
 use crate::rig::{eventually, throughout, wait_for};
-use ledger::{KILL_AFTER, Ledger, STUBBORN, TIMING, uptime};
 use std::fs;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
+
+const TIMING: Timing = Timing::of_ms(4500, 3000, 400, 400);
 
 /// The processes that have `parent`.
 fn children(parent: u32) -> Vec<u32> {

@@ -14,6 +14,11 @@ pub(crate) fn server(program: &str) -> PathBuf {
     existing(folder.join(program), &format!("{KUBERNETES} once, or set KUBEBUILDER_ASSETS"))
 }
 
+/// etcdctl, which envtest does not have.
+pub(crate) fn etcdctl() -> PathBuf {
+    existing(cache("kubernetes").join("etcdctl"), &format!("{KUBERNETES} once"))
+}
+
 /// A candidate that uses client-go: see tests/servers/peers/client-go.
 pub(crate) fn client_go_candidate() -> PathBuf {
     existing(cache("kubernetes").join("client-go-candidate"), &format!("{KUBERNETES} once"))

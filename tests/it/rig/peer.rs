@@ -11,6 +11,7 @@ use super::question::{agent, ask};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::Value;
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -50,6 +51,27 @@ impl Peer {
             started.first_logged("listening")
         });
         started
+    }
+
+    /// Starts `etcdctl lock` for a lock of the etcd at `address`. It runs the shell script while it
+    /// holds the lock, and logs no events.
+    pub(crate) fn etcdctl(
+        address: SocketAddr,
+        lock: &str,
+        ttl: Duration,
+        script: &str,
+        log: PathBuf,
+    ) -> Self {
+        let arguments = [
+            format!("--endpoints=http://{address}"),
+            "lock".to_owned(),
+            format!("--ttl={}", ttl.as_secs()),
+            "--".to_owned(),
+            lock.to_owned(),
+        ];
+        let command = ["sh", "-c", script].map(str::to_owned);
+        let arguments = arguments.into_iter().chain(command).collect();
+        Self::start(assets::etcdctl(), arguments, log)
     }
 
     /// Starts a `LeaderLatch` of Curator.

@@ -2,9 +2,9 @@
 //!
 //! Start with [`is_dead_in_time`]. Each test says which means of containment it checks.
 
-use super::ledger::{Ledger, STUBBORN, TIMING, uptime};
-use super::{children, signal};
-use crate::rig::{Candidate, Files, NOISE, Rig, Store as _, Stranger, eventually};
+use super::{TIMING, children, signal};
+use crate::rig::{Candidate, Files, Ledger, NOISE, Rig, STUBBORN, Store as _, Stranger};
+use crate::rig::{eventually, uptime};
 use std::fs;
 use std::time::Duration;
 

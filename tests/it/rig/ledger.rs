@@ -4,27 +4,27 @@
 //! Touches one file and `/proc`. Start with [`Ledger`]. `/proc/uptime` is the clock of all
 //! processes: it counts hundredths of seconds since boot.
 
-use crate::rig::{NOISE, Rig, Start, Timing, eventually, wait_for};
+use super::{Files, NOISE, Rig, Start, Store, eventually, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
+use std::process;
+use std::thread;
 use std::time::Duration;
 
-pub(super) const TIMING: Timing = Timing {
-    lease_duration: Duration::from_millis(4500),
-    renew_deadline: Duration::from_secs(3),
-    retry_period: Duration::from_millis(400),
-    answer_validity: Duration::from_millis(400),
-};
-pub(super) const KILL_AFTER: Duration = Duration::from_secs(1);
+pub(crate) const KILL_AFTER: Duration = Duration::from_secs(1);
 
-/// A process that notes itself until it is killed.
-const NOTE: &str = "note() { while :; do read now rest < /proc/uptime; \
+/// A process that notes itself until it is killed, or until the command `$LIFELINE` fails.
+const NOTE: &str = "note() { while ${LIFELINE:-:}; do read now rest < /proc/uptime; \
                     echo $BATON_TOKEN $now >> $LEDGER; sleep 0.02; done; };";
+
+/// The pause between two attempts to kill what is left.
+const KILL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A tree that resists: it ignores signals, detaches, starts sessions, closes its descriptors,
 /// writes into a full pipe, and goes on starting processes.
-pub(super) const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
+pub(crate) const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
      setsid sh -c \"$NOTE note\" & \
      (setsid sh -c \"$NOTE note\" & ) ; \
      (exec 0<&- 1>&- 2>&-; note) & \
@@ -35,13 +35,13 @@ pub(super) const STUBBORN: &str = "trap '' TERM HUP INT; note & (note &); \
 /// One line of the ledger: the token, and the time since boot.
 type Noted = (u128, Duration);
 
-pub(super) struct Ledger<'a> {
-    rig: &'a Rig,
+pub(crate) struct Ledger<'a, S: Store = Files> {
+    rig: &'a Rig<S>,
     path: PathBuf,
 }
 
-impl<'a> Ledger<'a> {
-    pub(super) fn new(rig: &'a Rig) -> Self {
+impl<'a, S: Store> Ledger<'a, S> {
+    pub(crate) fn new(rig: &'a Rig<S>) -> Self {
         let path = rig.folder().join("ledger");
         fs::write(&path, "").expect("the folder is ours");
         let mut mode = fs::metadata(&path).expect("it was written").permissions();
@@ -50,20 +50,28 @@ impl<'a> Ledger<'a> {
         Self { rig, path }
     }
 
-    /// `script` with a function `note`, which notes its process.
-    pub(super) fn script(&self, script: &str) -> String {
-        let ledger = self.path.display();
-        let note = NOTE.replace('\'', "'\\''");
-        format!("export LEDGER={ledger} NOTE='{note}'; {NOTE} {script}")
-    }
-
     /// A candidate whose command is `script`, which can call `note`.
-    pub(super) fn candidate(&self, name: &str, script: &str) -> Start<'a> {
+    pub(crate) fn candidate(&self, name: &str, script: &str) -> Start<'a, S> {
         self.rig
             .candidate(name)
             .flag("--kill-after", format!("{KILL_AFTER:?}"))
             .flag("--stop-timeout", "1s")
             .running(&self.script(script))
+    }
+
+    /// The same script for `etcdctl lock`: the revision of the lock is its token. Nothing but the
+    /// test supervises it, so it also ends when the test binary has ended.
+    pub(crate) fn script_under_lock(&self, script: &str) -> String {
+        let tests = process::id();
+        let script = self.script(script);
+        format!("export BATON_TOKEN=$ETCD_LOCK_REV LIFELINE='test -d /proc/{tests}'; {script}")
+    }
+
+    /// `script` with a function `note`, which notes its process.
+    pub(crate) fn script(&self, script: &str) -> String {
+        let ledger = self.path.display();
+        let note = NOTE.replace('\'', "'\\''");
+        format!("export LEDGER={ledger} NOTE='{note}'; {NOTE} {script}")
     }
 
     fn lines(&self) -> Vec<Noted> {
@@ -76,8 +84,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// Waits until a command runs under a token that is not in `known`.
-    pub(super) fn next_token(&self, known: &[u128]) -> u128 {
-        let takeover = TIMING.lease_duration + TIMING.retry_period;
+    pub(crate) fn next_token(&self, known: &[u128]) -> u128 {
+        let takeover = self.rig.timing.lease_duration + self.rig.timing.retry_period;
         let token = wait_for(2 * takeover + NOISE, "a command runs", || {
             self.lines().iter().map(|(token, _)| *token).find(|token| !known.contains(token))
         });
@@ -87,19 +95,42 @@ impl<'a> Ledger<'a> {
         token
     }
 
+    /// When a process under `token` noted itself first.
+    pub(crate) fn first(&self, token: u128) -> Duration {
+        self.noted(token).into_iter().min().expect("it ran")
+    }
+
     /// When a process under `token` noted itself last.
-    pub(super) fn last(&self, token: u128) -> Duration {
-        let lines = self.lines();
-        lines.iter().filter(|line| line.0 == token).map(|line| line.1).max().expect("it ran")
+    pub(crate) fn last(&self, token: u128) -> Duration {
+        self.noted(token).into_iter().max().expect("it ran")
+    }
+
+    fn noted(&self, token: u128) -> Vec<Duration> {
+        self.lines().into_iter().filter(|line| line.0 == token).map(|line| line.1).collect()
     }
 
     /// Waits until no process of the ledger is left.
-    pub(super) fn is_silent_within(&self, bound: Duration) {
+    pub(crate) fn is_silent_within(&self, bound: Duration) {
         eventually(bound, "every process has ended", || self.processes().is_empty());
     }
 
+    /// Kills every process of the commands that lives.
+    pub(crate) fn kill_processes(&self) {
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left.into_iter().filter_map(Pid::from_raw) {
+                // One that has just ended needs no signal.
+                kill_process(pid, Signal::KILL).ok();
+            }
+            thread::sleep(KILL_INTERVAL);
+        }
+    }
+
     /// The processes of the commands that live.
-    pub(super) fn processes(&self) -> BTreeSet<i32> {
+    pub(crate) fn processes(&self) -> BTreeSet<i32> {
         let ledger = format!("LEDGER={}", self.path.display());
         let is_ours = |pid: &i32| {
             let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
@@ -114,7 +145,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// Fails if two commands ran at once, or if tokens went back.
-    pub(super) fn check(&self) {
+    pub(crate) fn check(&self) {
         let mut terms: BTreeMap<u128, (Duration, Duration)> = BTreeMap::new();
         for (token, at) in self.lines() {
             let term = terms.entry(token).or_insert((at, at));
@@ -133,7 +164,7 @@ fn find(text: &[u8], word: &[u8]) -> bool {
 }
 
 /// The time since boot, on the clock of the ledger.
-pub(super) fn uptime() -> Duration {
+pub(crate) fn uptime() -> Duration {
     let text = fs::read_to_string("/proc/uptime").expect("there is /proc");
     let seconds = text.split(' ').next().and_then(|now| now.parse().ok()).expect("a number");
     Duration::from_secs_f64(seconds)
