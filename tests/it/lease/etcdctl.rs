@@ -60,7 +60,6 @@ fn compare(what: &str, fault: &Fault) {
 fn outcome(program: Program, fault: &Fault) -> Outcome {
     let rig = Rig::over(Leases::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
-    let _orphans = Orphans(&ledger, program);
     let proxy = Proxy::to(program.store());
     let mut old = start(&rig, &ledger, program, "old", proxy.address());
     let first = ledger.next_token(&[]);
@@ -122,17 +121,6 @@ impl Program {
         match self {
             Self::Etcdctl => Etcd::shared().address,
             Self::Baton => ApiServer::shared().address(),
-        }
-    }
-}
-
-/// The commands that etcdctl leaves behind. Dropping this kills them, even when the test fails.
-struct Orphans<'a>(&'a Ledger<'a, Leases>, Program);
-
-impl Drop for Orphans<'_> {
-    fn drop(&mut self) {
-        if self.1 == Program::Etcdctl {
-            self.0.kill_processes();
         }
     }
 }

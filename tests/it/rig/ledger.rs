@@ -114,21 +114,6 @@ impl<'a, S: Store> Ledger<'a, S> {
         eventually(bound, "every process has ended", || self.processes().is_empty());
     }
 
-    /// Kills every process of the commands that lives.
-    pub(crate) fn kill_processes(&self) {
-        loop {
-            let left = self.processes();
-            if left.is_empty() {
-                return;
-            }
-            for pid in left.into_iter().filter_map(Pid::from_raw) {
-                // One that has just ended needs no signal.
-                kill_process(pid, Signal::KILL).ok();
-            }
-            thread::sleep(KILL_INTERVAL);
-        }
-    }
-
     /// The processes of the commands that live.
     pub(crate) fn processes(&self) -> BTreeSet<i32> {
         let ledger = format!("LEDGER={}", self.path.display());
@@ -155,6 +140,23 @@ impl<'a, S: Store> Ledger<'a, S> {
         for pair in terms.windows(2) {
             let [(_, (_, ended)), (_, (began, _))] = pair else { unreachable!("two of them") };
             assert!(ended <= began, "two commands ran at once: {terms:?}");
+        }
+    }
+}
+
+/// Kills what a command has left, so that a failed test leaves nothing behind.
+impl<S: Store> Drop for Ledger<'_, S> {
+    fn drop(&mut self) {
+        loop {
+            let left = self.processes();
+            if left.is_empty() {
+                return;
+            }
+            for pid in left.into_iter().filter_map(Pid::from_raw) {
+                // One that has just ended needs no signal.
+                kill_process(pid, Signal::KILL).ok();
+            }
+            thread::sleep(KILL_INTERVAL);
         }
     }
 }
