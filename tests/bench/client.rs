@@ -9,6 +9,9 @@ use std::time::Duration;
 
 const REQUEST: &[u8] = b"GET /leader HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
 
+/// The request of an observer, to which Baton promises nothing. Peers ignore the query.
+const OBSERVE: &[u8] = b"GET /leader?promise=none HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n";
+
 /// Longer than any answer, on any machine.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -34,7 +37,11 @@ impl Connection {
 
     /// Requests `/leader`, and reads the whole answer.
     pub(crate) fn get_leader(&mut self) -> Result<Answer<'_>> {
-        self.stream.write_all(REQUEST)?;
+        self.answer(REQUEST)
+    }
+
+    fn answer(&mut self, request: &[u8]) -> Result<Answer<'_>> {
+        self.stream.write_all(request)?;
         let mut filled = 0;
         let (head, end) = loop {
             if let Some((head, end)) = bounds(&self.buffer[..filled])?
@@ -57,7 +64,7 @@ impl Connection {
 
     /// The leader's identity, as far as this candidate knows it.
     pub(crate) fn leader(&mut self) -> Result<Option<String>> {
-        let body: Value = serde_json::from_slice(self.get_leader()?.body)?;
+        let body: Value = serde_json::from_slice(self.answer(OBSERVE)?.body)?;
         Ok(body["leader"].as_str().map(str::to_owned))
     }
 
@@ -70,6 +77,25 @@ impl Connection {
             }
         }
     }
+
+    /// The token of a server that has to answer 200.
+    pub(crate) fn token(&mut self) -> Result<String> {
+        let body: Value = serde_json::from_slice(self.get_leader()?.body)?;
+        let token = body["token"].as_str().ok_or("the leader answered without a token")?;
+        Ok(token.to_owned())
+    }
+
+    /// Voids the promises that [`Self::token`] and others of this client got.
+    pub(crate) fn post_done(&mut self, token: &str) -> Result<()> {
+        let request = format!(
+            "POST /done?token={token} HTTP/1.1\r\nhost: 127.0.0.1\r\nbaton-request: 1\r\n\
+             content-length: 0\r\n\r\n"
+        );
+        match self.answer(request.as_bytes())?.status {
+            b"204" => Ok(()),
+            status => Err(format!("/done answered {}", String::from_utf8_lossy(status)).into()),
+        }
+    }
 }
 
 /// The body's beginning and end, once the head is complete.
@@ -78,6 +104,9 @@ fn bounds(bytes: &[u8]) -> Result<Option<(usize, usize)>> {
         return Ok(None);
     };
     let mut lines = std::str::from_utf8(&bytes[..head])?.split("\r\n");
+    if lines.next().is_some_and(|status| status.contains(" 204 ")) {
+        return Ok(Some((head + 4, head + 4))); // such an answer has no length
+    }
     let length = lines.find_map(|line| {
         let (name, value) = line.split_once(':')?;
         name.eq_ignore_ascii_case("content-length").then(|| value.trim())

@@ -115,19 +115,21 @@ pub(crate) fn side_by_side<T: Send>(
         let all = our_elections + their_elections;
         let ours = start(scope, 0..our_elections, ours);
         let theirs = start(scope, our_elections..all, theirs);
-        let join = |elections: Vec<ScopedJoinHandle<'_, _>>| -> Result<Vec<T>> {
-            elections
-                .into_iter()
-                .map(|election| election.join().expect("a measurement does not panic"))
-                .collect()
-        };
         Ok([join(ours)?, join(theirs)?])
     })
 }
 
+/// Waits for the elections of one program.
+pub(crate) fn join<T>(elections: Vec<ScopedJoinHandle<'_, Result<T>>>) -> Result<Vec<T>> {
+    elections
+        .into_iter()
+        .map(|election| election.join().expect("a measurement does not panic"))
+        .collect()
+}
+
 /// Starts one election of a program for each number, each a [`START_INTERVAL`] after the previous
 /// one.
-fn start<'scope, T: Send + 'scope>(
+pub(crate) fn start<'scope, T: Send + 'scope>(
     scope: &'scope Scope<'scope, '_>,
     numbers: Range<u32>,
     measure: &'scope (impl Fn(u32) -> Result<T> + Sync),
@@ -149,7 +151,8 @@ pub(crate) fn instant(past: SystemTime) -> Result<Instant> {
         .ok_or_else(|| "the time is before the start of the monotonic clock".into())
 }
 
-fn each_round<C: Contest>(
+/// Runs rounds of one election. Each begins when the candidates agree on a leader.
+pub(crate) fn each_round<C: Contest>(
     contest: &C,
     rounds: u32,
     mut round: impl FnMut(&mut Election<'_, C>) -> Result<()>,
@@ -173,14 +176,14 @@ fn each_round<C: Contest>(
 }
 
 /// Three candidates between rounds, and two during a round.
-struct Election<'a, C> {
+pub(crate) struct Election<'a, C> {
     candidates: Vec<Candidate>,
     contest: &'a C,
 }
 
-struct Candidate {
-    server: Server,
-    connection: Connection,
+pub(crate) struct Candidate {
+    pub(crate) server: Server,
+    pub(crate) connection: Connection,
 }
 
 impl<C: Contest> Election<'_, C> {
@@ -195,7 +198,7 @@ impl<C: Contest> Election<'_, C> {
     }
 
     /// Removes the leader from the candidates.
-    fn remove_leader(&mut self) -> Result<Candidate> {
+    pub(crate) fn remove_leader(&mut self) -> Result<Candidate> {
         let leader = self.await_agreement()?;
         Ok(self.candidates.remove(leader))
     }
@@ -224,7 +227,7 @@ impl<C: Contest> Election<'_, C> {
 
     /// Waits for the first answer "leading" of a candidate. Polling begins shortly before
     /// `earliest`.
-    fn await_successor(&mut self, earliest: Instant) -> Result<Instant> {
+    pub(crate) fn await_successor(&mut self, earliest: Instant) -> Result<Instant> {
         thread::sleep(earliest.saturating_duration_since(Instant::now() + HEAD_START));
         let found = AtomicBool::new(false);
         let answers = thread::scope(|scope| {

@@ -27,9 +27,9 @@ const CALLS: i32 = 25;
 /// The pause between two calls: without it, a server answers faster than candidates ever see.
 const CALL_INTERVAL: Duration = Duration::from_millis(100);
 
-struct Baton(Access);
+pub(crate) struct Baton(pub(crate) Access);
 
-struct ClientGo(Access);
+pub(crate) struct ClientGo(pub(crate) Access);
 
 impl Contest for Baton {
     const LEASE: Duration = LEASE;
@@ -128,7 +128,7 @@ pub(crate) fn killed() -> Result<Vec<Row>> {
 }
 
 /// A new namespace, and with it a new election.
-fn fresh() -> Access {
+pub(crate) fn fresh() -> Access {
     ApiServer::shared().namespace().admin
 }
 
@@ -160,7 +160,7 @@ fn calls() -> Result<[Sample; 2]> {
 }
 
 /// When the Lease was written, by the writer's timestamp, which is from before the request.
-fn renewed(access: &Access) -> Result<Instant> {
+pub(crate) fn renewed(access: &Access) -> Result<Instant> {
     let lease = access.lease(ELECTION)?.ok_or("there is no Lease")?;
     let renewed =
         lease.spec.and_then(|spec| spec.renew_time).ok_or("the Lease has no renew time")?;

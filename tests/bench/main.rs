@@ -12,6 +12,7 @@ mod client;
 mod files;
 mod handoff;
 mod lease;
+mod leaving;
 mod load;
 mod machine;
 mod server;
@@ -71,13 +72,14 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 10] = [
+const PARTS: [(&str, Part); 11] = [
     ("machine", machine::measure),
     ("load", load::measure),
     ("clean", files::clean),
     ("killed", files::killed),
     ("lease-clean", lease::clean),
     ("lease-killed", lease::killed),
+    ("lease-leaving", leaving::measure),
     ("zookeeper-clean", zookeeper::clean),
     ("zookeeper-killed", zookeeper::killed),
     ("zookeeper-idle", zookeeper::idle),

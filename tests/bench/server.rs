@@ -46,6 +46,14 @@ impl Server {
         )
     }
 
+    /// A candidate over the same Lease that runs a shell script while it leads; `$0` is `argument`.
+    pub(crate) fn running(kubeconfig: &Path, script: &str, argument: &Path) -> Result<Self> {
+        let mut command = guarded(BATON);
+        command.args(["exec", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig);
+        common(&mut command).args(["--", "sh", "-c", script]).arg(argument);
+        Self::start(&mut command)
+    }
+
     /// client-go's candidate over the same Lease.
     pub(crate) fn client_go(kubeconfig: &Path, identity: &str) -> Result<Self> {
         let mut command = guarded(client_go_candidate());
@@ -90,15 +98,7 @@ impl Server {
     }
 
     fn baton(command: &mut Command) -> Result<Self> {
-        command.args([
-            "--listen",
-            "127.0.0.1:0",
-            "--probe-listen",
-            "127.0.0.1:0",
-            "--log-format",
-            "json",
-        ]);
-        Self::start(command.args(["--election", ELECTION]))
+        Self::start(common(command))
     }
 
     /// A bare axum server whose body has this length.
@@ -167,6 +167,12 @@ impl Server {
         let kibibytes: u32 = line.ok_or("unexpected format of /proc/PID/status")?.trim().parse()?;
         Ok(kibibytes * 1024)
     }
+}
+
+/// Adds the flags of every candidate of Baton.
+fn common(command: &mut Command) -> &mut Command {
+    command.args(["--listen", "127.0.0.1:0", "--probe-listen", "127.0.0.1:0"]);
+    command.args(["--log-format", "json", "--election", ELECTION])
 }
 
 /// A command whose process is killed when this thread ends, in an empty environment but for PATH.
