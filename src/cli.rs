@@ -243,7 +243,7 @@ pub struct Settings {
     /// Lead only while this http:// URL of this machine answers 2xx [default: none]
     #[arg(long, env = "BATON_FIT_URL", value_name = "URL", help_heading = "Fitness")]
     pub fit_url: Option<String>,
-    /// Time between two questions to the URL [default: 2s]
+    /// Time between two requests to the URL [default: 2s]
     #[arg(long, env = "BATON_FIT_PERIOD", value_name = "DURATION", help_heading = "Fitness")]
     pub fit_period: Option<String>,
     /// How long a complete answer of the URL may take [default: 1s]

@@ -116,7 +116,7 @@ impl Watcher<'_> {
         );
         let withdrawn = self.control.withdraw(unfit_order(self.config)).await?;
         if self.config.asks_by_declaration() || self.reader.published_claim().is_none() {
-            // Its application is asked on, whatever the store answers.
+            // Baton keeps asking the application, whatever the store answers.
             return Ok(false);
         }
         withdrawn.outcome().await?;
@@ -154,7 +154,7 @@ impl Watcher<'_> {
             reason = self.last_failure.as_deref(),
             "no candidate holds the election, and this one does not campaign because its \
              application has not been fit for {}: {}; if every application waits for a leader \
-             before it is fit, let --fit-url not depend on leading",
+             before it is fit, pass a --fit-url that does not depend on leading",
             humantime::format_duration(whole_seconds(now.since(self.unfit_since))),
             self.last_failure.as_deref().unwrap_or_default()
         );

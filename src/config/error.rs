@@ -169,7 +169,7 @@ pub enum ConfigError {
          flag and BATON_REQUIRE_POLLING"
     )]
     PolledCommand,
-    /// A command that runs only while its candidate leads cannot say before whether it is fit.
+    /// The command runs only while its candidate leads, so nothing could answer before that.
     #[error(
         "--fit-url does not work with baton exec, because the command does not run before its \
          candidate leads: remove the flag and BATON_FIT_URL"
@@ -207,8 +207,8 @@ pub enum ConfigError {
     Nice(String),
     /// A candidate would leave a free record to others for too long.
     #[error(
-        "--stand-after {} is longer than the lease duration, so an election whose leader failed \
-         would wait for more than two of them: pass --stand-after={} or less",
+        "--stand-after {} is longer than the lease duration, so a takeover after a crash would \
+         take more than two lease durations: pass --stand-after={} or less",
         Rounded::up(.0.stand_after),
         Rounded::down(.0.lease_duration)
     )]
@@ -238,8 +238,8 @@ pub enum ConfigError {
     },
     /// Other flags about fitness have no effect without a URL.
     #[error(
-        "--fit-period, --fit-timeout, and --fit-failures do nothing without --fit-url: pass, for \
-         example, --fit-url=http://localhost:8080/fit, or remove them"
+        "--fit-period, --fit-timeout, and --fit-failures do nothing without --fit-url: remove them, \
+         or pass, for example, --fit-url=http://localhost:8080/fit"
     )]
     NoFitUrl,
     /// The application would be asked too often.
@@ -256,7 +256,8 @@ pub enum ConfigError {
     },
     /// No answer could be complete in time, or two questions would overlap.
     #[error(
-        "--fit-timeout {} is zero or longer than --fit-period: pass --fit-timeout={} or less",
+        "--fit-timeout {} is zero or longer than --fit-period: pass --fit-timeout={} or less, but \
+         not zero",
         Rounded::nearest(*.timeout),
         Rounded::down(*.most)
     )]

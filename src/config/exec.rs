@@ -72,8 +72,8 @@ impl Config {
         }
     }
 
-    /// Whether an application of the last run may still be running. The command of `baton exec`
-    /// never outlives its run.
+    /// The action on lost leadership that decides whether the last run may have left its application
+    /// running: the command of `baton exec` never outlives its run.
     pub const fn outlived_by_application(&self) -> OnLost {
         if self.exec.is_some() { OnLost::Stay } else { self.on_lost }
     }

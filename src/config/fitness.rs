@@ -19,7 +19,7 @@ const MAX_FAILURES: u32 = 1_000;
 pub struct FitnessConfig {
     /// The URL that answers 2xx while the application is fit.
     pub url: LoopbackUrl,
-    /// The time between two questions.
+    /// The time between two requests.
     pub period: Duration,
     /// How long a complete answer may take.
     pub timeout: Duration,

@@ -78,7 +78,7 @@ pub(super) fn outcome_of(ended: DriverOutcome) -> RunOutcome {
     }
 }
 
-/// The outcome of a run whose command was stopped because leadership was ending, or lost its guard.
+/// The outcome of a run whose guard died, or stopped the command as leadership ended.
 pub(super) fn lost_outcome(ended: CommandEnd) -> RunOutcome {
     let reason = if ended == CommandEnd::Lapsed { Reason::Deadline } else { Reason::Fault };
     let (reason_name, code) = (reason.as_str(), Exit::Lost.code());

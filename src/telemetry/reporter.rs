@@ -154,7 +154,7 @@ impl Reporter {
                 Rounded::nearest(hold_off)
             ),
             Order::Unfit { releases: false } => {
-                "the process ends when the last promise expires, and the claim expires by itself"
+                "the process ends when the last promise expires, and the lease expires by itself"
                     .to_owned()
             }
             Order::Shutdown | Order::Unasked | Order::Unfit { releases: true } => {

@@ -303,7 +303,7 @@ impl Withdrawals {
         }
     }
 
-    /// Gives the machine the order that is due, unless that was its last one. A release that has
+    /// Gives the machine the order that is due, unless it has that order already. A release that has
     /// begun goes on while any cause is left, because its request may be in flight.
     fn instruct(&mut self, machine: &mut impl Election, now: Instant) {
         let due = self.due_order();

@@ -213,7 +213,7 @@ fn draw_preferences(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
     }
 }
 
-/// Commands with limits that the program accepts: two retry periods of the renew deadline are left.
+/// Commands with limits that the program accepts: grace and two retry periods fit the deadline.
 fn draw_commands(rng: &mut Rng, scenario: &mut Scenario) {
     for candidate in &mut scenario.candidates {
         let timing = match &scenario.store {

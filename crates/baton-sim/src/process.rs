@@ -30,11 +30,11 @@ pub(crate) struct Process<E: Election> {
     stop: Option<(Ticket, Instant)>,
     /// The order because the application does not poll.
     unasked: Option<Unasked>,
-    /// The order because an application is unfit that may act without a promise. The process exits
-    /// when the order has ended, if it holds a claim.
+    /// The order for an unfit application that may act without a promise. When it has ended, a
+    /// process that holds a claim exits.
     unfit: Option<Ticket>,
     has_ended_unfit: bool,
-    /// How it was last reported to have withdrawn; `None` if it campaigns.
+    /// The withdrawal that was reported last; `None` if the candidate campaigns.
     withdrawal: Option<Withdrawal>,
     /// The claim that was published last.
     published: Option<Claim>,
@@ -256,7 +256,7 @@ impl<E: Election> Process<E> {
         exits.then_some(ExitCause::Stopped)
     }
 
-    /// Whether no promise holds any more of an unfit leader that may not release.
+    /// Whether an unfit leader that must not release has no promise left.
     fn is_unfit_for_good(&mut self, now: Instant) -> bool {
         std::mem::take(&mut self.has_ended_unfit)
             && self.stop.is_none()
@@ -281,7 +281,7 @@ impl<E: Election> Process<E> {
         }
     }
 
-    /// Reports that the candidate withdraws in another way, or campaigns again, if that is so.
+    /// Reports a change of the withdrawal, or that the candidate campaigns again.
     fn report_withdrawal(&mut self, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
         let how = self.withdrawals.withdrawal();
         if how == self.withdrawal {
@@ -350,8 +350,8 @@ impl<E: Election> Process<E> {
         }
     }
 
-    /// Handles a message of the guard. A command that was stopped because leadership was ending ends
-    /// the process, unless that stays or stops cleanly.
+    /// Handles a message of the guard. If the guard stopped the command because leadership was
+    /// ending, the process exits, unless it stays on loss or is stopping cleanly.
     fn hear_guard(
         &mut self,
         message: FromGuard,
@@ -366,11 +366,11 @@ impl<E: Election> Process<E> {
             }
             FromGuard::Ending => None,
             FromGuard::TooLate => {
-                runner.over(true, &mut self.leadership);
+                runner.end(true, &mut self.leadership);
                 None
             }
             FromGuard::Ended { lapsed } => {
-                runner.over(false, &mut self.leadership);
+                runner.end(false, &mut self.leadership);
                 let exits = lapsed && !self.stays_on_loss && self.stop.is_none();
                 exits.then_some(ExitCause::LeadershipLost(Reason::Deadline))
             }

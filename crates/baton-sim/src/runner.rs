@@ -82,13 +82,13 @@ impl Runner {
         self.messages.pop_front()
     }
 
-    /// Whether a guard that stops the command by itself must withdraw the candidate.
+    /// Whether the candidate must withdraw when its guard stops the command by itself.
     pub(crate) fn must_withdraw(&self) -> bool {
         self.guarded.as_ref().is_some_and(|guarded| !guarded.was_asked)
     }
 
     /// The guard has started nothing, or has ended after its command.
-    pub(crate) fn over(&mut self, was_too_late: bool, leadership: &mut Leadership) {
+    pub(crate) fn end(&mut self, was_too_late: bool, leadership: &mut Leadership) {
         let deadline = self.guarded.take().map(|guarded| guarded.deadline);
         self.later_than = deadline.filter(|_| was_too_late);
         leadership.end_loan();

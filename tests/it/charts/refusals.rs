@@ -70,7 +70,7 @@ fn too_short_require_polling_is_refused() {
 }
 
 #[test]
-fn preference_is_refused_above_the_lease_duration_and_over_zookeeper() {
+fn preference_above_the_lease_or_over_zookeeper_is_refused() {
     let error = chart_refusal("standAfter=15001ms").unwrap();
     assert!(error.contains("at most leaseDuration, but 15001ms is more than 15s"), "{error}");
     for setting in ["standAfter=15s", "standAfter=0s", "standAfter=20s,leaseDuration=30s"] {

@@ -58,7 +58,7 @@ fn check_config_refuses_flags_of_another_store() {
 }
 
 #[test]
-fn preference_is_refused_above_the_lease_duration_and_in_a_queue() {
+fn preference_above_the_lease_or_in_a_queue_is_refused() {
     assert_eq!(run(baton(&FILE).arg("--stand-after=15s")).0, 0);
     let (code, _, errors) = run(baton(&FILE).arg("--stand-after=15.5s"));
     assert_eq!((code, errors.lines().count()), (2, 1), "{errors}");

@@ -3,7 +3,7 @@
 //!
 //! Touches the shared API server, an etcd, and processes. Start with [`compare`]. Both programs run
 //! the same command, which ignores SIGTERM, with a session or a lease of the same length. etcdctl
-//! must show the fault, or the comparison is outdated and must go; ours must not.
+//! must show an overlap, or the comparison is outdated and must go. Baton must show none.
 
 use crate::rig::{
     ApiServer, Contender, Direction, Etcd, Flow, Leases, Ledger, Peer, Proxy, Rig, Side,

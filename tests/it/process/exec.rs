@@ -146,7 +146,7 @@ fn command_is_dead_before_the_claim_of_a_stopped_elector_ends() {
 }
 
 #[test]
-fn command_of_a_partitioned_elector_is_dead_before_the_claim_ends() {
+fn partitioned_elector_kills_its_command_before_the_claim_ends() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
     let only = ledger.candidate("a", STUBBORN).start();
@@ -220,7 +220,7 @@ fn candidate_that_stays_runs_its_command_in_the_next_term() {
     assert_eq!(only.exit_code(), 143, "the lapse of an earlier term says nothing");
 }
 
-/// An elector whose log pipe is full goes on to renew, and the command goes on to run.
+/// An elector whose log pipe is full keeps renewing, and its command keeps running.
 #[test]
 fn command_of_an_elector_whose_log_is_not_read_runs_on() {
     let rig = Rig::over(Files::fresh(), TIMING);

@@ -145,7 +145,7 @@ fn candidate_that_was_never_fit_does_not_campaign<S: Store>() {
     let rig = Rig::over(S::fresh(), S::CALM);
     let application = Application::start(Behavior::Failing);
     let only = asking(&rig, "a", &application).start();
-    throughout(4 * rig.timing.retry_period, "nobody holds the election", || {
+    throughout(4 * rig.timing.retry_period, "no candidate holds the election", || {
         rig.store.holder("orders").is_empty()
     });
     assert!(rig.first_promise(&only).is_none());
@@ -157,7 +157,7 @@ fn candidate_that_was_never_fit_does_not_campaign<S: Store>() {
 
 /// Its application may still act, so no candidate may lead before the record expires.
 #[test]
-fn unfit_leader_of_an_undeclared_application_exits_without_a_release() {
+fn undeclared_unfit_leader_exits_without_a_release() {
     let rig = Rig::new(Timing::CALM);
     let application = Application::start(Behavior::Fit);
     let leader = asking(&rig, "a", &application).start();

@@ -124,6 +124,8 @@ impl Process {
             let seen = self.journal.note(&self.label, format!("ended with {code}"));
             running.end = Some(End { code, seen });
             if let Some(output) = running.output.take() {
+                let what = format!("every process that has the output of {} ends", self.label);
+                eventually(REAP, &what, || output.is_finished());
                 output.join().expect("reading lines does not panic");
             }
         }

@@ -22,7 +22,7 @@ api_server_and_etcd() {
 }
 
 # `etcdctl lock` is compared with `baton exec`.
-control() {
+etcdctl() {
   echo "building etcdctl" >&2
   compile etcdctl go.etcd.io/etcd/etcdctl/v3
 }
@@ -55,5 +55,5 @@ mkdir -p "$cache"
 if [[ -z ${KUBEBUILDER_ASSETS:-} ]]; then
   once api_server_and_etcd "$servers/kubernetes" kube-apiserver etcd
 fi
-once control "$servers/kubernetes" etcdctl
+once etcdctl "$servers/kubernetes" etcdctl
 once candidate "$servers/peers/client-go" client-go-candidate

@@ -11,7 +11,7 @@ use std::time::Duration;
 ///
 /// Of the candidates that wait for a record, the one with the smallest value acquires it, unless it
 /// is slow. A candidate never takes the record away from a leader, and never delays a renewal.
-/// The wait runs beside damping and hold-offs: the latest end counts.
+/// The wait overlaps damping and hold-offs: the candidate waits until the last of them ends.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Default)]
 pub struct Preference {
     stand_after: Duration,

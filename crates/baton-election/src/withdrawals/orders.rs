@@ -5,7 +5,7 @@
 use crate::machine::Reason;
 use std::time::Duration;
 
-/// Why a candidate stays away. Of several, the first is the reason of a release.
+/// Why a candidate stays away. If several causes apply, the first gives the reason of a release.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Cause {
     /// The process was asked to stop. This cause never leaves the set.
@@ -70,7 +70,7 @@ impl Order {
     }
 }
 
-/// Identifies an order, so that its caller hears how it ended.
+/// Identifies an order, so that its caller learns how it ended.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub(super) u64);
 
@@ -90,7 +90,7 @@ pub enum OrderOutcome {
     Superseded,
 }
 
-/// A change that callers and operators hear of.
+/// A change to report to callers and operators.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum WithdrawalEvent {
     /// The order with this ticket ended. Every order ends at most once.

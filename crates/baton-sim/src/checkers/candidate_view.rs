@@ -252,8 +252,8 @@ impl CandidateView {
         self.applied_write.map(|(applied, _)| applied)
     }
 
-    /// Whether it waits for the reply to a request from before `fault_free_since`, which may never
-    /// come: the call has to time out first.
+    /// Whether it waits for a reply to a request that it sent before `fault_free_since`. If that
+    /// reply is lost, the call has to time out first.
     pub(super) fn awaits_lost_reply(&self, fault_free_since: Instant) -> bool {
         self.has_pending_request() && self.sent_at < fault_free_since
     }

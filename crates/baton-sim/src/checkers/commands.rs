@@ -47,7 +47,7 @@ impl Commands {
         Self { all: Vec::new(), grace }
     }
 
-    /// The process has ended, and its commands will.
+    /// Marks the commands of a process that has ended.
     pub(super) fn orphan(&mut self) {
         self.all.iter_mut().for_each(|command| command.is_orphan = true);
     }
@@ -114,7 +114,7 @@ impl CheckerState {
     }
 }
 
-/// While the command of one candidate runs, that of no other candidate starts.
+/// No command starts while the command of another candidate runs.
 pub(super) fn at_most_one_command<E: Election>(
     state: &CheckerState,
     _: &TraceContext<'_>,
@@ -168,7 +168,7 @@ pub(super) fn command_starts_for_a_leader<E: Election>(
 }
 
 /// The holder sends a release only when no process of its command is left. A candidate that lost its
-/// term may remove what a restored store holds of it: others could lead since the loss.
+/// term may release a record that a restored store brought back: others could lead since the loss.
 pub(super) fn release_waits_for_the_command<E: Inspect>(
     state: &CheckerState,
     _: &TraceContext<'_>,

@@ -102,8 +102,8 @@ pub(super) fn no_early_acquisition<E: Inspect>(
     })
 }
 
-/// The preference passes beside damping and hold-offs: of all waits for a released record, the
-/// latest end counts, and not the sum.
+/// The preference overlaps damping and hold-offs: a candidate waits for a released record until the
+/// last of these waits ends, not for their sum.
 pub(super) fn waits_overlap<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,

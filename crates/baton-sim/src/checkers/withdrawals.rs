@@ -191,7 +191,7 @@ pub(super) fn release_waits_for_promises<E: Inspect>(
     })
 }
 
-/// A candidate whose claim holds gives up the record only on an order to release. If it is withdrawn
+/// A candidate whose claim holds releases the record only on an order to release. If it is withdrawn
 /// in another way, its application may act without a promise, so no other candidate may lead.
 pub(super) fn release_is_ordered<E: Inspect>(
     state: &CheckerState,

@@ -1,8 +1,8 @@
 //! Commands and the guards that end them in time, with the [`CommandPlan`] that ships.
 //!
 //! Pure. Start with [`World::wake_guard`]. A guard outlives its elector, and neither a pause nor a
-//! crash of the elector affects it. It may run late, and killed processes take a moment to end;
-//! together, less than the margin that the plan leaves.
+//! crash of the elector affects it. It may run late, and killed processes take a moment to end.
+//! Both together take less than the margin that the plan leaves.
 
 use crate::clock::{Clock, Moment};
 use crate::process::Input;
@@ -39,7 +39,7 @@ pub(super) struct Guard {
     /// When the last process of the command will have ended.
     ends_at: Option<Instant>,
     has_told_ending: bool,
-    /// When it wakes next, and that moment.
+    /// When it wakes next, by its machine's clock (`due`) and in true time (`at`).
     due: Instant,
     pub(super) at: Moment,
 }

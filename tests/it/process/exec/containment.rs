@@ -1,6 +1,6 @@
 //! Commands that are hard to contain: every process of them is dead before the claim ends.
 //!
-//! Start with [`is_dead_in_time`]. Each test says which means of containment it checks.
+//! Start with [`is_dead_in_time`]. As root, the means of containment is a cgroup.
 
 use super::{TIMING, children, signal};
 use crate::rig::{Candidate, Files, Ledger, NOISE, Rig, STUBBORN, Store as _, Stranger};
@@ -23,7 +23,7 @@ fn is_dead_in_time(elector: &Candidate, ledger: &Ledger<'_>, token: u128) {
 }
 
 #[test]
-fn process_tree_contains_without_any_right() {
+fn process_tree_contains_without_privileges() {
     let Some(user) = Stranger::with_uid(65_531) else { return };
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
@@ -63,7 +63,7 @@ fn command_that_changes_its_user_is_contained() {
     is_dead_in_time(&only, &ledger, first);
 }
 
-/// Each process forks until the limit of its user, and each fork that fails ends one.
+/// Each process forks up to its user's limit, and each failed fork ends a process.
 #[test]
 fn command_that_forks_without_end_is_contained() {
     let Some(user) = Stranger::with_uid(65_530) else { return };
@@ -82,7 +82,7 @@ fn command_that_forks_without_end_is_contained() {
 fn command_that_holds_a_gibibyte_is_contained() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
-    // tail keeps the last lines, and here is no end of a line.
+    // tail keeps the last line in memory, and this line never ends.
     let script = "(head -c 1G /dev/zero; sleep 1000) | tail & note";
     let only = ledger.candidate("a", script).start();
     let first = ledger.next_token(&[]);

@@ -93,7 +93,7 @@ fn ctrl_c_reaches_the_command_once() {
 
 /// A suspended command would be a leader that does nothing.
 #[test]
-fn ctrl_z_suspends_nothing_for_long() {
+fn ctrl_z_suspends_the_command_only_briefly() {
     let mut shell = OnTerminal::start(&format!("trap 'echo continued > continued' CONT; {LOOP}"));
     shell.press(CTRL_Z);
     assert_eq!(shell.read("continued"), "continued\n");
