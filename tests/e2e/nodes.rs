@@ -3,6 +3,7 @@
 
 mod api_server;
 mod drained;
+mod exec;
 mod flooded;
 mod frozen;
 mod partitioned;

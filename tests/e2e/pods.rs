@@ -1,6 +1,7 @@
 //! Faults of Pods and containers. These cases leave the nodes alone and run in parallel.
 
 mod alerts;
+mod exec;
 mod frozen;
 mod handoff;
 mod injected;

@@ -21,6 +21,7 @@ mod prometheus;
 mod record;
 mod release;
 mod shop;
+mod unmodified;
 
 use crate::noise::Assumption;
 pub(crate) use case::Case;

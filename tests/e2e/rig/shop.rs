@@ -61,12 +61,15 @@ pub(crate) struct LedgerReport {
     pub(crate) refused: u64,
     pub(crate) conflicts: u64,
     pub(crate) doubled: u64,
+    /// In the order of their tokens.
     pub(crate) terms: Vec<Term>,
 }
 
 /// The lines with one token.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Term {
+    /// The Pod that wrote them.
+    pub(crate) writer: String,
     pub(crate) lines: u64,
 }
 

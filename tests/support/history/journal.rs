@@ -80,12 +80,7 @@ impl Journal {
 
     /// The log lines of a process with this event.
     pub(crate) fn events(&self, process: &str, event: &str) -> Vec<Value> {
-        let lines = lock(&self.lines);
-        lines
-            .iter()
-            .filter(|line| line.process == process)
-            .filter_map(|line| logged(&line.text, event))
-            .collect()
+        self.find_all(|writer, text| if writer == process { logged(text, event) } else { None })
     }
 
     /// When a process first logged this event, if it did.
@@ -100,6 +95,11 @@ impl Journal {
         lock(&self.lines)
             .iter()
             .find_map(|line| Some((line.at, select(&line.process, &line.text)?)))
+    }
+
+    /// Every value that `select` returns for a process and its line.
+    pub(crate) fn find_all<T>(&self, select: impl Fn(&str, &str) -> Option<T>) -> Vec<T> {
+        lock(&self.lines).iter().filter_map(|line| select(&line.process, &line.text)).collect()
     }
 
     /// The first matching answer.

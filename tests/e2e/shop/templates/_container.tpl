@@ -4,11 +4,15 @@ A container of the demo's image, without name and arguments. The image has appli
 {{- define "shop.container" -}}
 image: {{ .Values.image }}
 securityContext:
-  allowPrivilegeEscalation: false
-  capabilities:
-    drop: [ALL]
-  readOnlyRootFilesystem: true
-  runAsNonRoot: true
-  seccompProfile:
-    type: RuntimeDefault
+  {{- include "shop.securityContext" . | nindent 2 }}
+{{- end }}
+
+{{- define "shop.securityContext" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+runAsNonRoot: true
+seccompProfile:
+  type: RuntimeDefault
 {{- end }}
