@@ -1,5 +1,5 @@
 //! Measurements for the documentation: the time without a leader, the resources of a sidecar, and
-//! the load of many elections on the API server.
+//! the load of many elections on the API server. The memory of `baton exec` is measured too.
 //!
 //! They take long, so `make e2e` skips them. `make e2e ARGS=figures` runs them alone.
 
@@ -16,6 +16,8 @@ use std::time::Duration;
 const SAMPLES: usize = 20;
 /// How long the CPU time of a sidecar is measured.
 const CPU_SPAN: Duration = Duration::from_mins(2);
+/// How long a command has run when the memory of its elector and guard is read.
+const MEMORY_SPAN: Duration = Duration::from_mins(1);
 
 #[test]
 fn measure_time_from_deletion_to_next_leader() {
@@ -69,6 +71,24 @@ fn measure_memory_and_cpu_of_a_sidecar() {
             [after.memory_bytes, after.peak_memory_bytes].map(|bytes| bytes.div_ceil(1024));
         case.note(&format!(
             "the {role}: {now} KiB, peak {peak} KiB; {used:?} of CPU time in {CPU_SPAN:?}"
+        ));
+    }
+}
+
+/// The witness asks twenty times per second. A proportional size counts half of each page that both
+/// processes use.
+#[test]
+fn measure_memory_of_elector_and_guard() {
+    let case = Case::new("figures-exec");
+    let leader = case.install_unmodified(json!({}));
+    thread::sleep(MEMORY_SPAN);
+    for pod in case.pods(SHOP) {
+        let role = if pod.name() == leader.pod { "leader" } else { "follower" };
+        let processes = case.node(pod.name()).memory(pod.name(), "baton");
+        let proportional: u64 = processes.iter().map(|process| process.proportional_kib).sum();
+        let anonymous: u64 = processes.iter().map(|process| process.anonymous_kib).sum();
+        case.note(&format!(
+            "the {role}: {proportional} KiB (PSS), of them {anonymous} KiB anonymous: {processes:?}"
         ));
     }
 }

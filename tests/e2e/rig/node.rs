@@ -1,7 +1,7 @@
 //! A node of the cluster, and its faults. kind runs each node as a container.
 
 use super::command::run;
-use super::record::Usage;
+use super::record::{Memory, Usage};
 use std::thread;
 
 /// A node. The container engine reaches its programs even without a network.
@@ -61,6 +61,12 @@ impl Node {
     /// The resources that the container of a Pod's program has used.
     pub(crate) fn usage(&self, pod: &str, program: &str) -> Usage {
         serde_json::from_str(&self.exec(&["witness", "usage", pod, program]))
+            .expect("the witness prints JSON")
+    }
+
+    /// The memory of each process of a Pod's program.
+    pub(crate) fn memory(&self, pod: &str, program: &str) -> Vec<Memory> {
+        serde_json::from_str(&self.exec(&["witness", "memory", pod, program]))
             .expect("the witness prints JSON")
     }
 

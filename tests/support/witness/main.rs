@@ -49,6 +49,8 @@ enum Command {
     Signal { signal: Sent, pod: String, program: String },
     /// Print the resource usage of the container of a program in a Pod, as JSON
     Usage { pod: String, program: String },
+    /// Print the memory of each process of a program in a Pod, as JSON
+    Memory { pod: String, program: String },
 }
 
 #[derive(Clone, Copy, ValueEnum)]
@@ -81,6 +83,10 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         Command::Usage { pod, program } => {
             print(&processes::usage(&pod, &program)?);
+            Ok(())
+        }
+        Command::Memory { pod, program } => {
+            print(&processes::memory(&pod, &program)?);
             Ok(())
         }
     }

@@ -1,6 +1,6 @@
 //! The processes on this node by Pod: signals to them, and their resource usage.
 
-use super::record::Usage;
+use super::record::{Memory, Usage};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fs;
 use std::io;
@@ -54,9 +54,39 @@ pub(crate) fn usage(pod: &str, program: &str) -> io::Result<Usage> {
     })
 }
 
-/// The `/proc` folder of the program with this name in a Pod. The runtime sets `HOSTNAME` in a
-/// container to its Pod's name.
+/// The memory of each process of that program, by `/proc/PID/smaps_rollup`.
+pub(crate) fn memory(pod: &str, program: &str) -> io::Result<Vec<Memory>> {
+    let of = |process: PathBuf| {
+        let arguments = fs::read(process.join("cmdline"))?;
+        let role = arguments.split(|byte| *byte == 0).nth(1).unwrap_or_default();
+        let sizes = fs::read_to_string(process.join("smaps_rollup"))?;
+        // Pss:                1234 kB
+        let size = |name: &str| {
+            let mut lines = sizes.lines().filter_map(|line| line.split_once(':'));
+            let (_, size) = lines
+                .find(|(key, _)| *key == name)
+                .ok_or_else(|| io::Error::other(format!("no {name} in {sizes:?}")))?;
+            size.trim().trim_end_matches(" kB").parse::<u64>().map_err(io::Error::other)
+        };
+        Ok(Memory {
+            role: String::from_utf8_lossy(role).into_owned(),
+            resident_kib: size("Rss")?,
+            proportional_kib: size("Pss")?,
+            anonymous_kib: size("Anonymous")?,
+        })
+    };
+    find_all(pod, program)?.into_iter().map(of).collect()
+}
+
+/// The `/proc` folder of the program with this name in a Pod.
 fn find(pod: &str, program: &str) -> io::Result<PathBuf> {
+    let found = find_all(pod, program)?.into_iter().next();
+    found.ok_or_else(|| io::Error::other(format!("no process of {program} in {pod} on this node")))
+}
+
+/// The `/proc` folders of all processes of that program. The runtime sets `HOSTNAME` in a container
+/// to its Pod's name.
+fn find_all(pod: &str, program: &str) -> io::Result<Vec<PathBuf>> {
     let host_name = format!("HOSTNAME={pod}");
     let is_it = |process: &Path| {
         let runs = fs::read_link(process.join("exe"))
@@ -67,10 +97,8 @@ fn find(pod: &str, program: &str) -> io::Result<PathBuf> {
             .any(|variable| variable == host_name.as_bytes())
     };
     let processes = fs::read_dir("/proc")?.flatten().map(|entry| entry.path());
-    let mut processes = processes.filter(|path| {
+    let processes = processes.filter(|path| {
         path.file_name().is_some_and(|name| name.as_encoded_bytes()[0].is_ascii_digit())
     });
-    processes
-        .find(|process| is_it(process))
-        .ok_or_else(|| io::Error::other(format!("no process of {program} in {pod} on this node")))
+    Ok(processes.filter(|process| is_it(process)).collect())
 }

@@ -1,4 +1,5 @@
-//! The witness's output: one JSON line per answer or log line, and a container's usage.
+//! The witness's output: one JSON line per answer or log line, a container's usage, and the memory
+//! of processes.
 //!
 //! The reader of these lines includes this file, too.
 
@@ -27,6 +28,19 @@ pub(crate) enum Record {
         at: Duration,
         text: String,
     },
+}
+
+/// The memory of one process.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Memory {
+    /// The first argument of its command line, such as `exec` or `guard`.
+    pub(crate) role: String,
+    /// The resident set size (RSS): pages shared with other processes count fully.
+    pub(crate) resident_kib: u64,
+    /// The proportional set size (PSS): pages shared by n processes count as one nth.
+    pub(crate) proportional_kib: u64,
+    /// The part of the resident set that is no file, such as stack and heap.
+    pub(crate) anonymous_kib: u64,
 }
 
 /// A container's usage since its start, as its cgroup counts it.
