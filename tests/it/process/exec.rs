@@ -129,6 +129,23 @@ fn resigned_candidate_runs_its_command_again() {
 }
 
 #[test]
+fn successor_of_a_resigned_candidate_waits_for_its_command() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let old = ledger.candidate("a", STUBBORN).start();
+    let first = ledger.next_token(&[]);
+    let new = ledger.candidate("b", "note").start();
+    let resigned = old.baton("resign --hold-off 30s");
+    assert!(resigned.status.success(), "{resigned:?}");
+    assert!(ledger.next_token(&[first]) > first);
+    ledger.check();
+    for candidate in [old, new] {
+        candidate.terminate();
+        candidate.exit_code();
+    }
+}
+
+#[test]
 fn command_is_dead_before_the_claim_of_a_stopped_elector_ends() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
