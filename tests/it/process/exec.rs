@@ -132,7 +132,8 @@ fn resigned_candidate_runs_its_command_again() {
 fn successor_of_a_resigned_candidate_waits_for_its_command() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
-    let old = ledger.candidate("a", STUBBORN).start();
+    // Long enough that an early release shows.
+    let old = ledger.candidate("a", STUBBORN).flag("--stop-timeout", "3s").start();
     let first = ledger.next_token(&[]);
     let new = ledger.candidate("b", "note").start();
     let resigned = old.baton("resign --hold-off 30s");
