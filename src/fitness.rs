@@ -8,14 +8,14 @@ mod verdict;
 
 use crate::config::{Config, FitnessConfig, StoreConfig};
 use crate::driver::leadership::Reader;
-use crate::driver::{Control, DriverStopped};
+use crate::driver::{Control, DriverStopped, Withdrawn};
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::telemetry::metrics::Metrics;
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
-use baton_election::withdrawals::{Cause, Order};
+use baton_election::withdrawals::{Cause, Order, OrderOutcome};
 use std::time::Duration;
 use verdict::{Change, Fitness};
 
@@ -54,7 +54,9 @@ pub async fn watch(
         verdict: Fitness::new(fitness.failures),
         unfit_since: Clock.now(),
         last_failure: None,
+        leaderless_since: None,
         has_warned: false,
+        ending: None,
     };
     match watcher.run().await {
         Ok(()) => FitnessEnd::Unfit,
@@ -71,7 +73,11 @@ struct Watcher<'a> {
     verdict: Fitness,
     unfit_since: Instant,
     last_failure: Option<String>,
+    /// Since when no candidate is known to lead.
+    leaderless_since: Option<Instant>,
     has_warned: bool,
+    /// The withdrawal of an unfit leader whose application is not declared to ask.
+    ending: Option<Withdrawn>,
 }
 
 impl Watcher<'_> {
@@ -83,16 +89,25 @@ impl Watcher<'_> {
             self.last_failure = answer.as_ref().err().map(|error| ErrorChain(error).to_string());
             match self.verdict.record(answer.is_ok()) {
                 Some(Change::Fit) => self.fit().await?,
-                Some(Change::Unfit) if self.unfit().await? => return Ok(()),
-                Some(Change::Unfit) | None => {}
+                Some(Change::Unfit) => self.unfit().await?,
+                None => {}
             }
             self.warn_of_no_leader(Clock.now());
-            Clock.sleep_until((began + self.fitness.period).max(Clock.now())).await;
+            tokio::select! {
+                outcome = outcome_of(&mut self.ending) => {
+                    self.ending = None;
+                    if outcome? == OrderOutcome::Withdrawn && self.reader.published_claim().is_some() {
+                        self.log_end();
+                        return Ok(());
+                    }
+                }
+                () = Clock.sleep_until((began + self.fitness.period).max(Clock.now())) => {}
+            }
         }
     }
 
     async fn fit(&mut self) -> Result<(), DriverStopped> {
-        self.has_warned = false;
+        (self.has_warned, self.ending) = (false, None);
         self.metrics.set_fit(true);
         tracing::info!(
             event = "fit",
@@ -103,8 +118,8 @@ impl Watcher<'_> {
         self.control.end(Cause::Unfit).await
     }
 
-    /// Withdraws. Returns whether the process must end.
-    async fn unfit(&mut self) -> Result<bool, DriverStopped> {
+    /// Withdraws. A leader whose application is not declared to ask ends its process after that.
+    async fn unfit(&mut self) -> Result<(), DriverStopped> {
         self.unfit_since = Clock.now();
         self.metrics.set_fit(false);
         tracing::warn!(
@@ -115,14 +130,12 @@ impl Watcher<'_> {
             self.last_failure.as_deref().unwrap_or_default()
         );
         let withdrawn = self.control.withdraw(unfit_order(self.config)).await?;
-        if self.config.asks_by_declaration() || self.reader.published_claim().is_none() {
-            // Baton keeps asking the application, whatever the store answers.
-            return Ok(false);
-        }
-        withdrawn.outcome().await?;
-        if self.reader.published_claim().is_none() {
-            return Ok(false);
-        }
+        let leads = self.reader.published_claim().is_some();
+        self.ending = (leads && !self.config.asks_by_declaration()).then_some(withdrawn);
+        Ok(())
+    }
+
+    fn log_end(&self) {
         tracing::warn!(
             event = "unfit",
             election = self.config.election.as_str(),
@@ -131,20 +144,22 @@ impl Watcher<'_> {
              with {} without a release",
             Exit::Lost.code()
         );
-        Ok(true)
     }
 
-    /// Logs once that the election has no leader while this application is not fit. Over ZooKeeper
-    /// a withdrawn candidate does not know the leader.
+    /// Logs once that the election has had no leader for a lease duration, while this application
+    /// was not fit. A withdrawn candidate does not know the leader over ZooKeeper.
     fn warn_of_no_leader(&mut self, now: Instant) {
-        let lease = self.config.timing.lease_duration();
-        let is_due = !self.verdict.is_fit() && !self.has_warned && self.unfit_since + lease <= now;
         let knows_leaders = match self.config.store {
             StoreConfig::Lease { .. } | StoreConfig::File { .. } => true,
             StoreConfig::ZooKeeper(_) => false,
         };
-        let status = self.reader.peek(now).status;
-        if !is_due || !knows_leaders || !matches!(status, Status::Following { leader: None }) {
+        let is_leaderless =
+            knows_leaders && self.reader.peek(now).status == Status::Following { leader: None };
+        let since = is_leaderless.then(|| self.leaderless_since.unwrap_or(now));
+        self.leaderless_since = since;
+        let lease = self.config.timing.lease_duration();
+        let is_due = since.is_some_and(|since| since.max(self.unfit_since) + lease <= now);
+        if self.verdict.is_fit() || self.has_warned || !is_due {
             return;
         }
         self.has_warned = true;
@@ -158,6 +173,14 @@ impl Watcher<'_> {
             humantime::format_duration(whole_seconds(now.since(self.unfit_since))),
             self.last_failure.as_deref().unwrap_or_default()
         );
+    }
+}
+
+/// How the order has ended; never returns if there is none.
+async fn outcome_of(ending: &mut Option<Withdrawn>) -> Result<OrderOutcome, DriverStopped> {
+    match ending {
+        Some(withdrawn) => withdrawn.outcome().await,
+        None => std::future::pending().await,
     }
 }
 

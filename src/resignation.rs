@@ -52,7 +52,7 @@ async fn resign_until_polled(
     polled: &Notify,
 ) -> Result<(), DriverStopped> {
     let resigned_at = Clock.now();
-    let withdrawn = control.withdraw(Order::Unasked).await?;
+    let mut withdrawn = control.withdraw(Order::Unasked).await?;
     withdrawn.outcome().await?;
     while reader.last_polled_at() <= Some(resigned_at) {
         polled.notified().await;

@@ -11,6 +11,8 @@ use std::time::Duration;
 
 /// The shortest period, which limits the load on the application.
 const MIN_PERIOD: Duration = Duration::from_millis(100);
+const DEFAULT_PERIOD: Duration = Duration::from_secs(2);
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The most failures that make a leader unfit.
 const MAX_FAILURES: u32 = 1_000;
 
@@ -79,8 +81,7 @@ impl LoopbackUrl {
 
     /// Whether a listener at `listen` accepts its connections. Port 0 is not known yet.
     fn reaches(&self, listen: ListenAddress) -> bool {
-        let own = self.addresses();
-        listen.reachable_at().iter().any(|address| own.contains(address))
+        self.addresses().into_iter().any(|address| listen.accepts(address))
     }
 }
 
@@ -97,40 +98,41 @@ pub(super) fn fitness(
     listeners: &[(&'static str, ListenAddress)],
     errors: &mut ErrorCollector,
 ) -> Option<FitnessConfig> {
-    let mut duration = |flag, value: Option<&String>, default| {
-        errors.duration(flag, non_empty(value)).unwrap_or(default)
-    };
-    let period = duration("fit-period", settings.fit_period.as_ref(), Duration::from_secs(2));
-    let timeout = duration("fit-timeout", settings.fit_timeout.as_ref(), Duration::from_secs(1));
+    let mut duration = |flag, value: Option<&String>| errors.duration(flag, non_empty(value));
+    let period = duration("fit-period", settings.fit_period.as_ref()).unwrap_or(DEFAULT_PERIOD);
+    let timeout = duration("fit-timeout", settings.fit_timeout.as_ref());
+    let timeout = timeout.unwrap_or_else(|| DEFAULT_TIMEOUT.min(period));
     let failures = non_empty(settings.fit_failures.as_ref()).unwrap_or("3");
     let failures = failures.parse().ok().filter(|count: &NonZeroU32| count.get() <= MAX_FAILURES);
-    let url = non_empty(settings.fit_url.as_ref());
-    let Some(failures) = failures else {
-        errors.0.push(ConfigError::FitFailures(settings.fit_failures.clone().unwrap_or_default()));
-        return None;
-    };
-    let others = [&settings.fit_period, &settings.fit_timeout, &settings.fit_failures];
-    if url.is_none() && others.iter().any(|flag| non_empty(flag.as_ref()).is_some()) {
-        errors.0.push(ConfigError::NoFitUrl);
-    }
-    let url = LoopbackUrl::parse(url?).ok_or_else(|| ConfigError::FitUrl(url_text(settings)));
-    let url = errors.check(url)?;
-    for (flag, listen) in listeners {
-        if url.reaches(*listen) {
-            errors.0.push(ConfigError::FitUrlIsOurs { url: url.to_string(), flag });
-        }
-    }
+    let failures =
+        failures.ok_or_else(|| ConfigError::FitFailures(text(settings.fit_failures.as_ref())));
+    let failures = errors.check(failures);
     if period < MIN_PERIOD {
         errors.0.push(ConfigError::FitPeriod { period, least: MIN_PERIOD });
     }
     if timeout.is_zero() || timeout > period {
         errors.0.push(ConfigError::FitTimeout { timeout, most: period });
     }
-    Some(FitnessConfig { url, period, timeout, failures })
+    let others = [&settings.fit_period, &settings.fit_timeout, &settings.fit_failures];
+    let Some(url) = non_empty(settings.fit_url.as_ref()) else {
+        if others.iter().any(|flag| non_empty(flag.as_ref()).is_some()) {
+            errors.0.push(ConfigError::NoFitUrl);
+        }
+        return None;
+    };
+    let url =
+        LoopbackUrl::parse(url).ok_or_else(|| ConfigError::FitUrl(text(settings.fit_url.as_ref())));
+    let url = errors.check(url)?;
+    for (flag, listen) in listeners {
+        if url.reaches(*listen) {
+            errors.0.push(ConfigError::FitUrlIsOurs { url: url.to_string(), flag });
+        }
+    }
+    Some(FitnessConfig { url, period, timeout, failures: failures? })
 }
 
-fn url_text(settings: &Settings) -> String {
-    settings.fit_url.clone().unwrap_or_default()
+fn text(value: Option<&String>) -> String {
+    value.cloned().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -179,6 +181,12 @@ mod tests {
             ("localhost:4041", false),
         ] {
             assert_eq!(url.reaches(listen.parse().unwrap()), is_ours, "{listen}");
+        }
+        let other = LoopbackUrl::parse("http://127.0.0.2:4040/").unwrap();
+        for (listen, is_ours) in
+            [(":4040", true), ("0.0.0.0:4040", true), ("localhost:4040", false), (":4041", false)]
+        {
+            assert_eq!(other.reaches(listen.parse().unwrap()), is_ours, "{listen}");
         }
     }
 }

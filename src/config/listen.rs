@@ -30,6 +30,15 @@ impl ListenAddress {
             .map_err(|ParseListenError| ConfigError::Address { flag, text: text.to_owned() })
     }
 
+    /// Whether the listener accepts connections to `address`, a loopback address.
+    pub fn accepts(self, address: SocketAddr) -> bool {
+        match self {
+            Self::Everywhere(port) => address.port() == port,
+            Self::At(listen) if listen.ip().is_unspecified() => address.port() == listen.port(),
+            Self::Localhost(_) | Self::At(_) => self.reachable_at().contains(&address),
+        }
+    }
+
     /// The addresses at which this machine can reach the listener, in the order to try.
     pub fn reachable_at(self) -> Vec<SocketAddr> {
         let loopbacks = |port| {

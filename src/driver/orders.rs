@@ -25,8 +25,8 @@ pub struct Withdrawn {
 
 impl Withdrawn {
     /// Waits until the order has ended.
-    pub async fn outcome(self) -> Result<OrderOutcome, DriverStopped> {
-        self.outcome.await.map_err(|_| DriverStopped)
+    pub async fn outcome(&mut self) -> Result<OrderOutcome, DriverStopped> {
+        (&mut self.outcome).await.map_err(|_| DriverStopped)
     }
 }
 

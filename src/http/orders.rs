@@ -51,7 +51,7 @@ async fn stopping(
     activity.pin();
     let order = Order::Stopping { limit: state.stopping_limit };
     // If the driver has ended, no promise holds.
-    if let Ok(withdrawn) = state.control.withdraw(order).await {
+    if let Ok(mut withdrawn) = state.control.withdraw(order).await {
         let promised_until = withdrawn.promised_until;
         match withdrawn.outcome().await {
             // A later request withdraws too, and waits for the same promises.
@@ -134,7 +134,7 @@ async fn resign(
 }
 
 /// Answers when the release has ended.
-async fn resigned(state: &AppState, resigning: Resigning) -> Response {
+async fn resigned(state: &AppState, mut resigning: Resigning) -> Response {
     let token = resigning.token.to_string();
     match resigning.withdrawn.outcome().await {
         Ok(OrderOutcome::Confirmed) => {

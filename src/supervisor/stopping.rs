@@ -70,7 +70,7 @@ impl Stopping<'_> {
     }
 
     async fn release(&self, stop_timeout: Duration) -> Result<StopOutcome, DriverStopped> {
-        let withdrawn = self.control.withdraw(Order::Shutdown).await?;
+        let mut withdrawn = self.control.withdraw(Order::Shutdown).await?;
         let must_end_by = withdrawn.promised_until + stop_timeout + self.release_timeout;
         tokio::select! {
             outcome = withdrawn.outcome() => Ok(match outcome? {

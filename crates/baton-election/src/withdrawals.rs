@@ -161,7 +161,7 @@ impl Withdrawals {
                 promised_until.map(|promised| promised.min(until))
             }
             Stage::Holding { until } | Stage::Unconfirmed { until } => Some(until),
-            Stage::Keeping if active.ticket.is_some() => promised_until,
+            Stage::Keeping if active.ticket.is_some() && !self.prepares_to_stop() => promised_until,
             Stage::Awaiting => promised_until,
             Stage::Releasing if active.order.cause() == Cause::Resigned => self.claim_ends,
             Stage::Keeping | Stage::Releasing | Stage::Released => None,
@@ -225,12 +225,20 @@ impl Withdrawals {
         }
     }
 
-    /// No promise holds: every release may be sent.
+    /// Whether the Pod is about to end, so that a shutdown will release the record.
+    fn prepares_to_stop(&self) -> bool {
+        self.active.contains_key(&Cause::Stopping)
+    }
+
+    /// No promise holds: every release may be sent. An order to keep the record leads to the end of
+    /// the process, so it waits while a shutdown is to come.
     fn promises_ended(&mut self) {
         let mut settled = Vec::new();
+        let prepares_to_stop = self.prepares_to_stop();
         for active in self.active.values_mut() {
             match active.stage {
                 Stage::Awaiting => active.stage = Stage::Releasing,
+                Stage::Keeping if prepares_to_stop => {}
                 Stage::Holding { .. } | Stage::Keeping => settled.extend(active.ticket.take()),
                 Stage::Releasing | Stage::Unconfirmed { .. } | Stage::Released => {}
             }

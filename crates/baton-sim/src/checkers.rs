@@ -89,6 +89,7 @@ fn first_violation<E: Inspect>(
         "no order cancels another withdrawal", withdrawals::no_campaign_while_a_cause_applies;
         "a release waits for the last promise", withdrawals::release_waits_for_promises;
         "a release is ordered", withdrawals::release_is_ordered;
+        "an unfit exit waits for the stop", withdrawals::unfit_exit_waits_for_the_stop;
         "a superseded order ends", withdrawals::superseded_order_ends;
         "a candidate campaigns when no cause is left", withdrawals::campaigns_without_a_cause;
         "a clean stop releases", progress::clean_stop_releases;

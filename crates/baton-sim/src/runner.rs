@@ -49,6 +49,8 @@ pub(crate) struct Runner {
 #[derive(Debug)]
 struct Guarded {
     token: FencingToken,
+    /// The deadline that the guard was started with, and the last one that it was told.
+    started_with: Instant,
     deadline: Instant,
     was_asked: bool,
     was_killed: bool,
@@ -71,6 +73,7 @@ impl Runner {
         self.messages.push_back(ToGuard::Start(claim));
         self.guarded = Some(Guarded {
             token: claim.token(),
+            started_with: claim.deadline(),
             deadline: claim.deadline(),
             was_asked: false,
             was_killed: false,
@@ -89,8 +92,8 @@ impl Runner {
 
     /// The guard has started nothing, or has ended after its command.
     pub(crate) fn end(&mut self, was_too_late: bool, leadership: &mut Leadership) {
-        let deadline = self.guarded.take().map(|guarded| guarded.deadline);
-        self.later_than = deadline.filter(|_| was_too_late);
+        let started_with = self.guarded.take().map(|guarded| guarded.started_with);
+        self.later_than = started_with.filter(|_| was_too_late);
         leadership.end_loan();
     }
 }

@@ -1,7 +1,7 @@
 //! Candidates whose application says whether it is fit to lead (`--fit-url`).
 
-use crate::rig::{Candidate, Rig, Start, Store, Timing, eventually, over_every_store, throughout};
-use crate::rig::{lock, wait_for};
+use crate::rig::{Candidate, NOISE, Rig, Start, Store, Timing};
+use crate::rig::{eventually, lock, over_every_store, throughout, wait_for};
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -167,6 +167,23 @@ fn undeclared_unfit_leader_exits_without_a_release() {
     assert_eq!(leader.exit_code(), 75);
     assert!(rig.holds(&leader), "the record is not released");
     assert!(leader.events("resigned").is_empty());
+}
+
+/// An application that drains after SIGTERM no longer answers, and its Pod must stop cleanly.
+#[test]
+fn unfit_leader_that_prepares_to_stop_stops_cleanly() {
+    let rig = Rig::new(Timing::CALM);
+    let application = Application::start(Behavior::Fit);
+    let leader = asking(&rig, "a", &application).start();
+    rig.leader();
+    rig.wait_for_answers();
+    assert!(leader.baton("stopping").status.success());
+    application.becomes(Behavior::Failing);
+    eventually(NOTICE + NOISE, "it is not fit", || !is_fit(&leader));
+    throughout(rig.timing.answer_validity + NOTICE, "it waits for SIGTERM", || leader.is_alive());
+    leader.terminate();
+    assert_eq!(leader.exit_code(), 0);
+    assert_eq!(rig.store.holder("orders"), "", "it has released");
 }
 
 #[test]

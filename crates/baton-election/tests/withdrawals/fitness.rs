@@ -4,8 +4,9 @@
 
 use super::{Candidate, RESIGN, at};
 use baton_election::withdrawals::OrderOutcome::{Confirmed, Withdrawn};
-use baton_election::withdrawals::WithdrawalEvent::Settled;
+use baton_election::withdrawals::WithdrawalEvent::{Settled, StoppingExpired};
 use baton_election::withdrawals::{Cause, Order};
+use std::time::Duration;
 
 /// An application that asks before it acts is safe once no promise holds.
 #[test]
@@ -68,4 +69,19 @@ fn fitness_ends_no_other_withdrawal() {
     leader.end(Cause::Unasked);
     leader.until(93);
     assert!(leader.leads());
+}
+
+/// An application that drains may fail before SIGTERM comes. Its process must not end for that.
+#[test]
+fn unfit_leader_that_prepares_to_stop_waits_for_the_stop() {
+    let mut leader = Candidate::leading();
+    let stopping = leader.order(Order::Stopping { limit: Duration::from_secs(20) });
+    leader.until(1);
+    assert_eq!(leader.events, [Settled(stopping, Withdrawn)]);
+    let unfit = leader.order(Order::Unfit { releases: false });
+    leader.until(19);
+    assert_eq!(leader.events, [Settled(stopping, Withdrawn)], "the shutdown is still to come");
+    leader.until(21);
+    let expired = [Settled(stopping, Withdrawn), StoppingExpired, Settled(unfit, Withdrawn)];
+    assert_eq!(leader.events, expired, "it never came");
 }

@@ -8,10 +8,10 @@ use super::exclusion::name;
 use super::inspect::Inspect;
 use super::state::CheckerState;
 use crate::clock::Moment;
-use crate::trace::{TraceContext, TraceEvent};
+use crate::trace::{ExitCause, TraceContext, TraceEvent};
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
-use baton_election::machine::{Election, Withdrawal};
+use baton_election::machine::{Election, Reason, Withdrawal};
 use baton_election::withdrawals::{Cause, Order, OrderOutcome, Ticket};
 use std::collections::BTreeMap;
 
@@ -114,9 +114,12 @@ impl Causes {
         all.max_by_key(|(_, until)| (until.is_none(), *until))
     }
 
-    /// Whether an order asks for a release. The other orders keep the record.
-    fn ask_for_a_release(&self) -> bool {
-        self.orders.values().any(|received| match received.order {
+    /// Whether an order that applies at `local_time` asks for a release. The other orders keep the
+    /// record.
+    fn ask_for_a_release(&self, local_time: Instant) -> bool {
+        let is_over = |received: &Received| until(received).is_some_and(|until| until < local_time);
+        let orders = self.orders.values().filter(|received| !is_over(received));
+        orders.into_iter().any(|received| match received.order {
             Order::Shutdown | Order::Resign { .. } | Order::Unasked => true,
             Order::Unfit { releases } => releases,
             Order::Stopping { .. } => false,
@@ -201,8 +204,27 @@ pub(super) fn release_is_ordered<E: Inspect>(
     let TraceEvent::RequestSent(number, request, sent) = event else { return None };
     let candidate = &state.candidates[*number];
     let gives_up = E::is_release(request) && candidate.claims(*sent);
-    let gives_up = gives_up && !candidate.causes.ask_for_a_release();
+    let gives_up = gives_up && !candidate.causes.ask_for_a_release(*sent);
     gives_up.then(|| format!("{} sends a release at {sent:?} without an order", name(*number)))
+}
+
+/// A process that prepares to stop does not end because its application is unfit: an application
+/// that drains may fail, and the shutdown will release the record.
+pub(super) fn unfit_exit_waits_for_the_stop<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
+) -> Option<String> {
+    let TraceEvent::ProcessExited(number, ExitCause::LeadershipLost(Reason::Unfit)) = event else {
+        return None;
+    };
+    let candidate = &state.candidates[*number];
+    let stopping = candidate.causes.orders.get(&Cause::Stopping)?;
+    let local_time = context.local_time(*number);
+    let applies = until(stopping).is_some_and(|until| local_time < until);
+    applies.then(|| {
+        format!("{} ends as unfit, although it prepares to stop: {stopping:?}", name(*number))
+    })
 }
 
 /// The caller of a superseded order hears so at once.
