@@ -76,6 +76,8 @@ fn first_violation<E: Inspect>(
         "a release waits for the command", commands::release_waits_for_the_command;
         "the claim of a command is renewed", commands::claim_is_renewed_for_the_command;
         "a command is stopped for a reason", commands::command_is_stopped_for_a_reason;
+        "a command ends for a reason", commands::command_ends_for_a_reason;
+        "a leader runs its command", commands::leader_runs_its_command;
         "tokens increase from term to term", terms::tokens_increase;
         "a term keeps its token", terms::token_is_constant;
         "a restored store ends newer terms", terms::restored_store_ends_term;

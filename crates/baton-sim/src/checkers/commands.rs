@@ -26,11 +26,19 @@ pub(super) struct Command {
     extended_at: Instant,
     /// When the write was applied that the claim rests on.
     applied_at: Option<Moment>,
-    runs: bool,
-    /// Whether its guard has begun to stop it. That is final: no later deadline counts.
-    is_ending: bool,
+    stage: Stage,
+    /// Whether its candidate has withdrawn since it was ordered.
+    was_asked: bool,
     /// Whether the process that ordered it has ended.
     is_orphan: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Stage {
+    Ordered,
+    Running,
+    /// Its guard has begun to stop it. That is final: no later deadline counts.
+    Ending,
 }
 
 /// The commands of one candidate: an earlier process may leave one behind.
@@ -41,10 +49,21 @@ pub(super) struct Commands {
     grace: Duration,
 }
 
+impl Command {
+    fn runs(&self) -> bool {
+        self.stage != Stage::Ordered
+    }
+}
+
 impl Commands {
     pub(super) fn new(config: Option<CommandConfig>) -> Self {
         let grace = config.map_or(Duration::ZERO, |config| config.grace);
         Self { all: Vec::new(), grace }
+    }
+
+    /// Marks the commands of a candidate that withdraws.
+    pub(super) fn ask(&mut self) {
+        self.all.iter_mut().for_each(|command| command.was_asked = true);
     }
 
     /// Marks the commands of a process that has ended.
@@ -55,12 +74,17 @@ impl Commands {
     /// The claim was renewed when the candidate's clock read `local_time`.
     pub(super) fn extend(&mut self, claim: Claim, applied_at: Option<Moment>, local_time: Instant) {
         let of_claim = |command: &&mut Command| {
-            !command.is_orphan && !command.is_ending && command.token == claim.token()
+            !command.is_orphan && command.stage != Stage::Ending && command.token == claim.token()
         };
         for command in self.all.iter_mut().filter(of_claim) {
             command.deadline = command.deadline.max(claim.deadline());
             (command.applied_at, command.extended_at) = (applied_at, local_time);
         }
+    }
+
+    /// Whether the candidate has a command at all.
+    const fn is_configured(&self) -> bool {
+        !self.grace.is_zero()
     }
 
     /// The command that the present process has ordered and that has not ended.
@@ -69,7 +93,7 @@ impl Commands {
     }
 
     fn running(&self) -> impl Iterator<Item = &Command> {
-        self.all.iter().filter(|command| command.runs)
+        self.all.iter().filter(|command| command.runs())
     }
 }
 
@@ -87,15 +111,15 @@ impl CheckerState {
         match event {
             CommandEvent::Ordered => {
                 let Some(deadline) = candidate.claim.map(|claim| claim.deadline()) else { return };
-                let (runs, is_ending, is_orphan) = (false, false, false);
+                let (stage, was_asked, is_orphan) = (Stage::Ordered, false, false);
                 let extended_at = context.local_time(number);
                 let ordered = Command {
                     token,
                     deadline,
                     extended_at,
                     applied_at,
-                    runs,
-                    is_ending,
+                    stage,
+                    was_asked,
                     is_orphan,
                 };
                 commands.push(ordered);
@@ -103,11 +127,11 @@ impl CheckerState {
             CommandEvent::Started => {
                 self.coverage.commands += 1;
                 let started = commands.iter_mut().filter(|command| command.token == token);
-                started.for_each(|command| command.runs = true);
+                started.for_each(|command| command.stage = Stage::Running);
             }
             CommandEvent::Ending => {
                 let ending = commands.iter_mut().filter(|command| command.token == token);
-                ending.for_each(|command| command.is_ending = true);
+                ending.for_each(|command| command.stage = Stage::Ending);
             }
             CommandEvent::Ended => commands.retain(|command| command.token != token),
         }
@@ -193,7 +217,7 @@ pub(super) fn claim_is_renewed_for_the_command<E: Election>(
     let TraceEvent::Withdrew(number, Withdrawal::Releasing) = event else { return None };
     let candidate = &state.candidates[*number];
     let command = candidate.commands.own()?;
-    let stops_renewing = candidate.claims(context.local_time(*number)) && command.runs;
+    let stops_renewing = candidate.claims(context.local_time(*number)) && command.runs();
     stops_renewing.then(|| {
         let (number, token) = (name(*number), command.token);
         format!("{number} stops renewing while its command of {token} runs")
@@ -218,4 +242,39 @@ pub(super) fn command_is_stopped_for_a_reason<E: Election>(
             "the command of {number} is stopped, although {deadline:?} holds since {extended_at:?}"
         )
     })
+}
+
+/// A command that nothing stops goes on: simulated commands never end by themselves.
+pub(super) fn command_ends_for_a_reason<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    event: &TraceEvent<'_, E>,
+) -> Option<String> {
+    let TraceEvent::Command(number, token, CommandEvent::Ended) = event else { return None };
+    let candidate = &state.candidates[*number];
+    let command = candidate.commands.own().filter(|command| command.token == *token)?;
+    let leads = candidate.claims(context.local_time(*number)) && candidate.term == Some(*token);
+    (command.stage == Stage::Running && !command.was_asked && leads)
+        .then(|| format!("the command of {} ends while its candidate leads", name(*number)))
+}
+
+/// A leader without a fault runs its command, once it has settled.
+pub(super) fn leader_runs_its_command<E: Election>(
+    state: &CheckerState,
+    context: &TraceContext<'_>,
+    _: &TraceEvent<'_, E>,
+) -> Option<String> {
+    if !state.is_calm(context.now) {
+        return None;
+    }
+    let is_idle = |number: &usize| {
+        let candidate = &state.candidates[*number];
+        candidate.commands.is_configured()
+            && candidate.withdrawal.is_none()
+            && candidate.claims(context.local_time(*number))
+            && !candidate.commands.own().is_some_and(Command::runs)
+    };
+    (0..state.candidates.len())
+        .find(is_idle)
+        .map(|number| format!("{} leads without its command", name(number)))
 }

@@ -39,6 +39,7 @@ impl CheckerState {
     pub(super) fn withdrew(&mut self, context: &TraceContext<'_>, number: usize, how: Withdrawal) {
         self.allow_extra_request();
         self.candidates[number].withdraw(how, context.local_time(number));
+        self.candidates[number].commands.ask();
         self.disturbed(context.now);
     }
 

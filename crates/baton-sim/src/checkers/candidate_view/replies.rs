@@ -94,9 +94,9 @@ impl CandidateView {
                 if is_newer || is_current {
                     (self.newest_version, self.believed_holder) = (version, holder.cloned());
                     // A leader reads before it believes that its record was replaced.
-                    if !is_watch_event || self.claim.is_none() {
+                    let at = self.last_input_at;
+                    if !is_watch_event || !self.claims(at) {
                         let is_certain = !is_watch_event || self.is_campaigning;
-                        let at = self.last_input_at;
                         self.free_record.observe(snapshot, &self.timing, at, is_certain);
                     }
                 }
