@@ -246,7 +246,7 @@ pub struct Settings {
     /// Time between two requests to the URL [default: 2s]
     #[arg(long, env = "BATON_FIT_PERIOD", value_name = "DURATION", help_heading = "Fitness")]
     pub fit_period: Option<String>,
-    /// How long a complete answer of the URL may take [default: 1s]
+    /// How long a complete answer of the URL may take [default: 1s, or the period if that is shorter]
     #[arg(long, env = "BATON_FIT_TIMEOUT", value_name = "DURATION", help_heading = "Fitness")]
     pub fit_timeout: Option<String>,
     /// Failures in a row that make a leader withdraw [default: 3]

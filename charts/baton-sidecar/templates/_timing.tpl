@@ -68,6 +68,17 @@ tick. The claim may then end before renewDeadline.
 {{- end -}}
 {{- end -}}
 
+{{- $fitPeriod := $config.fitPeriod | default "2s" -}}
+{{- $fitPeriodMs := include "baton-sidecar.milliseconds" $fitPeriod | int64 -}}
+{{- if lt $fitPeriodMs 100 -}}
+{{- fail (printf "config.fitPeriod must be at least 100ms, but is %s" $fitPeriod) -}}
+{{- end -}}
+{{- with $config.fitTimeout -}}
+{{- if gt (include "baton-sidecar.milliseconds" . | int64) $fitPeriodMs -}}
+{{- fail (printf "config.fitTimeout must be at most fitPeriod, but %s is more than %s" . $fitPeriod) -}}
+{{- end -}}
+{{- end -}}
+
 {{- with .killAfter -}}
 {{- $killMs := include "baton-sidecar.milliseconds" . | int64 -}}
 {{- if lt $killMs 500 -}}

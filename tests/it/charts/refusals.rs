@@ -83,6 +83,26 @@ fn preference_above_the_lease_or_over_zookeeper_is_refused() {
 }
 
 #[test]
+fn fitness_that_the_program_refuses_is_refused() {
+    let url = "fitUrl=http://localhost:8080/fit";
+    for (settings, error) in [
+        ("fitPeriod=50ms", "config.fitPeriod must be at least 100ms, but is 50ms"),
+        ("fitTimeout=3s", "config.fitTimeout must be at most fitPeriod, but 3s is more than 2s"),
+        ("fitFailures=1001", "/config/fitFailures"),
+    ] {
+        let refused = chart_refusal(&format!("{url},{settings}")).unwrap();
+        assert!(refused.contains(error), "{refused}");
+    }
+    for url in ["http://10.0.0.1/", "http://shop:8080/", "https://localhost/"] {
+        assert!(chart_refusal(&format!("fitUrl={url}")).unwrap().contains("/config/fitUrl"));
+    }
+    for url in ["http://127.0.0.1", "http://[::1]:80/fit?deep=1", url.trim_start_matches("fitUrl=")]
+    {
+        assert_eq!(chart_refusal(&format!("fitUrl={url},fitPeriod=500ms")), None, "{url}");
+    }
+}
+
+#[test]
 fn schema_errors_name_the_value() {
     let refusals = [
         ("--set=demo.enable=true", ["/demo", "enable"]),
