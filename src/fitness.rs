@@ -147,7 +147,7 @@ impl Watcher<'_> {
     }
 
     /// Logs once that the election has had no leader for a lease duration, while this application
-    /// was not fit. A withdrawn candidate does not know the leader over ZooKeeper.
+    /// was not fit. Over ZooKeeper, a withdrawn candidate may not know the leader.
     fn warn_of_no_leader(&mut self, now: Instant) {
         let knows_leaders = match self.config.store {
             StoreConfig::Lease { .. } | StoreConfig::File { .. } => true,

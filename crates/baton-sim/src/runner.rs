@@ -1,6 +1,8 @@
 //! The command of a candidate, as its elector sees it: the rules of `src/exec/runner.rs`.
 //!
-//! Pure. Start with [`Runner::turn`]. The guard at the other end is in `world/guards.rs`.
+//! Pure. Start with [`Runner::turn`]. The guard at the other end is in `world/guards.rs`. Not
+//! simulated: a command that ends by itself, a guard that dies, and a second signal. Tests with real
+//! processes cover these (`tests/it/process/exec.rs`).
 
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::instant::Instant;
