@@ -43,6 +43,7 @@ struct Active {
     /// The order, until it ends.
     ticket: Option<Ticket>,
     order: Order,
+    ordered_at: Instant,
     stage: Stage,
 }
 
@@ -107,7 +108,8 @@ impl Withdrawals {
         if let Some(superseded) = earlier.and_then(|earlier| earlier.ticket) {
             self.settle(superseded, OrderOutcome::Superseded);
         }
-        self.active.insert(order.cause(), Active { ticket: Some(ticket), order, stage });
+        let active = Active { ticket: Some(ticket), order, ordered_at: now, stage };
+        self.active.insert(order.cause(), active);
         self.instruct(machine, now);
         ticket
     }
@@ -275,12 +277,14 @@ impl Withdrawals {
         }
     }
 
-    /// If the claim has ended without a confirmed release, the resignation's hold-off begins.
+    /// If the claim has ended without a confirmed release, the resignation's hold-off begins. A claim
+    /// that ended before the order does not shorten it.
     fn claim_ended(&mut self, now: Instant) {
         let Some(ended) = self.claim_ends.filter(|ends| *ends <= now) else { return };
         let Some(active) = self.active.get_mut(&Cause::Resigned) else { return };
         if let (Order::Resign { hold_off }, Stage::Releasing) = (active.order, active.stage) {
-            active.stage = Stage::Unconfirmed { until: ended + hold_off };
+            let began = ended.max(active.ordered_at);
+            active.stage = Stage::Unconfirmed { until: began + hold_off };
             if let Some(ticket) = active.ticket.take() {
                 self.settle(ticket, OrderOutcome::Unconfirmed);
             }

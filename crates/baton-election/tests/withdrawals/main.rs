@@ -192,6 +192,22 @@ fn hold_off_of_an_unconfirmed_release_counts_from_the_claims_end() {
     assert!(candidate.leads());
 }
 
+/// An acquisition may still be in flight, so the order counts although there is no claim.
+#[test]
+fn hold_off_never_counts_from_a_claim_that_ended_before_the_order() {
+    let mut candidate = Candidate::leading();
+    candidate.is_store_away = true;
+    candidate.until(20);
+    let ticket = candidate.order(RESIGN);
+    candidate.until(21);
+    assert_eq!(candidate.events, [Settled(ticket, Unconfirmed)]);
+    candidate.is_store_away = false;
+    candidate.until(49);
+    assert!(!candidate.leads(), "it was ordered at 20 s");
+    candidate.until(53);
+    assert!(candidate.leads());
+}
+
 #[test]
 fn polling_does_not_end_a_stop_in_preparation() {
     let mut candidate = Candidate::leading();
