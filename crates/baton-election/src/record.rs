@@ -80,8 +80,8 @@ pub struct RecordElection {
     read_at: Instant,
     /// No request is due before this. Paces requests after failures and repeated conflicts.
     not_before: Instant,
-    /// When all promises of the last lost term have expired.
-    promises_end: Instant,
+    /// The deadline of the last lost claim: nothing acts under it later.
+    holds_until: Instant,
     transitions: VecDeque<Transition<RecordAltered>>,
 }
 
@@ -153,7 +153,7 @@ impl RecordElection {
             is_altered: false,
             read_at: start,
             not_before: start,
-            promises_end: start,
+            holds_until: start,
             transitions: VecDeque::new(),
         }
     }
@@ -184,7 +184,7 @@ impl RecordElection {
             },
             // Only a record that still names this candidate is released, so a write of unknown
             // outcome needs a read first. A release is ordered after the last promise expired. A
-            // withdrawn candidate that lost its term waits for that here.
+            // withdrawn candidate that lost its term waits for its deadline here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
                 Knowledge::Uncertain | Knowledge::Contradicted => (immediately, Step::Read),
                 Knowledge::Cached | Knowledge::Fresh if self.is_ours() => {
@@ -230,7 +230,7 @@ impl RecordElection {
     fn may_release_at(&self) -> Instant {
         match self.candidacy {
             Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) => {
-                max(self.not_before, self.promises_end)
+                max(self.not_before, self.holds_until)
             }
             Candidacy::Releasing(_) => self.not_before,
         }

@@ -287,9 +287,11 @@ impl RecordElection {
     }
 
     pub(super) fn lose(&mut self, reason: Reason, now: Instant) {
-        let token = match &self.role {
-            Role::Leading { claim, .. } => claim.token(),
-            Role::Releasing { token, .. } => *token,
+        // A claim may end before its deadline. Until then, the last promise may be valid, and a
+        // killed command may not be reaped. A release is ordered only after both.
+        let (token, holds_until) = match &self.role {
+            Role::Leading { claim, .. } => (claim.token(), claim.deadline()),
+            Role::Releasing { token, .. } => (*token, now),
             Role::Unknown | Role::Following { .. } => return,
         };
         let version =
@@ -299,7 +301,7 @@ impl RecordElection {
         }
         self.transitions.push_back(Transition::Lost { token, reason });
         (self.role, self.last_conflict) = (Role::Unknown, None);
-        self.promises_end = now + self.timing.answer_validity();
+        self.holds_until = holds_until;
         self.update_followed_leader(now);
     }
 
