@@ -86,6 +86,7 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
         clock_rate: Rate::off_by(off),
         starts_at: Moment::START + Duration::from_secs(starts),
         stays_on_loss: true,
+        asks: true,
         poll_interval: Duration::from_millis(500),
         preference: Preference::FIRST,
         command: None,

@@ -105,6 +105,9 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     if rng.permille(300) {
         draw_commands(&mut rng, &mut scenario);
     }
+    for candidate in &mut scenario.candidates {
+        candidate.asks |= rng.permille(300);
+    }
     scenario.faults.sort_by_key(|fault| fault.at);
     scenario
 }
@@ -197,6 +200,7 @@ fn draw_candidate(
         clock_rate: draw_rate(rng, drift),
         starts_at: Moment::START + rng.skewed_duration(timing.lease_duration()),
         stays_on_loss,
+        asks: stays_on_loss,
         poll_interval: rng.duration_between(most / 2, most),
         preference: Preference::FIRST,
         command: None,

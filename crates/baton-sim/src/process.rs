@@ -317,7 +317,7 @@ impl<E: Election> Process<E> {
         let is_accepted = match order.cause() {
             Cause::Shutdown => self.stop.is_none(),
             Cause::Stopping => true,
-            Cause::Unfit => !self.withdrawals.contains(Cause::Unfit) && self.claim(now).is_some(),
+            Cause::Unfit => !self.withdrawals.contains(Cause::Unfit),
             Cause::Resigned => self.claim(now).is_some(),
             Cause::Unasked => self.unasked.is_none() && self.claim(now).is_some(),
         };
@@ -345,7 +345,9 @@ impl<E: Election> Process<E> {
             Order::Unasked => {
                 self.unasked = Some(Unasked { ticket, has_ended: false, is_asked_again: false });
             }
-            Order::Unfit { releases: false } => self.unfit = Some(ticket),
+            Order::Unfit { releases: false } => {
+                self.unfit = self.published.map(|_| ticket);
+            }
             Order::Unfit { releases: true } | Order::Stopping { .. } | Order::Resign { .. } => {}
         }
     }

@@ -68,6 +68,7 @@ fn scenario(seed: u64, tick: Duration) -> Scenario {
         clock_rate: Rate::off_by(-off),
         starts_at: Moment::START + Duration::from_secs(1 + number),
         stays_on_loss: true,
+        asks: true,
         poll_interval: retry_period,
         preference: Preference::FIRST,
         command: None,

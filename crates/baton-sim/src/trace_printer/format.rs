@@ -19,6 +19,7 @@ pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
         timing,
         clock_rate,
         stays_on_loss,
+        asks,
         poll_interval,
         preference,
         command,
@@ -33,7 +34,11 @@ pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
     let command = command.map_or_else(String::new, |CommandConfig { grace, stop_timeout }| {
         format!("; runs a command, SIGTERM {grace:?} before the end, stops within {stop_timeout:?}")
     });
-    let on_loss = if *stays_on_loss { "follows again after a loss" } else { "exits after a loss" };
+    let on_loss = match (stays_on_loss, asks) {
+        (true, _) => "follows again after a loss",
+        (false, true) => "exits after a loss, and its application asks",
+        (false, false) => "exits after a loss",
+    };
     format!(
         "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; \
          clock off by {} ppm; {on_loss}; polled every {poll_interval:?}{preference}{command}",

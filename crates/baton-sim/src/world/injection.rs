@@ -110,7 +110,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 if self.scenario.candidates[candidate].command.is_some() => {}
             CandidateFault::Unasked => self.deliver(candidate, Input::Order(Order::Unasked)),
             CandidateFault::Unfit => {
-                let releases = self.scenario.candidates[candidate].stays_on_loss;
+                let releases = self.scenario.candidates[candidate].asks;
                 self.deliver(candidate, Input::Order(Order::Unfit { releases }));
             }
             CandidateFault::Resign => {
