@@ -26,7 +26,7 @@ use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 use std::time::Duration;
 
-/// How often the guard measures how late it runs.
+/// How often the guard measures how late it runs, and looks for a suspended command.
 const TICK: Duration = Duration::from_secs(1);
 /// How long to wait for killed processes before the next SIGKILL.
 const KILL_PERIOD: Timespec = Timespec { tv_sec: 0, tv_nsec: 2_000_000 };
@@ -166,7 +166,7 @@ impl Running {
         let mut elector = Some(channel);
         loop {
             let now = Clock.now();
-            self.measure(elector.as_ref(), now);
+            self.tick(elector.as_ref(), now);
             self.plan.handle_timeout(now);
             self.signal(elector.as_ref());
             if !self.reap() {
@@ -193,11 +193,12 @@ impl Running {
         Exit::Clean
     }
 
-    /// Tells the elector how late this turn is for a timer that was due.
-    fn measure(&mut self, elector: Option<&Channel>, now: Instant) {
+    /// At each tick, tells the elector how late it is, and looks after the command.
+    fn tick(&mut self, elector: Option<&Channel>, now: Instant) {
         if now >= self.next_tick {
             tell(elector, &FromGuard::Late(now.since(self.next_tick)));
             self.next_tick = now + TICK;
+            process_tree::continue_stopped_vfork(self.command);
         }
     }
 

@@ -13,24 +13,53 @@ use std::io;
 /// A process in `/proc`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 struct Entry {
+    state: State,
     parent: i32,
     started: u64,
+}
+
+/// What a process does, as far as it matters here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum State {
+    /// It is stopped by a signal.
+    Stopped,
+    /// It waits for the kernel and handles no signal.
+    Uninterruptible,
+    Other,
 }
 
 /// Sends `signals` in their order to every descendant. Those that look like zombies get them too:
 /// their main thread has ended, but another may run.
 pub fn signal_descendants(signals: &[Signal]) {
-    let entries = entries();
-    let descendants = descendants(&entries, getpid().as_raw_pid());
-    for (pid, entry) in &descendants {
-        let Some(pid) = Pid::from_raw(*pid) else { continue };
-        let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { continue };
-        // The handle is of the process that has the number now.
-        if read_entry(pid.as_raw_pid()).is_some_and(|now| now.started == entry.started) {
-            for signal in signals {
-                // It may have ended meanwhile.
-                pidfd_send_signal(&handle, *signal).ok();
-            }
+    for (pid, entry) in descendants(&entries(), getpid().as_raw_pid()) {
+        send(pid, entry, signals);
+    }
+}
+
+/// Continues the stopped children of `parent`, if it waits for one of them in the kernel.
+///
+/// vfork(2) suspends a process until its child executes a program. If a signal stops the child
+/// before that, as Ctrl-Z does, the parent cannot stop, so nothing tells its own parent.
+pub fn continue_stopped_vfork(parent: Pid) {
+    let parent = parent.as_raw_pid();
+    if !read_entry(parent).is_some_and(|entry| entry.state == State::Uninterruptible) {
+        return;
+    }
+    let is_stopped_child = |entry: &Entry| entry.parent == parent && entry.state == State::Stopped;
+    for (pid, entry) in entries().into_iter().filter(|(_, entry)| is_stopped_child(entry)) {
+        send(pid, entry, &[Signal::CONT]);
+    }
+}
+
+/// Sends `signals` to the process of `entry`, and to none that has reused its number.
+fn send(pid: i32, entry: Entry, signals: &[Signal]) {
+    let Some(pid) = Pid::from_raw(pid) else { return };
+    let Ok(handle) = pidfd_open(pid, PidfdFlags::empty()) else { return };
+    // The handle is of the process that has the number now.
+    if read_entry(pid.as_raw_pid()).is_some_and(|now| now.started == entry.started) {
+        for signal in signals {
+            // It may have ended meanwhile.
+            pidfd_send_signal(&handle, *signal).ok();
         }
     }
 }
@@ -78,9 +107,14 @@ fn parse(stat: &[u8]) -> Option<Entry> {
     let end = stat.iter().rposition(|byte| *byte == b')')?;
     let rest = std::str::from_utf8(stat.get(end + 1..)?).ok()?;
     let mut fields = rest.split_ascii_whitespace();
-    let parent = fields.nth(1)?.parse().ok()?;
+    let state = match fields.next()? {
+        "T" => State::Stopped,
+        "D" => State::Uninterruptible,
+        _ => State::Other,
+    };
+    let parent = fields.next()?.parse().ok()?;
     let started = fields.nth(17)?.parse().ok()?;
-    Some(Entry { parent, started })
+    Some(Entry { state, parent, started })
 }
 
 /// Makes this process the parent of every descendant whose parent ends.
@@ -95,8 +129,8 @@ mod tests {
 
     #[test]
     fn command_with_parentheses_is_parsed() {
-        let line = b"7 (a) S 1 2 (x) S 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 8 9\n";
-        let expected = Entry { parent: 3, started: 4242 };
+        let line = b"7 (a) S 1 2 (x) T 3 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4242 8 9\n";
+        let expected = Entry { state: State::Stopped, parent: 3, started: 4242 };
         assert_eq!(parse(line), Some(expected));
         assert_eq!(parse(b"7 (a"), None);
         assert_eq!(parse(b"7 (a) S"), None);
@@ -104,7 +138,7 @@ mod tests {
 
     #[test]
     fn descendants_exclude_strangers_and_the_root() {
-        let entry = |parent| Entry { parent, started: 0 };
+        let entry = |parent| Entry { state: State::Other, parent, started: 0 };
         let entries = BTreeMap::from([
             (1, entry(0)),
             (2, entry(1)),

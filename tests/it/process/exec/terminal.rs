@@ -91,12 +91,20 @@ fn ctrl_c_reaches_the_command_once() {
     assert!(log.contains("resigned"), "the command ended by itself: {log}");
 }
 
-/// A suspended command would be a leader that does nothing.
+/// A suspended command would be a leader that does nothing. A shell that is just starting a program
+/// with vfork(2) cannot stop, but waits for a child that is stopped.
 #[test]
 fn ctrl_z_suspends_the_command_only_briefly() {
-    let mut shell = OnTerminal::start(&format!("trap 'echo continued > continued' CONT; {LOOP}"));
-    shell.press(CTRL_Z);
-    assert_eq!(shell.read("continued"), "continued\n");
+    let starts_programs = "echo $$ > pid; while :; do /bin/true; done";
+    let command = format!("trap 'echo continued >> continued' CONT; {starts_programs}");
+    let mut shell = OnTerminal::start(&command);
+    for presses in 1..=10 {
+        shell.press(CTRL_Z);
+        wait_for(NOISE * 20, &format!("the command continues {presses} times"), || {
+            let text = fs::read_to_string(shell.path("continued")).unwrap_or_default();
+            (text.lines().count() >= presses).then_some(())
+        });
+    }
     let stopped = Command::new("kill").args(["-TERM", shell.read("baton").trim()]).status();
     assert!(stopped.expect("kill runs").success());
     assert_eq!(shell.exit_code(), Some(143), "{}", shell.log());
