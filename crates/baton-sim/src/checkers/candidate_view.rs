@@ -234,9 +234,13 @@ impl CandidateView {
         self.claim.is_some_and(|claim| !claim.remaining(local_time).is_zero())
     }
 
-    /// Whether the outcome of its last write is unknown and no request is pending.
+    /// Whether the outcome of its last write is unknown and no request is pending. A watch event of a
+    /// later record than the write could have created settles it.
     pub(super) fn is_in_doubt(&self) -> bool {
-        self.pending.is_none() && self.failed.is_some_and(|verb| verb != Verb::Read)
+        let is_unsettled = self.last_seen_version < self.required_version;
+        self.pending.is_none()
+            && is_unsettled
+            && self.failed.is_some_and(|verb| verb != Verb::Read)
     }
 
     /// Whether it may hold the record, last saw a version older than one that it had seen or may
