@@ -238,9 +238,7 @@ impl CandidateView {
     /// later record than the write could have created settles it.
     pub(super) fn is_in_doubt(&self) -> bool {
         let is_unsettled = self.last_seen_version < self.required_version;
-        self.pending.is_none()
-            && is_unsettled
-            && self.failed.is_some_and(|verb| verb != Verb::Read)
+        self.pending.is_none() && is_unsettled && self.failed.is_some_and(|verb| verb != Verb::Read)
     }
 
     /// Whether it may hold the record, last saw a version older than one that it had seen or may

@@ -61,6 +61,8 @@ impl CandidateView {
             (self.fresh_read_at, self.race) = (None, Race::None);
         }
         if !is_watch_event && self.stale_below == u128::MAX {
+            // The reply was overtaken, so the candidate ignores it.
+            self.fresh_read_at = None;
             return;
         }
         match reported_record {
@@ -82,6 +84,7 @@ impl CandidateView {
                 let (version, holder) = (snapshot.version.number, snapshot.record.holder.as_ref());
                 // A read that a watch event overtook is repeated.
                 let is_current = !is_watch_event && version >= self.stale_below;
+                self.fresh_read_at = self.fresh_read_at.filter(|_| is_current);
                 self.last_seen_version =
                     if is_current { version } else { self.last_seen_version.max(version) };
                 self.required_version = self.required_version.max(version);
