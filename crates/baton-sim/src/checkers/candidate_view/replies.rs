@@ -96,9 +96,11 @@ impl CandidateView {
                 // versions are new again.
                 if is_newer || is_current {
                     (self.newest_version, self.believed_holder) = (version, holder.cloned());
-                    // A leader reads before it believes that its record was replaced.
+                    // A leader reads before it believes that its record was replaced, but the watch
+                    // event of its own write may overtake the reply.
                     let at = self.last_input_at;
-                    if !is_watch_event || !self.claims(at) {
+                    let is_own = holder.is_some() && holder == self.identity.as_ref();
+                    if !is_watch_event || is_own || !self.claims(at) {
                         let is_certain = !is_watch_event || self.is_campaigning;
                         self.free_record.observe(snapshot, &self.timing, at, is_certain);
                     }
