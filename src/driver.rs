@@ -216,8 +216,10 @@ impl<E: Election> Driver<E> {
 
     /// When the next turn is due.
     fn wakes_at(&self) -> Option<Instant> {
+        let publisher = &self.context.publisher;
         let election = self.election.poll_timeout().map(|(due, _)| due);
-        election.into_iter().chain(self.releases.poll_timeout(&self.context.publisher)).min()
+        let releases = self.releases.poll_timeout(publisher);
+        election.into_iter().chain(releases).chain(publisher.changes_at()).min()
     }
 
     /// Notes that a turn due by `due` happens at `now`.

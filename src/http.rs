@@ -4,6 +4,8 @@
 //! with [`application`], which has every endpoint and belongs on loopback, and [`probes`], which is
 //! read-only and shows no identity.
 
+mod events;
+mod leader;
 pub mod listen;
 mod orders;
 pub mod server;
@@ -18,21 +20,20 @@ use crate::telemetry::metrics;
 use crate::telemetry::metrics::Metrics;
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
-use axum::http::{HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, get};
 use baton_election::identity::Identity;
-use baton_election::leadership::{Answer, Asker, Promise, Status};
+use baton_election::instant::Instant;
+use baton_election::leadership::Status;
 use humantime::format_rfc3339_seconds;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
 use tokio::task::yield_now;
-
-const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 
 /// The state that all handlers share.
 #[derive(Debug)]
@@ -60,13 +61,53 @@ pub struct AppState {
     /// Whether the application is declared to ask before it acts, so that a release is safe once
     /// no promise holds. Requests that were seen prove nothing: an operator may have sent them.
     pub asks_by_declaration: bool,
-    /// Notified at each request of the application that obtains a promise.
+    /// Notified at each request of the application for a promise.
     pub polled: Arc<Notify>,
+    /// Limits the requests that wait for a change.
+    pub waiting: Waiting,
 }
 
+impl AppState {
+    /// Notes that a request of the application for a promise arrived at `now`.
+    fn note_poll(&self, now: Instant) {
+        self.reader.note_poll(now);
+        self.polled.notify_one();
+    }
+}
+
+/// Limits on requests that wait for a change.
+#[derive(Debug)]
+pub struct Waiting {
+    /// The longest that an answer of `/leader` waits.
+    longest: Duration,
+    /// The requests to `/leader` that may wait besides the present ones.
+    waiters: Semaphore,
+    /// The streams of `/events` that may be opened besides the present ones.
+    streams: Arc<Semaphore>,
+}
+
+impl Waiting {
+    /// Shorter than many clients' and proxies' time limits for a request.
+    const LONGEST: Duration = Duration::from_mins(1);
+
+    /// The limits under `--require-polling`. A request counts as polling when it arrives, so an
+    /// application that only waits must still ask in time.
+    pub fn new(require_polling: Option<Duration>) -> Self {
+        Self {
+            longest: require_polling.map_or(Self::LONGEST, |limit| Self::LONGEST.min(limit / 2)),
+            waiters: Semaphore::new(MAX_WAITERS),
+            streams: Arc::new(Semaphore::new(MAX_STREAMS)),
+        }
+    }
+}
+
+/// How many requests to `/leader` may wait for a change at once.
+const MAX_WAITERS: usize = 64;
+/// How many streams of `/events` may be open at once.
+const MAX_STREAMS: usize = 64;
 /// How many connections of the application may stay open after their first request: enough for a
-/// hundred workers with one connection each.
-pub const APPLICATION_CONNECTIONS: usize = 104;
+/// hundred workers with one connection each, beside all streams.
+pub const APPLICATION_CONNECTIONS: usize = 104 + MAX_STREAMS;
 /// The same limit for the probe listener: more than kubelet and a few scrapers need.
 pub const PROBE_CONNECTIONS: usize = 16;
 
@@ -74,7 +115,8 @@ pub const PROBE_CONNECTIONS: usize = 16;
 pub fn application(state: Arc<AppState>) -> Router {
     with_state(
         shared()
-            .route("/leader", get(leader).options(leader))
+            .route("/leader", get(leader::leader).options(leader::leader))
+            .route("/events", get(events::events))
             .route("/", get(legacy))
             .merge(orders::routes()),
         state,
@@ -104,91 +146,6 @@ fn with_state(router: Router<Arc<AppState>>, state: Arc<AppState>) -> Router {
         .with_state(state)
 }
 
-/// The body of `/leader`. Fields are only ever added.
-#[derive(Debug, Serialize)]
-struct LeaderBody<'a> {
-    election: &'a str,
-    identity: &'a str,
-    standing: &'static str,
-    is_leader: bool,
-    leader: Option<&'a str>,
-    leader_name: Option<&'a str>,
-    token: Option<String>,
-    valid_for_ms: u64,
-    revision: u64,
-    backend: &'static str,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct LeaderQuery {
-    promise: Option<PromiseWish>,
-    asker: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum PromiseWish {
-    /// The client only looks on.
-    None,
-}
-
-async fn leader(State(state): State<Arc<AppState>>, uri: Uri) -> Response {
-    // The clock is read first, so that every later delay shortens the promise.
-    let now = Clock.now();
-    let query = match Query::<LeaderQuery>::try_from_uri(&uri) {
-        Ok(Query(query)) => query,
-        Err(invalid) => return error(StatusCode::BAD_REQUEST, &invalid.body_text()),
-    };
-    let asker = match query.asker.as_deref().map(Asker::parse).transpose() {
-        Ok(asker) => asker,
-        Err(invalid) => return error(StatusCode::BAD_REQUEST, &invalid.to_string()),
-    };
-    let answer = match query.promise {
-        Some(PromiseWish::None) => state.reader.peek(now),
-        None => {
-            let answer = state.reader.promise(asker.as_ref(), now);
-            state.polled.notify_one();
-            answer
-        }
-    };
-    let body = LeaderBody::new(&state, &answer);
-    let status = if body.is_leader { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
-    let mut response = json(status, &body);
-    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    if let Some(token) = body.token.as_deref().and_then(|token| HeaderValue::from_str(token).ok()) {
-        response.headers_mut().insert(FENCING_TOKEN, token);
-    }
-    response
-}
-
-impl<'a> LeaderBody<'a> {
-    fn new(state: &'a AppState, answer: &'a Answer) -> Self {
-        let (leader, promise) = match &answer.status {
-            Status::Following { leader } => (leader.as_ref(), None),
-            Status::Leading(promise) => (Some(&state.identity), Some(promise)),
-            Status::Unknown | Status::Resigning => (None, None),
-        };
-        Self {
-            election: state.election.as_str(),
-            identity: state.identity.as_str(),
-            standing: answer.status.standing(),
-            is_leader: promise.is_some(),
-            leader: leader.map(Identity::as_str),
-            leader_name: leader.map(Identity::name),
-            token: promise.map(|promise| promise.token.to_string()),
-            valid_for_ms: promise.map_or(0, whole_milliseconds),
-            revision: answer.revision,
-            backend: state.store,
-        }
-    }
-}
-
-/// Rounds down, which never extends the promise.
-fn whole_milliseconds(promise: &Promise) -> u64 {
-    u64::try_from(promise.valid_for.as_millis()).unwrap_or(u64::MAX)
-}
-
 /// The body of `/`, in the format of older sidecars, whose users can migrate by changing the image.
 #[derive(Debug, Serialize)]
 struct LegacyBody<'a> {
@@ -202,8 +159,9 @@ struct LegacyBody<'a> {
 
 async fn legacy(State(state): State<Arc<AppState>>) -> Response {
     // A client that sees its own name acts on it, so the answer is an ordinary promise.
-    let answer = state.reader.promise(None, Clock.now());
-    state.polled.notify_one();
+    let now = Clock.now();
+    state.note_poll(now);
+    let answer = state.reader.promise(None, now);
     let (leader, is_leader) = match &answer.status {
         Status::Leading(_) => (Some(&state.identity), true),
         Status::Following { leader } => {

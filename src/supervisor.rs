@@ -16,10 +16,10 @@ use crate::error_chain::ErrorChain;
 use crate::fitness::{self, unfit_order};
 use crate::health::Health;
 use crate::http;
-use crate::http::AppState;
 use crate::http::listen::{Listeners, bind};
 use crate::http::server;
 use crate::http::server::ServerError;
+use crate::http::{AppState, Waiting};
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::last_run::{RunEnd, RunHistory};
@@ -204,23 +204,10 @@ impl<'a, M: Election> Candidate<'a, M> {
         let probe_listeners =
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         log_start(config, &identity, location, &listeners, probe_listeners.as_ref());
-        let (history, last) =
-            RunHistory::open(config.state_directory.as_deref(), &config.election)?;
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
-        let last = last.unwrap_or_else(|error| {
-            tracing::warn!(event = "previous_end", "{}", ErrorChain(&error));
-            None
-        });
-        let delay = history.campaign_delay(&timing);
-        if let Some(last) = &last {
-            metrics.set_last_end(last);
-            log_previous_end(config, last, delay);
-            if last.left_application_running(config.outlived_by_application()) {
-                history.end_for_restart()?;
-                return Ok(Prepared::Exit(Exit::Lost));
-            }
-        }
-        history.begin()?;
+        let Some((history, delay)) = begin_run(config, &metrics)? else {
+            return Ok(Prepared::Exit(Exit::Lost));
+        };
         watchdog::start(reader.clone())?;
 
         let (control, orders) = orders();
@@ -239,6 +226,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             successor_timeout: timing.retry_period() * 3,
             asks_by_declaration: config.asks_by_declaration(),
             polled: Arc::clone(&polled),
+            waiting: Waiting::new(config.require_polling),
         });
         let command = CommandTask::start(config, &state, listeners.address)?;
         let servers = start_servers(state, listeners, probe_listeners);
@@ -321,6 +309,30 @@ impl<'a, M: Election> Candidate<'a, M> {
         save_outcome(history, outcome).await;
         outcome.exit
     }
+}
+
+/// Reports how the last run ended, and begins this one. Returns how long not to campaign, or `None`
+/// if this run must end at once, so that the application restarts.
+fn begin_run(
+    config: &Config,
+    metrics: &Metrics,
+) -> Result<Option<(RunHistory, Duration)>, Box<dyn Error>> {
+    let (history, last) = RunHistory::open(config.state_directory.as_deref(), &config.election)?;
+    let last = last.unwrap_or_else(|error| {
+        tracing::warn!(event = "previous_end", "{}", ErrorChain(&error));
+        None
+    });
+    let delay = history.campaign_delay(&config.timing);
+    if let Some(last) = &last {
+        metrics.set_last_end(last);
+        log_previous_end(config, last, delay);
+        if last.left_application_running(config.outlived_by_application()) {
+            history.end_for_restart()?;
+            return Ok(None);
+        }
+    }
+    history.begin()?;
+    Ok(Some((history, delay)))
 }
 
 /// Starts to serve the application and, if there is a listener for them, the probes.

@@ -8,7 +8,7 @@ use baton::driver::leadership::{Publisher, publish};
 use baton::driver::orders;
 use baton::health::Health;
 use baton::http::server::Activity;
-use baton::http::{AppState, application, probes};
+use baton::http::{AppState, Waiting, application, probes};
 use baton::process::clock::Clock;
 use baton::telemetry::metrics::Metrics;
 use baton_election::identity::Identity;
@@ -20,7 +20,8 @@ use baton_election::record::messages::{
 };
 use baton_election::timing::{Drift, Durations, Jitter, Timing};
 use http_body_util::BodyExt as _;
-use hyper::header::{HOST, HeaderValue};
+use hyper::body::Bytes;
+use hyper::header::{CONTENT_TYPE, HOST, HeaderValue};
 use hyper::{Request, Response, StatusCode, Uri};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -64,6 +65,8 @@ impl Sidecar {
             successor_timeout: DAY,
             asks_by_declaration: true,
             polled: Arc::default(),
+            // No request waits for long.
+            waiting: Waiting::new(Some(Duration::from_nanos(2))),
         };
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
@@ -139,6 +142,9 @@ fn check_response(sidecar: &Sidecar, is_application: bool, is_local: bool, reque
         let Ok(response) = router.oneshot(request).await;
         let response: Response<Body> = response;
         let status = response.status();
+        if response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream") {
+            return (status, Bytes::new()); // An endless body.
+        }
         (status, response.into_body().collect().await.expect("the body is in memory").to_bytes())
     });
 
@@ -165,10 +171,12 @@ fn check_response(sidecar: &Sidecar, is_application: bool, is_local: bool, reque
                 StatusCode::FORBIDDEN
             }
         }
-        ("/", true) | ("/healthz" | "/metrics" | "/version", _) if is_get => StatusCode::OK,
+        ("/" | "/events", true) | ("/healthz" | "/metrics" | "/version", _) if is_get => {
+            StatusCode::OK
+        }
         // The store has not answered yet.
         ("/readyz", _) if is_get => StatusCode::SERVICE_UNAVAILABLE,
-        ("/leader" | "/stopping" | "/resign" | "/done" | "/", true)
+        ("/leader" | "/events" | "/stopping" | "/resign" | "/done" | "/", true)
         | ("/healthz" | "/readyz" | "/metrics" | "/version", _) => StatusCode::METHOD_NOT_ALLOWED,
         _ => StatusCode::NOT_FOUND,
     };
@@ -200,10 +208,13 @@ fn leader_query(parameters: &[(&str, &str)]) -> Option<Promise> {
         match *key {
             "promise" if *value == "none" => promise = Promise::None,
             "asker" if is_asker(value) => {}
+            "wait" if humantime::parse_duration(value).is_ok() => {}
+            "after" if value.parse::<u64>().is_ok() => {}
             _ => return None,
         }
     }
-    is_unique(parameters).then_some(promise)
+    let has = |name| parameters.iter().any(|(key, _)| *key == name);
+    (is_unique(parameters) && has("wait") == has("after")).then_some(promise)
 }
 
 /// The status of a request that changes something, while the token is 7 and no driver runs.

@@ -20,7 +20,7 @@ use tokio::sync::futures::Notified;
 /// Creates both ends. Each promise is good for `answer_validity`.
 pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
     let shared = Arc::new(SharedLeadership {
-        leadership: Mutex::new(Leadership::new(answer_validity)),
+        board: Mutex::new(Board { leadership: Leadership::new(answer_validity), announced: 0 }),
         claimed: Condvar::new(),
         changed: Notify::new(),
         claim_changed: Notify::new(),
@@ -35,13 +35,11 @@ pub struct Publisher(Arc<SharedLeadership>);
 impl Publisher {
     /// Publishes `standing` as of `now`.
     pub fn publish(&self, standing: Standing, now: Instant) {
-        let mut leadership = self.0.lock();
-        let before = (leadership.claim(), leadership.peek(now).revision);
-        leadership.publish(standing, now);
-        let after = (leadership.claim(), leadership.peek(now).revision);
-        if after.1 != before.1 {
-            self.0.changed.notify_waiters();
-        }
+        let [before, after] = self.0.with(|leadership| {
+            let before = (leadership.claim(), leadership.revision());
+            leadership.publish(standing, now);
+            [before, (leadership.claim(), leadership.revision())]
+        });
         if after != before {
             self.0.claim_changed.notify_waiters();
         }
@@ -50,14 +48,20 @@ impl Publisher {
         }
     }
 
+    /// When to publish again at the latest, because the answers change by themselves: see
+    /// [`Leadership::changes_at`].
+    pub fn changes_at(&self) -> Option<Instant> {
+        self.0.with(|leadership| leadership.changes_at())
+    }
+
     /// The end of the last promise, if there was any.
     pub fn promised_until(&self) -> Option<Instant> {
-        self.0.lock().promised_until()
+        self.0.with(|leadership| leadership.promised_until())
     }
 
     /// Whether a command runs under a claim.
     pub fn is_lent(&self) -> bool {
-        self.0.lock().is_lent()
+        self.0.with(|leadership| leadership.is_lent())
     }
 }
 
@@ -66,39 +70,49 @@ impl Publisher {
 pub struct Reader(Arc<SharedLeadership>);
 
 impl Reader {
+    /// Notes that a request of the application arrived: see [`Leadership::note_poll`].
+    pub fn note_poll(&self, now: Instant) {
+        self.0.with(|leadership| leadership.note_poll(now));
+    }
+
     /// Answers the application, with a promise: see [`Leadership::promise`].
     pub fn promise(&self, asker: Option<&Asker>, now: Instant) -> Answer {
-        self.0.lock().promise(asker, now)
+        self.0.with(|leadership| leadership.promise(asker, now))
+    }
+
+    /// The end of the last promise, if there was any.
+    pub fn promised_until(&self) -> Option<Instant> {
+        self.0.with(|leadership| leadership.promised_until())
     }
 
     /// Voids the promises to an asker: see [`Leadership::void`].
     pub fn void(&self, asker: Option<&Asker>, token: FencingToken) -> bool {
-        self.0.lock().void(asker, token)
+        self.0.with(|leadership| leadership.void(asker, token))
     }
 
-    /// Waits until a change of the answers is published.
+    /// Waits until the answers change.
     pub fn next_change(&self) -> Notified<'_> {
         self.0.changed.notified()
     }
 
     /// Lends the claim to a command: see [`Leadership::lend`].
     pub fn lend(&self, now: Instant) -> Option<Loan> {
-        self.0.lock().lend(now)
+        self.0.with(|leadership| leadership.lend(now))
     }
 
     /// Ends the loan: see [`Leadership::end_loan`].
     pub fn end_loan(&self) {
-        self.0.lock().end_loan();
+        self.0.with(Leadership::end_loan);
     }
 
-    /// Waits until another claim is published, as after each renewal, or the answers change.
+    /// Waits until another claim is published, as after each renewal, or another standing.
     pub fn next_claim_change(&self) -> Notified<'_> {
         self.0.claim_changed.notified()
     }
 
     /// Answers an observer, without a promise: see [`Leadership::peek`].
     pub fn peek(&self, now: Instant) -> Answer {
-        self.0.lock().peek(now)
+        self.0.with(|leadership| leadership.peek(now))
     }
 
     /// The claim at `now`, whether promised or not.
@@ -108,38 +122,58 @@ impl Reader {
 
     /// The published claim, even past its deadline: for code that supervises the driver.
     pub fn published_claim(&self) -> Option<Claim> {
-        self.0.lock().claim()
+        self.0.with(|leadership| leadership.claim())
     }
 
-    /// When the application last obtained an answer with [`Self::promise`].
+    /// When a request of the application last arrived.
     pub fn last_polled_at(&self) -> Option<Instant> {
-        self.0.lock().last_polled_at()
+        self.0.with(|leadership| leadership.last_polled_at())
     }
 
     /// Blocks the calling thread until there is a claim.
     pub fn await_claim(&self) -> Claim {
-        let mut leadership = self.0.lock();
+        let mut board = self.0.lock();
         loop {
-            if let Some(claim) = leadership.claim() {
+            if let Some(claim) = board.leadership.claim() {
                 return claim;
             }
-            leadership = self.0.claimed.wait(leadership).unwrap_or_else(PoisonError::into_inner);
+            board = self.0.claimed.wait(board).unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
 
 #[derive(Debug)]
 struct SharedLeadership {
-    leadership: Mutex<Leadership>,
+    board: Mutex<Board>,
     claimed: Condvar,
     changed: Notify,
     claim_changed: Notify,
 }
 
+#[derive(Debug)]
+struct Board {
+    leadership: Leadership,
+    /// The revision that was announced last to those that wait for a change.
+    announced: u64,
+}
+
 impl SharedLeadership {
+    /// Uses the leadership. If the answers have changed, which time alone can cause, it announces
+    /// that.
+    fn with<T>(&self, use_it: impl FnOnce(&mut Leadership) -> T) -> T {
+        let mut board = self.lock();
+        let result = use_it(&mut board.leadership);
+        let revision = board.leadership.revision();
+        if board.announced != revision {
+            board.announced = revision;
+            self.changed.notify_waiters();
+        }
+        result
+    }
+
     /// Ignores poisoning: every change assigns a whole value, so a panic leaves none half written.
-    fn lock(&self) -> MutexGuard<'_, Leadership> {
-        self.leadership.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -18,7 +18,7 @@ struct Entry {
     started: u64,
 }
 
-/// What a process does, as far as it matters here.
+/// The state of a process, as far as it matters here.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum State {
     /// It is stopped by a signal.

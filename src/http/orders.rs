@@ -4,9 +4,9 @@
 //! Each of them accepts only requests that no web page and no other machine can send.
 //!
 //! [`Control`]: crate::driver::Control
-//! [`Reader`]: crate::driver::leadership::Reader
 
 use super::{AppState, error, json};
+use crate::driver::leadership::Reader;
 use crate::driver::{DriverStopped, ResignRefusal, Resigning};
 use crate::http::server::Activity;
 use crate::process::clock::Clock;
@@ -52,10 +52,9 @@ async fn stopping(
     let order = Order::Stopping { limit: state.stopping_limit };
     // If the driver has ended, no promise holds.
     if let Ok(mut withdrawn) = state.control.withdraw(order).await {
-        let promised_until = withdrawn.promised_until;
         match withdrawn.outcome().await {
             // A later request withdraws too, and waits for the same promises.
-            Ok(OrderOutcome::Superseded) => Clock.sleep_until(promised_until).await,
+            Ok(OrderOutcome::Superseded) => last_promise(&state.reader).await,
             Ok(
                 OrderOutcome::Withdrawn
                 | OrderOutcome::Confirmed
@@ -66,6 +65,13 @@ async fn stopping(
         }
     }
     StatusCode::NO_CONTENT.into_response()
+}
+
+/// Waits until no promise holds, and no command runs.
+async fn last_promise(reader: &Reader) {
+    while let Some(until) = reader.promised_until().filter(|until| *until > Clock.now()) {
+        Clock.sleep_until(until).await;
+    }
 }
 
 #[derive(Deserialize)]

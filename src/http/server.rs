@@ -13,12 +13,13 @@ pub use slots::Activity;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
+use http_body_util::BodyExt as _;
 use hyper::Request;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use slots::Slots;
+use slots::{Busy, Slots};
 use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
@@ -127,8 +128,7 @@ async fn serve_connection(
             // the others.
             yield_now().await;
             let answer = router.oneshot(Request::from_parts(head, Body::empty())).await;
-            drop(busy);
-            answer
+            answer.map(|answer| answer.map(|body| stay_busy(body, busy)))
         }
     });
     let connection = http1::Builder::new()
@@ -139,6 +139,14 @@ async fn serve_connection(
     if let Err(error) = connection.await {
         tracing::debug!("a connection ended with an error: {error}");
     }
+}
+
+/// The same body, which keeps its connection busy until it is sent.
+fn stay_busy(body: Body, busy: Busy) -> Body {
+    Body::new(body.map_frame(move |frame| {
+        let _until_sent = &busy;
+        frame
+    }))
 }
 
 /// Logs an error of `accept`, and waits if the system lacks resources. A connection that its client

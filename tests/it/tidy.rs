@@ -38,7 +38,7 @@ fn each_capability_has_its_owners() {
         ("SystemTime::now", &["src/process/clock.rs"]),
         ("process::exit(", &["src/process/watchdog.rs"]),
         (".publish(", &["src/driver.rs", "src/driver/leadership.rs", "src/driver/releases.rs"]),
-        (".promise(", &["src/http.rs", "src/driver/leadership.rs"]),
+        (".promise(", &["src/http.rs", "src/http/leader.rs", "src/driver/leadership.rs"]),
         ("env::var", &["src/cli/environment.rs"]),
         ("servers.spawn(", &["src/supervisor.rs"]),
         ("connections.spawn(", &["src/http/server.rs"]),

@@ -181,12 +181,17 @@ impl Leadership {
         self.refresh(now);
     }
 
+    /// Notes that a request of the application arrived at `now`. A request that waits for its answer
+    /// counts from its arrival, because the application may have ended since.
+    pub fn note_poll(&mut self, now: Instant) {
+        self.last_polled_at = self.last_polled_at.max(Some(now));
+    }
+
     /// Answers the application. Only a "leading" from here is safe to act on.
     ///
     /// The promise is recorded under `asker`, or as anonymous. Read `now` before the call, so that
     /// a pause in between shortens the promise and never extends it.
     pub fn promise(&mut self, asker: Option<&Asker>, now: Instant) -> Answer {
-        self.last_polled_at = self.last_polled_at.max(Some(now));
         let answer = self.answer(now, self.answer_validity);
         if let Status::Leading(_) = answer.status {
             self.promises.record(asker, now + self.answer_validity, now);
@@ -251,6 +256,26 @@ impl Leadership {
     /// When the last promise expires that was not voided; `None` if there is none.
     pub fn promised_until(&self) -> Option<Instant> {
         self.promises.end()
+    }
+
+    /// How many times the role or the leader has changed.
+    pub const fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// When the answers change next if nothing is published until then: first the claim is too
+    /// short for a promise, then it ends.
+    pub fn changes_at(&self) -> Option<Instant> {
+        let deadline = self.claim()?.deadline();
+        match self.visible {
+            VisibleState::Leading(_) => {
+                let last_promise =
+                    deadline.elapsed_since_boot().saturating_sub(self.answer_validity);
+                Some(Instant::since_boot(last_promise + Duration::from_nanos(1)))
+            }
+            VisibleState::Resigning => Some(deadline),
+            VisibleState::Unknown | VisibleState::Following(_) => None,
+        }
     }
 
     /// When the application last asked for a promise.
@@ -452,10 +477,25 @@ mod tests {
     }
 
     #[test]
+    fn answers_change_at_the_end_of_the_last_promise_and_of_the_claim() {
+        assert_eq!(Leadership::new(VALIDITY).changes_at(), None);
+        let mut leadership = leading_until(10);
+        let just_after = Instant::since_boot(Duration::new(8, 1));
+        assert_eq!(leadership.changes_at(), Some(just_after));
+        leadership.peek(at(8));
+        assert_eq!(leadership.revision(), 1, "the last promise is made now");
+        leadership.peek(just_after);
+        assert_eq!((leadership.revision(), leadership.changes_at()), (2, Some(at(10))));
+        leadership.peek(at(10));
+        assert_eq!((leadership.revision(), leadership.changes_at()), (3, None));
+    }
+
+    #[test]
     fn last_poll_never_goes_backward() {
         let mut leadership = Leadership::new(VALIDITY);
-        leadership.promise(None, at(5));
-        leadership.promise(None, at(4));
+        leadership.note_poll(at(5));
+        leadership.note_poll(at(4));
+        leadership.promise(None, at(6));
         assert_eq!(leadership.last_polled_at(), Some(at(5)));
     }
 }
