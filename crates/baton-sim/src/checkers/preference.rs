@@ -71,6 +71,11 @@ impl FreeRecord {
         }
     }
 
+    /// Whether `snapshot` is a later version of the same record, and not of one created since.
+    pub(super) fn is_continued_by(&self, snapshot: &Snapshot) -> bool {
+        self.record.as_ref().is_some_and(|seen| seen.version.uid == snapshot.version.uid)
+    }
+
     /// Whether the candidate saw that the record was released.
     fn is_released(&self) -> bool {
         self.record.as_ref().is_some_and(|seen| seen.record.holder.is_none())

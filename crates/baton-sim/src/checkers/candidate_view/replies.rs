@@ -100,6 +100,7 @@ impl CandidateView {
                     // event of its own write may overtake the reply.
                     let at = self.last_input_at;
                     let is_own = holder.is_some() && holder == self.identity.as_ref();
+                    let is_own = is_own && self.free_record.is_continued_by(snapshot);
                     if !is_watch_event || is_own || !self.claims(at) {
                         let is_certain = !is_watch_event || self.is_campaigning;
                         self.free_record.observe(snapshot, &self.timing, at, is_certain);
