@@ -255,6 +255,9 @@ pub struct Settings {
     /// Longest withdrawal by baton stopping without a SIGTERM [default: 10m]
     #[arg(long, env = "BATON_STOPPING_LIMIT", value_name = "DURATION", help_heading = "Election")]
     pub stopping_limit: Option<String>,
+    /// File for the answer, which expires by itself [default: none]
+    #[arg(long, env = "BATON_STATUS_FILE", value_name = "FILE", help_heading = "Election")]
+    pub status_file: Option<String>,
     /// Directory that records how the last run ended [default: none]
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,

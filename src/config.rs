@@ -6,6 +6,7 @@
 mod error;
 mod exec;
 mod fitness;
+mod last_run;
 mod listen;
 mod names;
 mod patience;
@@ -15,6 +16,7 @@ mod zookeeper;
 pub use error::{ConfigError, TimingFlags};
 pub use exec::ExecConfig;
 pub use fitness::{FitnessConfig, LoopbackUrl};
+pub use last_run::LastRunSettings;
 pub use listen::{ListenAddress, ParseListenError};
 pub use names::{ElectionName, check_namespace, check_service_account};
 pub use unused_flags::{UnusedFlag, unused_flags};
@@ -51,6 +53,8 @@ pub struct Config {
     pub stopping_limit: Duration,
     /// The command, under `baton exec`.
     pub exec: Option<ExecConfig>,
+    /// The file for the answer.
+    pub status_file: Option<PathBuf>,
     /// The directory that records how the last run ended.
     pub state_directory: Option<PathBuf>,
     /// The address for the application.
@@ -65,27 +69,6 @@ pub struct Config {
     pub plain_logs: bool,
     /// How to notify systemd, if it started this process.
     pub notify: Option<NotifySettings>,
-}
-
-/// The settings for looking up how the last run ended, valid even if others are not.
-#[derive(Debug, Clone)]
-pub struct LastRunSettings {
-    /// The state directory.
-    pub directory: PathBuf,
-    /// The election's name.
-    pub election: ElectionName,
-    /// The reaction to lost leadership.
-    pub on_lost: OnLost,
-}
-
-impl LastRunSettings {
-    /// Returns `None` if the settings name no state directory or no valid election.
-    pub fn new(settings: &Settings) -> Option<Self> {
-        let directory = non_empty(settings.state_directory.as_ref())?.into();
-        let election = non_empty(settings.election.as_ref())?.parse().ok()?;
-        let stays = non_empty(settings.on_lost.as_ref()) == Some("stay");
-        Some(Self { directory, election, on_lost: if stays { OnLost::Stay } else { OnLost::Exit } })
-    }
 }
 
 /// A store and how to reach it.
@@ -241,8 +224,8 @@ impl Config {
                     fitness,
                     stopping_limit,
                     exec: None,
-                    state_directory: non_empty(settings.state_directory.as_ref())
-                        .map(PathBuf::from),
+                    status_file: path(settings.status_file.as_ref()),
+                    state_directory: path(settings.state_directory.as_ref()),
                     listen,
                     probe_listen,
                     log_format,
@@ -259,7 +242,10 @@ impl Config {
     /// this process stops. Then a leader may release once no promise holds, although the process
     /// stays.
     pub fn asks_by_declaration(&self) -> bool {
-        self.on_lost == OnLost::Stay || self.require_polling.is_some() || self.exec.is_some()
+        self.on_lost == OnLost::Stay
+            || self.require_polling.is_some()
+            || self.status_file.is_some()
+            || self.exec.is_some()
     }
 }
 
@@ -283,6 +269,10 @@ pub fn listen(flag: Option<&String>) -> Result<ListenAddress, ConfigError> {
 /// environment variables.
 fn non_empty(flag: Option<&String>) -> Option<&str> {
     flag.map(String::as_str).filter(|text| !text.is_empty())
+}
+
+fn path(flag: Option<&String>) -> Option<PathBuf> {
+    non_empty(flag).map(PathBuf::from)
 }
 
 /// The kind of a store.

@@ -5,7 +5,7 @@
 //! read-only and shows no identity.
 
 mod events;
-mod leader;
+pub mod leader;
 pub mod listen;
 mod orders;
 pub mod server;

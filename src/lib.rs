@@ -27,6 +27,7 @@ pub mod http;
 pub mod kubernetes;
 pub mod process;
 pub mod resignation;
+pub mod status_file;
 pub mod store;
 pub mod supervisor;
 pub mod telemetry;

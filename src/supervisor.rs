@@ -27,6 +27,7 @@ use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
+use crate::status_file::{StatusFile, StatusFileError};
 use crate::store::Store;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::LeaseStore;
@@ -44,7 +45,9 @@ use command::CommandTask;
 use outcome::{RunOutcome, fault_outcome, fitness_outcome, lost_outcome};
 use outcome::{outcome_of, server_fault};
 use startup_log::{log_previous_end, log_start};
+use std::convert::Infallible;
 use std::error::Error;
+use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -175,6 +178,7 @@ struct Candidate<'a, M> {
     control: Control,
     health: Health,
     polled: Arc<Notify>,
+    status_file: Option<StatusFile>,
     command: CommandTask,
     metrics: Metrics,
 }
@@ -229,6 +233,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             waiting: Waiting::new(config.require_polling),
         });
         let command = CommandTask::start(config, &state, listeners.address)?;
+        let status_file = create_status_file(config, &state)?;
         let servers = start_servers(state, listeners, probe_listeners);
         let campaign_from = Clock.now() + delay;
         let election = new_election(identity.clone(), Jitter::new(seed), campaign_from);
@@ -253,6 +258,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             control,
             health,
             polled,
+            status_file,
             command,
             metrics,
         };
@@ -283,6 +289,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             control,
             health,
             polled,
+            status_file,
             mut command,
             metrics,
         } = self;
@@ -294,6 +301,7 @@ impl<'a, M: Election> Candidate<'a, M> {
             ended = &mut driving => outcome_of(ended),
             ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
             DriverStopped = polling => fault_outcome(&reader),
+            never = keep_current(status_file) => match never {},
             ended = fitness::watch(config, &reader, &control, &metrics) => {
                 fitness_outcome(ended, &reader)
             }
@@ -333,6 +341,23 @@ fn begin_run(
     }
     history.begin()?;
     Ok(Some((history, delay)))
+}
+
+fn create_status_file(
+    config: &Config,
+    state: &Arc<AppState>,
+) -> Result<Option<StatusFile>, StatusFileError> {
+    let Some(path) = &config.status_file else { return Ok(None) };
+    let answer_validity = config.timing.answer_validity();
+    StatusFile::create(path.clone(), answer_validity, Arc::clone(state)).map(Some)
+}
+
+/// Keeps the status file current, if there is one.
+async fn keep_current(status_file: Option<StatusFile>) -> Infallible {
+    match status_file {
+        Some(status_file) => status_file.run().await,
+        None => pending().await,
+    }
 }
 
 /// Starts to serve the application and, if there is a listener for them, the probes.

@@ -7,8 +7,8 @@
 # A mutant that both miss must change a transcript of crates/baton-election/tests/transcripts.
 # Otherwise it is undetected, and the script exits with 1.
 #
-# MUTANTS names some mutants. With MUTANTS=1 all are applied, and docs/internals/mutants.md is
-# rewritten. Results stay in target/mutants/found until a source changes, so an interrupted run
+# MUTANTS names some mutants; with MUTANTS=1 all are applied. Their rows in
+# docs/internals/mutants.md are rewritten. Results stay in target/mutants/found until a source changes, so an interrupted run
 # continues where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -77,6 +77,7 @@ check() {
   } > "$found/$1"
 }
 
+page=docs/internals/mutants.md
 {
   echo "# Mutants"
   echo
@@ -88,12 +89,15 @@ check() {
   echo
   echo "| mutant | change | found by simulation | found by the model | changed transcript |"
   echo "|---|---|---|---|---|"
-} > target/mutants/table.md
+} > target/mutants/page.md
 for name in $names; do
   name=${name%.patch}
   key="$sources $(sha256sum < "crates/baton-sim/mutants/$name.patch")"
   [ "$(head -1 "$found/$name" 2> /dev/null)" = "$key" ] || check "$name"
-  tail -1 "$found/$name" | tee -a target/mutants/table.md
-done
-[ "${MUTANTS:-1}" != 1 ] || cp target/mutants/table.md docs/internals/mutants.md
-! grep -E '\| — \| (—|not modeled) \| — \|' target/mutants/table.md >&2
+  tail -1 "$found/$name"
+done | tee target/mutants/rows.md
+# Of the other mutants, the page keeps the rows of earlier runs.
+others=$(grep '^| `' "$page" | grep -vF "$(cut -d '|' -f 2 target/mutants/rows.md)" || true)
+{ cat target/mutants/rows.md; echo "$others"; } | grep . | LC_ALL=C sort >> target/mutants/page.md
+cp target/mutants/page.md "$page"
+! grep -E '\| — \| (—|not modeled) \| — \|' target/mutants/rows.md >&2

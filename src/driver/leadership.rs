@@ -20,7 +20,7 @@ use tokio::sync::futures::Notified;
 /// Creates both ends. Each promise is good for `answer_validity`.
 pub fn publish(answer_validity: Duration) -> (Publisher, Reader) {
     let shared = Arc::new(SharedLeadership {
-        board: Mutex::new(Board { leadership: Leadership::new(answer_validity), announced: 0 }),
+        board: Mutex::new(Board { leadership: Leadership::new(answer_validity), notified: 0 }),
         claimed: Condvar::new(),
         changed: Notify::new(),
         claim_changed: Notify::new(),
@@ -78,6 +78,11 @@ impl Reader {
     /// Answers the application, with a promise: see [`Leadership::promise`].
     pub fn promise(&self, asker: Option<&Asker>, now: Instant) -> Answer {
         self.0.with(|leadership| leadership.promise(asker, now))
+    }
+
+    /// Answers everyone who reads a file, with a promise: see [`Leadership::promise_to_file`].
+    pub fn promise_to_file(&self, now: Instant) -> Answer {
+        self.0.with(|leadership| leadership.promise_to_file(now))
     }
 
     /// The end of the last promise, if there was any.
@@ -153,8 +158,8 @@ struct SharedLeadership {
 #[derive(Debug)]
 struct Board {
     leadership: Leadership,
-    /// The revision that was announced last to those that wait for a change.
-    announced: u64,
+    /// The last revision of which those were told that wait for a change.
+    notified: u64,
 }
 
 impl SharedLeadership {
@@ -164,8 +169,8 @@ impl SharedLeadership {
         let mut board = self.lock();
         let result = use_it(&mut board.leadership);
         let revision = board.leadership.revision();
-        if board.announced != revision {
-            board.announced = revision;
+        if board.notified != revision {
+            board.notified = revision;
             self.changed.notify_waiters();
         }
         result

@@ -1,9 +1,8 @@
 //! `/leader`: answers whether this process leads, at once or after the next change.
 //!
 //! Touches axum, and the election only through [`Reader`](crate::driver::leadership::Reader). Start
-//! with [`leader`]. An answer that waited is an ordinary promise, made when it is sent: most
-//! clients' clocks stop in suspend, so a promise that allowed for the wait could be acted on long
-//! after.
+//! with [`leader`]. An answer that waited is an ordinary promise, made when it is sent. It does not
+//! allow for the wait, because most clients' clocks stop in suspend.
 
 use super::{AppState, error, json};
 use crate::driver::leadership::Reader;
@@ -24,7 +23,7 @@ const FENCING_TOKEN: HeaderName = HeaderName::from_static("fencing-token");
 
 /// The body of `/leader` and of events. Fields are only ever added.
 #[derive(Debug, Serialize)]
-pub(super) struct LeaderBody<'a> {
+pub struct LeaderBody<'a> {
     election: &'a str,
     identity: &'a str,
     standing: &'static str,
@@ -32,7 +31,8 @@ pub(super) struct LeaderBody<'a> {
     leader: Option<&'a str>,
     leader_name: Option<&'a str>,
     token: Option<String>,
-    valid_for_ms: u64,
+    /// How long the promise is valid, counted from before the request.
+    pub valid_for_ms: u64,
     revision: u64,
     backend: &'static str,
 }
@@ -148,7 +148,8 @@ fn respond(state: &AppState, request: &Request, now: Instant) -> Response {
 }
 
 impl<'a> LeaderBody<'a> {
-    pub(super) fn new(state: &'a AppState, answer: &'a Answer) -> Self {
+    /// The body for `answer`.
+    pub fn new(state: &'a AppState, answer: &'a Answer) -> Self {
         let (leader, promise) = match &answer.status {
             Status::Following { leader } => (leader.as_ref(), None),
             Status::Leading(promise) => (Some(&state.identity), Some(promise)),

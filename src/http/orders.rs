@@ -123,7 +123,8 @@ async fn resign(
         return error(
             StatusCode::CONFLICT,
             "the application is not declared to ask before it acts, so it might act after a \
-             release: run the sidecar with --require-polling DURATION or --on-lost stay",
+             release: run the sidecar with --require-polling DURATION, --status-file FILE, or \
+             --on-lost stay",
         );
     }
     activity.pin();

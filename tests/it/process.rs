@@ -18,6 +18,7 @@ mod privacy;
 mod records;
 mod remote;
 mod resigning;
+mod status_file;
 mod stuck;
 mod surroundings;
 mod withdrawal;

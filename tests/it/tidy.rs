@@ -39,6 +39,7 @@ fn each_capability_has_its_owners() {
         ("process::exit(", &["src/process/watchdog.rs"]),
         (".publish(", &["src/driver.rs", "src/driver/leadership.rs", "src/driver/releases.rs"]),
         (".promise(", &["src/http.rs", "src/http/leader.rs", "src/driver/leadership.rs"]),
+        (".promise_to_file(", &["src/status_file.rs", "src/driver/leadership.rs"]),
         ("env::var", &["src/cli/environment.rs"]),
         ("servers.spawn(", &["src/supervisor.rs"]),
         ("connections.spawn(", &["src/http/server.rs"]),

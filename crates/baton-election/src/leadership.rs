@@ -117,8 +117,8 @@ pub struct Leadership {
 struct Promises {
     anonymous: Option<Instant>,
     by_asker: BTreeMap<Asker, Instant>,
-    /// Promises to askers beyond [`MAX_ASKERS`], which nothing voids.
-    surplus: Option<Instant>,
+    /// Promises that nothing voids: those of a file, and to askers beyond [`MAX_ASKERS`].
+    lasting: Option<Instant>,
     /// The end of the claim that the command of `baton exec` runs under, and its token.
     loan: Option<(FencingToken, Instant)>,
 }
@@ -135,9 +135,13 @@ impl Promises {
                 let expires_at = self.by_asker.entry(asker.clone()).or_insert(until);
                 *expires_at = until.max(*expires_at);
             }
-            Some(_) => self.surplus = self.surplus.max(Some(until)),
+            Some(_) => self.record_lasting(until),
             None => self.anonymous = self.anonymous.max(Some(until)),
         }
+    }
+
+    fn record_lasting(&mut self, until: Instant) {
+        self.lasting = self.lasting.max(Some(until));
     }
 
     /// Voids every promise to `asker`, or every anonymous one.
@@ -150,7 +154,7 @@ impl Promises {
 
     fn end(&self) -> Option<Instant> {
         let loan = self.loan.map(|(_, until)| until);
-        self.by_asker.values().copied().max().max(self.anonymous).max(self.surplus).max(loan)
+        self.by_asker.values().copied().max().max(self.anonymous).max(self.lasting).max(loan)
     }
 }
 
@@ -168,7 +172,7 @@ impl Leadership {
             promises: Promises {
                 anonymous: None,
                 by_asker: BTreeMap::new(),
-                surplus: None,
+                lasting: None,
                 loan: None,
             },
             last_polled_at: None,
@@ -195,6 +199,16 @@ impl Leadership {
         let answer = self.answer(now, self.answer_validity);
         if let Status::Leading(_) = answer.status {
             self.promises.record(asker, now + self.answer_validity, now);
+        }
+        answer
+    }
+
+    /// Answers everyone who reads a file. Nothing voids such a promise, and it counts as no poll: the
+    /// application may have ended.
+    pub fn promise_to_file(&mut self, now: Instant) -> Answer {
+        let answer = self.answer(now, self.answer_validity);
+        if let Status::Leading(_) = answer.status {
+            self.promises.record_lasting(now + self.answer_validity);
         }
         answer
     }
@@ -441,6 +455,16 @@ mod tests {
         leadership.promise(Some(&name(0)), at(4));
         leadership.void(Some(&name(0)), FencingToken::new(7));
         assert_eq!(leadership.promised_until(), Some(at(3)), "expired askers make room");
+    }
+
+    #[test]
+    fn nothing_voids_the_promise_of_a_file() {
+        let mut leadership = leading_until(10);
+        assert!(matches!(leadership.promise_to_file(at(1)).status, Status::Leading(_)));
+        leadership.void(None, FencingToken::new(7));
+        assert_eq!(leadership.promised_until(), Some(at(3)));
+        assert_eq!(leadership.last_polled_at(), None, "it is no poll");
+        assert_eq!(leadership.promise_to_file(at(9)).status, Status::Resigning);
     }
 
     #[test]
