@@ -66,7 +66,7 @@ CHARTS_CASES := charts::
 
 # Cases that need no server.
 test-file:
-	$(call need,curl ip python3 go java node setpriv strace unshare)
+	$(call need,curl ip python3 go java node setpriv strace systemd-analyze unshare)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
 	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_files
@@ -157,7 +157,7 @@ e2e: image ## Run fault-injection tests on a three-node kind cluster; KIND_IMAGE
 	$(IMAGES) tests/e2e/run.sh $(ARGS)
 
 setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests need, without root
-	$(call need,curl ip python3 go java mvn node setpriv strace unshare)
+	$(call need,curl ip python3 go java mvn node setpriv strace systemd-analyze unshare)
 	tests/servers/kubernetes/build.sh
 	tests/servers/charts/build.sh
 	tests/servers/prometheus/build.sh
@@ -167,7 +167,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 
 # $(1): the programs that must be installed.
 need = @for tool in $(1); do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs strace util-linux)" >&2; exit 1; }; \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs strace systemd util-linux)" >&2; exit 1; }; \
 	done
 
 $(TOOLS)/bin/cargo-deny:

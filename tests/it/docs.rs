@@ -8,6 +8,7 @@ mod figures;
 mod links;
 mod names;
 mod reference;
+mod units;
 
 pub(crate) use names::{listed_metrics, listed_requests};
 use std::fs;
