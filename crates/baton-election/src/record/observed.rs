@@ -37,6 +37,10 @@ impl ObservedRecord {
             (Some(old), None) => (old.lapses_at, old.spread),
             (Some(old), Some(new)) if old.is_same(new) => (old.lapses_at, old.spread),
             (None, None) => (now, Duration::ZERO),
+            // The record has been free since its lease lapsed, although its holder released it later.
+            (Some(old), Some(new)) if old.is_released_by(new) => {
+                (old.lapses_at.min(now), Duration::ZERO)
+            }
             // A released record is free at once. Every candidate that saw the release reads once,
             // with or without a spread.
             (_, Some(new)) if new.record.holder.is_none() => (now, Duration::ZERO),
@@ -57,6 +61,16 @@ impl ObservedRecord {
     fn is_same(&self, new: &Snapshot) -> bool {
         let old = self.snapshot.as_ref();
         old.is_some_and(|old| old.record == new.record && old.version.uid == new.version.uid)
+    }
+
+    /// Whether `new` is the release of the term that this record belongs to.
+    fn is_released_by(&self, new: &Snapshot) -> bool {
+        self.snapshot.as_ref().is_some_and(|old| {
+            old.record.holder.is_some()
+                && new.record.holder.is_none()
+                && old.record.transitions == new.record.transitions
+                && old.version.uid == new.version.uid
+        })
     }
 
     /// The record; `None` if it was deleted.

@@ -57,11 +57,17 @@ impl FreeRecord {
         }
         self.known_at = known_at;
         let record = &snapshot.record;
-        let protected = match record.holder {
-            Some(_) => record.duration.unwrap_or_else(|| timing.lease_duration()),
-            None => Duration::ZERO,
+        let is_same_term = self.record.as_ref().is_some_and(|seen| {
+            seen.record.holder.is_some()
+                && seen.record.transitions == record.transitions
+                && seen.version.uid == snapshot.version.uid
+        });
+        let free_at = match record.holder {
+            Some(_) => at + record.duration.unwrap_or_else(|| timing.lease_duration()),
+            // A record whose lease has lapsed is free before its holder releases it.
+            None => self.free_at.filter(|_| is_same_term).map_or(at, |free_at| free_at.min(at)),
         };
-        (self.record, self.free_at) = (Some(snapshot.clone()), Some(at + protected));
+        (self.record, self.free_at) = (Some(snapshot.clone()), Some(free_at));
     }
 
     /// The candidate reads that there is no record. One that it has seen is waited out.
