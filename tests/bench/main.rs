@@ -1,5 +1,5 @@
-//! Measures the figures of docs/comparison.md on the built program: `make bench`, or one part with
-//! `cargo bench --bench figures -- PART`.
+//! Measures the figures of docs/comparison.md and docs/concepts/scale.md on the built program: `make
+//! bench`, or one part with `cargo bench --bench figures -- PART`.
 //!
 //! It starts sidecars over temporary directories, a real API server, and real ZooKeeper servers.
 //! The baselines are a bare axum server (this program again), client-go's candidates, and
@@ -9,6 +9,7 @@
 
 mod baseline;
 mod client;
+mod cost;
 mod files;
 mod handoff;
 mod lease;
@@ -72,7 +73,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 11] = [
+const PARTS: [(&str, Part); 13] = [
     ("machine", machine::measure),
     ("load", load::measure),
     ("clean", files::clean),
@@ -80,9 +81,11 @@ const PARTS: [(&str, Part); 11] = [
     ("lease-clean", lease::clean),
     ("lease-killed", lease::killed),
     ("lease-leaving", leaving::measure),
+    ("lease-cost", cost::lease),
     ("zookeeper-clean", zookeeper::clean),
     ("zookeeper-killed", zookeeper::killed),
     ("zookeeper-idle", zookeeper::idle),
+    ("zookeeper-cost", cost::zookeeper),
     ("size", size::measure),
 ];
 

@@ -22,6 +22,7 @@ pub(crate) enum Unit {
     RequestsPerSecond,
     RequestsPerMinute,
     PercentOfOneCore,
+    Bytes,
     Megabytes,
 }
 
@@ -92,6 +93,7 @@ impl Unit {
             Self::RequestsPerSecond => format!("{figure:.0} /s"),
             Self::RequestsPerMinute => format!("{figure:.0} /min"),
             Self::PercentOfOneCore => format!("{figure:.1} % of a core"),
+            Self::Bytes => format!("{figure:.0} B"),
             Self::Megabytes => format!("{figure:.2} MB"),
         }
     }
@@ -103,6 +105,7 @@ impl Unit {
             Self::RequestsPerSecond => format!("{target} /s"),
             Self::RequestsPerMinute => format!("{target} /min"),
             Self::PercentOfOneCore => format!("{target} % of a core"),
+            Self::Bytes => format!("{target} B"),
             Self::Megabytes => format!("{target} MB"),
         }
     }
