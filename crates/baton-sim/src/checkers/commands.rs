@@ -92,6 +92,12 @@ impl Commands {
         self.all.iter().find(|command| !command.is_orphan)
     }
 
+    /// The command of the present process, if no other one has this token.
+    fn only_of(&self, token: FencingToken) -> Option<&Command> {
+        let is_shared = self.all.iter().any(|command| command.token == token && command.is_orphan);
+        self.own().filter(|command| command.token == token && !is_shared)
+    }
+
     fn running(&self) -> impl Iterator<Item = &Command> {
         self.all.iter().filter(|command| command.runs())
     }
@@ -126,14 +132,23 @@ impl CheckerState {
             }
             CommandEvent::Started => {
                 self.coverage.commands += 1;
-                let started = commands.iter_mut().filter(|command| command.token == token);
-                started.for_each(|command| command.stage = Stage::Running);
+                let mut of_token = commands.iter_mut().filter(|command| command.token == token);
+                if let Some(command) = of_token.next_back() {
+                    command.stage = Stage::Running;
+                }
             }
+            // A restored store may issue a token again, while a killed process's command still
+            // runs under it. That one ends first.
             CommandEvent::Ending => {
-                let ending = commands.iter_mut().filter(|command| command.token == token);
-                ending.for_each(|command| command.stage = Stage::Ending);
+                let mut of_token = commands.iter_mut().filter(|command| command.token == token);
+                if let Some(command) = of_token.find(|command| command.stage != Stage::Ending) {
+                    command.stage = Stage::Ending;
+                }
             }
-            CommandEvent::Ended => commands.retain(|command| command.token != token),
+            CommandEvent::Ended => {
+                let oldest = commands.iter().position(|command| command.token == token);
+                oldest.map(|oldest| commands.remove(oldest));
+            }
         }
     }
 }
@@ -232,7 +247,7 @@ pub(super) fn command_is_stopped_for_a_reason<E: Election>(
 ) -> Option<String> {
     let TraceEvent::Command(number, token, CommandEvent::Ending) = event else { return None };
     let commands = &state.candidates[*number].commands;
-    let command = commands.own().filter(|command| command.token == *token)?;
+    let command = commands.only_of(*token)?;
     let local_time = context.local_time(*number);
     let is_informed = local_time.since(command.extended_at) > DELIVERY;
     let is_early = command.deadline.since(local_time) > commands.grace;
@@ -252,7 +267,7 @@ pub(super) fn command_ends_for_a_reason<E: Election>(
 ) -> Option<String> {
     let TraceEvent::Command(number, token, CommandEvent::Ended) = event else { return None };
     let candidate = &state.candidates[*number];
-    let command = candidate.commands.own().filter(|command| command.token == *token)?;
+    let command = candidate.commands.only_of(*token)?;
     let leads = candidate.claims(context.local_time(*number)) && candidate.term == Some(*token);
     (command.stage == Stage::Running && !command.was_asked && leads)
         .then(|| format!("the command of {} ends while its candidate leads", name(*number)))
