@@ -91,8 +91,11 @@ pub(super) fn three_renewal_attempts<E: Election>(
     let was_contradicted =
         candidate.contradicted_at.is_some_and(|at| renewed <= at + state.latency * 8);
     let is_releasing = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Releasing);
-    // A candidate that releases does not renew, and may campaign again before it has released.
-    let is_releasing = is_releasing || renewed <= candidate.campaigns_from;
+    // A candidate that releases does not renew. The cause may end before it has released, so that
+    // it campaigns again, or keeps the record for another cause.
+    let is_releasing = is_releasing
+        || renewed <= candidate.campaigns_from
+        || candidate.causes.ended_at().is_some_and(|ended_at| renewed <= ended_at);
     let is_excused =
         was_paused || is_releasing || was_contradicted || candidate.rests_on(state.restored_at);
     (attempts < 3 && candidate.claim_allows_three_calls(state.lag()) && !is_excused).then(|| {

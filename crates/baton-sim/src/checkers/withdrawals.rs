@@ -104,6 +104,11 @@ impl Causes {
         }
     }
 
+    /// When a cause last ended by order.
+    pub(super) const fn ended_at(&self) -> Option<Instant> {
+        self.ended_at
+    }
+
     pub(super) fn end(&mut self, cause: Cause, local_time: Instant) {
         self.orders.remove(&cause);
         self.ended_at = Some(local_time);
