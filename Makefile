@@ -8,9 +8,9 @@ TOOLS := $(CURDIR)/.cache/tools
 
 # Most tests wait for real clocks: run up to three per processor, fewer on a busy machine.
 TEST_THREADS ?= $$($(CARGO) run --locked --quiet --package room -- 3)
-# These tests fill the machine by themselves, with dozens of candidates or a load on purpose. They would disturb
-# all others, so each runs alone.
-CROWDS := process::crowd lease::peers zookeeper::crowd zookeeper::peers
+# These tests fill the machine by themselves, with dozens of candidates, thousands of terms, or a load on
+# purpose. They would disturb all others, so each runs alone.
+CROWDS := process::crowd process::exec::terms lease::peers zookeeper::crowd zookeeper::peers
 
 # The store of `make run`.
 BACKEND ?= file
@@ -69,7 +69,7 @@ test-file:
 	$(call need,curl ip python3 go java node setpriv strace systemd-analyze unshare)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
 	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
-	$(CROWD_CASES) process::crowd::over_files
+	$(CROWD_CASES) process::crowd::over_files process::exec::terms
 
 # Cases with real ZooKeeper servers, Curator, and kazoo.
 test-zookeeper:

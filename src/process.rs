@@ -1,8 +1,10 @@
-//! This process and its machine: clock, signals, exit codes, systemd, private folders, blocking work.
+//! This process and its machine: clock, signals, children, exit codes, systemd, private
+//! folders, blocking work.
 //!
 //! Each module touches only what it is named after. Start with [`exit`].
 
 pub mod blocking;
+pub mod children;
 pub mod clock;
 pub mod exit;
 pub mod last_run;

@@ -76,6 +76,12 @@ pub fn reap(mut reaped: impl FnMut(Pid, WaitStatus)) -> bool {
     }
 }
 
+/// The processes that have this one as their parent.
+pub fn children() -> Vec<i32> {
+    let own = getpid().as_raw_pid();
+    entries().into_iter().filter(|(_, entry)| entry.parent == own).map(|(pid, _)| pid).collect()
+}
+
 /// The descendants of `root`, without itself.
 fn descendants(entries: &BTreeMap<i32, Entry>, root: i32) -> Vec<(i32, Entry)> {
     let mut children: BTreeMap<i32, Vec<i32>> = BTreeMap::new();

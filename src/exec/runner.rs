@@ -6,10 +6,12 @@
 use crate::config::{ExecConfig, OnLost};
 use crate::driver::Control;
 use crate::driver::leadership::Reader;
+use crate::exec::cgroup::Cgroup;
 use crate::exec::channel::{self, Channel, Received};
 use crate::exec::messages::{FromGuard, ToGuard};
 use crate::exec::process_tree;
 use crate::exec::terminal::Terminal;
+use crate::process::children::AwaitedChild;
 use crate::process::clock::Clock;
 use crate::telemetry::command_reporter::CommandReporter;
 use baton_election::claim::FencingToken;
@@ -20,7 +22,7 @@ use rustix::process::{Pid, Signal};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::process::CommandExt as _;
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
@@ -85,7 +87,7 @@ pub enum CommandEnd {
 
 /// A guard and its command.
 struct Guarded {
-    process: Child,
+    process: AwaitedChild,
     channel: Channel,
     /// Tells when the channel has a message.
     readiness: UnixStream,
@@ -183,7 +185,7 @@ impl Runner {
         guard.envs(self.variables.iter().map(|(name, value)| (*name, value)));
         guard.env("BATON_TOKEN", loan.claim.token().to_string());
         let has_terminal = Terminal::in_foreground().is_some();
-        let process = guard.spawn()?;
+        let process = AwaitedChild::spawn(&mut guard)?;
         drop(guard);
         let deadline = loan.claim.deadline();
         ours.send(&ToGuard::Deadline(deadline.into()), Some(io::stdin().as_fd()))?;
@@ -283,13 +285,20 @@ impl Runner {
     async fn guard_lost(&self, mut guarded: Guarded) -> Round {
         self.reporter.guard_lost(guarded.token);
         guarded.process.kill().ok();
+        let guard = guarded.process.pid();
         loop {
+            if let Some(cgroup) = Cgroup::left_by(guard) {
+                // It may hold processes that this one may not signal.
+                cgroup.kill().ok();
+            }
             process_tree::signal_descendants(&[Signal::KILL]);
             if !process_tree::reap(|_, _| {}) || Clock.now() >= guarded.deadline {
                 break;
             }
             tokio::time::sleep(KILL_PERIOD).await;
         }
+        // Nothing is in it any more, so this removes it.
+        drop(Cgroup::left_by(guard));
         if guarded.has_terminal {
             Terminal::restore_to_own_group();
         }
@@ -332,19 +341,21 @@ impl Guarded {
 
     /// The next message; `None` if the guard is gone.
     async fn next_message(&self) -> Option<FromGuard> {
+        let receive = || match self.channel.receive()? {
+            Received::Message(message, _) => Ok(Some(message)),
+            Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
+            Received::Closed => Ok(None),
+        };
+        // After a pause of this process, tokio may notice a timer before it notices the channel.
+        let mut received: io::Result<_> = receive();
         loop {
-            self.readiness.readable().await.ok()?;
-            let received =
-                self.readiness.try_io(Interest::READABLE, || match self.channel.receive()? {
-                    Received::Message(message, _) => Ok(Some(message)),
-                    Received::Nothing => Err(io::ErrorKind::WouldBlock.into()),
-                    Received::Closed => Ok(None),
-                });
             match received {
                 Ok(received) => return received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(_) => return None,
             }
+            self.readiness.readable().await.ok()?;
+            received = self.readiness.try_io(Interest::READABLE, receive);
         }
     }
 }

@@ -6,12 +6,13 @@
 //! refuses its credentials. kube's own runner waits without limit, runs a plugin twice, and panics
 //! over a token of two lines.
 
+use crate::process::children::AwaitedChild;
 use baton_election::text::one_line;
 use kube::config::{ExecConfig, ExecInteractiveMode};
 use serde::Deserialize;
 use serde_json::json;
 use std::io;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
 use tokio::io::AsyncReadExt as _;
 use tokio::net::unix::pipe;
@@ -171,7 +172,7 @@ fn command(exec: &ExecConfig, program: &str) -> Command {
 
 /// Runs a command to its end and returns its status, standard output, and standard error.
 async fn run_to_end(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>, Vec<u8>)> {
-    let mut process = KillOnDrop(command.spawn()?);
+    let mut process = KillOnDrop(AwaitedChild::spawn(&mut command)?);
     let (out, err) = (
         process.0.stdout.take().expect("the output is piped"),
         process.0.stderr.take().expect("the output is piped"),
@@ -191,7 +192,7 @@ async fn run_to_end(mut command: Command) -> io::Result<(ExitStatus, Vec<u8>, Ve
 }
 
 /// A process that is killed when this is dropped.
-struct KillOnDrop(Child);
+struct KillOnDrop(AwaitedChild);
 
 impl Drop for KillOnDrop {
     fn drop(&mut self) {

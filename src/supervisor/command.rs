@@ -6,7 +6,9 @@ use crate::config::Config;
 use crate::exec::runner::{CommandEnd, Phase, Runner};
 use crate::exec::{process_tree, quota};
 use crate::http::AppState;
+use crate::process::children;
 use crate::telemetry::command_reporter::CommandReporter;
+use std::convert::Infallible;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
@@ -22,15 +24,13 @@ pub(super) struct CommandTask {
     phase: watch::Sender<Phase>,
     stop_timeout: Duration,
     ended: CommandEnd,
-    /// A handler for SIGCHLD. A parent that ignores it would hide the exit codes of children.
-    _children: Option<Signal>,
 }
 
 impl CommandTask {
     fn none() -> Self {
         let (phase, _) = watch::channel(Phase::Running);
         let (stop_timeout, ended) = (Duration::ZERO, CommandEnd::NeverRan);
-        Self { commands: JoinSet::new(), phase, stop_timeout, ended, _children: None }
+        Self { commands: JoinSet::new(), phase, stop_timeout, ended }
     }
 
     /// Starts the task, if there is a command. The command runs whenever the candidate leads, and
@@ -53,9 +53,9 @@ impl CommandTask {
         if let Some(processors) = quota::processors().filter(|processors| *processors < 1.0) {
             reporter.low_cpu_quota(processors);
         }
-        let children = Some(signal(SignalKind::child())?);
-        let mut task =
-            Self { stop_timeout: exec.stop_timeout, _children: children, ..Self::none() };
+        // Without a handler, a parent that ignores SIGCHLD would hide the exit codes of children.
+        let child_ended = signal(SignalKind::child())?;
+        let mut task = Self { stop_timeout: exec.stop_timeout, ..Self::none() };
         let runner = Runner {
             config: exec.clone(),
             retry_period: config.timing.retry_period(),
@@ -66,7 +66,12 @@ impl CommandTask {
             reporter,
             phase: task.phase.subscribe(),
         };
-        task.commands.spawn(runner.run());
+        task.commands.spawn(async {
+            tokio::select! {
+                ended = runner.run() => ended,
+                never = reap_orphans(child_ended) => match never {},
+            }
+        });
         Ok(task)
     }
 
@@ -99,6 +104,16 @@ impl CommandTask {
     pub(super) async fn finish(mut self) -> CommandEnd {
         self.kill();
         if self.commands.is_empty() { self.ended } else { self.ended().await }
+    }
+}
+
+/// Reaps orphans that fall to this process: as PID 1, and as a subreaper.
+async fn reap_orphans(mut child_ended: Signal) -> Infallible {
+    loop {
+        children::reap_orphans(process_tree::children);
+        if child_ended.recv().await.is_none() {
+            return pending().await;
+        }
     }
 }
 

@@ -29,6 +29,7 @@ mod process;
 mod proxy;
 #[path = "../support/witness/question.rs"]
 mod question;
+mod quota;
 mod scratch;
 mod standstill;
 mod start;
@@ -60,6 +61,7 @@ pub(crate) use peer::{InZooKeeper, Peer};
 pub(crate) use pod::Pod;
 pub(crate) use process::processor_time;
 pub(crate) use proxy::{Direction, Flow, Proxy};
+pub(crate) use quota::CpuQuota;
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;

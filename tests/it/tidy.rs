@@ -41,6 +41,7 @@ fn each_capability_has_its_owners() {
         (".promise(", &["src/http.rs", "src/http/leader.rs", "src/driver/leadership.rs"]),
         (".promise_to_file(", &["src/status_file.rs", "src/driver/leadership.rs"]),
         ("env::var", &["src/cli/environment.rs"]),
+        (".spawn()", &["src/process/children.rs", "src/exec/guard.rs"]),
         ("servers.spawn(", &["src/supervisor.rs"]),
         ("connections.spawn(", &["src/http/server.rs"]),
         ("count_transition(", &["src/telemetry/metrics.rs", "src/telemetry/reporter.rs"]),

@@ -3,7 +3,11 @@
 //! The [`Ledger`] shows which processes of a command ran when.
 
 mod containment;
+mod late_replies;
+mod left_behind;
+mod quota;
 mod terminal;
+mod terms;
 
 use crate::rig::{Candidate, ELECTION, Files, Moment, NOISE, Rig, Store as _, Timing};
 use crate::rig::{KILL_AFTER, Ledger, STUBBORN, uptime};
@@ -168,6 +172,8 @@ fn command_is_dead_before_the_claim_of_a_stopped_elector_ends() {
     ledger.next_token(&[first]);
     signal(old.pid(), "-CONT");
     assert_eq!(old.exit_code(), 75);
+    let ended = old.events("command_ended").pop().expect("it was logged");
+    assert_eq!(ended["code"], 137, "the guard is not lost: {ended}");
     ledger.check();
 }
 

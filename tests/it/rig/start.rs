@@ -4,9 +4,10 @@ use super::candidate::Candidate;
 use super::history::wait_for;
 use super::process::Process;
 use super::starter::mortal;
-use super::{Access, ELECTION, Files, Names, Pod, Rig, Store, Stranger};
+use super::{Access, CpuQuota, ELECTION, Files, Names, Pod, Rig, Store, Stranger};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ const STARTUP: Duration = Duration::from_secs(10);
 
 /// Where commands find their programs.
 const SYSTEM_PATH: &str = "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin";
+
+/// Executes a program beside a bystander, below a PID 1 of its own. Its cgroups are read-only.
+const IN_SHARED_NAMESPACE: &str =
+    "mount -t tmpfs -o ro tmpfs /sys/fs/cgroup; sleep 1000 & \"$0\" \"$@\" & wait $!";
 
 /// A sidecar about to be started.
 pub(crate) struct Start<'a, S: Store = Files> {
@@ -34,6 +39,8 @@ enum Environment<'a> {
     Names(&'a Names),
     Pod(&'a Pod),
     PidNamespace,
+    SharedPidNamespace,
+    Quota(&'a CpuQuota),
     User(&'a Stranger),
 }
 
@@ -117,6 +124,19 @@ impl<'a, S: Store> Start<'a, S> {
         self
     }
 
+    /// Runs in a PID namespace whose PID 1 is another process, beside a bystander, as with
+    /// `shareProcessNamespace`.
+    pub(crate) fn in_a_shared_namespace(mut self) -> Self {
+        self.environment = Environment::SharedPidNamespace;
+        self
+    }
+
+    /// Runs under a CPU quota, together with its command.
+    pub(crate) fn under(mut self, quota: &'a CpuQuota) -> Self {
+        self.environment = Environment::Quota(quota);
+        self
+    }
+
     /// Its application never polls, so the prober requests no promise.
     pub(crate) fn unpolled(mut self) -> Self {
         self.unpolled = true;
@@ -166,12 +186,11 @@ impl<'a, S: Store> Start<'a, S> {
             }
             Environment::Names(names) => names.command(program),
             Environment::Pod(pod) => pod.command(&self.name, program),
-            Environment::PidNamespace => {
-                let mut command = mortal("unshare");
-                command.env_clear().env("PATH", SYSTEM_PATH);
-                command.args(["--pid", "--fork", "--kill-child", "--mount-proc", program]);
-                command
+            Environment::PidNamespace => in_pid_namespace(&[program]),
+            Environment::SharedPidNamespace => {
+                in_pid_namespace(&["sh", "-c", IN_SHARED_NAMESPACE, program])
             }
+            Environment::Quota(quota) => quota.command(program),
             Environment::User(user) => user.command(Stranger::baton()),
         };
         command.arg(if self.command.is_empty() { "run" } else { "exec" });
@@ -181,6 +200,16 @@ impl<'a, S: Store> Start<'a, S> {
         }
         Process::spawn(&self.name, command, &self.rig.journal)
     }
+}
+
+/// A command that executes `program` as PID 1 of a PID namespace.
+fn in_pid_namespace(program: &[&str]) -> Command {
+    let mut command = mortal("unshare");
+    command.env_clear().env("PATH", SYSTEM_PATH);
+    // The user namespace makes it work without root.
+    command.args(["--map-root-user", "--pid", "--fork", "--kill-child", "--mount-proc"]);
+    command.args(program);
+    command
 }
 
 fn path(path: &Path) -> String {

@@ -20,6 +20,14 @@ fn is_dead_in_time(elector: &Candidate, ledger: &Ledger<'_>, token: u128, store:
     assert_eq!(elector.exit_code(), 75);
 }
 
+/// The name of a process; empty if it has ended.
+fn name(pid: u32) -> String {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    let living = |name: &str, rest: &str| (!rest.starts_with('Z')).then(|| name.to_owned());
+    let named = stat.split_once(" (").and_then(|(_, rest)| rest.rsplit_once(") "));
+    named.and_then(|(name, rest)| living(name, rest)).unwrap_or_default()
+}
+
 #[test]
 fn process_tree_contains_without_privileges() {
     let Some(user) = Stranger::with_uid(65_531) else { return };
@@ -45,6 +53,28 @@ fn first_process_of_a_namespace_contains_everything() {
     assert_eq!(only.exit_code(), 137);
     ledger.is_silent_within(NOISE);
     assert!(ledger.last(first).saturating_sub(stopped) < Duration::from_secs(1) + NOISE);
+}
+
+/// As with `shareProcessNamespace`: a PID namespace does not contain the command, since it has
+/// other processes.
+#[test]
+fn bystander_in_a_shared_namespace_survives() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let only = ledger.candidate("a", STUBBORN).in_a_shared_namespace().start();
+    let first = ledger.next_token(&[]);
+    assert!(only.output().contains("contained by its process tree"), "{}", only.output());
+    let first_process = *children(only.pid()).first().expect("unshare has a child");
+    let named = |wanted: &str| {
+        children(first_process).into_iter().find(|pid| name(*pid) == wanted).expect("it runs")
+    };
+    let (elector, bystander) = (named("baton"), named("sleep"));
+    signal(elector, "-STOP");
+    ledger.is_silent_within(TIMING.renew_deadline + NOISE);
+    was_killed_in_time(&ledger, first, &rig.store);
+    assert_eq!(name(bystander), "sleep", "the bystander was killed");
+    signal(elector, "-CONT");
+    assert_eq!(only.exit_code(), 75);
 }
 
 /// As `gosu` and `su-exec` do it: the command itself becomes another user.
