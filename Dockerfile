@@ -38,11 +38,15 @@ COPY src src
 COPY examples/ledger examples/ledger
 COPY tests/support tests/support
 ARG REVISION=unknown
+# Two builds: an example has the features of the tests' dependencies, which would enlarge the
+# sidecar.
 RUN --mount=type=cache,target=/source/target \
     BATON_REVISION="${REVISION}" \
-    cargo build --locked --release --target "$(cat /target)" --bin baton --example ledger \
+    cargo build --locked --release --target "$(cat /target)" --bin baton \
+ && cp "target/$(cat /target)/release/baton" / \
+ && cargo build --locked --release --target "$(cat /target)" --example ledger \
  && mkdir -p /sidecar/etc/ssl/certs /demo \
- && cp "target/$(cat /target)/release/baton" /sidecar/ \
+ && mv /baton /sidecar/ \
  && cp "target/$(cat /target)/release/examples/ledger" /demo/ \
  && cp /etc/ssl/certs/ca-certificates.crt /sidecar/etc/ssl/certs/
 

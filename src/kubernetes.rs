@@ -7,5 +7,7 @@ pub mod api_server;
 mod api_server_error;
 mod client;
 pub mod container;
+mod credentials;
 mod exec_plugin;
 pub mod rbac;
+mod tls;

@@ -9,18 +9,15 @@
 use super::api_server_error::SERVICE_ACCOUNT;
 pub use super::api_server_error::{ApiServerError, ExecPluginError};
 use super::client::client;
-use super::exec_plugin;
-use super::exec_plugin::PluginCredentials;
+use super::credentials::Credentials;
+pub use super::tls::TlsError;
 use crate::config::Cluster;
 use crate::process::blocking::{Blocking, run_blocking};
 use crate::process::resolver::Resolver;
-use k8s_openapi::ByteString;
+use hyper::header::AUTHORIZATION;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
-use secrecy::{ExposeSecret as _, SecretString};
-use serde_json::Value;
 use std::cell::RefCell;
-use std::fmt::Display;
 use std::fs;
 use std::io;
 use std::path::PathBuf;
@@ -190,8 +187,9 @@ impl AuthenticatedClient {
     fn load(pinned: &PinnedCluster) -> Result<Self, ApiServerError> {
         let (mut config, files) = configuration(&pinned.cluster)?;
         check(&config, pinned)?;
-        inline_credentials(&mut config.auth_info)?;
-        let client = client(&config, pinned.resolver.clone()).map_err(ApiServerError::Client)?;
+        let credentials = Credentials::load(&config.auth_info)?;
+        config.headers.extend(credentials.authorization.map(|value| (AUTHORIZATION, value)));
+        let client = client(&config, credentials.identity, pinned.resolver.clone())?;
         Ok(Self { client, files })
     }
 }
@@ -286,58 +284,5 @@ fn check(config: &Config, pinned: &PinnedCluster) -> Result<(), ApiServerError> 
     match &config.proxy_url {
         Some(proxy) => Err(ApiServerError::Proxy(proxy.to_string())),
         None => Ok(()),
-    }
-}
-
-/// Replaces a reference to a token file or exec plugin with the credentials themselves.
-///
-/// kube would read them on a schedule of its own, send a token's trailing newline, and panic over a
-/// newline inside it. The order of preference is kube's: user and password, token, token file, exec
-/// plugin.
-fn inline_credentials(user: &mut AuthInfo) -> Result<(), ApiServerError> {
-    if let Some(provider) = &user.auth_provider {
-        return Err(ApiServerError::AuthProvider(provider.name.clone()));
-    }
-    // Templates render an unset token as an empty one.
-    let token = user.token.take().filter(|token| !token.expose_secret().is_empty());
-    let (file, program) = (user.token_file.take(), user.exec.take());
-    if user.username.is_some() && user.password.is_some() {
-        return Ok(());
-    }
-    if let Some(token) = token {
-        user.token = Some(bearer_token(token.expose_secret(), "the kubeconfig")?);
-    } else if let Some(path) = file.map(PathBuf::from) {
-        let text = fs::read_to_string(&path)
-            .map_err(|source| ApiServerError::TokenFile { path: path.clone(), source })?;
-        user.token = Some(bearer_token(&text, path.display())?);
-    } else if let Some(program) = program {
-        match Handle::current().block_on(exec_plugin::run(&program))? {
-            PluginCredentials::Token(token) => {
-                let source = format!("the output of {}", program.command.unwrap_or_default());
-                user.token = Some(bearer_token(&token, source)?);
-            }
-            PluginCredentials::Certificate { certificate, key } => {
-                user.client_certificate_data = Some(to_base64(certificate));
-                user.client_key_data = Some(to_base64(key).into());
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Removes the whitespace around a token, and checks that an HTTP header can hold it.
-fn bearer_token(text: &str, source: impl Display) -> Result<SecretString, ApiServerError> {
-    let token = text.trim();
-    if token.is_empty() || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err(ApiServerError::Token(source.to_string()));
-    }
-    Ok(token.into())
-}
-
-/// PEM as inline data of a kubeconfig: base64.
-fn to_base64(pem: String) -> String {
-    match serde_json::to_value(ByteString(pem.into_bytes())) {
-        Ok(Value::String(data)) => data,
-        Ok(_) | Err(_) => unreachable!("a ByteString serializes as a string"),
     }
 }

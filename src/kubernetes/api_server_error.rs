@@ -3,6 +3,7 @@
 //! Pure. Start with [`ApiServerError`].
 
 pub use super::exec_plugin::ExecPluginError;
+use super::tls::TlsError;
 use kube::config::{InClusterError, KubeconfigError};
 use std::io;
 use std::path::PathBuf;
@@ -74,12 +75,34 @@ pub enum ApiServerError {
         "the bearer token in {0} cannot be sent: it must be one line of visible ASCII characters"
     )]
     Token(String),
+    /// The file of the client certificate or of its key is unreadable.
+    #[error("cannot read the client certificate or its key from {}", path.display())]
+    ClientFile {
+        /// The file.
+        path: PathBuf,
+        /// The cause.
+        source: io::Error,
+    },
+    /// The client certificate or its key in the kubeconfig is not base64.
+    #[error("the kubeconfig's {field} is not base64")]
+    ClientData {
+        /// The field.
+        field: &'static str,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// Only the client certificate, or only its key.
+    #[error("the kubeconfig names a {0} and no {1}: a client certificate needs both")]
+    HalfIdentity(&'static str, &'static str),
     /// The exec plugin returned no credentials.
     #[error("the kubeconfig's exec plugin returned no credentials")]
     ExecPlugin(#[from] ExecPluginError),
-    /// The certificates or credentials are invalid.
-    #[error("the certificates or credentials for the API server cannot be used")]
-    Client(#[source] kube::Error),
+    /// The certificates are invalid.
+    #[error("the certificates for the API server cannot be used")]
+    Tls(#[from] TlsError),
+    /// The users or groups to impersonate are invalid.
+    #[error("the kubeconfig's fields that start with as- cannot be sent")]
+    Impersonation(#[source] kube::Error),
     /// The disk did not answer.
     #[error(
         "the kubeconfig, or a file that it or the service account names, was not read within \

@@ -1,9 +1,12 @@
 //! An API server's client: kube's layers without its retries and logs, with `TCP_NODELAY`, and with
 //! the HTTP status in every error.
 //!
-//! Touches the certificates and keys that a kubeconfig names. Start with [`client`]. The first
-//! request connects.
+//! Touches the system's certificate authorities, if a kubeconfig names none. Start with [`client`].
+//! The first request connects.
 
+use super::api_server_error::ApiServerError;
+use super::tls;
+use super::tls::ClientIdentity;
 use crate::process::resolver::Resolver;
 use baton_election::text::one_line;
 use http_body_util::{BodyExt as _, Collected, Limited};
@@ -42,16 +45,19 @@ const READ_BUFFER_BYTES: usize = 64 * 1024;
 /// and the first request are two small writes, and the second waits 40 ms for the server's delayed
 /// acknowledgement. A candidate that takes over opens such a connection, since its watch occupies
 /// the other.
-pub(super) fn client(config: &Config, resolver: Resolver) -> kube::Result<Client> {
+pub(super) fn client(
+    config: &Config,
+    identity: Option<ClientIdentity>,
+    resolver: Resolver,
+) -> Result<Client, ApiServerError> {
     let mut tcp = HttpConnector::new_with_resolver(resolver);
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_connect_timeout(Some(CONNECT_TIMEOUT));
-    let connector = config.rustls_https_connector_with_connector(tcp)?;
+    let connector = tls::connector(config, identity, tcp)?;
     let service = ServiceBuilder::new()
         .layer(config.base_uri_layer())
-        .option_layer(config.auth_layer()?)
-        .layer(config.extra_headers_layer()?)
+        .layer(config.extra_headers_layer().map_err(ApiServerError::Impersonation)?)
         .layer(AndThenLayer::new(with_http_status))
         .service(
             legacy::Client::builder(TokioExecutor::new())
