@@ -8,7 +8,7 @@ use crate::driver::Control;
 use crate::driver::leadership::Reader;
 use crate::exec::cgroup::Cgroup;
 use crate::exec::channel::{self, Channel, Received};
-use crate::exec::messages::{FromGuard, ToGuard};
+use crate::exec::messages::{Containment, FromGuard, ToGuard};
 use crate::exec::process_tree;
 use crate::exec::terminal::Terminal;
 use crate::process::children::AwaitedChild;
@@ -98,6 +98,8 @@ struct Guarded {
     started: Option<(Instant, i32)>,
     /// Whether the command may have the terminal.
     has_terminal: bool,
+    /// How the command is contained, once it has started.
+    containment: Option<Containment>,
     was_asked: bool,
     was_killed: bool,
 }
@@ -197,6 +199,7 @@ impl Runner {
             deadline,
             started: None,
             has_terminal,
+            containment: None,
             was_asked: false,
             was_killed: false,
         })
@@ -241,6 +244,7 @@ impl Runner {
             FromGuard::TooLate => return Some(Round::TooLate),
             FromGuard::Started { pid, containment } => {
                 guarded.started = Some((Clock.now(), pid));
+                guarded.containment = Some(containment);
                 self.reporter.started(guarded.token, pid, containment);
             }
             FromGuard::Failed(failure) => {
@@ -285,9 +289,8 @@ impl Runner {
     async fn guard_lost(&self, mut guarded: Guarded) -> Round {
         self.reporter.guard_lost(guarded.token);
         guarded.process.kill().ok();
-        let guard = guarded.process.pid();
         loop {
-            if let Some(cgroup) = Cgroup::left_by(guard) {
+            if let Some(cgroup) = guarded.left_cgroup() {
                 // It may hold processes that this one may not signal.
                 cgroup.kill().ok();
             }
@@ -298,7 +301,7 @@ impl Runner {
             tokio::time::sleep(KILL_PERIOD).await;
         }
         // Nothing is in it any more, so this removes it.
-        drop(Cgroup::left_by(guard));
+        drop(guarded.left_cgroup());
         if guarded.has_terminal {
             Terminal::restore_to_own_group();
         }
@@ -321,6 +324,13 @@ impl Guarded {
             self.send(ToGuard::Stop(config.stop_timeout))?;
         }
         Ok(())
+    }
+
+    /// The cgroup that the guard has left. Only its own: a guard with this number in another PID
+    /// namespace may have made one of the same name.
+    fn left_cgroup(&self) -> Option<Cgroup> {
+        self.containment.filter(|containment| *containment == Containment::Cgroup)?;
+        Cgroup::left_by(self.process.pid())
     }
 
     fn kill(&mut self) -> io::Result<()> {

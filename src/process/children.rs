@@ -1,7 +1,7 @@
 //! The children of this process: those that a task waits for, and orphans that fall to it.
 //!
-//! Touches processes. Start with [`AwaitedChild::spawn`] and [`reap_orphans`]. Orphans fall to a PID
-//! 1 and to a subreaper, and stay zombies until it reaps them.
+//! Touches processes. Start with [`AwaitedChild::spawn`] and [`reap_orphans`]. Orphans fall to a
+//! PID 1 and to a subreaper, and stay zombies until it reaps them.
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::collections::BTreeSet;

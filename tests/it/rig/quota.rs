@@ -5,6 +5,7 @@
 
 use super::starter::mortal;
 use std::fs;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{self, Child, Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -49,8 +50,8 @@ impl CpuQuota {
             return None;
         };
         let mut cleaner = Command::new("sh");
-        cleaner.args(["-c", REMOVE]).arg(&folder).stdin(Stdio::piped());
-        cleaner.stdout(Stdio::null()).stderr(Stdio::null());
+        cleaner.args(["-c", REMOVE]).arg(&folder).process_group(0);
+        cleaner.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         let cleaner = cleaner.spawn().expect("there is a shell");
         Some(Self { folder, cleaner })
     }

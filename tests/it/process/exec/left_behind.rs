@@ -1,4 +1,4 @@
-//! What others leave behind: the cgroup of a killed guard, and orphans that fall to the elector.
+//! Leftovers: the cgroup of a killed guard, and orphans that fall to the elector.
 
 use super::{TIMING, children, guard_of, signal};
 use crate::rig::{Files, Ledger, NOISE, Rig, STUBBORN, Store as _, eventually, uptime, wait_for};

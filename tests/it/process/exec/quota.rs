@@ -28,7 +28,7 @@ const KILLED_AFTER: Duration = Duration::from_millis(9500);
 /// Competes with the guard for the quota.
 const BUSY: &str = "for _ in 1 2 3 4 5 6 7 8 9 10 11 12; do while :; do :; done & done;";
 
-/// What the elector has counted about the lateness of its guard.
+/// The lateness of the guard, as its elector has counted it.
 struct Lateness {
     count: usize,
     /// How many of them are to be logged: 250 ms or more.
@@ -69,13 +69,13 @@ fn late_guard_is_reported_and_still_kills() {
 
     let first = ledger.next_token(&[]);
     let logged = || only.events("guard_late").len();
-    eventually(PATIENCE, "the guard is late", || logged() >= 2);
+    eventually(PATIENCE, "the guard is late", || logged() > 0);
     let lateness = wait_for(PATIENCE, "what is logged is counted", || {
         let before = logged();
         let lateness = Lateness::of(&only);
         (before == lateness.logged && logged() == before).then_some(lateness)
     });
-    assert!(lateness.sum >= 0.5, "two of them were 250 ms late, and all {} s", lateness.sum);
+    assert!(lateness.sum >= 0.25, "one was 250 ms late, and all {} s", lateness.sum);
 
     signal(only.pid(), "-STOP");
     ledger.is_silent_within(TIMING.renew_deadline + LATENESS);

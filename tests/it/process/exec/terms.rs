@@ -18,8 +18,8 @@ use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// A candidate that has released campaigns again about a retry period later. A release waits for the
-/// promises to the prober, so they are short.
+/// A candidate that has released campaigns again about a retry period later. A release waits for
+/// the promises to the prober, so they are short.
 const TIMING: Timing = Timing::of_ms(4500, 3000, 10, 1);
 
 const ELECTIONS: [&str; 2] = ["orders", "bills"];
@@ -46,7 +46,7 @@ const STILL_AWAKE: &[Assumption] = &[Assumption::LosesAtMost(Duration::from_mill
 /// The command: reports its token, and waits for a signal.
 const SCRIPT: &str = "echo $BATON_TOKEN > REPORTS; read line < HOLD";
 
-/// What an elector has open.
+/// The resources of an elector.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
     descriptors: usize,
