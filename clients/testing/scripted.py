@@ -1,0 +1,190 @@
+"""Runs a worker beside a scripted sidecar.
+
+Touches a folder of its own, the sidecar's process, and the worker's. Start with `play`, which
+returns what `judge.py` needs.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sidecar import boottime
+
+HERE = Path(__file__).parent
+STARTING_MS = 20_000
+STOPPING_MS = 10_000
+DEFAULTS = {"step_ms": 300, "timeout_ms": 400, "poll_ms": 50}
+
+
+class Failed(Exception):
+    """The client broke a rule."""
+
+
+@dataclass
+class Played:
+    """What the worker and the sidecar wrote."""
+
+    case: dict
+    options: dict
+    lines: list = field(default_factory=list)
+    record: list = field(default_factory=list)
+    stopped_at: int = 0
+    exit_code: int | None = None
+    errors: str = ""
+
+
+@dataclass
+class Line:
+    """One line of a worker's log."""
+
+    token: str
+    event: str
+    at: int
+    until: int = 0
+
+
+def read_lines(path):
+    """The complete lines of a worker's log."""
+    text = path.read_text(encoding="ascii") if path.exists() else ""
+    words = [line.split() for line in text.split("\n")[:-1]]
+    return [Line(token, event, *map(int, times)) for token, event, *times in words]
+
+
+def read_record(path):
+    return [json.loads(line) for line in path.read_text(encoding="ascii").split("\n")[:-1]]
+
+
+class Worker:
+    """A worker's process and its log."""
+
+    def __init__(self, command, mode, url, folder, name, options, environment=None):
+        self.log = folder / f"{name}.log"
+        self._errors = open(folder / f"{name}.err", "a+", encoding="utf-8", errors="replace")
+        options = [f"{key}={value}" for key, value in options.items()]
+        offset = boottime() - time.monotonic_ns()
+        surroundings = {**os.environ, **(environment or {})}
+        surroundings |= {"BATON_URL": url, "BATON_WORKER_CLOCK_OFFSET_NS": str(offset)}
+        self.process = subprocess.Popen(
+            [*command, mode, str(self.log), *options],
+            env=surroundings,
+            stdin=subprocess.DEVNULL,
+            stdout=self._errors,
+            stderr=self._errors,
+        )
+
+    def lines(self):
+        return read_lines(self.log)
+
+    def errors(self):
+        self._errors.seek(0)
+        return self._errors.read()[-3000:]
+
+    def stop(self):
+        """Asks it to end, and kills it if it does not. Returns its exit code."""
+        if self.process.poll() is None:
+            self.process.terminate()
+        try:
+            return self.process.wait(STOPPING_MS / 1000)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise Failed("the worker did not end after SIGTERM") from None
+
+
+def wait_for(what, is_true, within_ms, process):
+    until = time.monotonic() + within_ms / 1000
+    while not is_true():
+        if time.monotonic() > until:
+            raise Failed(f"timed out waiting for {what}")
+        if process.poll() is not None and not is_true():
+            raise Failed(f"the worker ended with {process.returncode} before {what}")
+        time.sleep(0.01)
+
+
+def play(command, case, folder):
+    """Plays one case to its end."""
+    record = folder / "record"
+    sidecar = subprocess.Popen(
+        [sys.executable, str(HERE / "sidecar.py"), case["name"], "--record", str(record)],
+        stdout=subprocess.PIPE,
+        stdin=subprocess.DEVNULL,
+        text=True,
+    )
+    options = DEFAULTS | case.get("options", {})
+    played = Played(case, options)
+    try:
+        url = sidecar.stdout.readline().strip()
+        proxies = through_proxy(url) if case.get("proxy") else None
+        worker = Worker(
+            command, case.get("mode", "run"), url, folder, "worker", options, proxies
+        )
+        try:
+            follow(played, worker, record)
+        finally:
+            if worker.process.poll() is None:
+                worker.process.kill()
+                worker.process.wait()
+            played.errors = worker.errors()
+    finally:
+        sidecar.kill()
+        sidecar.wait()
+        sidecar.stdout.close()
+    played.lines, played.record = worker.lines(), read_record(record)
+    return played
+
+
+def follow(played, worker, record):
+    case = played.case
+    wait_for("the first request", lambda: record.stat().st_size, STARTING_MS, worker.process)
+    if "pause_ms" in case:
+        beats = lambda: count(worker.lines(), "beat") >= 5
+        wait_for("5 beats", beats, STARTING_MS, worker.process)
+        worker.process.send_signal(signal.SIGSTOP)
+        time.sleep(case["pause_ms"] / 1000)
+        worker.process.send_signal(signal.SIGCONT)
+    until = case["until"]
+    if "line" in until:
+        reached = lambda: count(worker.lines(), until["line"]) >= until["count"]
+    else:
+        reached = lambda: requests(read_record(record), until["request"]) >= until["count"]
+    what = f"{until['count']} of {until.get('line') or until['request']}"
+    wait_for(what, reached, case.get("within_ms", 5000) + STARTING_MS, worker.process)
+    time.sleep(case.get("settle_ms", 0) / 1000)
+    if case.get("exits"):
+        try:
+            played.exit_code = worker.process.wait(STOPPING_MS / 1000)
+        except subprocess.TimeoutExpired:
+            raise Failed("the worker did not end by itself") from None
+        played.stopped_at = boottime()
+    else:
+        if worker.process.poll() is not None:
+            raise Failed(f"the worker ended by itself, with {worker.process.returncode}")
+        played.stopped_at = boottime()
+        played.exit_code = worker.stop()
+
+
+def count(lines, event):
+    return sum(line.event == event for line in lines)
+
+
+def requests(record, path):
+    return sum(entry["event"] == "request" and entry["path"] == path for entry in record)
+
+
+def through_proxy(url):
+    """Variables that make common HTTP libraries use the sidecar as a proxy."""
+    host, port = url.removeprefix("http://").split(":")
+    names = ("http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY")
+    java = f"-Dhttp.proxyHost={host} -Dhttp.proxyPort={port} -Dhttp.nonProxyHosts="
+    return {
+        **{name: url for name in names},
+        "no_proxy": "",
+        "NO_PROXY": "",
+        "JAVA_TOOL_OPTIONS": java,
+        "NODE_USE_ENV_PROXY": "1",
+    }
