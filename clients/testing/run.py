@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Judges a client library by the shared cases.
 
-    clients/testing/run.py LANGUAGE [--case NAME]... [--variant NAME] [--mutants]
+    clients/testing/run.py LANGUAGE [--case NAME]... [--variant NAME] [--terms N] [--mutants]
 
 Touches a temporary folder and the processes that it starts. Start with `main`. README.md describes
 the worker that each language ships, and the options.
@@ -19,6 +19,7 @@ import time
 from pathlib import Path
 
 import judge
+import real
 import scripted
 from sidecar import CASES
 
@@ -54,11 +55,15 @@ def main():
     parser.add_argument("language")
     parser.add_argument("--case", action="append", help="only this case")
     parser.add_argument("--variant", help="only this command of worker.json")
+    parser.add_argument("--terms", type=int, default=20, help="terms of the case exclusion")
     parser.add_argument("--mutants", action="store_true", help="require that mutants fail")
     parser.add_argument("--mutant", action="append", help="only this mutant")
     parser.add_argument("--keep", action="store_true", help="keep the folders of failed cases")
     arguments = parser.parse_args()
     cases = json.loads(CASES.read_text(encoding="utf-8"))["cases"]
+    cases.append({"name": real.NAME})
+    if real.sidecar_program() is None:
+        parser.error("there is no sidecar: run cargo build, or set BATON_PROGRAM")
     names = {case["name"] for case in cases}
     unknown = set(arguments.case or []) - names
     if unknown:
@@ -86,29 +91,29 @@ def run_cases(arguments, cases, folder):
                 print(f"skip {variant} {case['name']}: lacks {', '.join(case['needs'])}")
                 continue
             began = time.monotonic()
-            reason = run_case(command, case, folder / f"{variant}-{case['name']}", arguments.keep)
+            seen, reason = run_case(command, case, folder / "case", arguments)
             took = time.monotonic() - began
             verdict = "ok  " if reason is None else "FAIL"
-            detail = f"{took:.1f} s" if reason is None else reason
+            detail = reason or seen or f"{took:.1f} s"
             print(f"{verdict} {variant} {case['name']}: {detail}", flush=True)
             failed += reason is not None
     return failed
 
 
-def run_case(command, case, folder, keep=False):
-    """Why the case failed; None if it passed."""
+def run_case(command, case, folder, arguments):
+    """What was seen, and why the case failed; None if it passed."""
     folder.mkdir()
-    played = None
     try:
-        played = scripted.play(command, case, folder)
-        judge.judge(played)
-        return None
+        if case["name"] == real.NAME:
+            return real.exclusion(command, folder, arguments.terms), None
+        judge.judge(scripted.play(command, case, folder))
+        return None, None
     except scripted.Failed as failure:
-        if keep:
+        if arguments.keep:
             kept = tempfile.mkdtemp(prefix="baton-clients-kept-")
             shutil.copytree(folder, kept, dirs_exist_ok=True)
-            return f"{failure} (see {kept})"
-        return str(failure)
+            return None, f"{failure} (see {kept})"
+        return None, str(failure)
     finally:
         shutil.rmtree(folder)
 
@@ -135,7 +140,7 @@ def run_mutants(arguments, cases, folder):
         language.build()
         for variant, command in language.variants(chosen and chosen[1]):
             for name in fails:
-                reason = run_case(command, by_name[name], folder / patch.stem / name)
+                _, reason = run_case(command, by_name[name], out.with_name(name), arguments)
                 verdict = "found" if reason else "MISSED"
                 print(f"{verdict} {variant} {patch.stem} by {name}: {reason}", flush=True)
                 failed += reason is None

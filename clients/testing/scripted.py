@@ -48,13 +48,6 @@ class Line:
     until: int = 0
 
 
-def read_lines(path):
-    """The complete lines of a worker's log."""
-    text = path.read_text(encoding="ascii") if path.exists() else ""
-    words = [line.split() for line in text.split("\n")[:-1]]
-    return [Line(token, event, *map(int, times)) for token, event, *times in words]
-
-
 def read_record(path):
     return [json.loads(line) for line in path.read_text(encoding="ascii").split("\n")[:-1]]
 
@@ -64,6 +57,7 @@ class Worker:
 
     def __init__(self, command, mode, url, folder, name, options, environment=None):
         self.log = folder / f"{name}.log"
+        self._read, self._lines = 0, []
         self._errors = open(folder / f"{name}.err", "a+", encoding="utf-8", errors="replace")
         options = [f"{key}={value}" for key, value in options.items()]
         offset = boottime() - time.monotonic_ns()
@@ -78,7 +72,17 @@ class Worker:
         )
 
     def lines(self):
-        return read_lines(self.log)
+        """The complete lines of the log so far."""
+        if self.log.exists():
+            with open(self.log, "rb") as log:
+                log.seek(self._read)
+                new = log.read()
+            new = new[: new.rfind(b"\n") + 1]
+            self._read += len(new)
+            for line in new.decode("ascii").splitlines():
+                token, event, *times = line.split()
+                self._lines.append(Line(token, event, *map(int, times)))
+        return self._lines
 
     def errors(self):
         self._errors.seek(0)

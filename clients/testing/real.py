@@ -1,0 +1,209 @@
+"""Runs two workers beside two real sidecars, and requires that their work never overlaps.
+
+Touches a folder of its own, two loopback ports, and the processes that it starts. Start with
+`exclusion`. The sidecars hold one election in a directory. They are killed, stopped, paused, and
+told to resign, their store is blocked, and the workers are paused and killed, too.
+"""
+
+import fcntl
+import itertools
+import os
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+from judge import MS, Piece
+from scripted import Failed, Worker
+
+NAME = "exclusion"
+OPTIONS = {"step_ms": 150, "timeout_ms": 200, "poll_ms": 50, "check": 1}
+TIMING = {
+    "lease-duration": "2s",
+    "renew-deadline": "1500ms",
+    "retry-period": "200ms",
+    "answer-validity": "600ms",
+}
+# Longer than the lease, so that the other candidate takes over meanwhile.
+OUTAGE = 2.8
+# Much longer than any take-over, on a busy machine, too.
+PATIENCE = 40
+
+
+def sidecar_program():
+    """The sidecar to test, or None if it has not been built."""
+    built = Path(__file__).resolve().parents[2] / "target/debug/baton"
+    program = Path(os.environ.get("BATON_PROGRAM", built))
+    return program if program.is_file() else None
+
+
+class Application:
+    """A worker and its sidecar."""
+
+    def __init__(self, name, command, folder):
+        self.name, self.command, self.folder = name, command, folder
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.address = f"127.0.0.1:{free.getsockname()[1]}"
+        self.log = folder / f"{name}.sidecar"
+        self.sidecar = self.worker = None
+        self.ended = []
+        self.workers = itertools.count()
+
+    def start_sidecar(self):
+        with open(self.log, "a", encoding="utf-8") as log:
+            self.sidecar = subprocess.Popen(
+                [
+                    *(sidecar_program(), "run", "--election", "shared", "--backend", "file"),
+                    *("--directory", self.folder / "store", "--identity-prefix", self.name),
+                    *("--listen", self.address, "--probe-listen", "none", "--on-lost", "stay"),
+                    *[f"--{name}={value}" for name, value in TIMING.items()],
+                ],
+                stdin=subprocess.DEVNULL,
+                stderr=log,
+                env={k: v for k, v in os.environ.items() if not k.startswith("BATON_")},
+            )
+
+    def start_worker(self):
+        name = f"{self.name}-{next(self.workers)}"
+        url = f"http://{self.address}"
+        self.worker = Worker(self.command, "run", url, self.folder, name, OPTIONS)
+
+    def end_worker(self, how):
+        how()
+        self.ended.append(self.worker.lines())
+
+    def kill(self):
+        for process in (self.sidecar, self.worker and self.worker.process):
+            if process and process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def post(self, target):
+        request = urllib.request.Request(f"http://{self.address}{target}", method="POST")
+        request.add_header("Baton-Request", "1")
+        opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+        try:
+            opener.open(request, timeout=5).close()
+        except (OSError, urllib.error.HTTPError):
+            pass  # It may have lost the election meanwhile.
+
+
+# What happens to the application that leads. Each leads to a new term.
+
+
+def resign(application):
+    application.post("/resign?hold_off=300ms")
+
+
+def stop_sidecar(application):
+    application.sidecar.terminate()
+    application.sidecar.wait(PATIENCE)
+    application.start_sidecar()
+
+
+def kill_sidecar(application):
+    application.sidecar.kill()
+    application.sidecar.wait()
+    time.sleep(OUTAGE)
+    application.start_sidecar()
+
+
+def pause_sidecar(application):
+    application.sidecar.send_signal(signal.SIGSTOP)
+    time.sleep(OUTAGE)
+    application.sidecar.send_signal(signal.SIGCONT)
+
+
+def block_store(application):
+    with open(application.folder / "store/shared/lock", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        time.sleep(OUTAGE)
+
+
+def pause_worker(application):
+    application.worker.process.send_signal(signal.SIGSTOP)
+    resign(application)
+    time.sleep(OUTAGE)
+    application.worker.process.send_signal(signal.SIGCONT)
+
+
+def kill_worker(application):
+    def kill():
+        application.worker.process.kill()
+        application.worker.process.wait()
+
+    application.end_worker(kill)
+    resign(application)
+    application.start_worker()
+
+
+FAULTS = [
+    *(resign, kill_sidecar, resign, pause_worker, resign, resign, stop_sidecar, resign),
+    *(block_store, resign, kill_worker, resign, resign, pause_sidecar, resign, stop_sidecar),
+    *(resign, resign),
+]
+
+
+def exclusion(command, folder, terms):
+    """Runs at least `terms` terms, and returns what was seen."""
+    (folder / "store").mkdir(parents=True)
+    applications = [Application(name, command, folder) for name in ("one", "two")]
+    began, faults, token = time.monotonic(), itertools.cycle(FAULTS), -1
+    try:
+        for application in applications:
+            application.start_sidecar()
+            application.start_worker()
+        for number in range(terms):
+            leader, token = next_leader(applications, token)
+            # The terms end at different moments of the asking.
+            time.sleep(0.05 + 0.03 * (number % 7))
+            next(faults)(leader)
+            for application in applications:
+                # A sidecar that was paused while it led ends.
+                if application.sidecar.poll() is not None:
+                    application.start_sidecar()
+        for application in applications:
+            application.end_worker(application.worker.stop)
+        return judged(applications, terms, time.monotonic() - began)
+    finally:
+        for application in applications:
+            application.kill()
+
+
+def next_leader(applications, token):
+    """Waits for work in a later term than `token`: its application, and its token."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        for application in applications:
+            if application.worker.process.poll() is not None:
+                raise Failed(f"a worker ended: {application.worker.errors()}")
+            if application.sidecar.poll() == 2:
+                raise Failed(f"a sidecar ended: {application.log.read_text()[-1000:]}")
+            lines = application.worker.lines()
+            if lines and lines[-1].event in ("start", "beat") and int(lines[-1].token) > token:
+                return application, int(lines[-1].token)
+        time.sleep(0.01)
+    raise Failed(f"no work began in a later term within {PATIENCE} s")
+
+
+def judged(applications, terms, seconds):
+    """Requires that no two intervals of work overlap, and that tokens only grow."""
+    pieces = [piece for a in applications for lines in a.ended for piece in Piece.of(lines)]
+    # The beats are the work: each was noted before the check that allowed it.
+    intervals = sorted((p.start, max([p.start, *p.beats]), int(p.token)) for p in pieces)
+    for (_, end, token), (start, _, later) in itertools.pairwise(intervals):
+        if start <= end:
+            raise Failed(
+                f"work under token {later} began {(end - start) / MS:.0f} ms before work under "
+                f"token {token} ended"
+            )
+        if later < token:
+            raise Failed(f"work under token {later} came after work under token {token}")
+    seen = len({token for _, _, token in intervals})
+    if seen < terms:
+        raise Failed(f"only {seen} terms were seen, not {terms}")
+    beats = sum(len(piece.beats) for piece in pieces)
+    return f"{seen} terms, {len(pieces)} pieces of work, {beats} beats, {seconds:.0f} s"
