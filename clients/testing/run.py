@@ -45,9 +45,7 @@ class Language:
 
     def expand(self, command):
         places = {"{out}": str(self.out), "{here}": str(self.folder)}
-        return [
-            re.sub("{out}|{here}", lambda match: places[match[0]], word) for word in command
-        ]
+        return [re.sub("{out}|{here}", lambda match: places[match[0]], word) for word in command]
 
 
 def main():

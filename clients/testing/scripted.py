@@ -124,9 +124,7 @@ def play(command, case, folder):
     try:
         url = sidecar.stdout.readline().strip()
         proxies = through_proxy(url) if case.get("proxy") else None
-        worker = Worker(
-            command, case.get("mode", "run"), url, folder, "worker", options, proxies
-        )
+        worker = Worker(command, case.get("mode", "run"), url, folder, "worker", options, proxies)
         try:
             follow(played, worker, record)
         finally:
@@ -146,16 +144,22 @@ def follow(played, worker, record):
     case = played.case
     wait_for("the first request", lambda: record.stat().st_size, STARTING_MS, worker.process)
     if "pause_ms" in case:
-        beats = lambda: count(worker.lines(), "beat") >= 5
-        wait_for("5 beats", beats, STARTING_MS, worker.process)
+        wait_for(
+            "5 beats",
+            lambda: count(worker.lines(), "beat") >= 5,
+            STARTING_MS,
+            worker.process,
+        )
         worker.process.send_signal(signal.SIGSTOP)
         time.sleep(case["pause_ms"] / 1000)
         worker.process.send_signal(signal.SIGCONT)
     until = case["until"]
-    if "line" in until:
-        reached = lambda: count(worker.lines(), until["line"]) >= until["count"]
-    else:
-        reached = lambda: requests(read_record(record), until["request"]) >= until["count"]
+
+    def reached():
+        if "line" in until:
+            return count(worker.lines(), until["line"]) >= until["count"]
+        return requests(read_record(record), until["request"]) >= until["count"]
+
     what = f"{until['count']} of {until.get('line') or until['request']}"
     wait_for(what, reached, case.get("within_ms", 5000) + STARTING_MS, worker.process)
     time.sleep(case.get("settle_ms", 0) / 1000)
