@@ -1,0 +1,98 @@
+package baton.client;
+
+import static java.nio.charset.StandardCharsets.UTF_8;
+
+import java.io.IOException;
+import java.math.BigInteger;
+import java.nio.ByteBuffer;
+import java.time.Duration;
+import java.util.Map;
+
+/** The sidecar's endpoints, and the reading of its answers. Start with {@link #ask}. */
+final class Sidecar {
+    /**
+     * An answer to {@link #ask}.
+     *
+     * @param status the HTTP status
+     * @param token the fencing token, or null if this process does not lead
+     * @param sent when the request was sent, or null
+     * @param validForMillis how long the promise is good from then on
+     * @param revision the sidecar's count of changes, or -1
+     */
+    record Answer(int status, BigInteger token, Deadline sent, long validForMillis, long revision) {
+        /** No answer in time, or one that is not HTTP. */
+        static final Answer NONE = new Answer(0, null, null, 0, -1);
+    }
+
+    private static final int MAX_TOKEN_BITS = 128;
+
+    private final Http http;
+
+    /** The largest token seen. A smaller one comes from a sidecar or a store that went back. */
+    private BigInteger newest = BigInteger.ZERO;
+
+    Sidecar(String url) {
+        http = new Http(url);
+    }
+
+    /** Asks whether this process leads. {@code query} is empty or begins with a question mark. */
+    Answer ask(String query, Duration timeout) {
+        try {
+            return read(http.send("GET", "/leader" + query, timeout));
+        } catch (IOException notLeading) {
+            return Answer.NONE;
+        }
+    }
+
+    private Answer read(Http.Response response) {
+        Map<String, Object> body = fields(response.body());
+        boolean leads = response.status() == 200
+                && Boolean.TRUE.equals(body.get("is_leader"))
+                && "leading".equals(body.get("standing"));
+        long validFor = leads ? count(body.get("valid_for_ms")) : 0;
+        BigInteger token = validFor > 0 ? admit(token(body.get("token"))) : null;
+        long revision = count(body.get("revision"));
+        return new Answer(response.status(), token, response.sent(), validFor, revision);
+    }
+
+    /** Tells the sidecar that {@code asker} acts no more. Without success, its promises expire. */
+    void done(BigInteger token, String asker, Duration timeout) {
+        try {
+            http.send("POST", "/done?token=" + token + "&asker=" + asker, timeout);
+        } catch (IOException unheard) {
+            // Only a stop or a resignation takes longer.
+        }
+    }
+
+    /** Returns no fields for a body that is not Baton's. */
+    private static Map<String, Object> fields(byte[] body) {
+        try {
+            return Json.object(UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
+        } catch (IOException notJson) {
+            return Map.of();
+        }
+    }
+
+    /** Returns null for a token that is smaller than one seen before. */
+    private synchronized BigInteger admit(BigInteger token) {
+        if (token == null || token.compareTo(newest) < 0) {
+            return null;
+        }
+        newest = token;
+        return token;
+    }
+
+    private static BigInteger token(Object field) {
+        if (!(field instanceof String text) || !text.matches("[0-9]{1,39}")) {
+            return null;
+        }
+        BigInteger token = new BigInteger(text);
+        return token.bitLength() > MAX_TOKEN_BITS ? null : token;
+    }
+
+    /** A whole number, or -1. Nine digits suffice: no promise is good for eleven days. */
+    private static long count(Object field) {
+        return field instanceof Json.Number number && number.text().matches("[0-9]{1,9}")
+                ? Long.parseLong(number.text()) : -1;
+    }
+}
