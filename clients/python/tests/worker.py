@@ -84,7 +84,10 @@ class Worker:
                     break
                 self.write(term.token, "beat", at)
                 self.spin()
-                await asyncio.sleep(0.01)
+                if self.signal:
+                    await asyncio.sleep(0.01)
+                else:
+                    time.sleep(0.01)  # The loop, and with it the cancellation, is blocked.
         except asyncio.CancelledError:
             self.write(term.token, "cancel")
             raise

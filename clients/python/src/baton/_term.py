@@ -247,8 +247,12 @@ class Leading:
         finished: concurrent.futures.Future[None] = concurrent.futures.Future()
 
         def finish() -> None:
-            self._term._finish()
-            finished.set_result(None)
+            try:
+                self._term._finish()
+            except BaseException as error:
+                finished.set_exception(error)
+            else:
+                finished.set_result(None)
 
         threading.Thread(target=finish, name="baton-done", daemon=True).start()
         waiting, was_canceled = asyncio.wrap_future(finished), False
