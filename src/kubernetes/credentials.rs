@@ -19,7 +19,7 @@ use std::fs;
 use std::path::PathBuf;
 use tokio::runtime::Handle;
 
-/// What a client authenticates with.
+/// The proof of a client's identity.
 #[derive(Debug, Default)]
 pub(super) struct Credentials {
     /// The header of every request.

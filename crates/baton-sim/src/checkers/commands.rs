@@ -138,7 +138,7 @@ impl CheckerState {
                 }
             }
             // A restored store may issue a token again, while a killed process's command still
-            // runs under it. That one ends first.
+            // runs under it. The older command ends first.
             CommandEvent::Ending => {
                 let mut of_token = commands.iter_mut().filter(|command| command.token == token);
                 if let Some(command) = of_token.find(|command| command.stage != Stage::Ending) {
