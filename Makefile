@@ -8,8 +8,8 @@ TOOLS := $(CURDIR)/.cache/tools
 
 # Most tests wait for real clocks: run up to three per processor, fewer on a busy machine.
 TEST_THREADS ?= $$($(CARGO) run --locked --quiet --package room -- 3)
-# These tests fill the machine by themselves, with dozens of candidates, thousands of terms, or a load on
-# purpose. They would disturb all others, so each runs alone.
+# These tests fill the machine on purpose, with dozens of candidates, thousands of terms, or a load.
+# They would disturb all others, so each runs alone.
 CROWDS := process::crowd process::exec::terms lease::peers zookeeper::crowd zookeeper::peers
 
 # The store of `make run`.

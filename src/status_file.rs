@@ -1,8 +1,9 @@
 //! Writes the answer to a file that expires by itself (`--status-file`).
 //!
 //! Touches that file, and the election only through [`Reader`](crate::driver::leadership::Reader).
-//! Start with [`StatusFile::run`]. The promise is recorded before the file is written, and stands
-//! even if the write fails or hangs: a late write brings a promise that has expired by then.
+//! Start with [`StatusFile::run`]. The promise is recorded before the file is written, and it
+//! stands even if the write fails or hangs. So a late write can only publish a promise that a
+//! release has already waited for.
 //!
 //! One write runs at a time, by rename, so a reader sees whole files only. Nothing is synchronized
 //! to the disk, because a file of another boot counts for nothing.
@@ -183,7 +184,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     fs::rename(&draft, path)
 }
 
-/// Checks that readers, who may know the time from `/proc/uptime` alone, share this process's clock.
+/// Checks that `/proc/uptime`, which readers may rely on, shows this process's clock.
 fn check_clock() -> Result<(), StatusFileError> {
     // Without this file, the kernel has no time namespaces.
     let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();

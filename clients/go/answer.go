@@ -71,7 +71,7 @@ const noRevision = -1
 // longestValidity is more than any promise holds: a larger number is a mistake.
 const longestValidity = 1 << 31
 
-// read tells what an answer to a request means before which the clock was asked.
+// read interprets an answer. asked is the clock's reading from before the request was sent.
 func read(status int, body []byte, asked time.Duration) reply {
 	none := reply{revision: noRevision}
 	var fields map[string]json.RawMessage

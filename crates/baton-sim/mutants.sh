@@ -8,8 +8,8 @@
 # Otherwise it is undetected, and the script exits with 1.
 #
 # MUTANTS names some mutants; with MUTANTS=1 all are applied. Their rows in
-# docs/internals/mutants.md are rewritten. Results stay in target/mutants/found until a source changes, so an interrupted run
-# continues where it stopped.
+# docs/internals/mutants.md are rewritten. Results stay in target/mutants/found until a source
+# changes, so an interrupted run continues where it stopped.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 seeds=${SEEDS:-300000}

@@ -80,7 +80,7 @@ impl Reader {
         self.0.with(|leadership| leadership.promise(asker, now))
     }
 
-    /// Answers everyone who reads a file, with a promise: see [`Leadership::promise_to_file`].
+    /// Answers the readers of the status file: see [`Leadership::promise_to_file`].
     pub fn promise_to_file(&self, now: Instant) -> Answer {
         self.0.with(|leadership| leadership.promise_to_file(now))
     }
@@ -110,7 +110,7 @@ impl Reader {
         self.0.with(Leadership::end_loan);
     }
 
-    /// Waits until another claim is published, as after each renewal, or another standing.
+    /// Waits until a new claim (as after each renewal) or a new standing is published.
     pub fn next_claim_change(&self) -> Notified<'_> {
         self.0.claim_changed.notified()
     }
@@ -158,13 +158,13 @@ struct SharedLeadership {
 #[derive(Debug)]
 struct Board {
     leadership: Leadership,
-    /// The last revision of which those were told that wait for a change.
+    /// The last revision that waiting requests were notified of.
     notified: u64,
 }
 
 impl SharedLeadership {
-    /// Uses the leadership. If the answers have changed, which time alone can cause, it announces
-    /// that.
+    /// Runs `use_it`, then notifies waiting requests if the answers have changed. The passage of time
+    /// alone can change them.
     fn with<T>(&self, use_it: impl FnOnce(&mut Leadership) -> T) -> T {
         let mut board = self.lock();
         let result = use_it(&mut board.leadership);

@@ -4,8 +4,8 @@
 //! with [`events`]. An event promises nothing (`valid_for_ms` is 0): it is a hint to ask `/leader`.
 //!
 //! Each stream begins with the present standing, so a client that reconnects has missed nothing
-//! that still matters, whatever its `Last-Event-ID` says. A stream holds one event at most: a client
-//! that reads slowly skips standings, and loses its connection if it reads nothing for long.
+//! that still matters, whatever its `Last-Event-ID` says. A stream holds one event at most. A slow
+//! client skips standings, and loses its connection if it reads nothing for long.
 
 use super::leader::LeaderBody;
 use super::{AppState, error};

@@ -82,7 +82,7 @@ pub(super) async fn leader(State(state): State<Arc<AppState>>, uri: Uri) -> Resp
     let Ok(_waiter) = state.waiting.waiters.try_acquire() else {
         return error(
             StatusCode::TOO_MANY_REQUESTS,
-            "too many requests wait for a change: share one among your workers, or ask without wait",
+            "too many requests wait for a change: share one among workers, or ask without wait",
         );
     };
     next_revision(&state.reader, after, asked_at + longest.min(state.waiting.longest)).await;

@@ -1,7 +1,8 @@
-//! The children of this process: those that a task waits for, and orphans that fall to it.
+//! The children of this process: those that a task waits for, and adopted orphans.
 //!
-//! Touches processes. Start with [`AwaitedChild::spawn`] and [`reap_orphans`]. Orphans fall to a
-//! PID 1 and to a subreaper, and stay zombies until it reaps them.
+//! Touches processes. Start with [`AwaitedChild::spawn`] and [`reap_orphans`]. The kernel
+//! reparents orphans to PID 1 or to a subreaper. Ended ones stay zombies until that process reaps
+//! them.
 
 use rustix::process::{Pid, WaitOptions, waitpid};
 use std::collections::BTreeSet;

@@ -107,7 +107,7 @@ impl CommandTask {
     }
 }
 
-/// Reaps orphans that fall to this process: as PID 1, and as a subreaper.
+/// Reaps adopted orphans, as PID 1 and as a subreaper.
 async fn reap_orphans(mut child_ended: Signal) -> Infallible {
     loop {
         children::reap_orphans(process_tree::children);

@@ -185,8 +185,8 @@ impl Leadership {
         self.refresh(now);
     }
 
-    /// Notes that a request of the application arrived at `now`. A request that waits for its answer
-    /// counts from its arrival, because the application may have ended since.
+    /// Notes that a request of the application arrived at `now`. A waiting request counts from its
+    /// arrival, because the application may have ended since.
     pub fn note_poll(&mut self, now: Instant) {
         self.last_polled_at = self.last_polled_at.max(Some(now));
     }
@@ -203,8 +203,8 @@ impl Leadership {
         answer
     }
 
-    /// Answers everyone who reads a file. Nothing voids such a promise, and it counts as no poll: the
-    /// application may have ended.
+    /// Answers the readers of the status file. The promise cannot be voided. It does not count as a
+    /// poll, because the application may have ended.
     pub fn promise_to_file(&mut self, now: Instant) -> Answer {
         let answer = self.answer(now, self.answer_validity);
         if let Status::Leading(_) = answer.status {
@@ -214,7 +214,8 @@ impl Leadership {
     }
 
     /// Voids the promises to `asker`, or the anonymous ones: their holders have stopped acting in
-    /// the term `token`. Returns whether `token` is that of the published claim; if not, nothing is voided.
+    /// the term `token`. Returns whether `token` is that of the published claim; if not, nothing is
+    /// voided.
     pub fn void(&mut self, asker: Option<&Asker>, token: FencingToken) -> bool {
         let is_current = self.claim().is_some_and(|claim| claim.token() == token);
         if is_current {
@@ -277,8 +278,8 @@ impl Leadership {
         self.revision
     }
 
-    /// When the answers change next if nothing is published until then: first the claim is too
-    /// short for a promise, then it ends.
+    /// When the answers change next without a new standing: first when the claim becomes too short
+    /// for a promise, then when it ends.
     pub fn changes_at(&self) -> Option<Instant> {
         let deadline = self.claim()?.deadline();
         match self.visible {
@@ -458,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_voids_the_promise_of_a_file() {
+    fn promise_to_file_cannot_be_voided() {
         let mut leadership = leading_until(10);
         assert!(matches!(leadership.promise_to_file(at(1)).status, Status::Leading(_)));
         leadership.void(None, FencingToken::new(7));
@@ -501,7 +502,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_change_at_the_end_of_the_last_promise_and_of_the_claim() {
+    fn answers_change_when_last_promise_and_claim_end() {
         assert_eq!(Leadership::new(VALIDITY).changes_at(), None);
         let mut leadership = leading_until(10);
         let just_after = Instant::since_boot(Duration::new(8, 1));

@@ -40,8 +40,8 @@ pub struct CandidateConfig {
     pub starts_at: Moment,
     /// Whether the process follows again after a loss of leadership instead of exiting.
     pub stays_on_loss: bool,
-    /// Whether its application is declared to ask, so that an unfit leader releases the record. It
-    /// is where the process stays on loss.
+    /// Whether its application is declared to ask, so that an unfit leader releases the record.
+    /// Always true if `stays_on_loss`.
     pub asks: bool,
     /// How often its application polls.
     pub poll_interval: Duration,

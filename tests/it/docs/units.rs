@@ -1,6 +1,7 @@
 //! The systemd units of the guides, as `systemd-analyze verify` sees them.
 //!
-//! Start with [`units_of_the_guides_are_valid`]. A unit is an `ini` block that begins with its path.
+//! Start with [`units_of_the_guides_are_valid`]. A unit is an `ini` block whose first line is its
+//! path.
 
 use super::{files_below, read};
 use std::fs;

@@ -84,14 +84,14 @@ fn stop_waits_for_the_promise_of_the_file() {
     let new = rig.start("b");
     eventually(NOISE * 10, "another candidate follows", || rig.has_standing(&new, "following"));
     old.terminate();
-    // Until the other one holds the record, the file may say that the first leads, and never after.
+    // The file may name the old leader only until the new one holds the record.
     eventually(rig.timing.lease_duration, "the other one leads", || rig.holds(&new));
     assert_eq!(file.leads(), None);
     assert_eq!(old.exit_code(), 0);
 }
 
 #[test]
-fn declared_application_may_be_released() {
+fn status_file_declares_that_the_application_asks() {
     let rig = Rig::new(Timing::CALM);
     let file = File::at(rig.folder().join("status"));
     let leader = rig.candidate("a").flag("--status-file", file.path.to_string_lossy()).start();
@@ -148,7 +148,7 @@ fn unwritable_file_is_refused_by_name() {
     assert!(refused(&rig, &folder).contains("Is a directory"));
 }
 
-/// A write that fails costs the reader its license, and the candidate nothing.
+/// After a failed write, the file expires, and the candidate keeps leading.
 #[test]
 fn full_disk_and_removed_directory_end_no_term() {
     let rig = Rig::new(Timing::CALM);

@@ -37,7 +37,7 @@ impl ObservedRecord {
             (Some(old), None) => (old.lapses_at, old.spread),
             (Some(old), Some(new)) if old.is_same(new) => (old.lapses_at, old.spread),
             (None, None) => (now, Duration::ZERO),
-            // The record has been free since its lease lapsed, although its holder released it later.
+            // The record is free since its lease lapsed, even if its holder releases it later.
             (Some(old), Some(new)) if old.is_released_by(new) => {
                 (old.lapses_at.min(now), Duration::ZERO)
             }

@@ -234,8 +234,8 @@ impl CandidateView {
         self.claim.is_some_and(|claim| !claim.remaining(local_time).is_zero())
     }
 
-    /// Whether the outcome of its last write is unknown and no request is pending. A watch event of a
-    /// later record than the write could have created settles it.
+    /// Whether the outcome of its last write is unknown and no request is pending. A watch event
+    /// settles it if its record is newer than any that the write could have created.
     pub(super) fn is_in_doubt(&self) -> bool {
         let is_unsettled = self.last_seen_version < self.required_version;
         self.pending.is_none() && is_unsettled && self.failed.is_some_and(|verb| verb != Verb::Read)

@@ -67,7 +67,7 @@ impl FreeRecord {
             // A record whose lease has lapsed is free before its holder releases it.
             None => self.free_at.filter(|_| is_same_term).map_or(at, |free_at| free_at.min(at)),
         };
-        // If it may have ignored the record, it may still wait for the earlier one.
+        // A candidate that may have ignored this record may still wait for the earlier one.
         let free_at = match self.free_at {
             Some(earlier) if !is_certain => earlier.min(free_at),
             Some(_) | None => free_at,

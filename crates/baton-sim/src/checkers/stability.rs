@@ -91,8 +91,8 @@ pub(super) fn three_renewal_attempts<E: Election>(
     let was_contradicted =
         candidate.contradicted_at.is_some_and(|at| renewed <= at + state.latency * 8);
     let is_releasing = candidate.withdrawal.is_some_and(|(how, _)| how == Withdrawal::Releasing);
-    // A candidate that releases does not renew. The cause may end before it has released, so that
-    // it campaigns again, or keeps the record for another cause.
+    // A releasing candidate does not renew. If the cause ends before the release, the candidate
+    // campaigns again, or keeps the record for another cause.
     let is_releasing = is_releasing
         || renewed <= candidate.campaigns_from
         || candidate.causes.ended_at().is_some_and(|ended_at| renewed <= ended_at);

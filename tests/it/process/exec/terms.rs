@@ -1,4 +1,4 @@
-//! Ten thousand terms, each with a guard, a trampoline, and a command: nothing of them is left.
+//! Ten thousand terms, each with a guard, a trampoline, and a command, leak no resources.
 //!
 //! It fills the machine, so it runs alone. Start with the only case: two candidates in elections of
 //! their own run half of the terms each. Each command reports its fencing token through a pipe, and

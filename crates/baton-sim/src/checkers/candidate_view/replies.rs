@@ -96,8 +96,8 @@ impl CandidateView {
                 // versions are new again.
                 if is_newer || is_current {
                     (self.newest_version, self.believed_holder) = (version, holder.cloned());
-                    // A leader reads before it believes that its record was replaced, but the watch
-                    // event of its own write may overtake the reply.
+                    // A leader reads before it accepts that its record was replaced. The exception
+                    // is a watch event of its own write, which may arrive before the reply.
                     let at = self.last_input_at;
                     let is_own = holder.is_some() && holder == self.identity.as_ref();
                     let is_own = is_own && self.free_record.is_continued_by(snapshot);
