@@ -1,7 +1,7 @@
 //! Writes the answer to a file that expires by itself (`--status-file`).
 //!
 //! Touches that file, and the election only through [`Reader`](crate::driver::leadership::Reader).
-//! Start with [`StatusFile::run`]. The promise is recorded before the file is written, and it
+//! Start with [`keep_current`]. The promise is recorded before the file is written, and it
 //! stands even if the write fails or hangs. So a late write can only publish a promise that a
 //! release has already waited for.
 //!
@@ -19,6 +19,7 @@ use serde::Serialize;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::{self, OpenOptions, Permissions};
+use std::future::pending;
 use std::io::{self, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -101,7 +102,7 @@ impl StatusFile {
 
     /// Writes the file at every change, and often enough that it does not expire while this process
     /// leads.
-    pub async fn run(mut self) -> Infallible {
+    async fn run(mut self) -> Infallible {
         let reader = self.state.reader.clone();
         let renews_after = self.answer_validity / 2;
         loop {
@@ -159,6 +160,14 @@ impl StatusFile {
         let mut text = serde_json::to_string(&content).expect("strings and numbers serialize");
         text.push('\n');
         text
+    }
+}
+
+/// Keeps the status file current, if there is one.
+pub async fn keep_current(status_file: Option<StatusFile>) -> Infallible {
+    match status_file {
+        Some(status_file) => status_file.run().await,
+        None => pending().await,
     }
 }
 

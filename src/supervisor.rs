@@ -27,6 +27,7 @@ use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
+use crate::status_file;
 use crate::status_file::{StatusFile, StatusFileError};
 use crate::store::Store;
 use crate::store::file::FileStore;
@@ -45,9 +46,7 @@ use command::CommandTask;
 use outcome::{RunOutcome, fault_outcome, fitness_outcome, lost_outcome};
 use outcome::{outcome_of, server_fault};
 use startup_log::{log_previous_end, log_start};
-use std::convert::Infallible;
 use std::error::Error;
-use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
@@ -297,20 +296,30 @@ impl<'a, M: Election> Candidate<'a, M> {
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
         let release_timeout = config.timing.call_timeout() * 3;
         let stopping = Stopping { control: &control, reader: &reader, notifier, release_timeout };
-        let outcome = tokio::select! {
-            ended = &mut driving => outcome_of(ended),
-            ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
-            DriverStopped = polling => fault_outcome(&reader),
-            never = keep_current(status_file) => match never {},
-            ended = fitness::watch(config, &reader, &control, &metrics) => {
-                fitness_outcome(ended, &reader)
+        let outcome = {
+            let deciding = async {
+                tokio::select! {
+                    ended = &mut driving => outcome_of(ended),
+                    ended = servers.join_next() => server_fault(ended.as_ref(), &reader),
+                    DriverStopped = polling => fault_outcome(&reader),
+                    ended = fitness::watch(config, &reader, &control, &metrics) => {
+                        fitness_outcome(ended, &reader)
+                    }
+                    ended = command.ended() => if command::exits_lost(ended) {
+                        lost_outcome(ended)
+                    } else {
+                        stopping.stop(driving, &mut signals, &mut command, false).await
+                    },
+                    () = signals.next() => {
+                        stopping.stop(driving, &mut signals, &mut command, true).await
+                    }
+                }
+            };
+            // The file is kept current to the end, so it tells of a withdrawal.
+            tokio::select! {
+                outcome = deciding => outcome,
+                never = status_file::keep_current(status_file) => match never {},
             }
-            ended = command.ended() => if command::exits_lost(ended) {
-                lost_outcome(ended)
-            } else {
-                stopping.stop(driving, &mut signals, &mut command, false).await
-            },
-            () = signals.next() => stopping.stop(driving, &mut signals, &mut command, true).await,
         };
         let outcome = outcome.with_command(command.finish().await);
         outcome.log();
@@ -350,14 +359,6 @@ fn create_status_file(
     let Some(path) = &config.status_file else { return Ok(None) };
     let answer_validity = config.timing.answer_validity();
     StatusFile::create(path.clone(), answer_validity, Arc::clone(state)).map(Some)
-}
-
-/// Keeps the status file current, if there is one.
-async fn keep_current(status_file: Option<StatusFile>) -> Infallible {
-    match status_file {
-        Some(status_file) => status_file.run().await,
-        None => pending().await,
-    }
 }
 
 /// Starts to serve the application and, if there is a listener for them, the probes.

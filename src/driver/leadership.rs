@@ -36,9 +36,12 @@ impl Publisher {
     /// Publishes `standing` as of `now`.
     pub fn publish(&self, standing: Standing, now: Instant) {
         let [before, after] = self.0.with(|leadership| {
-            let before = (leadership.claim(), leadership.revision());
+            let state = |leadership: &Leadership| {
+                (leadership.claim(), leadership.revision(), leadership.is_withdrawn())
+            };
+            let before = state(leadership);
             leadership.publish(standing, now);
-            [before, (leadership.claim(), leadership.revision())]
+            [before, state(leadership)]
         });
         if after != before {
             self.0.claim_changed.notify_waiters();
@@ -235,6 +238,21 @@ mod tests {
 
     fn at(seconds: u64) -> Instant {
         Instant::since_boot(Duration::from_secs(seconds))
+    }
+
+    /// Answers do not change when a candidate withdraws too close to its deadline for a promise. Its
+    /// command must hear of it all the same.
+    #[tokio::test]
+    async fn withdrawal_without_a_change_of_answers_is_noticed() {
+        let (publisher, reader) = publish(Duration::from_secs(2));
+        let standing = leading_since(at(0));
+        let Standing::Leading(claim) = standing else { panic!("it leads") };
+        publisher.publish(standing, at(0));
+        publisher.publish(Standing::Leading(claim), at(9));
+        let mut changed = std::pin::pin!(reader.next_claim_change());
+        changed.as_mut().enable();
+        publisher.publish(Standing::Resigning(claim), at(9));
+        tokio::time::timeout(Duration::from_secs(1), changed).await.expect("it is notified");
     }
 
     #[test]

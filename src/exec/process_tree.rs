@@ -42,13 +42,20 @@ pub fn signal_descendants(signals: &[Signal]) {
 /// before that, as Ctrl-Z does, the parent cannot stop, so nothing tells its own parent.
 pub fn continue_stopped_vfork(parent: Pid) {
     let parent = parent.as_raw_pid();
-    if !read_entry(parent).is_some_and(|entry| entry.state == State::Uninterruptible) {
+    if !waits_in_kernel(parent) {
         return;
     }
     let is_stopped_child = |entry: &Entry| entry.parent == parent && entry.state == State::Stopped;
     for (pid, entry) in entries().into_iter().filter(|(_, entry)| is_stopped_child(entry)) {
         send(pid, entry, &[Signal::CONT]);
     }
+}
+
+/// Whether a thread of this process waits for the kernel.
+fn waits_in_kernel(pid: i32) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let waits = |stat: Vec<u8>| parse(&stat).is_some_and(|it| it.state == State::Uninterruptible);
+    threads.flatten().any(|thread| fs::read(thread.path().join("stat")).is_ok_and(waits))
 }
 
 /// Sends `signals` to the process of `entry`, and to none that has reused its number.

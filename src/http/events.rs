@@ -5,7 +5,7 @@
 //!
 //! Each stream begins with the present standing, so a client that reconnects has missed nothing
 //! that still matters, whatever its `Last-Event-ID` says. A stream holds one event at most. A slow
-//! client skips standings, and loses its connection if it reads nothing for long.
+//! client skips standings, and loses its connection when the kernel's buffers are full.
 
 use super::leader::LeaderBody;
 use super::{AppState, error};

@@ -11,8 +11,14 @@ use std::ops::{Deref, DerefMut};
 use std::process::{Child, Command};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+static AWAITED: Mutex<Awaited> = Mutex::new(Awaited { children: BTreeSet::new(), starting: 0 });
+
 /// The children that a task waits for.
-static AWAITED: Mutex<BTreeSet<i32>> = Mutex::new(BTreeSet::new());
+struct Awaited {
+    children: BTreeSet<i32>,
+    /// How many are being started, so that their process IDs are not known yet.
+    starting: u32,
+}
 
 /// A child that a task waits for. [`reap_orphans`] leaves it alone until this is dropped.
 #[derive(Debug)]
@@ -24,11 +30,14 @@ pub struct AwaitedChild {
 impl AwaitedChild {
     /// Starts a command.
     pub fn spawn(command: &mut Command) -> io::Result<Self> {
-        // Under this lock, no child is taken for an orphan before it is noted.
+        // A program on a hung disk may take long to start, so no lock is held meanwhile.
+        awaited().starting += 1;
+        let started = command.spawn();
         let mut awaited = awaited();
-        let child = command.spawn()?;
+        awaited.starting -= 1;
+        let child = started?;
         let pid = Pid::from_child(&child).as_raw_pid();
-        awaited.insert(pid);
+        awaited.children.insert(pid);
         Ok(Self { child, pid })
     }
 
@@ -54,21 +63,25 @@ impl DerefMut for AwaitedChild {
 
 impl Drop for AwaitedChild {
     fn drop(&mut self) {
-        awaited().remove(&self.pid);
+        awaited().children.remove(&self.pid);
     }
 }
 
-/// Reaps every child in `children` that has ended and that no task waits for.
+/// Reaps every child in `children` that has ended and that no task waits for. While a child starts,
+/// it reaps none: call it again after the next SIGCHLD.
 pub fn reap_orphans(children: impl FnOnce() -> Vec<i32>) {
     // Under this lock, the children are listed and no other one starts.
     let awaited = awaited();
-    for pid in children().into_iter().filter(|pid| !awaited.contains(pid)) {
+    if awaited.starting > 0 {
+        return;
+    }
+    for pid in children().into_iter().filter(|pid| !awaited.children.contains(pid)) {
         // One that lives is reaped after its own SIGCHLD.
         waitpid(Pid::from_raw(pid), WaitOptions::NOHANG).ok();
     }
 }
 
-fn awaited() -> MutexGuard<'static, BTreeSet<i32>> {
+fn awaited() -> MutexGuard<'static, Awaited> {
     AWAITED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -99,6 +112,6 @@ mod tests {
         assert_eq!(awaited.wait().unwrap().code(), Some(1), "its exit code is not lost");
         let pid = awaited.pid();
         drop(awaited);
-        assert!(!AWAITED.lock().unwrap().contains(&pid));
+        assert!(!super::awaited().children.contains(&pid));
     }
 }

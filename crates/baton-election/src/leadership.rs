@@ -268,6 +268,11 @@ impl Leadership {
         }
     }
 
+    /// Whether the candidate holds the election, but is withdrawn.
+    pub const fn is_withdrawn(&self) -> bool {
+        matches!(self.standing, Standing::Resigning(_))
+    }
+
     /// When the last promise expires that was not voided; `None` if there is none.
     pub fn promised_until(&self) -> Option<Instant> {
         self.promises.end()

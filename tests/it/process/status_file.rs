@@ -84,6 +84,8 @@ fn stop_waits_for_the_promise_of_the_file() {
     let new = rig.start("b");
     eventually(NOISE * 10, "another candidate follows", || rig.has_standing(&new, "following"));
     old.terminate();
+    let says_no = || file.read().is_some_and(|content| content["is_leader"] == false);
+    eventually(rig.timing.answer_validity, "the file tells of the withdrawal", says_no);
     // The file may name the old leader only until the new one holds the record.
     eventually(rig.timing.lease_duration, "the other one leads", || rig.holds(&new));
     assert_eq!(file.leads(), None);
