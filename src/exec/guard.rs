@@ -23,9 +23,12 @@ use rustix::time::{timerfd_create, timerfd_settime};
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::process::CommandExt as _;
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
+/// The link in `/proc/self/ns` to the PID namespace of the whole machine.
+const INITIAL_NAMESPACE: &str = "pid:[4026531836]";
 /// How often the guard measures how late it runs, and looks for a suspended command.
 const TICK: Duration = Duration::from_secs(1);
 /// How long to wait for killed processes before the next SIGKILL.
@@ -93,7 +96,7 @@ impl Contained {
     /// The strongest means that is available for `command`, which has started nothing yet.
     fn strongest(command: Pid, owns_namespace: bool) -> Self {
         // A guard whose elector was killed falls to PID 1, which may be that of the whole machine.
-        if owns_namespace && getppid() == Some(Pid::INIT) {
+        if owns_namespace && getppid() == Some(Pid::INIT) && !is_in_initial_namespace() {
             return Self::PidNamespace;
         }
         let cgroup = Cgroup::create(getpid().as_raw_pid());
@@ -119,6 +122,13 @@ impl Contained {
         }
         process_tree::signal_descendants(&[Signal::KILL]);
     }
+}
+
+/// Whether this is the PID namespace of the whole machine, where `kill(-1)` would reach everything
+/// that this user may signal. The kernel gives it a fixed number (`PROC_PID_INIT_INO`).
+fn is_in_initial_namespace() -> bool {
+    std::fs::read_link("/proc/self/ns/pid")
+        .map_or(true, |link| link == Path::new(INITIAL_NAMESPACE))
 }
 
 impl Running {
