@@ -4,8 +4,9 @@
 #
 # The simulator may run SEEDS scenarios, and the model checker its short models, each for at most
 # PATIENCE seconds. These are seconds of processor time, so the load of the machine does not matter.
-# A mutant that both miss must change a transcript of crates/baton-election/tests/transcripts.
-# Otherwise it is undetected, and the script exits with 1.
+# A mutant that both miss must change a story: a transcript of crates/baton-election/tests/transcripts
+# or a test of crates/baton-election/tests/withdrawals. Otherwise it is undetected, and the script
+# exits with 1.
 #
 # MUTANTS names some mutants; with MUTANTS=1 all are applied. Their rows in
 # docs/internals/mutants.md are rewritten. Results stay in target/mutants/found until a source
@@ -43,11 +44,13 @@ detect() {
   echo "$violation, $took s"
 }
 
-# changed_transcript: prints a transcript that the mutant changes, or nothing.
-changed_transcript() {
-  (cd "$copy" && cargo test --locked --quiet --package baton-election --test transcripts \
-    --profile mutants --target-dir "$build" > "$build.log" 2>&1) && return
-  sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#`\2`#p' "$build.log" | head -1
+# changed_story: prints a transcript, or a story of the withdrawals, that the mutant changes.
+changed_story() {
+  (cd "$copy" && cargo test --locked --package baton-election --test transcripts \
+    --test withdrawals --no-fail-fast --profile mutants --target-dir "$build" > "$build.log" 2>&1) \
+    && return
+  sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#`\2`#p
+    s/^test ([a-z_]+) \.\.\. FAILED/`\1`/p' "$build.log" | grep -v '`\(lease\|zookeeper\)`' | head -1
 }
 
 # check NAME: tests one mutant, and writes its row of the table.
@@ -69,7 +72,7 @@ check() {
   simulated=$(detect "$build/prove/prove" --seeds "$seeds")
   # shellcheck disable=SC2086 # No machine means both.
   [ -n "$modeled" ] || modeled=$(detect "$build/prove/model" short $machine)
-  [ -n "$simulated${modeled#not*}" ] || transcript=$(changed_transcript)
+  [ -n "$simulated${modeled#not*}" ] || transcript=$(changed_story)
   patch --quiet --strip=1 --reverse --directory="$copy" < "$patch"
   {
     echo "$sources $(sha256sum < "$patch")"
@@ -84,10 +87,11 @@ page=docs/internals/mutants.md
   echo "Written by \`make prove MUTANTS=1\`, which applies each mutant to the sources, one at a"
   echo "time, and runs two tools on it. The simulator runs at most $seeds scenarios, and the model"
   echo "checker the short models of the changed machine, each for at most $patience s of processor"
-  echo "time. Mutants of the simulator itself are not modeled. A mutant that both miss must change"
-  echo "a transcript of \`crates/baton-election/tests/transcripts\`; otherwise it is undetected."
+  echo "time. Mutants of the simulator itself are not modeled. A mutant that both miss must change a"
+  echo "story of \`crates/baton-election/tests\`, a transcript or a withdrawal; otherwise it is"
+  echo "undetected."
   echo
-  echo "| mutant | change | found by simulation | found by the model | changed transcript |"
+  echo "| mutant | change | found by simulation | found by the model | changed story |"
   echo "|---|---|---|---|---|"
 } > target/mutants/page.md
 for name in $names; do
