@@ -1,8 +1,8 @@
 //! `/leader`: answers whether this process leads, at once or after the next change.
 //!
-//! Touches axum, and the election only through [`Reader`](crate::driver::leadership::Reader). Start
-//! with [`leader`]. An answer that waited is an ordinary promise, made when it is sent. It does not
-//! allow for the wait, because most clients' clocks stop in suspend.
+//! Touches axum, and the election only through [`Reader`]. Start with [`leader`]. An answer that
+//! waited is an ordinary promise, made when it is sent. It does not allow for the wait, because most
+//! clients' clocks stop in suspend.
 
 use super::{AppState, error, json};
 use crate::driver::leadership::Reader;
