@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """Judges a client library by the shared cases.
 
     clients/testing/run.py LANGUAGE [--case NAME]... [--variant NAME] [--terms N] [--mutants]

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/env -S python3 -B
 """A scripted sidecar: plays the answers of one case, and records what it is asked.
 
     clients/testing/sidecar.py CASE --record FILE
