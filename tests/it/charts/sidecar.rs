@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Flags without a setting in `config`: the chart sets them itself, a Pod does not need them, ports
 /// or volumes depend on them, or they are under `zookeeper`.
-const OTHER_FLAGS: [&str; 18] = [
+const OTHER_FLAGS: [&str; 19] = [
     "backend",
     "context",
     "directory",
@@ -20,6 +20,7 @@ const OTHER_FLAGS: [&str; 18] = [
     "on-lost",
     "probe-listen",
     "state-directory",
+    "status-file",
     "zookeeper-auth-file",
     "zookeeper-ca-file",
     "zookeeper-cert-file",
