@@ -6,10 +6,12 @@
 pub mod blocking;
 pub mod children;
 pub mod clock;
+pub mod ended_run;
 pub mod exit;
 pub mod last_run;
 pub mod notify;
 pub mod private_folder;
 pub mod resolver;
 pub mod signals;
+pub mod state_folder;
 pub mod watchdog;

@@ -4,6 +4,7 @@
 //! cleanly: it withdraws, waits until the last promise expires, and releases.
 
 mod command;
+mod history;
 mod outcome;
 mod startup_log;
 mod stopping;
@@ -21,8 +22,9 @@ use crate::http::server;
 use crate::http::server::ServerError;
 use crate::http::{AppState, Waiting};
 use crate::process::clock::Clock;
+use crate::process::ended_run::{SavedSession, TracedRun};
 use crate::process::exit::Exit;
-use crate::process::last_run::{RunEnd, RunHistory};
+use crate::process::last_run::RunHistory;
 use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
@@ -32,7 +34,7 @@ use crate::status_file::{StatusFile, StatusFileError};
 use crate::store::Store;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::LeaseStore;
-use crate::store::zookeeper::ZooKeeperStore;
+use crate::store::zookeeper::{CredentialFilesError, ZooKeeperStore};
 use crate::telemetry::logging;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reporter::Reporter;
@@ -40,26 +42,23 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Request as _};
 use baton_election::queue::QueueElection;
+use baton_election::queue::messages::SessionId;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
 use command::CommandTask;
-use outcome::{RunOutcome, fault_outcome, fitness_outcome, lost_outcome};
+use history::OpenHistory;
+use outcome::{fault_outcome, fitness_outcome, lost_outcome};
 use outcome::{outcome_of, server_fault};
-use startup_log::{log_previous_end, log_start};
+use startup_log::log_start;
 use std::error::Error;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::Arc;
-use std::time::Duration;
 use stopping::Stopping;
 use tokio::sync::Notify;
-use tokio::task::{JoinSet, spawn_blocking};
-use tokio::time::timeout;
+use tokio::task::JoinSet;
 use tracing::Level;
 use uuid::Uuid;
-
-/// How long an ending process waits for its state directory.
-const SAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Takes part in the election until the process must end, and returns its exit code.
 pub fn run(config: &Config) -> Exit {
@@ -75,42 +74,20 @@ pub fn run(config: &Config) -> Exit {
     let supervised = catch_unwind(AssertUnwindSafe(|| {
         runtime.block_on(async {
             // First of all, because the kernel drops signals to PID 1 without a handler.
-            let signals = match Signals::catch() {
+            let mut signals = match Signals::catch() {
                 Ok(signals) => signals,
                 Err(error) => return refuse(config, &error),
             };
-            let timing = &config.timing;
-            let (call, retry) = (timing.call_timeout(), timing.retry_period());
-            let record_election = |identity, jitter, from| {
-                RecordElection::new(identity, *timing, jitter, from)
-                    .with_preference(config.preference)
-            };
-            match &config.store {
-                StoreConfig::File { directory } => {
-                    let opening =
-                        async { FileStore::open(directory, &config.election, call, retry) };
-                    supervise(config, opening, record_election, signals, publisher, reader.clone())
-                        .await
+            match history::open(config, &mut signals).await {
+                Ok(Some(opened)) => {
+                    let run = NewRun { config, signals, opened, publisher, reader: reader.clone() };
+                    run.over_its_store().await
                 }
-                StoreConfig::ZooKeeper(zookeeper) => {
-                    let opening = ZooKeeperStore::open(zookeeper, call);
-                    let queue_election = |identity, jitter, from| {
-                        QueueElection::new(identity, zookeeper.timing, jitter, from)
-                    };
-                    supervise(config, opening, queue_election, signals, publisher, reader.clone())
-                        .await
+                Ok(None) => {
+                    StopOutcome::NothingToRelease.log(Exit::Clean);
+                    Exit::Clean
                 }
-                StoreConfig::Lease { cluster, namespace } => {
-                    let opening = LeaseStore::connect(
-                        cluster,
-                        namespace.as_deref(),
-                        &config.election,
-                        call,
-                        retry,
-                    );
-                    supervise(config, opening, record_election, signals, publisher, reader.clone())
-                        .await
-                }
+                Err(error) => refuse(config, &error),
             }
         })
     }));
@@ -129,32 +106,96 @@ pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
     })
 }
 
-/// Opens the store with `opening`, and takes part with the state machine that `new_election`
-/// creates from an identity, a jitter, and the start of the campaign. A signal while the store
-/// opens ends the process at once.
-async fn supervise<M: Election, S: Store<M>, E: Error>(
-    config: &Config,
-    opening: impl Future<Output = Result<S, E>>,
-    new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
-    mut signals: Signals,
+/// A run that has not opened its store yet.
+struct NewRun<'a> {
+    config: &'a Config,
+    signals: Signals,
+    opened: OpenHistory,
     publisher: Publisher,
     reader: Reader,
-) -> Exit {
-    let opened = tokio::select! {
-        opened = opening => opened,
-        () = signals.next() => {
-            StopOutcome::NothingToRelease.log(Exit::Clean);
-            return Exit::Clean;
+}
+
+impl NewRun<'_> {
+    /// Takes part over the store that the settings name.
+    async fn over_its_store(self) -> Exit {
+        let Self { config, .. } = self;
+        let timing = &config.timing;
+        let (call, retry) = (timing.call_timeout(), timing.retry_period());
+        let ended_run = self.opened.history.ended_run();
+        let record_election = {
+            let ended_run = ended_run.clone();
+            |identity, jitter, from| {
+                let election = RecordElection::new(identity, *timing, jitter, from)
+                    .with_preference(config.preference);
+                match ended_run {
+                    Some(ended_run) => election.after(ended_run),
+                    None => election,
+                }
+            }
+        };
+        match &config.store {
+            StoreConfig::File { directory } => {
+                let opening = async { FileStore::open(directory, &config.election, call, retry) };
+                Box::pin(self.take_part(opening, record_election)).await
+            }
+            StoreConfig::ZooKeeper(zookeeper) => {
+                let session = self.opened.history.ended_session();
+                // The next run releases nothing for an application that may act without asking.
+                let asks = config.asks_by_declaration();
+                let file = self.opened.history.session_file().filter(|_| asks);
+                let ended = session.clone();
+                let opening = async {
+                    let store = ZooKeeperStore::open(zookeeper, call).await?;
+                    Ok::<_, CredentialFilesError>(store.with_sessions(ended, file))
+                };
+                let queue_election = |identity, jitter, from| {
+                    let election = QueueElection::new(identity, zookeeper.timing, jitter, from);
+                    match (ended_run, session) {
+                        (Some(ended_run), Some(SavedSession { id, timeout, .. })) => {
+                            election.after(ended_run, SessionId(id), timeout)
+                        }
+                        (_, None) | (None, _) => election,
+                    }
+                };
+                Box::pin(self.take_part(opening, queue_election)).await
+            }
+            StoreConfig::Lease { cluster, namespace } => {
+                let (namespace, election) = (namespace.as_deref(), &config.election);
+                let opening = LeaseStore::connect(cluster, namespace, election, call, retry);
+                Box::pin(self.take_part(opening, record_election)).await
+            }
         }
-    };
-    let store = match opened {
-        Ok(store) => store,
-        Err(error) => return refuse(config, &error),
-    };
-    match Candidate::prepare(config, &store.location(), new_election, signals, publisher, reader) {
-        Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
-        Ok(Prepared::Exit(exit)) => exit,
-        Err(error) => refuse(config, &*error),
+    }
+
+    /// Opens the store with `opening`, and takes part with the state machine that `new_election`
+    /// creates from an identity, a jitter, and the start of the campaign. A signal while the store
+    /// opens ends the process at once.
+    async fn take_part<M: Election, S: Store<M>, E: Error>(
+        mut self,
+        opening: impl Future<Output = Result<S, E>>,
+        new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
+    ) -> Exit {
+        let config = self.config;
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = self.signals.next() => {
+                StopOutcome::NothingToRelease.log(Exit::Clean);
+                return Exit::Clean;
+            }
+        };
+        let store = match opened {
+            Ok(store) => store,
+            Err(error) => {
+                // Refusing opens the history again.
+                drop(self);
+                return refuse(config, &error);
+            }
+        };
+        match Candidate::prepare(self, &store.location(), new_election) {
+            Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
+            Ok(Prepared::Exit(exit)) => exit,
+            Err(error) => refuse(config, &*error),
+        }
     }
 }
 
@@ -193,13 +234,11 @@ type ServerTasks = JoinSet<Result<(), ServerError>>;
 
 impl<'a, M: Election> Candidate<'a, M> {
     fn prepare(
-        config: &'a Config,
+        run: NewRun<'a>,
         location: &str,
         new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
-        signals: Signals,
-        publisher: Publisher,
-        reader: Reader,
     ) -> Result<Prepared<'a, M>, Box<dyn Error>> {
+        let NewRun { config, signals, opened, publisher, reader } = run;
         let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
         let identity = Identity::unique(&config.identity_prefix, unique)?;
         let timing = config.timing;
@@ -208,7 +247,9 @@ impl<'a, M: Election> Candidate<'a, M> {
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         log_start(config, &identity, location, &listeners, probe_listeners.as_ref());
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
-        let Some((history, delay)) = begin_run(config, &metrics)? else {
+        let traced = TracedRun::new(config, &identity);
+        let Some((history, delay)) = history::begin(config, opened, traced.as_ref(), &metrics)?
+        else {
             return Ok(Prepared::Exit(Exit::Lost));
         };
         watchdog::start(reader.clone())?;
@@ -231,7 +272,8 @@ impl<'a, M: Election> Candidate<'a, M> {
             polled: Arc::clone(&polled),
             waiting: Waiting::new(config.require_polling),
         });
-        let command = CommandTask::start(config, &state, listeners.address)?;
+        let lock = history.share_lock()?.map(Arc::new);
+        let command = CommandTask::start(config, &state, listeners.address, lock)?;
         let status_file = create_status_file(config, &state)?;
         let servers = start_servers(state, listeners, probe_listeners);
         let campaign_from = Clock.now() + delay;
@@ -323,33 +365,9 @@ impl<'a, M: Election> Candidate<'a, M> {
         };
         let outcome = outcome.with_command(command.finish().await);
         outcome.log();
-        save_outcome(history, outcome).await;
+        history::save(history, outcome).await;
         outcome.exit
     }
-}
-
-/// Reports how the last run ended, and begins this one. Returns how long not to campaign, or `None`
-/// if this run must end at once, so that the application restarts.
-fn begin_run(
-    config: &Config,
-    metrics: &Metrics,
-) -> Result<Option<(RunHistory, Duration)>, Box<dyn Error>> {
-    let (history, last) = RunHistory::open(config.state_directory.as_deref(), &config.election)?;
-    let last = last.unwrap_or_else(|error| {
-        tracing::warn!(event = "previous_end", "{}", ErrorChain(&error));
-        None
-    });
-    let delay = history.campaign_delay(&config.timing);
-    if let Some(last) = &last {
-        metrics.set_last_end(last);
-        log_previous_end(config, last, delay);
-        if last.left_application_running(config.outlived_by_application()) {
-            history.end_for_restart()?;
-            return Ok(None);
-        }
-    }
-    history.begin()?;
-    Ok(Some((history, delay)))
 }
 
 fn create_status_file(
@@ -375,22 +393,4 @@ fn start_servers(
         servers.spawn(server::serve(probes.listeners, http::PROBE_CONNECTIONS, router));
     }
     servers
-}
-
-/// Saves how this run ended, within [`SAVE_TIMEOUT`].
-async fn save_outcome(history: RunHistory, outcome: RunOutcome) {
-    let end = RunEnd {
-        exit: outcome.exit,
-        reason: outcome.reason,
-        led: outcome.led,
-        is_bad: outcome.is_bad(),
-    };
-    let saved = spawn_blocking(move || history.end(end));
-    match timeout(SAVE_TIMEOUT, saved).await {
-        Ok(Ok(Ok(()))) => {}
-        Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
-        Ok(Err(_)) | Err(_) => {
-            tracing::warn!("the state directory did not respond: the end of this run is not saved");
-        }
-    }
 }

@@ -139,7 +139,7 @@ fn open(disk: &Disk) -> (RunHistory, Result<Option<LastEnd>, LastEndError>) {
 /// records its own run.
 fn last_run(disk: &Disk, content: &[u8]) {
     fs::write(disk.file("last-run"), content).expect("the directory is writable");
-    let (first, remembered) = open(disk);
+    let (mut first, remembered) = open(disk);
     let is_json = super::json(content).is_some();
     if let Ok(Some(end)) = &remembered {
         assert!(is_json, "read {end:?} from an invalid file");
@@ -156,7 +156,7 @@ fn last_run(disk: &Disk, content: &[u8]) {
     let timing = Timing::new(durations, Drift::default()).expect("client-go's defaults are valid");
     let damping = first.campaign_delay(&timing);
     assert!(damping <= seconds(15), "the start is delayed by {damping:?}");
-    first.begin().expect("the directory is usable");
+    first.begin(None).expect("the directory is usable");
     drop(first);
     let (second, killed) = open(disk);
     let killed = killed.expect("the file is valid").expect("the file exists");

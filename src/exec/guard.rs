@@ -12,6 +12,7 @@ use crate::exec::process_tree;
 use crate::exec::terminal::Terminal;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
+use crate::process::state_folder::StateLock;
 use baton_election::command::{CommandPlan, CommandSignal};
 use baton_election::instant::Instant;
 use nix::sys::signal::{SigSet, Signal as BlockedSignal};
@@ -42,12 +43,8 @@ pub fn run(arguments: &Guard) -> Exit {
         return Exit::Fault;
     }
     let Ok(channel) = Channel::from_stdin() else { return Exit::Usage };
-    let first = channel.wait::<ToGuard>();
-    let (deadline, stdin) = match first {
-        Ok(Received::Message(ToGuard::Deadline(deadline), Some(stdin))) => (deadline.into(), stdin),
-        Ok(Received::Message(..) | Received::Nothing | Received::Closed) | Err(_) => {
-            return Exit::Usage;
-        }
+    let Some(Order { lock, deadline, stdin }) = Order::receive(&channel) else {
+        return Exit::Usage;
     };
     let plan = CommandPlan::start(
         deadline,
@@ -58,7 +55,7 @@ pub fn run(arguments: &Guard) -> Exit {
     let answer = match plan {
         None => FromGuard::TooLate,
         Some(plan) => match Running::start(arguments, plan, &stdin) {
-            Ok(running) => return running.guard(channel),
+            Ok(running) => return running.guard(channel, lock.as_ref()),
             Err(error) => FromGuard::Failed(SpawnFailure {
                 message: format!("cannot start the command: {error}"),
                 code: CANNOT_EXECUTE,
@@ -67,6 +64,34 @@ pub fn run(arguments: &Guard) -> Exit {
     };
     channel.send(&answer, None).ok();
     Exit::Clean
+}
+
+/// The order to start the command.
+struct Order {
+    /// The lock of the state directory. Holding it tells the next run that this one has not ended.
+    lock: Option<StateLock>,
+    deadline: Instant,
+    stdin: OwnedFd,
+}
+
+impl Order {
+    /// Waits for the order. `None` if anything else comes.
+    fn receive(channel: &Channel) -> Option<Self> {
+        let mut lock = None;
+        loop {
+            match channel.wait::<ToGuard>() {
+                Ok(Received::Message(ToGuard::Lock, Some(held))) => {
+                    lock = Some(StateLock::from_descriptor(held));
+                }
+                Ok(Received::Message(ToGuard::Deadline(deadline), Some(stdin))) => {
+                    return Some(Self { lock, deadline: deadline.into(), stdin });
+                }
+                Ok(Received::Message(..) | Received::Nothing | Received::Closed) | Err(_) => {
+                    return None;
+                }
+            }
+        }
+    }
 }
 
 /// The command and what watches it.
@@ -172,7 +197,7 @@ impl Running {
     }
 
     /// Guards the command until no process of it is left.
-    fn guard(mut self, channel: Channel) -> Exit {
+    fn guard(mut self, channel: Channel, lock: Option<&StateLock>) -> Exit {
         let mut elector = Some(channel);
         loop {
             let now = Clock.now();
@@ -199,7 +224,12 @@ impl Running {
             FromGuard::Failed,
         );
         drop(self);
-        tell(elector.as_ref(), &ended);
+        match (&elector, lock) {
+            (Some(channel), _) => tell(Some(channel), &ended),
+            // The elector cannot note it any more. Without the note, the next run waits as others.
+            (None, Some(lock)) => drop(lock.note_idle()),
+            (None, None) => {}
+        }
         Exit::Clean
     }
 
@@ -293,6 +323,7 @@ impl Running {
                 }
                 Ok(Received::Message(ToGuard::Stop(timeout), _)) => self.plan.stop(timeout, now),
                 Ok(Received::Message(ToGuard::Kill, _)) => self.plan.kill(),
+                Ok(Received::Message(ToGuard::Lock, _)) => {}
                 Ok(Received::Closed) | Err(_) => {
                     self.plan.lose_elector(now);
                     *elector = None;

@@ -27,6 +27,9 @@ impl From<BootTime> for Instant {
 /// From the elector to the guard.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum ToGuard {
+    /// Hold this lock of the state directory, which comes with the message, until no process of the
+    /// command is left. It comes before the first deadline.
+    Lock,
     /// The claim lasts until this instant. The first one starts the command, and carries the
     /// standard input of the command.
     Deadline(BootTime),

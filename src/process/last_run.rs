@@ -10,25 +10,27 @@
 //! * If the previous run led and exited with 0, only its container was restarted, and its
 //!   application is still running. With `--on-lost=exit`, this run then exits with 75 once to
 //!   restart it, even if it cannot start itself.
+//! * If the previous run has left a trace (`ended_run.rs`), this run can release what it held.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
+use crate::process::ended_run::{SavedSession, SessionFile, Trace, TracedRun};
 use crate::process::exit::Exit;
-use crate::process::private_folder::{Exposure, FolderError, PrivateFolder};
+use crate::process::private_folder::FolderError;
+use crate::process::state_folder::{StateFolder, StateLock};
+use baton_election::ended_run::EndedRun;
 use baton_election::instant::Instant;
 use baton_election::machine::Reason;
 use baton_election::timing::Timing;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, DirBuilder, File};
-use std::io::{self, Write as _};
-use std::os::unix::fs::DirBuilderExt as _;
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const LAST_RUN: &str = "last-run";
-const TEMPORARY: &str = "last-run.tmp";
-const LOCK: &str = "lock";
 
 /// How long a bad end counts.
 const BAD_END_WINDOW: Duration = Duration::from_mins(10);
@@ -46,17 +48,14 @@ pub const APPLICATION_LEFT_RUNNING: &str = "the previous run led and stopped cle
 /// The history of this sidecar's runs.
 #[derive(Debug)]
 pub struct RunHistory {
-    state: Option<StateFolder>,
+    state: Option<Arc<StateFolder>>,
     boot_id: String,
     bad_ends: Vec<Duration>,
-}
-
-/// A locked folder in the state directory.
-#[derive(Debug)]
-struct StateFolder {
-    folder: PrivateFolder,
-    /// Locked while the process lives.
-    _lock: File,
+    /// What this run leaves behind, or the previous one until this one has begun.
+    trace: Option<Trace>,
+    /// The previous run, if it has left a trace, and its session.
+    ended_run: Option<EndedRun>,
+    session: Option<SavedSession>,
 }
 
 /// How this run ends.
@@ -122,6 +121,9 @@ struct SavedRun {
     wall: SystemTime,
     /// The end of the run; absent while it runs.
     end: Option<SavedEnd>,
+    /// What the next run needs to release what this one holds.
+    #[serde(default)]
+    trace: Option<Trace>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -138,21 +140,53 @@ impl RunHistory {
         directory: Option<&Path>,
         election: &ElectionName,
     ) -> Result<(Self, Result<Option<LastEnd>, LastEndError>), RunHistoryError> {
-        let state =
-            directory.map(|directory| StateFolder::open(directory, election)).transpose()?;
+        let open = |directory: &Path| {
+            let opened = StateFolder::open(directory, election).map(Arc::new);
+            let path = directory.join(election.as_str());
+            opened.map_err(|source| RunHistoryError { path, source })
+        };
+        let state = directory.map(open).transpose()?;
         let boot_id = fs::read_to_string("/proc/sys/kernel/random/boot_id")
             .unwrap_or_default()
             .trim()
             .to_owned();
-        let saved = state.as_ref().map_or(Ok(None), |state| read(&state.folder));
-        let mut this = Self { state, boot_id, bad_ends: Vec::new() };
+        let saved = state.as_ref().map_or(Ok(None), |state| read(state));
+        let (trace, ended_run, session) = (None, None, None);
+        let mut this = Self { state, boot_id, bad_ends: Vec::new(), trace, ended_run, session };
         let last = saved.map(|saved| saved.map(|run| this.continue_from(run)));
         Ok((this, last))
     }
 
-    /// Saves that this run has started.
-    pub fn begin(&self) -> Result<(), RunHistoryError> {
+    /// Saves that this run has started. `run` describes it, if the next run may release what it
+    /// holds.
+    pub fn begin(&mut self, run: Option<&TracedRun>) -> Result<(), RunHistoryError> {
+        if let Some(state) = &self.state {
+            // The trace of this run must not come with a session of another.
+            let cleared = SessionFile(Arc::clone(state)).clear();
+            cleared.map_err(|source| RunHistoryError { path: self.path(), source })?;
+            self.trace = run.and_then(|run| run.trace(state));
+        }
         self.write(None)
+    }
+
+    /// The previous run, if it has certainly ended and may be released.
+    pub fn ended_run(&self) -> Option<EndedRun> {
+        self.ended_run.clone()
+    }
+
+    /// The ZooKeeper session of [`Self::ended_run`].
+    pub fn ended_session(&self) -> Option<SavedSession> {
+        self.session.clone()
+    }
+
+    /// Where this run saves its ZooKeeper session. `None` without a state directory.
+    pub fn session_file(&self) -> Option<SessionFile> {
+        self.state.clone().map(SessionFile)
+    }
+
+    /// The lock, for the commands of this run.
+    pub fn share_lock(&self) -> io::Result<Option<StateLock>> {
+        self.state.as_ref().map(|state| state.lock().share()).transpose()
     }
 
     /// How long to wait before campaigning.
@@ -201,7 +235,7 @@ impl RunHistory {
         };
         let Err(error) = self.write(Some(end)) else { return Ok(()) };
         let Some(state) = &self.state else { return Err(error) };
-        state.folder.remove(LAST_RUN).map_err(|source| RunHistoryError { source, ..error })
+        state.folder().remove(LAST_RUN).map_err(|source| RunHistoryError { source, ..error })
     }
 
     /// Continues the history of the previous run.
@@ -209,6 +243,15 @@ impl RunHistory {
         let same_boot = run.boot_id == self.boot_id;
         if same_boot {
             self.bad_ends = run.bad_ends;
+        }
+        let has_released = run.end.as_ref().is_some_and(|end| end.code == Exit::Clean.code());
+        let trace = run.trace.filter(|_| same_boot && !self.boot_id.is_empty() && !has_released);
+        // Until this run begins, the trace stays as it is.
+        self.trace.clone_from(&trace);
+        if let (Some(trace), Some(state)) = (trace, &self.state) {
+            self.ended_run = trace.proves_end_of(state, Clock.now());
+            let session = || SessionFile(Arc::clone(state)).read();
+            self.session = self.ended_run.as_ref().and_then(|_| session());
         }
         let last = match run.end {
             Some(end) => LastEnd {
@@ -251,38 +294,25 @@ impl RunHistory {
             bad_ends: self.bad_ends.clone(),
             wall: Clock.wall(),
             end,
+            trace: self.trace.clone(),
         };
         let text = serde_json::to_vec(&run).expect("strings and numbers serialize");
-        let path = || state.folder.path().join(LAST_RUN);
-        replace(&state.folder, &text).map_err(|source| RunHistoryError { path: path(), source })
+        let replaced = state.replace(LAST_RUN, &text);
+        replaced.map_err(|source| RunHistoryError { path: self.path(), source })
+    }
+
+    /// The file, for errors.
+    fn path(&self) -> PathBuf {
+        let folder = self.state.as_ref().map(|state| state.folder().path());
+        folder.unwrap_or_else(|| Path::new("")).join(LAST_RUN)
     }
 }
 
-impl StateFolder {
-    /// Creates and locks the folder: two sidecars would overwrite each other's ends.
-    fn open(directory: &Path, election: &ElectionName) -> Result<Self, RunHistoryError> {
-        let path = directory.join(election.as_str());
-        let opened = || {
-            let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
-            created.map_err(FolderError::io("create the directory", directory))?;
-            match Exposure::of(directory)? {
-                Some(exposure @ (Exposure::Owner { .. } | Exposure::Unmapped { .. })) => {
-                    tracing::warn!(
-                        "another user can replace the saved end of the last run: {exposure}"
-                    );
-                }
-                // An emptyDir of Kubernetes is writable by all.
-                Some(Exposure::Writable { .. }) | None => {}
-            }
-            let folder =
-                PrivateFolder::open_or_create(directory, election.as_str(), |_, _| Ok(()))?;
-            let lock = folder.open_lock_file(LOCK)?;
-            lock.try_lock()
-                .map_err(io::Error::from)
-                .map_err(FolderError::io("lock", &path.join(LOCK)))?;
-            Ok(Self { folder, _lock: lock })
-        };
-        opened().map_err(|source| RunHistoryError { path: path.clone(), source })
+impl RunHistoryError {
+    /// Whether another process holds the lock.
+    pub fn is_locked(&self) -> bool {
+        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        matches!(&self.source, FolderError::Io { source, .. } if would_block(source))
     }
 }
 
@@ -297,7 +327,8 @@ impl LastEnd {
     }
 }
 
-fn read(folder: &PrivateFolder) -> Result<Option<SavedRun>, LastEndError> {
+fn read(state: &StateFolder) -> Result<Option<SavedRun>, LastEndError> {
+    let folder = state.folder();
     let Some(text) = folder.read(LAST_RUN).map_err(LastEndError::Unreadable)? else {
         return Ok(None);
     };
@@ -307,17 +338,4 @@ fn read(folder: &PrivateFolder) -> Result<Option<SavedRun>, LastEndError> {
         return Err(damaged(serde::de::Error::custom("its time is after the year 9999")));
     }
     Ok(Some(run))
-}
-
-/// Replaces the file by a rename, so that a kill leaves either the old or the new content.
-fn replace(folder: &PrivateFolder, text: &[u8]) -> Result<(), FolderError> {
-    // A killed process may have left a temporary file. No other live process writes here.
-    folder.remove(TEMPORARY)?;
-    let written = folder.create_new(TEMPORARY)?.write_all(text);
-    if let Err(error) = written {
-        // Free the space on a full disk.
-        folder.remove(TEMPORARY).ok();
-        return Err(FolderError::io("write", &folder.path().join(TEMPORARY))(error));
-    }
-    folder.rename(TEMPORARY, LAST_RUN)
 }

@@ -7,6 +7,7 @@
 
 mod directory;
 mod error;
+pub(crate) mod remote;
 
 pub(crate) use directory::Exposure;
 pub use error::FolderError;
@@ -89,6 +90,13 @@ impl PrivateFolder {
         }
     }
 
+    /// Applies `check` to the folder's file system.
+    pub(crate) fn check(&self, check: FileSystemCheck) -> Result<(), FolderError> {
+        let found = fstatfs(&self.file)
+            .map_err(|error| FolderError::io("inspect", &self.path)(error.into()))?;
+        check(found.f_type, &self.path)
+    }
+
     /// Reads a file, if it exists.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, FolderError> {
         let Some(file) = self.open(name, OFlags::RDONLY)? else { return Ok(None) };
@@ -116,7 +124,16 @@ impl PrivateFolder {
     /// access, so any user who can read a lock file could hold it forever. A shared OFD lock, which
     /// excludes an exclusive one, needs only read access too.
     pub(crate) fn open_lock_file(&self, name: &str) -> Result<File, FolderError> {
-        let flags = OFlags::CREATE | OFlags::RDONLY;
+        self.open_lock(name, OFlags::RDONLY)
+    }
+
+    /// Opens a lock file whose content this process may replace, and creates it if it is missing.
+    pub(crate) fn open_state_lock(&self, name: &str) -> Result<File, FolderError> {
+        self.open_lock(name, OFlags::RDWR)
+    }
+
+    fn open_lock(&self, name: &str, access: OFlags) -> Result<File, FolderError> {
+        let flags = OFlags::CREATE | access;
         let io = |error: Errno| FolderError::io("open", &self.path.join(name))(error.into());
         let file = self.open(name, flags)?.ok_or_else(|| io(Errno::NOENT))?;
         let stat = fstat(&file).map_err(io)?;
@@ -178,10 +195,8 @@ impl PrivateFolder {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match openat(parent, name, flags, Mode::empty()) {
             Ok(fd) => {
-                let found = fstatfs(&fd)
-                    .map_err(|error| FolderError::io("inspect", &path)(error.into()))?;
-                check(found.f_type, &path)?;
                 let folder = Self { file: fd.into(), path };
+                folder.check(check)?;
                 folder.restrict_access()?;
                 Ok(Some(folder))
             }

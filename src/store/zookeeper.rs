@@ -12,7 +12,9 @@ pub use files::CredentialFilesError;
 
 use crate::config::ZooKeeperConfig;
 use crate::error_chain::ErrorChain;
+use crate::process::blocking::run_blocking;
 use crate::process::clock::Clock;
+use crate::process::ended_run::{SavedSession, SessionFile};
 use crate::process::resolver::Resolver;
 use crate::store::{Store, StoreError};
 use baton_election::identity::Identity;
@@ -30,13 +32,18 @@ use zookeeper_client::operations::{
     Access, Create, CreateContainer, CreateMode, GetChildren, GetData, Multi, Op, OpFailure, Znode,
 };
 use zookeeper_client::servers::{Host, Servers};
-use zookeeper_client::wire::{Code, Operation};
+use zookeeper_client::wire::{Code, Grant, Operation};
+
+/// How long a connection waits for the state directory.
+const SAVE_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// An election held in ZooKeeper.
 #[derive(Debug)]
 pub struct ZooKeeperStore {
     client: Client<Resolver>,
     files: CredentialFiles,
+    /// Where sessions are saved, so that the next run can close the last one.
+    saved_session: Option<SessionFile>,
     /// The servers, for logs and errors.
     hosts: String,
     /// The part of the servers' tree that must already exist; empty for the root.
@@ -64,18 +71,31 @@ impl ZooKeeperStore {
         let (files, dialer) =
             CredentialFiles::open(config.auth_file.clone(), config.tls.clone()).await?;
         let Servers { hosts, chroot } = &config.servers;
+        let access = access(&dialer);
+        let client = Client::new(&config.servers, dialer, Resolver::default());
         Ok(Self {
-            access: Cell::new(access(&dialer)),
+            access: Cell::new(access),
             supports_containers: Cell::new(true),
             has_warned_shared: Cell::new(false),
             has_searched_list: Cell::new(false),
-            client: Client::new(&config.servers, dialer, Resolver::default()),
+            client,
             files,
+            saved_session: None,
             hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
             chroot: chroot.clone(),
             path: format!("{chroot}{}", config.path),
             connect_timeout: call_timeout / 10 * 9,
         })
+    }
+
+    /// The same store. Its first `Resume` resumes the session of an `ended` run, and each new
+    /// session is saved in `file`.
+    #[must_use]
+    pub fn with_sessions(self, ended: Option<SavedSession>, file: Option<SessionFile>) -> Self {
+        if let Some(SavedSession { id, timeout, password }) = ended {
+            self.client.take_over(Grant { session: id, timeout, password });
+        }
+        Self { saved_session: file, ..self }
     }
 
     async fn connect(
@@ -90,15 +110,34 @@ impl ZooKeeperStore {
         }
         let remaining = self.connect_timeout.saturating_sub(Clock.now().since(started));
         match self.client.connect(session, timeout, remaining).await {
-            Ok(Some(grant)) => Ok(QueueEvent::Connected {
-                session: SessionId(grant.session),
-                timeout: grant.timeout,
-            }),
+            Ok(Some(grant)) => {
+                let event = QueueEvent::Connected {
+                    session: SessionId(grant.session),
+                    timeout: grant.timeout,
+                };
+                if session == SessionRequest::New {
+                    self.save(grant).await;
+                }
+                Ok(event)
+            }
             Ok(None) => Ok(QueueEvent::Expired),
             Err(error) if error.is_refusal() => {
                 Err(StoreError::Refused(Box::new(ConnectFailed::new(error))))
             }
             Err(error) => Err(StoreError::Unreachable(Box::new(ConnectFailed::new(error)))),
+        }
+    }
+
+    /// Saves a new session before a znode is created in it. A failure costs only the time until the
+    /// session expires, and only if this process is killed.
+    async fn save(&self, Grant { session, timeout, password }: Grant) {
+        let Some(file) = self.saved_session.clone() else { return };
+        let session = SavedSession { id: session, timeout, password };
+        let saving = run_blocking("saving the session", move || file.save(&session));
+        match tokio::time::timeout(SAVE_TIMEOUT, saving).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => tracing::warn!("{}", ErrorChain(&error)),
+            Err(_) => tracing::warn!("the state directory did not respond"),
         }
     }
 

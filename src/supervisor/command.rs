@@ -3,15 +3,18 @@
 //! Touches [`exec`](crate::exec). Start with [`CommandTask::start`].
 
 use crate::config::Config;
+use crate::exec::notes::Notes;
 use crate::exec::runner::{CommandEnd, Phase, Runner};
 use crate::exec::{process_tree, quota};
 use crate::http::AppState;
 use crate::process::children;
+use crate::process::state_folder::StateLock;
 use crate::telemetry::command_reporter::CommandReporter;
 use std::convert::Infallible;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -34,11 +37,12 @@ impl CommandTask {
     }
 
     /// Starts the task, if there is a command. The command runs whenever the candidate leads, and
-    /// can ask it at `address`.
+    /// can ask it at `address`. Its guard holds `lock` too.
     pub(super) fn start(
         config: &Config,
         state: &AppState,
         address: SocketAddr,
+        lock: Option<Arc<StateLock>>,
     ) -> io::Result<Self> {
         let Some(exec) = &config.exec else { return Ok(Self::none()) };
         // The processes of a killed guard fall to this process.
@@ -63,6 +67,7 @@ impl CommandTask {
             variables,
             reader: state.reader.clone(),
             control: state.control.clone(),
+            notes: Notes::new(lock),
             reporter,
             phase: task.phase.subscribe(),
         };

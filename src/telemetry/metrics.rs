@@ -90,7 +90,8 @@ impl Metrics {
             Transition::Following { leader: Some(_) } => series.leader_changes.inc(),
             Transition::Following { leader: None }
             | Transition::StoreWentBack { .. }
-            | Transition::Diagnosed(_) => {}
+            | Transition::Diagnosed(_)
+            | Transition::ReleasedEndedRun { .. } => {}
             Transition::Leading { .. } => {
                 series.acquisitions.inc();
                 series.leader_changes.inc();

@@ -105,6 +105,16 @@ impl Reporter {
                 let (token, reason) = (token.to_string(), reason.as_str());
                 tracing::info!(event = "resigned", election, identity, token, reason, "resigned");
             }
+            Transition::ReleasedEndedRun { identity: ended } => {
+                let ended = ended.as_str();
+                tracing::info!(
+                    event = "released_ended_run",
+                    election,
+                    identity,
+                    ended,
+                    "released what the previous run held, because its process has ended"
+                );
+            }
         }
     }
 

@@ -6,6 +6,7 @@
 
 mod crowd;
 mod dying;
+mod ended_run;
 mod exec;
 mod fitness;
 mod leaving;

@@ -223,6 +223,11 @@ pub enum Transition<D> {
         /// Why the candidate released it.
         reason: Reason,
     },
+    /// What the previous run in this place held is released, so others need not wait for it.
+    ReleasedEndedRun {
+        /// The identity of that run.
+        identity: Identity,
+    },
 }
 
 impl<D: Diagnostic> Transition<D> {
@@ -234,7 +239,8 @@ impl<D: Diagnostic> Transition<D> {
             | Self::Leading { .. }
             | Self::Lost { .. }
             | Self::StoreWentBack { .. }
-            | Self::Resigned { .. } => false,
+            | Self::Resigned { .. }
+            | Self::ReleasedEndedRun { .. } => false,
         }
     }
 }

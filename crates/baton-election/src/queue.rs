@@ -27,6 +27,7 @@
 //!   created after the search. A session is not closed while its claim holds.
 //! * A session has ended if a reconnect returns another session id, or if none succeeds for the
 //!   whole session timeout.
+//! * The session of an [`EndedRun`] is resumed and closed, but only once nothing acts for it.
 //! * After every reconnect a follower lists the queue again, and a leader checks its znode first.
 //! * A znode ahead of us that no session owns is not a candidate. It is skipped.
 //!
@@ -50,12 +51,13 @@ pub mod timing;
 
 use crate::candidacy::Candidacy;
 use crate::claim::{FencingToken, Standing};
+use crate::ended_run::EndedRun;
 use crate::identity::Identity;
 use crate::instant::Instant;
 use crate::machine::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::timing::{Jitter, Timing};
 use diagnostic::QueueDiagnostic;
-use messages::{QueueEvent, QueueRequest};
+use messages::{QueueEvent, QueueRequest, SessionId};
 use state::{
     AnnouncementState, DiagnosticState, InFlight, Link, Membership, Reported, Session, View,
 };
@@ -74,6 +76,8 @@ pub struct QueueElection {
     prefix: String,
     candidacy: Candidacy,
     session: Option<Session>,
+    /// The previous run in this place, as long as `session` is its session.
+    ended_run: Option<Identity>,
     membership: Membership,
     /// The announced leader, and when that name expires.
     leader: Option<(Identity, Instant)>,
@@ -111,6 +115,7 @@ impl QueueElection {
             jitter,
             candidacy: Candidacy::Campaigning { from: campaign_from },
             session: None,
+            ended_run: None,
             membership: Membership::NotJoined,
             leader: None,
             reported: Reported::Nothing,
@@ -130,6 +135,16 @@ impl QueueElection {
         }
     }
 
+    /// The same candidate, which first closes the session of `ended_run`, and so deletes its
+    /// znodes. Call it before the first event. `timeout` is the timeout of that session.
+    #[must_use]
+    pub fn after(self, ended_run: EndedRun, session: SessionId, timeout: Duration) -> Self {
+        let EndedRun { identity, acts_until } = ended_run;
+        let link = Link::Down { since: acts_until };
+        let session = Session { id: session, granted: None, timeout, link, is_abandoned: true };
+        Self { session: Some(session), ended_run: Some(identity), ..self }
+    }
+
     /// The next request, and when it is due.
     fn plan(&self) -> Option<(Instant, QueueRequest)> {
         let has_released = matches!(self.candidacy, Candidacy::Releasing(_)) && self.is_released();
@@ -139,8 +154,8 @@ impl QueueElection {
         let timeout = self.timing.requested().lease_duration();
         let (due, request) = match &self.session {
             None => (self.not_before, QueueRequest::Begin { timeout }),
-            Some(Session { link: Link::Down { .. }, .. }) => {
-                (self.not_before, QueueRequest::Resume { timeout })
+            Some(Session { link: Link::Down { since }, .. }) => {
+                (*since, QueueRequest::Resume { timeout })
             }
             Some(session) if self.must_close(session) => match (&self.membership, self.candidacy) {
                 // A close would let another candidate lead while the claim still holds.
@@ -348,7 +363,8 @@ impl Election for QueueElection {
             None => true,
             Some(Session { link: Link::Up(_), .. }) => false,
             Some(session) => {
-                !session.is_abandoned && matches!(self.membership, Membership::NotJoined)
+                let may_expire = !session.is_abandoned || self.ended_run.is_some();
+                may_expire && matches!(self.membership, Membership::NotJoined)
             }
         };
         self.in_flight.is_none() && has_no_znode
@@ -363,7 +379,6 @@ impl Election for QueueElection {
 mod tests {
     use super::*;
     use crate::timing::{Drift, Durations};
-    use messages::SessionId;
 
     fn at(seconds: u64) -> Instant {
         Instant::since_boot(Duration::from_secs(seconds))

@@ -34,6 +34,8 @@
 //!   applied.
 //! * After a release is sent, the candidate claims nothing, whatever the outcome.
 //! * A withdrawn candidate begins no term. Without a claim, it releases a record that names it.
+//! * A record that names an [`EndedRun`] is released in its name, but only once nothing acts for it,
+//!   and only as long as every record seen since the start names it.
 
 pub mod messages;
 mod observed;
@@ -42,6 +44,7 @@ mod replies;
 
 use crate::candidacy::Candidacy;
 use crate::claim::{Claim, FencingToken, Standing};
+use crate::ended_run::EndedRun;
 use crate::identity::Identity;
 use crate::instant::Instant;
 use crate::machine::{Election, Reason, Timer, Transition, Withdrawal};
@@ -59,6 +62,8 @@ pub struct RecordElection {
     identity: Identity,
     timing: Timing,
     preference: Preference,
+    /// The previous run in this place, as long as every record seen so far names it.
+    ended_run: Option<EndedRun>,
     jitter: Jitter,
     candidacy: Candidacy,
     role: Role,
@@ -125,6 +130,8 @@ struct InFlight {
     /// A reply with a lower version is older than a watch event that arrived while it was in
     /// flight.
     stale_below: u128,
+    /// The ended run that a release is for.
+    ended_run: Option<Identity>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -141,6 +148,7 @@ impl RecordElection {
             identity,
             timing,
             preference: Preference::FIRST,
+            ended_run: None,
             jitter,
             candidacy: Candidacy::Campaigning { from: campaign_from },
             role: Role::Unknown,
@@ -162,6 +170,13 @@ impl RecordElection {
     #[must_use]
     pub fn with_preference(self, preference: Preference) -> Self {
         Self { preference, ..self }
+    }
+
+    /// The same candidate, which releases the record if it names `ended_run`. Call it before the
+    /// first event.
+    #[must_use]
+    pub fn after(self, ended_run: EndedRun) -> Self {
+        Self { ended_run: Some(ended_run), ..self }
     }
 
     /// The next request, and when it is due.
@@ -187,21 +202,26 @@ impl RecordElection {
             // withdrawn candidate that lost its term waits for its deadline here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
                 Knowledge::Uncertain | Knowledge::Contradicted => (immediately, Step::Read),
-                Knowledge::Cached | Knowledge::Fresh if self.is_ours() => {
-                    (self.may_release_at(), Step::Write(Intent::Release))
-                }
-                Knowledge::Cached | Knowledge::Fresh => read,
+                Knowledge::Cached | Knowledge::Fresh => match self.releases_at() {
+                    Some(due) => (due, Step::Write(Intent::Release)),
+                    None => read,
+                },
             },
             (Role::Unknown, Candidacy::Campaigning { .. }) => read,
             (Role::Following { .. } | Role::Releasing { .. }, Candidacy::Campaigning { from }) => {
                 let acquire_at = max(self.free_at(), from);
-                match knowledge {
-                    Knowledge::Fresh | Knowledge::Uncertain => {
+                let release_at = self.ended_run_releases_at().filter(|due| *due < acquire_at);
+                match (knowledge, release_at) {
+                    (Knowledge::Cached | Knowledge::Fresh, Some(due)) => {
+                        (due, Step::Write(Intent::Release))
+                    }
+                    (Knowledge::Uncertain, Some(_)) => (immediately, Step::Read),
+                    (Knowledge::Fresh | Knowledge::Uncertain, None) => {
                         (acquire_at, Step::Write(Intent::Acquire))
                     }
-                    Knowledge::Cached => (acquire_at.min(self.read_at), Step::Read),
+                    (Knowledge::Cached, None) => (acquire_at.min(self.read_at), Step::Read),
                     // After a lost race, the watch brings the winner's record.
-                    Knowledge::Contradicted => read,
+                    (Knowledge::Contradicted, _) => read,
                 }
             }
         };
@@ -226,14 +246,24 @@ impl RecordElection {
         self.observed.as_ref()?.snapshot()
     }
 
-    /// When the record may be released, if it names this candidate.
-    fn may_release_at(&self) -> Instant {
-        match self.candidacy {
+    /// When the record may be released by a candidate that stays away, if it names this candidate
+    /// or its ended run.
+    fn releases_at(&self) -> Option<Instant> {
+        if !self.is_ours() {
+            return self.ended_run_releases_at();
+        }
+        Some(match self.candidacy {
             Candidacy::Campaigning { .. } | Candidacy::Withdrawn(_) => {
                 max(self.not_before, self.holds_until)
             }
             Candidacy::Releasing(_) => self.not_before,
-        }
+        })
+    }
+
+    /// When the record may be released in the name of the ended run, if it names that.
+    fn ended_run_releases_at(&self) -> Option<Instant> {
+        let run = self.ended_run.as_ref().filter(|_| self.last_snapshot().is_some())?;
+        Some(max(self.not_before, run.acts_until))
     }
 
     /// When the record may be acquired: at once if it names this candidate, which then holds no
@@ -272,10 +302,9 @@ impl Election for RecordElection {
             return self.handle_watch_event(snapshot, now);
         }
         // A reply without a request is a bug in the driver. It must not begin a claim.
-        let Some(InFlight { request, sent, stale_below }) = self.in_flight.take() else {
-            return;
-        };
-        match (&request, event) {
+        let Some(call) = self.in_flight.take() else { return };
+        let InFlight { ref request, sent, stale_below, .. } = call;
+        match (request, event) {
             (RecordRequest::Read, RecordEvent::Read(read))
                 if read.as_ref().map_or(0, |read| read.version.number) < stale_below =>
             {
@@ -284,7 +313,7 @@ impl Election for RecordElection {
             (RecordRequest::Read, RecordEvent::Read(snapshot)) => self.handle_read(snapshot, now),
             (RecordRequest::Write(write), RecordEvent::Applied(snapshot)) => {
                 let is_overtaken = snapshot.version.number < stale_below;
-                self.handle_applied(write, snapshot, sent, now);
+                self.handle_applied(write, snapshot, &call, now);
                 if is_overtaken {
                     self.recheck(now);
                 }
@@ -296,7 +325,7 @@ impl Election for RecordElection {
             (RecordRequest::Read, RecordEvent::Applied(_) | RecordEvent::Conflict)
             | (RecordRequest::Write(_), RecordEvent::Read(_))
             | (_, RecordEvent::Unknown | RecordEvent::WatchEvent(_)) => {
-                self.handle_unknown(&request, sent, now);
+                self.handle_unknown(request, sent, now);
             }
         }
     }
@@ -326,7 +355,14 @@ impl Election for RecordElection {
         {
             self.role = Role::Releasing { token: claim.token(), reason, may_be_applied: false };
         }
-        self.in_flight = Some(InFlight { request: request.clone(), sent: now, stale_below: 0 });
+        let ended_run = match step {
+            Step::Write(Intent::Release) if !self.is_ours() => {
+                self.ended_run.as_ref().map(|run| run.identity.clone())
+            }
+            Step::Read | Step::Write(_) => None,
+        };
+        let in_flight = InFlight { request: request.clone(), sent: now, stale_below: 0, ended_run };
+        self.in_flight = Some(in_flight);
         Some(request)
     }
 

@@ -223,6 +223,12 @@ impl Timing {
         self.durations.answer_validity
     }
 
+    /// How long the last promise may outlive its process, by any clock of this node.
+    pub fn longest_promise(&self) -> Duration {
+        let nanos = self.drift.stretched(self.durations.answer_validity);
+        from_nanos(nanos.div_ceil(u128::from(Drift::WHOLE)))
+    }
+
     /// The shortest possible time between the end of one claim and the start of another
     /// candidate's, over all clock rates within the drift.
     pub fn margin(&self) -> Duration {

@@ -87,6 +87,7 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
         starts_at: Moment::START + Duration::from_secs(starts),
         stays_on_loss: true,
         asks: true,
+        keeps_state: false,
         poll_interval: Duration::from_millis(500),
         preference: Preference::FIRST,
         command: None,

@@ -16,14 +16,12 @@ mod tree;
 use crate::clock::{Clock, Moment};
 use crate::event_queue::EventQueue;
 use crate::rng::Rng;
-use crate::scenario::{CandidateConfig, EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
-use crate::store::{Arrival, Effect, Store};
+use crate::scenario::{EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
+use crate::store::{Arrival, Effect, Start, Store};
 use baton_election::identity::Identity;
-use baton_election::instant::Instant;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest, SessionId};
 use baton_election::queue::timing::SessionTiming;
-use baton_election::timing::Jitter;
 use quorum::Message;
 use server::{Role, Server};
 use std::collections::VecDeque;
@@ -81,6 +79,10 @@ struct Client {
     /// The number of transactions that it has seen; the maximum after a restore, when it has seen
     /// more than any server has.
     seen: usize,
+    /// The session that this call was granted, and its timeout.
+    granted: Option<(u64, SessionId, Duration)>,
+    /// The last session that the candidate has learned of, which it saves.
+    saved: Option<(SessionId, Duration)>,
     /// The number of the last call with a reply, and how many transactions that reply reflects.
     last_reply: (u64, usize),
 }
@@ -225,16 +227,19 @@ impl Ensemble {
 impl Store for Ensemble {
     type Election = QueueElection;
 
-    fn machine(
-        &self,
-        identity: Identity,
-        candidate: &CandidateConfig,
-        jitter: Jitter,
-        from: Instant,
-    ) -> QueueElection {
+    fn machine(&mut self, start: Start<'_>) -> QueueElection {
+        let Start { number, candidate, identity, jitter, from, ended_run } = start;
         let timing = SessionTiming::new(candidate.timing, self.config.configured_tick)
             .expect("a drawn scenario has valid timing");
-        QueueElection::new(identity, timing, jitter, from)
+        let machine = QueueElection::new(identity, timing, jitter, from);
+        let client = &mut self.clients[number];
+        match (ended_run, client.saved) {
+            (Some(ended_run), Some((session, timeout))) => {
+                (client.session, client.seen) = (Some(session), 0);
+                machine.after(ended_run, session, timeout)
+            }
+            (_, None) | (None, _) => machine,
+        }
     }
 
     fn on_send(&mut self, from: usize, request: &QueueRequest) -> u64 {
@@ -266,6 +271,9 @@ impl Store for Ensemble {
         let client = &mut self.clients[from];
         if client.last_reply.0 == call {
             client.seen = client.seen.max(client.last_reply.1);
+        }
+        if let Some((_, session, timeout)) = client.granted.take_if(|(of, ..)| *of == call) {
+            client.saved = Some((session, timeout));
         }
     }
 

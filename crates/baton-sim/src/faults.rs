@@ -108,6 +108,9 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     for candidate in &mut scenario.candidates {
         candidate.asks |= rng.permille(300);
     }
+    for candidate in &mut scenario.candidates {
+        candidate.keeps_state = rng.permille(700);
+    }
     scenario.faults.sort_by_key(|fault| fault.at);
     scenario
 }
@@ -201,6 +204,7 @@ fn draw_candidate(
         starts_at: Moment::START + rng.skewed_duration(timing.lease_duration()),
         stays_on_loss,
         asks: stays_on_loss,
+        keeps_state: false,
         poll_interval: rng.duration_between(most / 2, most),
         preference: Preference::FIRST,
         command: None,

@@ -6,6 +6,7 @@
 use crate::clock::Moment;
 use crate::scenario::{CandidateConfig, ExternalAction, RecordConfig, ServerFault, ServerTarget};
 use crate::trace::Departure;
+use baton_election::ended_run::EndedRun;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event as _};
@@ -24,13 +25,7 @@ pub trait Store: fmt::Debug {
     type Election: Election<Request: Clone>;
 
     /// The machine of one candidate.
-    fn machine(
-        &self,
-        identity: Identity,
-        candidate: &CandidateConfig,
-        jitter: Jitter,
-        from: Instant,
-    ) -> Self::Election;
+    fn machine(&mut self, start: Start<'_>) -> Self::Election;
 
     /// A candidate sends a request. Returns the number of its connection.
     fn on_send(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
@@ -114,6 +109,23 @@ pub trait Store: fmt::Debug {
 
     /// The holder, and how long others must wait before they may acquire the election.
     fn holder(&self) -> (Option<&Identity>, Duration);
+}
+
+/// A process that starts.
+#[derive(Debug)]
+pub struct Start<'a> {
+    /// The number of its candidate.
+    pub number: usize,
+    /// Its candidate.
+    pub candidate: &'a CandidateConfig,
+    /// Its identity.
+    pub identity: Identity,
+    /// Its jitter.
+    pub jitter: Jitter,
+    /// When it begins to campaign.
+    pub from: Instant,
+    /// The previous run, if it has left a trace and may be released.
+    pub ended_run: Option<EndedRun>,
 }
 
 type Request<S> = <<S as Store>::Election as Election>::Request;
@@ -245,15 +257,14 @@ impl RecordStore {
 impl Store for RecordStore {
     type Election = RecordElection;
 
-    fn machine(
-        &self,
-        identity: Identity,
-        candidate: &CandidateConfig,
-        jitter: Jitter,
-        from: Instant,
-    ) -> RecordElection {
-        RecordElection::new(identity, candidate.timing, jitter, from)
-            .with_preference(candidate.preference)
+    fn machine(&mut self, start: Start<'_>) -> RecordElection {
+        let Start { candidate, identity, jitter, from, ended_run, .. } = start;
+        let machine = RecordElection::new(identity, candidate.timing, jitter, from)
+            .with_preference(candidate.preference);
+        match ended_run {
+            Some(ended_run) => machine.after(ended_run),
+            None => machine,
+        }
     }
 
     fn perform(&mut self, _: Arrival, request: &RecordRequest) -> Option<RecordEvent> {

@@ -110,6 +110,7 @@ fn count<S: Store>(durations: Seconds, config: StoreConfig, store: S) -> Counter
         starts_at: Moment::START + Duration::from_secs(3 * number),
         stays_on_loss: true,
         asks: true,
+        keeps_state: false,
         poll_interval: Duration::from_secs(1),
         preference: Preference::FIRST,
         command: None,

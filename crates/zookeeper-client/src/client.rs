@@ -129,6 +129,13 @@ impl<R: Resolve> Client<R> {
         }
     }
 
+    /// Takes over a session that another client was granted, and that it does not use any more. The
+    /// next [`SessionRequest::Resume`] resumes it.
+    pub fn take_over(&self, granted: Grant) {
+        self.grant.replace(Some(granted));
+        self.last_zxid.set(0);
+    }
+
     /// Replaces the dialer; the next [`Self::connect`] uses it.
     pub fn set_dialer(&self, dialer: Dialer) {
         self.dialer.replace(Arc::new(dialer));

@@ -22,8 +22,8 @@ pub struct Grant {
     pub session: u64,
     /// The ensemble expires the session if it hears nothing from the client for this long.
     pub timeout: Duration,
-    /// Proves to another server that this client owns the session.
-    password: Vec<u8>,
+    /// Proves to another server that this client owns the session. Keep it secret.
+    pub password: Vec<u8>,
 }
 
 /// Omits the password.

@@ -27,11 +27,11 @@ fn children(parent: u32) -> Vec<u32> {
     text.lines().filter_map(|line| line.parse().ok()).collect()
 }
 
-fn guard_of(candidate: &Candidate) -> u32 {
+pub(super) fn guard_of(candidate: &Candidate) -> u32 {
     *children(candidate.pid()).first().expect("it has a guard")
 }
 
-fn signal(pid: u32, signal: &str) {
+pub(super) fn signal(pid: u32, signal: &str) {
     let sent = Command::new("kill").args([signal, &pid.to_string()]).status();
     assert!(sent.expect("kill runs").success());
 }

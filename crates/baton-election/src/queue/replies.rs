@@ -37,7 +37,7 @@ impl QueueElection {
             (Request::Resume { .. }, Event::Connected { session, timeout }) => {
                 self.handle_resumed(session, timeout, sent, now);
             }
-            (Request::Close, Event::Closed) => self.end_session(),
+            (Request::Close, Event::Closed) => self.handle_closed(),
             (_, Event::Expired) => self.handle_expired(request, sent),
             (Request::MakePath, Event::Made) => self.path_is_missing = false,
             (Request::Join { prefix, .. }, Event::Joined { name, czxid }) => {

@@ -113,6 +113,12 @@ impl QueueElection {
         }
     }
 
+    pub(super) fn handle_closed(&mut self) {
+        let released = self.ended_run.take();
+        self.transitions.extend(released.map(|identity| Transition::ReleasedEndedRun { identity }));
+        self.end_session();
+    }
+
     /// The session has ended, and our znode with it.
     pub(super) fn end_session(&mut self) {
         match self.membership {
@@ -126,7 +132,7 @@ impl QueueElection {
                 self.membership = Membership::NotJoined;
             }
         }
-        self.session = None;
+        (self.session, self.ended_run) = (None, None);
     }
 
     /// Ends our term. The session, and so the znode, is closed afterwards.

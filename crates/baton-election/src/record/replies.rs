@@ -10,7 +10,7 @@ use crate::machine::{Reason, Transition};
 use crate::record::RecordElection;
 use crate::record::messages::{Intent, RecordAltered, RecordRequest, Snapshot, Write};
 use crate::record::observed::ObservedRecord;
-use crate::record::{Knowledge, Role};
+use crate::record::{InFlight, Knowledge, Role};
 use std::cmp::{max, min};
 use std::mem::replace;
 use std::time::Duration;
@@ -60,9 +60,10 @@ impl RecordElection {
         &mut self,
         write: &Write,
         snapshot: Snapshot,
-        sent: Instant,
+        call: &InFlight,
         now: Instant,
     ) {
+        let sent = call.sent;
         if write.over.as_ref() == Some(&snapshot.version) {
             // A reply with the version that was sent means that nothing was written.
             return self.handle_unknown(&RecordRequest::Write(write.clone()), sent, now);
@@ -80,6 +81,9 @@ impl RecordElection {
             self.knowledge = Knowledge::Fresh;
         }
         if write.intent == Intent::Release {
+            let ended_run = call.ended_run.clone();
+            self.transitions
+                .extend(ended_run.map(|identity| Transition::ReleasedEndedRun { identity }));
             return self.finish_release(now);
         }
         let deadline = sent + self.timing.renew_deadline();
@@ -277,6 +281,10 @@ impl RecordElection {
         let lease_duration = self.timing.lease_duration();
         let version = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
         self.min_version = max(self.min_version, version);
+        let holder = snapshot.as_ref().and_then(|snapshot| snapshot.record.holder.as_ref());
+        // Once another record was seen, only a restored store names the ended run again, and others
+        // may lead by then.
+        self.ended_run = self.ended_run.take().filter(|run| holder == Some(&run.identity));
         self.observed = Some(ObservedRecord::after(
             self.observed.as_ref(),
             snapshot,

@@ -30,6 +30,11 @@ impl TranscriptElection for RecordElection {
         Ok(Self::candidate().with_preference(preference.map_err(|error| error.to_string())?))
     }
 
+    /// Parses `IDENTITY until TIME`.
+    fn after(ended_run: &str) -> Result<Self, String> {
+        super::ended_run(ended_run).map(|run| Self::candidate().after(run))
+    }
+
     fn event(
         (): &mut (),
         request: Option<&RecordRequest>,

@@ -16,6 +16,8 @@ mod lease;
 mod zookeeper;
 
 use baton_election::claim::Standing;
+use baton_election::ended_run::EndedRun;
+use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Reason, Withdrawal};
 use baton_election::timing::{Drift, Durations, Timing};
@@ -35,6 +37,11 @@ trait TranscriptElection: Election {
 
     /// The candidate `a` at time zero, with this preference.
     fn standing_after(stand_after: Duration) -> Result<Self, String>
+    where
+        Self: Sized;
+
+    /// The candidate `a` at time zero after this run, described as in the transcripts.
+    fn after(ended_run: &str) -> Result<Self, String>
     where
         Self: Sized;
 
@@ -157,6 +164,7 @@ impl<E: TranscriptElection> Runner<E> {
             "stand after" => {
                 self.machine = E::standing_after(duration(arguments)?)?;
             }
+            "ended run" => self.machine = E::after(arguments)?,
             "campaign" if arguments.is_empty() => self.machine.campaign(now),
             "campaign from" => self.machine.campaign(instant(arguments)?),
             "withdraw" => self.machine.withdraw(Withdrawal::Renewing),
@@ -208,6 +216,13 @@ fn timing() -> Timing {
         answer_validity: Duration::from_secs(2),
     };
     Timing::new(durations, Drift::default()).expect("client-go's defaults are valid")
+}
+
+/// Parses `IDENTITY until TIME`.
+fn ended_run(text: &str) -> Result<EndedRun, String> {
+    let (identity, until) = text.split_once(" until ").ok_or("a run is `IDENTITY until TIME`")?;
+    let identity = Identity::parse(identity).map_err(|error| error.to_string())?;
+    Ok(EndedRun { identity, acts_until: instant(until)? })
 }
 
 fn instant(text: &str) -> Result<Instant, String> {

@@ -35,6 +35,15 @@ impl TranscriptElection for QueueElection {
         Err("a queue has no preferences".to_owned())
     }
 
+    /// Parses `SESSION TIMEOUT of IDENTITY until TIME`.
+    fn after(ended_run: &str) -> Result<Self, String> {
+        let usage = "ended run: SESSION TIMEOUT of IDENTITY until TIME";
+        let (session, run) = ended_run.split_once(" of ").ok_or(usage)?;
+        let (session, timeout) = session.split_once(' ').ok_or(usage)?;
+        let timeout = humantime::parse_duration(timeout).map_err(|error| error.to_string())?;
+        Ok(Self::candidate().after(super::ended_run(run)?, self::session(session)?, timeout))
+    }
+
     fn event(
         own: &mut OwnZnode,
         request: Option<&QueueRequest>,

@@ -8,6 +8,8 @@ mod replies;
 mod requests;
 
 use super::commands::Commands;
+use super::ended_runs::{EndedRun, PresentRun};
+use super::inspect::Inspect;
 use super::preference::FreeRecord;
 use super::withdrawals::Causes;
 use crate::clock::Moment;
@@ -30,6 +32,9 @@ pub(super) struct CandidateView {
     /// When the record becomes free, by what it has seen.
     pub(super) free_record: FreeRecord,
     pub(super) identity: Option<Identity>,
+    /// The present run as the next one will know it, and the previous run.
+    pub(super) run: PresentRun,
+    pub(super) ended_run: Option<EndedRun>,
     /// The claim that it publishes.
     pub(super) claim: Option<Claim>,
     /// The token of that claim, or of the previous one until its end is published.
@@ -131,7 +136,8 @@ impl CandidateView {
     /// The view of a candidate before its first start.
     pub(super) fn of(config: &CandidateConfig) -> Self {
         let commands = Commands::new(config.command);
-        Self { commands, ..Self::new(config.timing, config.preference) }
+        let run = PresentRun::of(config);
+        Self { run, commands, ..Self::new(config.timing, config.preference) }
     }
 
     fn new(timing: Timing, preference: Preference) -> Self {
@@ -141,6 +147,8 @@ impl CandidateView {
             preference,
             free_record: FreeRecord::new(preference),
             identity: None,
+            run: PresentRun::default(),
+            ended_run: None,
             claim: None,
             term: None,
             promises: Promises::default(),
@@ -208,6 +216,8 @@ impl CandidateView {
         let fresh = Self {
             promises: promises.of_restarted(),
             commands: std::mem::take(&mut self.commands),
+            run: self.run.restarted(),
+            ended_run: self.ended_run.take(),
             faults,
             watch_faults,
             watch_reliable_since,
@@ -310,17 +320,12 @@ impl CandidateView {
         self.promises.finished_at()
     }
 
-    /// The candidate sends a request that replaces the version `base`, if any.
-    pub(super) fn send_request<R: Request>(
-        &mut self,
-        request: &R,
-        base: Option<u128>,
-        sent: Instant,
-    ) {
+    /// The candidate sends a request.
+    pub(super) fn send_request<E: Inspect>(&mut self, request: &E::Request, sent: Instant) {
         self.pending = Some(request.verb());
         (self.sent_at, self.last_checked_at, self.applied_write) = (sent, sent, None);
         if request.verb() != Verb::Read {
-            self.base_version = base.or(Some(self.newest_version));
+            self.base_version = E::replaced_version(request).or(Some(self.newest_version));
         }
         self.stale_below = 0;
         self.role_when_sent = if self.claims(sent) {
@@ -330,8 +335,8 @@ impl CandidateView {
         } else {
             RoleWhenSent::Away
         };
-        let begins_term =
-            request.verb() != Verb::Read && !request.is_renewal() && self.is_campaigning;
+        self.run.has_sent_release |= E::is_release(request);
+        let begins_term = E::is_acquisition(request) && self.is_campaigning;
         self.race = if begins_term && self.fresh_read_at == Some(sent) {
             Race::Running
         } else {

@@ -87,6 +87,11 @@ impl Commands {
         !self.grace.is_zero()
     }
 
+    /// Whether any command runs, of whatever process.
+    pub(super) fn any_runs(&self) -> bool {
+        self.running().next().is_some()
+    }
+
     /// The command that the present process has ordered and that has not ended.
     fn own(&self) -> Option<&Command> {
         self.all.iter().find(|command| !command.is_orphan)

@@ -19,11 +19,13 @@ pub(crate) struct Coverage {
     /// Periods without faults that were so long that no transition was allowed: over a record, and
     /// over an ensemble.
     pub(super) calm_periods: [u64; 2],
+    /// Releases of what an ended run held, over a record and over an ensemble.
+    pub(super) released_runs: [u64; 2],
 }
 
 impl Coverage {
     /// Each count and its name.
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 10] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 12] {
         [
             ("terms", self.terms),
             ("promises", self.promises),
@@ -35,7 +37,14 @@ impl Coverage {
             ("faults", self.faults),
             ("calm periods over a record", self.calm_periods[0]),
             ("calm periods over an ensemble", self.calm_periods[1]),
+            ("released runs over a record", self.released_runs[0]),
+            ("released runs over an ensemble", self.released_runs[1]),
         ]
+    }
+
+    /// What an ended run held over a record, or over an ensemble, is released.
+    pub(super) fn release_run(&mut self, is_record: bool) {
+        self.released_runs[usize::from(!is_record)] += 1;
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -47,8 +56,12 @@ impl Coverage {
         self.conflicts += other.conflicts;
         self.unknowns += other.unknowns;
         self.faults += other.faults;
-        self.calm_periods =
-            [0, 1].map(|store| self.calm_periods[store] + other.calm_periods[store]);
+        for (counts, others) in [
+            (&mut self.calm_periods, other.calm_periods),
+            (&mut self.released_runs, other.released_runs),
+        ] {
+            counts.iter_mut().zip(others).for_each(|(count, other)| *count += other);
+        }
     }
 }
 

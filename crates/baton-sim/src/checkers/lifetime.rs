@@ -2,10 +2,11 @@
 //!
 //! Pure. Start with [`CheckerState::started`].
 
+use super::ended_runs::EndedRun;
 use super::state::CheckerState;
 use super::withdrawals::Causes;
 use crate::clock::Moment;
-use crate::trace::TraceContext;
+use crate::trace::{ExitCause, TraceContext};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 
@@ -20,6 +21,7 @@ impl CheckerState {
         let began = context.clocks[number].when(from).max(context.now);
         let candidate = &mut self.candidates[number];
         *candidate = candidate.restarted(identity.clone());
+        candidate.run.started_at = Some(context.now);
         candidate.is_campaigning = true;
         (candidate.campaigns_from, candidate.campaigns_since) = (from, began);
         candidate.fault_free_since = began;
@@ -29,11 +31,13 @@ impl CheckerState {
         self.disturbed(began);
     }
 
-    pub(super) fn exited(&mut self, number: usize, now: Moment) {
+    pub(super) fn exited(&mut self, number: usize, cause: ExitCause, now: Moment) {
         self.expire_unacknowledged_write(number);
         let candidate = &mut self.candidates[number];
         (candidate.claim, candidate.term, candidate.is_campaigning, candidate.withdrawal) =
             (None, None, false, None);
+        candidate.ended_run = EndedRun::of(candidate, cause);
+        candidate.run.started_at = None;
         candidate.causes = Causes::default();
         candidate.commands.orphan();
         self.disturbed(now);

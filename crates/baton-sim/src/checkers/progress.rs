@@ -164,19 +164,20 @@ pub(super) fn takeover_after_release<E: Election>(
     let allowed = |number: usize| {
         let (candidate, rate) = (&state.candidates[number], context.clocks[number].rate());
         let preference = rate.true_time_for(candidate.preference.stand_after());
+        // A candidate that knows newer versions ignores watch events of a restored store as old, so
+        // it waits for the lease of the holder that it knows. Restored servers do not resume its
+        // session.
+        let outlasts = if state.may_know_newer_versions(number, released_at) {
+            let lease = candidate.timing.lease_duration().max(state.longest_lease);
+            state.latency * 16 + rate.true_time_for(lease + candidate.timing.retry_period() * 2)
+        } else {
+            Duration::ZERO
+        };
+        let handover = MAX_HANDOVER + outlasts;
         match state.lag() {
-            // A candidate that knows newer versions ignores watch events of a restored store as
-            // old, so it waits for the lease of the holder that it knows.
-            None if state.may_know_newer_versions(number, released_at) => {
-                let lease = candidate.timing.lease_duration().max(state.longest_lease);
-                MAX_HANDOVER
-                    + preference
-                    + state.latency * 16
-                    + rate.true_time_for(lease + candidate.timing.retry_period() * 2)
-            }
-            None => MAX_HANDOVER + preference,
+            None => handover + preference,
             Some(lag) => {
-                MAX_HANDOVER + state.latency * 16 + rate.true_time_for(first_claim(candidate, lag))
+                handover + state.latency * 16 + rate.true_time_for(first_claim(candidate, lag))
             }
         }
     };

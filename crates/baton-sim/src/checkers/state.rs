@@ -62,7 +62,7 @@ pub(super) struct CheckerState {
     /// When the election was released, if no candidate has acquired it since.
     pub(super) released_at: Option<Moment>,
     /// Whether the next change of holder is a release.
-    is_release: bool,
+    pub(super) is_release: bool,
     /// The time of the last event.
     now: Moment,
     pub(super) coverage: Coverage,
@@ -188,7 +188,7 @@ impl CheckerState {
             TraceEvent::ProcessStarted(number, identity, from) => {
                 self.started(context, *number, identity, *from);
             }
-            TraceEvent::ProcessExited(number, _) => self.exited(*number, now),
+            TraceEvent::ProcessExited(number, cause) => self.exited(*number, *cause, now),
             TraceEvent::Withdrew(number, how) => self.withdrew(context, *number, *how),
             TraceEvent::CampaignResumed(number, from) => self.resumed(context, *number, *from),
             TraceEvent::Ordered(number, ticket, order, at) => {
@@ -204,8 +204,7 @@ impl CheckerState {
                 self.candidates[*number].finish_work(*piece, context.local_time(*number));
             }
             TraceEvent::RequestSent(number, request, sent) => {
-                let base = E::replaced_version(request);
-                self.candidates[*number].send_request(*request, base, *sent);
+                self.candidates[*number].send_request::<E>(request, *sent);
             }
             TraceEvent::RequestPerformed(number, request, reply) => {
                 self.performed(context, *number, *request, *reply);
@@ -223,14 +222,9 @@ impl CheckerState {
                 self.candidates[*number].last_input_at = *at;
                 self.candidates[*number].learn(E::reported_record(event), now, true);
             }
-            // The expiry of a term ends a process that is about to stop, so it cannot read again.
-            TraceEvent::Transitioned(number, Transition::Lost { .. }) => {
-                self.candidates[*number].lose(context.local_time(*number));
+            TraceEvent::Transitioned(number, transition) => {
+                self.transitioned(context, *number, transition);
             }
-            TraceEvent::Transitioned(number, Transition::Leading { .. }) => {
-                self.candidates[*number].has_lost = false;
-            }
-            TraceEvent::Transitioned(..) => {}
             TraceEvent::Command(number, token, event) => {
                 self.command_changed(context, *number, *token, *event);
             }
@@ -238,6 +232,25 @@ impl CheckerState {
             TraceEvent::QueryAnswered(number, worker, answer, queried_at) => {
                 self.query_answered(*number, *worker, &answer.status, *queried_at);
             }
+        }
+    }
+
+    fn transitioned<D>(
+        &mut self,
+        context: &TraceContext<'_>,
+        number: usize,
+        transition: &Transition<D>,
+    ) {
+        let candidate = &mut self.candidates[number];
+        match transition {
+            // The expiry of a term ends a process that is about to stop, so it cannot read again.
+            Transition::Lost { .. } => candidate.lose(context.local_time(number)),
+            Transition::Leading { .. } => candidate.has_lost = false,
+            Transition::ReleasedEndedRun { .. } => self.coverage.release_run(self.tick.is_zero()),
+            Transition::Following { .. }
+            | Transition::StoreWentBack { .. }
+            | Transition::Diagnosed(_)
+            | Transition::Resigned { .. } => {}
         }
     }
 

@@ -69,6 +69,7 @@ fn scenario(seed: u64, ping_time: Duration) -> Scenario {
         starts_at: starts + Duration::from_secs(number),
         stays_on_loss: true,
         asks: true,
+        keeps_state: false,
         poll_interval: retry_period,
         preference: Preference::FIRST,
         command: None,

@@ -69,6 +69,7 @@ fn scenario(seed: u64, tick: Duration) -> Scenario {
         starts_at: Moment::START + Duration::from_secs(1 + number),
         stays_on_loss: true,
         asks: true,
+        keeps_state: false,
         poll_interval: retry_period,
         preference: Preference::FIRST,
         command: None,

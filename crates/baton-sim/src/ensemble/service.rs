@@ -246,10 +246,11 @@ impl Ensemble {
             return;
         }
         client.last_reply = (caller.call, self.servers[caller.server].applied);
-        if let (QueueRequest::Begin { .. }, QueueEvent::Connected { session, .. }) =
+        if let (QueueRequest::Begin { .. }, QueueEvent::Connected { session, timeout }) =
             (request, &event)
         {
             (client.session, client.seen) = (Some(*session), 0);
+            client.granted = Some((caller.call, *session, *timeout));
         }
         self.effects.push_back(Effect::Reply { to: caller.from, call: caller.call, event });
     }

@@ -20,6 +20,7 @@ pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
         clock_rate,
         stays_on_loss,
         asks,
+        keeps_state,
         poll_interval,
         preference,
         command,
@@ -39,9 +40,10 @@ pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
         (false, true) => "exits after a loss, and its application asks",
         (false, false) => "exits after a loss",
     };
+    let state = if *keeps_state { "; has a state directory" } else { "" };
     format!(
         "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; \
-         clock off by {} ppm; {on_loss}; polled every {poll_interval:?}{preference}{command}",
+         clock off by {} ppm; {on_loss}{state}; polled every {poll_interval:?}{preference}{command}",
         timing.drift(),
         clock_rate.parts_per_million(),
     )

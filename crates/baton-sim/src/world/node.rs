@@ -10,6 +10,7 @@ use crate::process::{Input, Process};
 use crate::runner::ToGuard;
 use crate::scenario::CandidateConfig;
 use crate::trace::Worker;
+use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::Election;
 use std::cmp::min;
@@ -26,6 +27,8 @@ pub(super) struct Node<E: Election> {
     /// Whether it restarts as soon as it has stopped.
     pub(super) restarts_after_stop: bool,
     pub(super) failures: Vec<Instant>,
+    /// The last run, if it ended without a release and may be released by the next one.
+    pub(super) ended_run: Option<Identity>,
     pub(super) call: Option<Call>,
     pub(super) calls: u64,
     pub(super) timers: [Moment; Timer::COUNT],
@@ -80,6 +83,7 @@ impl<E: Election> Node<E> {
             starts,
             restarts_after_stop,
             failures,
+            ended_run: None,
             call,
             calls,
             timers,

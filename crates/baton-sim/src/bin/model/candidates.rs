@@ -2,8 +2,11 @@
 //! Start with [`Candidate`].
 
 use baton_election::claim::{Claim, FencingToken, Standing};
+use baton_election::ended_run::EndedRun;
+use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Event};
+use baton_election::timing::Timing;
 use baton_election::withdrawals::{Order, Withdrawals};
 use std::mem::replace;
 use std::time::Duration;
@@ -42,6 +45,19 @@ pub(crate) enum Call<R, V> {
 pub(crate) const VALIDITY: Duration = Duration::from_millis(500);
 /// How far a slow and a fast clock advance per step: 20 % off either way.
 const RATES: [u64; 2] = [2, 3];
+
+/// What a new process knows of the one before it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Memory {
+    Nothing,
+    /// That it has ended, its identity, and its session.
+    EndedRun,
+}
+
+/// The run under `identity`, which ends at `now`.
+pub(crate) fn ended_run(identity: Identity, timing: &Timing, now: Instant) -> EndedRun {
+    EndedRun { identity, acts_until: now + timing.longest_promise() }
+}
 
 /// The orders to withdraw. The first two end within a step, so that the candidate campaigns again.
 pub(crate) const ORDERS: [Order; 3] = [

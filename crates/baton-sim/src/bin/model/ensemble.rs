@@ -233,6 +233,6 @@ impl Connection {
     }
 }
 
-fn id(session: usize) -> SessionId {
+pub(super) fn id(session: usize) -> SessionId {
     SessionId(session as u64 + 1)
 }

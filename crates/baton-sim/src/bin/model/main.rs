@@ -16,7 +16,7 @@ mod ensemble;
 mod record;
 mod session;
 
-use candidates::ClockRates;
+use candidates::{ClockRates, Memory};
 use record::RecordModel;
 use session::SessionModel;
 use stateright::report::WriteReporter;
@@ -42,6 +42,7 @@ const RECORD: RecordModel = RecordModel {
     crashes: 0,
     releases: 0,
     deletions: 0,
+    memory: Memory::Nothing,
 };
 const SESSION: SessionModel = SessionModel {
     candidates: 2,
@@ -55,6 +56,7 @@ const SESSION: SessionModel = SessionModel {
     crashes: 0,
     releases: 0,
     deletions: 0,
+    memory: Memory::Nothing,
 };
 
 /// The most transitions that are explored per short model, which takes less than a minute.
@@ -64,14 +66,35 @@ const MAX_TRANSITIONS: usize = 3_000_000;
 const SHORT_RECORDS: &[RecordModel] = &[
     RecordModel { steps: 1, writes: 3, watch_events: true, releases: 1, ..RECORD },
     RecordModel { late_writes: true, ..RECORD },
+    RecordModel { writes: 3, crashes: 1, memory: Memory::EndedRun, ..RECORD },
 ];
-const SHORT_SESSIONS: &[SessionModel] =
-    &[SessionModel { steps: 1, releases: 1, ..SESSION }, SessionModel { partitions: 1, ..SESSION }];
+const SHORT_SESSIONS: &[SessionModel] = &[
+    SessionModel { steps: 1, releases: 1, ..SESSION },
+    SessionModel { partitions: 1, ..SESSION },
+    SessionModel {
+        clocks: ClockRates::Worst,
+        prompt_replies: true,
+        starts_joined: true,
+        sessions: 3,
+        crashes: 1,
+        memory: Memory::EndedRun,
+        ..SESSION
+    },
+];
 
 /// Models for `long`, explored completely. `docs/internals/model.md` lists the number of states of
 /// each.
 const LONG_RECORDS: &[RecordModel] = &[
     RecordModel { late_writes: true, crashes: 1, ..RECORD },
+    RecordModel { writes: 3, crashes: 1, memory: Memory::EndedRun, ..RECORD },
+    RecordModel {
+        steps: 1,
+        writes: 3,
+        late_writes: true,
+        crashes: 1,
+        memory: Memory::EndedRun,
+        ..RECORD
+    },
     RecordModel { writes: 3, ..RECORD },
     RecordModel { writes: 3, releases: 1, ..RECORD },
     RecordModel { watch_events: true, deletions: 1, ..RECORD },
@@ -94,6 +117,15 @@ const LONG_SESSIONS: &[SessionModel] = &[
         starts_joined: true,
         sessions: 3,
         crashes: 1,
+        ..SESSION
+    },
+    SessionModel {
+        clocks: ClockRates::Worst,
+        prompt_replies: true,
+        starts_joined: true,
+        sessions: 3,
+        crashes: 1,
+        memory: Memory::EndedRun,
         ..SESSION
     },
     SessionModel {

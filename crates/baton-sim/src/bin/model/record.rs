@@ -3,7 +3,7 @@
 //! Start with [`Action`]. Actions may happen in any causal order. So processes pause for any time,
 //! calls time out at any time, and replies, watch events, and abandoned writes may be late.
 
-use super::candidates::{self, Call, Candidate, ClockRates, ORDERS, Terms, VALIDITY};
+use super::candidates::{self, Call, Candidate, ClockRates, Memory, ORDERS, Terms, VALIDITY};
 use baton_election::claim::{FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -35,6 +35,7 @@ pub(crate) struct RecordModel {
     pub(crate) crashes: u8,
     pub(crate) releases: u8,
     pub(crate) deletions: u8,
+    pub(crate) memory: Memory,
 }
 
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
@@ -81,15 +82,21 @@ pub(crate) enum Action {
 
 /// Durations that are barely valid with clocks 20 % off either way: the slowest leader stops in the
 /// step in which the fastest follower may begin.
-fn machine(number: usize, start: u8, from: Instant) -> RecordElection {
+fn timing() -> Timing {
     let [lease_duration, renew_deadline, retry_period] =
         [5_000, 3_300, 1_000].map(Duration::from_millis);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
     let drift = Drift::parts_per_million(200_000).expect("a drift below 100 %");
-    let timing = Timing::new(durations, drift).expect("3.3 s × 1.2 is less than 5 s × 0.8");
-    let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
-    RecordElection::new(identity, timing, Jitter::none(), from)
+    Timing::new(durations, drift).expect("3.3 s × 1.2 is less than 5 s × 0.8")
+}
+
+fn identity(number: usize, start: u8) -> Identity {
+    Identity::parse(&format!("{number}_{start}")).expect("two numbers")
+}
+
+fn machine(number: usize, start: u8, from: Instant) -> RecordElection {
+    RecordElection::new(identity(number, start), timing(), Jitter::none(), from)
 }
 
 impl State {
@@ -186,7 +193,7 @@ impl Model for RecordModel {
             deletions: 0,
         };
         // A promise lies within a claim, so it matters only where a claim can end early.
-        let polls = self.releases + self.deletions > 0;
+        let polls = self.releases + self.deletions > 0 || self.memory == Memory::EndedRun;
         self.clocks.of_candidates(self.candidates).map(|rates| of(rates, polls)).collect()
     }
 
@@ -281,8 +288,13 @@ impl Model for RecordModel {
                 state.crashes += 1;
                 (state.known_versions[number], state.watch_events[number]) = (0, Vec::new());
                 let candidate = &mut state.candidates[number];
-                let request =
-                    candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
+                let (starts, now) = (candidate.starts, candidate.now());
+                let mut machine = machine(number, starts + 1, now);
+                if self.memory == Memory::EndedRun {
+                    let ended = identity(number, starts);
+                    machine = machine.after(candidates::ended_run(ended, &timing(), now));
+                }
+                let request = candidate.restart(machine);
                 state.abandon(request, self.late_writes);
             }
             Action::Withdraw(number, order) => {

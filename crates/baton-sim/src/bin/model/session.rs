@@ -6,8 +6,8 @@
 //! session lives for its timeout by the leader's clock, and may end at any moment after that. Slow
 //! pings, lagging servers, and server elections are left to the simulator.
 
-use super::candidates::{self, Call, Candidate, ClockRates, ORDERS, Terms, VALIDITY};
-use super::ensemble::{Connection, State, TIMEOUT, Tree};
+use super::candidates::{self, Call, Candidate, ClockRates, Memory, ORDERS, Terms, VALIDITY};
+use super::ensemble::{Connection, State, TIMEOUT, Tree, id};
 use baton_election::claim::FencingToken;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -44,6 +44,7 @@ pub(crate) struct SessionModel {
     pub(crate) crashes: u8,
     pub(crate) releases: u8,
     pub(crate) deletions: u8,
+    pub(crate) memory: Memory,
 }
 
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -78,17 +79,23 @@ pub(crate) enum Action {
 
 /// Durations that are barely valid for sessions of 5 s, ticks of 0.5 s, and clocks 20 % off either
 /// way. The slowest leader stops in the step in which the fastest server may end its session.
-fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
+fn timing() -> Timing {
     let [lease_duration, renew_deadline, retry_period] =
         [TIMEOUT * 1_000, 2_300, 1_000].map(Duration::from_millis);
     let durations =
         Durations { lease_duration, renew_deadline, retry_period, answer_validity: VALIDITY };
     let drift = Drift::parts_per_million(200_000).expect("a drift below 100 %");
-    let timing = Timing::new(durations, drift).expect("2.3 s × 1.2 is less than 5 s × 0.8");
-    let timing = SessionTiming::new(timing, Duration::from_millis(500))
+    Timing::new(durations, drift).expect("2.3 s × 1.2 is less than 5 s × 0.8")
+}
+
+fn identity(number: usize, start: u8) -> Identity {
+    Identity::parse(&format!("{number}_{start}")).expect("two numbers")
+}
+
+fn machine(number: usize, start: u8, from: Instant) -> QueueElection {
+    let timing = SessionTiming::new(timing(), Duration::from_millis(500))
         .expect("3.3 s are left, less a heartbeat");
-    let identity = Identity::parse(&format!("{number}_{start}")).expect("two numbers");
-    QueueElection::new(identity, timing, Jitter::none(), from)
+    QueueElection::new(identity(number, start), timing, Jitter::none(), from)
 }
 
 impl SessionModel {
@@ -100,6 +107,20 @@ impl SessionModel {
             state.candidates[number].handle_reply();
         }
         Some(())
+    }
+
+    /// The machine of the next process of candidate `number`.
+    fn next_machine(&self, state: &State, number: usize) -> QueueElection {
+        let candidate = &state.candidates[number];
+        let (starts, now) = (candidate.starts, candidate.now());
+        let machine = machine(number, starts + 1, now);
+        match (self.memory, state.connections[number].session) {
+            (Memory::EndedRun, Some(session)) => {
+                let ended = candidates::ended_run(identity(number, starts), &timing(), now);
+                machine.after(ended, id(session), Duration::from_secs(TIMEOUT))
+            }
+            (Memory::Nothing, _) | (_, None) => machine,
+        }
     }
 
     /// Lets candidate `number` act until it has joined the queue and nothing more is due.
@@ -150,7 +171,7 @@ impl Model for SessionModel {
             deletions: 0,
         };
         // A promise lies within a claim, so it matters only where a claim can end early.
-        let polls = self.releases > 0;
+        let polls = self.releases > 0 || self.memory == Memory::EndedRun;
         let clocks = self.clocks.of_candidates(self.candidates);
         let states = clocks
             .flat_map(|rates| self.clocks.of_ensemble().map(move |rate| of(rate, &rates, polls)));
@@ -261,9 +282,8 @@ impl Model for SessionModel {
             }
             Action::Crash(number) => {
                 state.crashes += 1;
-                let candidate = &mut state.candidates[number];
-                let request =
-                    candidate.restart(machine(number, candidate.starts + 1, candidate.now()));
+                let machine = self.next_machine(&state, number);
+                let request = state.candidates[number].restart(machine);
                 state.abandon(number, request, self.late_requests);
             }
             Action::Withdraw(number, order) => {

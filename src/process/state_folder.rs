@@ -1,0 +1,136 @@
+//! One election's folder in the state directory, locked for the life of the process.
+//!
+//! Touches the file system, and blocks. Start with [`StateFolder::open`]. The lock proves to the
+//! next run in the same place that this one has ended: `flock(2)` ends with the last process that
+//! holds the open file. Under `baton exec` the guard of a command holds it too.
+//!
+//! ```text
+//!  DIR/<election>/lock      flock; says "idle" while no command of `baton exec` can run
+//!  DIR/<election>/last-run  how the last run ended (last_run.rs)
+//!  DIR/<election>/session   the ZooKeeper session of the present run (ended_run.rs)
+//! ```
+
+use crate::config::ElectionName;
+use crate::process::private_folder::remote::refuse_remote;
+use crate::process::private_folder::{Exposure, FolderError, PrivateFolder};
+use rustix::fs::{fstat, ftruncate};
+use serde::{Deserialize, Serialize};
+use std::fs::{DirBuilder, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
+use std::path::Path;
+
+const LOCK: &str = "lock";
+/// The content of the lock file while no command can run.
+const IDLE: &[u8] = b"idle\n";
+
+/// A locked folder.
+#[derive(Debug)]
+pub(super) struct StateFolder {
+    folder: PrivateFolder,
+    lock: StateLock,
+    /// Whether a lock in it may reach other machines late or never.
+    is_remote: bool,
+}
+
+/// The lock of a [`StateFolder`].
+///
+/// The file also says whether a command can run. A process may be killed at any time, so the file
+/// says so before a command starts, and only once all of its processes are gone does it say "idle"
+/// again.
+#[derive(Debug)]
+pub struct StateLock(File);
+
+/// The identity of a lock file: its device and inode. A copy of the folder has another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct LockId {
+    device: u64,
+    inode: u64,
+}
+
+impl StateFolder {
+    /// Creates and locks the folder: two sidecars would overwrite each other's files.
+    pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, FolderError> {
+        let created = DirBuilder::new().recursive(true).mode(0o700).create(directory);
+        created.map_err(FolderError::io("create the directory", directory))?;
+        let folder = PrivateFolder::open_or_create(directory, election.as_str(), |_, _| Ok(()))?;
+        let is_remote = folder.check(refuse_remote).is_err();
+        let lock = folder.open_state_lock(LOCK)?;
+        lock.try_lock()
+            .map_err(io::Error::from)
+            .map_err(FolderError::io("lock", &folder.path().join(LOCK)))?;
+        match Exposure::of(directory)? {
+            Some(exposure @ (Exposure::Owner { .. } | Exposure::Unmapped { .. })) => {
+                tracing::warn!(
+                    "another user can replace the saved end of the last run: {exposure}"
+                );
+            }
+            // An emptyDir of Kubernetes is writable by all.
+            Some(Exposure::Writable { .. }) | None => {}
+        }
+        Ok(Self { folder, lock: StateLock(lock), is_remote })
+    }
+
+    pub(super) const fn folder(&self) -> &PrivateFolder {
+        &self.folder
+    }
+
+    pub(super) const fn lock(&self) -> &StateLock {
+        &self.lock
+    }
+
+    /// Identifies the lock, if holding it proves that nobody else does.
+    pub(super) fn proof(&self) -> Option<LockId> {
+        let stat = fstat(&self.lock.0).ok().filter(|_| !self.is_remote)?;
+        Some(LockId { device: stat.st_dev, inode: stat.st_ino })
+    }
+
+    /// Replaces a file by a rename, so that a kill leaves either the old or the new content.
+    pub(super) fn replace(&self, name: &str, text: &[u8]) -> Result<(), FolderError> {
+        let draft = format!("{name}.tmp");
+        // A killed process may have left a draft. No other live process writes here.
+        self.folder.remove(&draft)?;
+        let written = self.folder.create_new(&draft)?.write_all(text);
+        if let Err(error) = written {
+            // Free the space on a full disk.
+            self.folder.remove(&draft).ok();
+            return Err(FolderError::io("write", &self.folder.path().join(&draft))(error));
+        }
+        self.folder.rename(&draft, name)
+    }
+}
+
+impl StateLock {
+    /// Takes a lock that another process of this program passed on.
+    pub(crate) fn from_descriptor(descriptor: OwnedFd) -> Self {
+        Self(descriptor.into())
+    }
+
+    /// The same lock, for another owner.
+    pub(super) fn share(&self) -> io::Result<Self> {
+        self.0.try_clone().map(Self)
+    }
+
+    /// Whether no command can run.
+    pub(super) fn is_idle(&self) -> bool {
+        let mut text = [0; IDLE.len()];
+        self.0.read_exact_at(&mut text, 0).is_ok() && text == IDLE
+    }
+
+    /// Notes that a command can run from now on.
+    pub(crate) fn note_command(&self) -> io::Result<()> {
+        Ok(ftruncate(&self.0, 0)?)
+    }
+
+    /// Notes that no command can run.
+    pub(crate) fn note_idle(&self) -> io::Result<()> {
+        self.0.write_all_at(IDLE, 0)
+    }
+}
+
+impl AsFd for StateLock {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}

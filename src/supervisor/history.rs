@@ -1,0 +1,95 @@
+//! Opens the history of this sidecar's runs, begins this run in it, and saves its end.
+//!
+//! Touches the state directory, through [`RunHistory`]. Start with [`open`].
+
+use super::outcome::RunOutcome;
+use super::startup_log::log_previous_end;
+use crate::config::Config;
+use crate::error_chain::ErrorChain;
+use crate::process::clock::Clock;
+use crate::process::ended_run::TracedRun;
+use crate::process::last_run::{LastEnd, LastEndError, RunEnd, RunHistory, RunHistoryError};
+use crate::process::signals::Signals;
+use crate::telemetry::metrics::Metrics;
+use std::error::Error;
+use std::time::Duration;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// How often to try the lock of the state directory.
+const LOCK_POLL: Duration = Duration::from_millis(10);
+/// How long an ending process waits for its state directory.
+const SAVE_TIMEOUT: Duration = Duration::from_millis(200);
+
+/// An open history, and the end of the previous run.
+#[derive(Debug)]
+pub(super) struct OpenHistory {
+    pub(super) history: RunHistory,
+    pub(super) last: Result<Option<LastEnd>, LastEndError>,
+}
+
+/// Opens the history. `None` if a signal arrives first.
+///
+/// The guard of a killed `baton exec` holds the lock until its command has ended, at the latest when
+/// the claim does. So `exec` waits for one lease duration.
+pub(super) async fn open(
+    config: &Config,
+    signals: &mut Signals,
+) -> Result<Option<OpenHistory>, RunHistoryError> {
+    let patience = config.exec.as_ref().map_or(Duration::ZERO, |_| config.timing.lease_duration());
+    let until = Clock.now() + patience;
+    loop {
+        match RunHistory::open(config.state_directory.as_deref(), &config.election) {
+            Err(error) if error.is_locked() && Clock.now() < until => {}
+            opened => return opened.map(|(history, last)| Some(OpenHistory { history, last })),
+        }
+        tokio::select! {
+            () = tokio::time::sleep(LOCK_POLL) => {}
+            () = signals.next() => return Ok(None),
+        }
+    }
+}
+
+/// Reports how the last run ended, and begins this one. Returns how long not to campaign, or `None`
+/// if this run must end at once, so that the application restarts.
+pub(super) fn begin(
+    config: &Config,
+    opened: OpenHistory,
+    run: Option<&TracedRun>,
+    metrics: &Metrics,
+) -> Result<Option<(RunHistory, Duration)>, Box<dyn Error>> {
+    let OpenHistory { mut history, last } = opened;
+    let last = last.unwrap_or_else(|error| {
+        tracing::warn!(event = "previous_end", "{}", ErrorChain(&error));
+        None
+    });
+    let delay = history.campaign_delay(&config.timing);
+    if let Some(last) = &last {
+        metrics.set_last_end(last);
+        log_previous_end(config, last, delay);
+        if last.left_application_running(config.outlived_by_application()) {
+            history.end_for_restart()?;
+            return Ok(None);
+        }
+    }
+    history.begin(run)?;
+    Ok(Some((history, delay)))
+}
+
+/// Saves how this run ended, within [`SAVE_TIMEOUT`].
+pub(super) async fn save(history: RunHistory, outcome: RunOutcome) {
+    let end = RunEnd {
+        exit: outcome.exit,
+        reason: outcome.reason,
+        led: outcome.led,
+        is_bad: outcome.is_bad(),
+    };
+    let saved = spawn_blocking(move || history.end(end));
+    match timeout(SAVE_TIMEOUT, saved).await {
+        Ok(Ok(Ok(()))) => {}
+        Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),
+        Ok(Err(_)) | Err(_) => {
+            tracing::warn!("the state directory did not respond: the end of this run is not saved");
+        }
+    }
+}

@@ -1,0 +1,232 @@
+//! A killed leader with a state directory: its next run releases what it held, and others take over
+//! at once. Nothing else does: not for an application that may act without asking, and not from a
+//! copied, damaged, or foreign directory.
+
+use super::exec::{guard_of, signal};
+use crate::rig::{
+    Candidate, ELECTION, Files, Ledger, Moment, NOISE, Rig, STUBBORN, Store, Timing, eventually,
+    over_every_store, wait_for,
+};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+/// The lease is far longer than a promise.
+const TIMING: Timing = Timing::of_ms(6000, 4000, 500, 500);
+
+over_every_store! {
+    killed_leader_is_released_by_its_next_run,
+    killed_leader_that_need_not_ask_is_waited_for,
+    clean_stop_leaves_nothing_to_release,
+}
+
+/// Waits until `candidate` leads. Returns the moment.
+#[track_caller]
+fn leads_after<S: Store>(rig: &Rig<S>, candidate: &Arc<Candidate>) -> Moment {
+    let bound = 2 * TIMING.lease_duration + 2 * S::NOISE;
+    eventually(bound, "it leads", || rig.has_standing(candidate, "leading"));
+    rig.now()
+}
+
+fn state_directory<S: Store>(rig: &Rig<S>, name: &str) -> PathBuf {
+    let directory = rig.folder().join(name);
+    fs::create_dir(&directory).expect("the folder is new");
+    directory
+}
+
+fn killed_leader_is_released_by_its_next_run<S: Store>() {
+    let rig = Rig::over(S::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
+    let mut leader = asking().start();
+    leads_after(&rig, &leader);
+    let [other] = rig.start_followers(["b"]);
+    rig.wait_for_answers();
+
+    let killed = leader.kill();
+    let promised_until = rig.last_promise(&leader);
+    leader = asking().start();
+    let led = leads_after(&rig, &other);
+    let took = led.since(killed);
+    let bound = TIMING.answer_validity.mul_f64(1.1) + 2 * S::NOISE;
+    assert!(took < bound, "b led {took:?} after the kill");
+    assert!(led > promised_until, "b led before the last promise expired");
+    let released = leader.events("released_ended_run").pop().expect("it was logged");
+    assert!(released["ended"].as_str().is_some_and(|ended| ended.starts_with("a_")), "{released}");
+    rig.wait_for_answers();
+}
+
+fn killed_leader_that_need_not_ask_is_waited_for<S: Store>() {
+    let rig = Rig::over(S::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let leader = rig.candidate("a").state_directory(&state).start();
+    leads_after(&rig, &leader);
+    let [other] = rig.start_followers(["b"]);
+    rig.wait_for_answers();
+
+    let killed = leader.kill();
+    let next = rig.candidate("a").state_directory(&state).start();
+    let took = leads_after(&rig, &other).since(killed);
+    let least = TIMING.lease_duration.saturating_sub(TIMING.retry_period + S::NOISE);
+    assert!(took > least, "b led {took:?} after the kill");
+    assert_eq!(next.events("released_ended_run"), [] as [Value; 0]);
+}
+
+fn clean_stop_leaves_nothing_to_release<S: Store>() {
+    let rig = Rig::over(S::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
+    let first = asking().start();
+    leads_after(&rig, &first);
+    first.terminate();
+    assert_eq!(first.exit_code(), 0);
+    let second = asking().start();
+    leads_after(&rig, &second);
+    assert_eq!(second.events("released_ended_run"), [] as [Value; 0]);
+}
+
+/// Edits the JSON file of the last run.
+fn edit(state: &Path, change: impl FnOnce(&mut Value)) {
+    let path = state.join(ELECTION).join("last-run");
+    let mut saved = serde_json::from_slice(&fs::read(&path).expect("it was saved")).unwrap();
+    change(&mut saved);
+    fs::write(path, saved.to_string()).expect("it is ours");
+}
+
+/// Each of these leaves a directory that does not prove that the previous run has ended, or that
+/// says nothing of the holder.
+#[test]
+fn directory_that_proves_nothing_releases_nothing() {
+    type Tampering = fn(&Path);
+    let tamperings: [(&str, Tampering); 8] = [
+        ("copied", |state| {
+            let copy = state.with_extension("copy");
+            let copied = Command::new("cp").arg("-a").args([state, &copy]).status();
+            assert!(copied.expect("cp runs").success());
+            fs::remove_dir_all(state).expect("it is ours");
+            fs::rename(copy, state).expect("both are ours");
+        }),
+        ("with another lock", |state| {
+            let lock = state.join(ELECTION).join("lock");
+            let other = state.join("other");
+            fs::write(&other, "").expect("the folder is ours");
+            fs::rename(other, lock).expect("both are ours");
+        }),
+        ("of another boot", |state| edit(state, |saved| saved["boot_id"] = json!("another"))),
+        ("of an unknown boot", |state| edit(state, |saved| saved["boot_id"] = json!(""))),
+        ("of a foreign run", |state| {
+            edit(state, |saved| saved["trace"]["identity"] = json!("x_1"));
+        }),
+        ("of an earlier version", |state| edit(state, |saved| saved["trace"] = Value::Null)),
+        ("of a run that released", |state| {
+            let end = json!({"reason": "shutdown", "code": 0, "led": true});
+            edit(state, |saved| saved["end"] = end);
+        }),
+        ("damaged", |state| {
+            fs::write(state.join(ELECTION).join("last-run"), "{\"boot").expect("it is ours");
+        }),
+    ];
+    for (name, tamper) in tamperings {
+        let rig = Rig::over(Files::fresh(), Timing::FAST);
+        let state = state_directory(&rig, "state");
+        let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
+        let leader = asking().start();
+        leads_after(&rig, &leader);
+        rig.wait_for_answers();
+        leader.kill();
+        tamper(&state);
+        let next = asking().start();
+        leads_after(&rig, &next);
+        let released = next.events("released_ended_run");
+        assert!(released.is_empty(), "a directory {name} released {released:?}");
+        rig.wait_for_answers();
+    }
+}
+
+/// The same directory releases if nothing was changed, or if only the whole of it was moved.
+#[test]
+fn moved_directory_still_proves_the_end() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let moved = rig.folder().join("moved");
+    let leader = rig.candidate("a").state_directory(&state).flag("--on-lost", "stay").start();
+    leads_after(&rig, &leader);
+    rig.wait_for_answers();
+    leader.kill();
+    fs::rename(&state, &moved).expect("both are ours");
+    let next = rig.candidate("a").state_directory(&moved).flag("--on-lost", "stay").start();
+    eventually(TIMING.lease_duration, "it releases", || {
+        !next.events("released_ended_run").is_empty()
+    });
+}
+
+/// A living process holds the lock, so the directory proves nothing, wherever it was moved to.
+#[test]
+fn directory_of_a_living_run_is_refused() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let moved = rig.folder().join("moved");
+    let leader = rig.candidate("a").state_directory(&state).flag("--on-lost", "stay").start();
+    leads_after(&rig, &leader);
+    fs::rename(&state, &moved).expect("both are ours");
+    let next = rig.candidate("a").state_directory(&moved).flag("--on-lost", "stay");
+    let (code, output) = next.ends();
+    assert_eq!(code, 2, "{output}");
+    assert!(output.contains("cannot lock"), "{output}");
+    assert!(rig.has_standing(&leader, "leading"));
+    rig.wait_for_answers();
+}
+
+/// The guard holds the lock until its command has ended, so the next run starts after that.
+#[test]
+fn killed_elector_is_released_once_its_command_has_ended() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let state = state_directory(&rig, "state");
+    let first = ledger.candidate("a", STUBBORN).state_directory(&state).start();
+    let token = ledger.next_token(&[]);
+    let other = ledger.candidate("b", STUBBORN).start();
+    eventually(TIMING.lease_duration, "b follows", || rig.has_standing(&other, "following"));
+    let guard = guard_of(&first);
+    first.kill();
+    let next = ledger.candidate("a", STUBBORN).state_directory(&state).start();
+    let second = ledger.next_token(&[token]);
+    assert!(ledger.last(token) < ledger.first(second), "two commands ran at once");
+    eventually(TIMING.lease_duration, "it is logged", || {
+        !next.events("released_ended_run").is_empty()
+    });
+    assert!(!lives(guard), "the guard has ended");
+    ledger.check();
+}
+
+/// Nothing ends the command if the elector and its guard are killed at once. Its processes may live
+/// on, so the next run releases nothing.
+#[test]
+fn command_without_a_guard_is_waited_for() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let ledger = Ledger::new(&rig);
+    let state = state_directory(&rig, "state");
+    let detached = "setsid sh -c \"$NOTE note\" > /dev/null 2>&1 & note";
+    let first = ledger.candidate("a", detached).state_directory(&state).start();
+    ledger.next_token(&[]);
+    let guard = guard_of(&first);
+    first.pause();
+    signal(guard, "-KILL");
+    first.kill();
+    eventually(NOISE, "the guard has ended", || !lives(guard));
+    assert!(!ledger.processes().is_empty(), "nothing lives on, so this case shows nothing");
+
+    let next = ledger.candidate("a", "note").state_directory(&state).start();
+    wait_for(3 * TIMING.lease_duration, "the next command runs", || {
+        next.events("command_started").pop()
+    });
+    assert_eq!(next.events("released_ended_run"), [] as [Value; 0]);
+}
+
+/// Whether the process lives. One that nobody has reaped holds no lock.
+fn lives(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
+}
