@@ -1,10 +1,11 @@
 //! Whether the previous run in this place has certainly ended, and what the next run must know.
 //!
-//! Touches the state directory. Start with [`Trace::proves_end_of`]. The lock of the directory
-//! proves that the process has ended, if it is the lock that the process held: on the same boot of
-//! the same machine, and not in a copy of the directory. The application of that run can act only
-//! until its last promise expires, if it was declared to ask, or if it was a command whose processes
-//! have all been reaped.
+//! Touches the state directory. Start with [`Trace::proves_end_of`]. Holding the lock that the
+//! previous process held proves that this process has ended. A copy of the directory has another
+//! lock. After a reboot, the trace does not count.
+//!
+//! If the application was declared to ask, it acts only until its last promise expires. A command
+//! acts no more once all its processes are reaped.
 
 use crate::config::Config;
 use crate::process::private_folder::FolderError;
@@ -18,7 +19,7 @@ use std::time::Duration;
 
 const SESSION: &str = "session";
 
-/// What a run leaves behind for the next one.
+/// The part of a saved run that lets the next run release for it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Trace {
     identity: String,
@@ -64,7 +65,7 @@ impl TracedRun {
         })
     }
 
-    /// What this run leaves behind in `state`. `None` if the lock proves nothing.
+    /// The trace of this run in `state`. `None` if the lock proves nothing.
     pub(super) fn trace(&self, state: &StateFolder) -> Option<Trace> {
         Some(Trace {
             identity: self.identity.as_str().to_owned(),

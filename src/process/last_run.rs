@@ -51,7 +51,7 @@ pub struct RunHistory {
     state: Option<Arc<StateFolder>>,
     boot_id: String,
     bad_ends: Vec<Duration>,
-    /// What this run leaves behind, or the previous one until this one has begun.
+    /// The trace of this run; before [`Self::begin`], that of the previous one.
     trace: Option<Trace>,
     /// The previous run, if it has left a trace, and its session.
     ended_run: Option<EndedRun>,
@@ -121,7 +121,7 @@ struct SavedRun {
     wall: SystemTime,
     /// The end of the run; absent while it runs.
     end: Option<SavedEnd>,
-    /// What the next run needs to release what this one holds.
+    /// Lets the next run release for this one.
     #[serde(default)]
     trace: Option<Trace>,
 }

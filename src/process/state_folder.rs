@@ -36,9 +36,8 @@ pub(super) struct StateFolder {
 
 /// The lock of a [`StateFolder`].
 ///
-/// The file also says whether a command can run. A process may be killed at any time, so the file
-/// says so before a command starts, and only once all of its processes are gone does it say "idle"
-/// again.
+/// The file also says whether a command can run. A process may be killed at any time. So "idle" is
+/// erased before a command starts, and is written when all processes of the command are gone.
 #[derive(Debug)]
 pub struct StateLock(File);
 
@@ -80,7 +79,7 @@ impl StateFolder {
         &self.lock
     }
 
-    /// Identifies the lock, if holding it proves that nobody else does.
+    /// Identifies the lock. `None` if another machine might hold it too.
     pub(super) fn proof(&self) -> Option<LockId> {
         let stat = fstat(&self.lock.0).ok().filter(|_| !self.is_remote)?;
         Some(LockId { device: stat.st_dev, inode: stat.st_ino })

@@ -223,7 +223,7 @@ pub enum Transition<D> {
         /// Why the candidate released it.
         reason: Reason,
     },
-    /// What the previous run in this place held is released, so others need not wait for it.
+    /// The candidate released the election for the previous run in this place, which had ended.
     ReleasedEndedRun {
         /// The identity of that run.
         identity: Identity,

@@ -225,7 +225,7 @@ fn command_without_a_guard_is_waited_for() {
     assert_eq!(next.events("released_ended_run"), [] as [Value; 0]);
 }
 
-/// Whether the process lives. One that nobody has reaped holds no lock.
+/// Whether the process lives. A zombie holds no lock.
 fn lives(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))

@@ -42,7 +42,7 @@ impl Coverage {
         ]
     }
 
-    /// What an ended run held over a record, or over an ensemble, is released.
+    /// A candidate releases the election for its ended run, over a record or an ensemble.
     pub(super) fn release_run(&mut self, is_record: bool) {
         self.released_runs[usize::from(!is_record)] += 1;
     }

@@ -1,4 +1,4 @@
-//! The release of what an ended run held: never while anything may act for it, and soon after.
+//! The release for an ended run: never while anything may act for that run, and soon after.
 //!
 //! Pure. [`EndedRun`] is a second account of the previous run of a candidate. Start with
 //! [`ended_run_acts_no_more`]. Each function is one property.
@@ -57,7 +57,7 @@ impl PresentRun {
     }
 }
 
-/// Whoever releases what an ended run held, nothing acts for that run any more.
+/// Nothing acts for an ended run any more when its record or session is released.
 pub(super) fn ended_run_acts_no_more<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,

@@ -46,11 +46,11 @@ pub(crate) const VALIDITY: Duration = Duration::from_millis(500);
 /// How far a slow and a fast clock advance per step: 20 % off either way.
 const RATES: [u64; 2] = [2, 3];
 
-/// What a new process knows of the one before it.
+/// The knowledge of a new process about the one before it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
     Nothing,
-    /// That it has ended, its identity, and its session.
+    /// It has ended; its identity, and its session.
     EndedRun,
 }
 
