@@ -35,7 +35,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub(crate) fn lease() -> Result<Vec<Row>> {
     let server = ApiServer::start();
     let access = server.namespace().admin;
-    let leader = Server::over_lease(access.kubeconfig())?;
+    let leader = Server::over_lease(access.kubeconfig(), &[])?;
     let held = || access.lease(ELECTION).ok().flatten();
     eventually(PATIENCE, "it leads", || held().is_some());
     drop(leader);
@@ -72,7 +72,7 @@ pub(crate) fn zookeeper() -> Result<Vec<Row>> {
     let log = TempDir::with_prefix("baton-bench-")?;
     let lines = vec![format!("dataLogDir={}", log.path().display())];
     let servers = Ensemble::start(Settings { size: 1, lines, ..Settings::default() });
-    let leader = Server::over_zookeeper(&servers.connect_string(), "/bench/cost")?;
+    let leader = Server::over_zookeeper(&servers.connect_string(), "/bench/cost", &[])?;
     eventually(PATIENCE, "it leads", || {
         Connection::open(&leader.address)
             .and_then(|mut connection| connection.leader())

@@ -39,7 +39,7 @@ impl Contest for Baton {
     const SPREAD: Duration = RETRY;
 
     fn start(&self) -> Result<Server> {
-        Server::over_lease(self.0.kubeconfig())
+        Server::over_lease(self.0.kubeconfig(), &[])
     }
 
     fn last_written(&self) -> Result<Instant> {

@@ -16,6 +16,7 @@ mod lease;
 mod leaving;
 mod load;
 mod machine;
+mod restarted;
 mod server;
 mod size;
 mod table;
@@ -73,7 +74,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 13] = [
+const PARTS: [(&str, Part); 15] = [
     ("machine", machine::measure),
     ("load", load::measure),
     ("clean", files::clean),
@@ -81,9 +82,11 @@ const PARTS: [(&str, Part); 13] = [
     ("lease-clean", lease::clean),
     ("lease-killed", lease::killed),
     ("lease-leaving", leaving::measure),
+    ("lease-restarted", restarted::over_leases),
     ("lease-cost", cost::lease),
     ("zookeeper-clean", zookeeper::clean),
     ("zookeeper-killed", zookeeper::killed),
+    ("zookeeper-restarted", restarted::over_zookeeper),
     ("zookeeper-idle", zookeeper::idle),
     ("zookeeper-cost", cost::zookeeper),
     ("size", size::measure),

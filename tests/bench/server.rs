@@ -39,11 +39,12 @@ impl Server {
         )
     }
 
-    /// A candidate over the Lease in the cluster and namespace of `kubeconfig`.
-    pub(crate) fn over_lease(kubeconfig: &Path) -> Result<Self> {
-        Self::baton(
-            guarded(BATON).args(["run", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig),
-        )
+    /// A candidate over the Lease in the cluster and namespace of `kubeconfig`, with additional
+    /// flags.
+    pub(crate) fn over_lease(kubeconfig: &Path, flags: &[&str]) -> Result<Self> {
+        let mut command = guarded(BATON);
+        command.args(["run", "--backend", "lease", "--kubeconfig"]).arg(kubeconfig).args(flags);
+        Self::baton(&mut command)
     }
 
     /// A candidate over the same Lease that runs a shell script while it leads; `$0` is `argument`.
@@ -69,10 +70,11 @@ impl Server {
         Self::started(child, lines)
     }
 
-    /// A candidate over the znodes below `path`.
-    pub(crate) fn over_zookeeper(servers: &str, path: &str) -> Result<Self> {
-        let flags = ["--zookeeper-servers", servers, "--zookeeper-path", path];
-        Self::baton(guarded(BATON).args(["run", "--backend", "zookeeper"]).args(flags))
+    /// A candidate over the znodes below `path`, with additional flags.
+    pub(crate) fn over_zookeeper(servers: &str, path: &str, flags: &[&str]) -> Result<Self> {
+        let mut command = guarded(BATON);
+        command.args(["run", "--backend", "zookeeper", "--zookeeper-servers", servers]);
+        Self::baton(command.args(["--zookeeper-path", path]).args(flags))
     }
 
     /// Curator's candidate over the same znodes.

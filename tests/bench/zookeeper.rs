@@ -38,22 +38,22 @@ const PATIENCE: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A path on some servers, and the pause between two polls of a candidate there.
-struct Location<const PAUSE_MS: u64> {
-    servers: String,
-    path: String,
+pub(crate) struct Location<const PAUSE_MS: u64> {
+    pub(crate) servers: String,
+    pub(crate) path: String,
 }
 
 /// Clean handoffs take milliseconds. Others take seconds, and a candidate that is polled all that
 /// time without pauses takes over late.
 type Clean = Location<2>;
-type Crash = Location<20>;
+pub(crate) type Crash = Location<20>;
 
 struct Baton<const PAUSE_MS: u64>(Location<PAUSE_MS>);
 
-struct Curator<const PAUSE_MS: u64>(Location<PAUSE_MS>);
+pub(crate) struct Curator<const PAUSE_MS: u64>(pub(crate) Location<PAUSE_MS>);
 
 impl<const PAUSE_MS: u64> Location<PAUSE_MS> {
-    fn fresh(ensemble: &Ensemble) -> Self {
+    pub(crate) fn fresh(ensemble: &Ensemble) -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let path = format!("/bench/{}", COUNT.fetch_add(1, Ordering::Relaxed));
         Self { servers: ensemble.connect_string(), path }
@@ -67,7 +67,7 @@ impl<const PAUSE_MS: u64> Contest for Baton<PAUSE_MS> {
     const SPREAD: Duration = RETRY;
 
     fn start(&self) -> Result<Server> {
-        Server::over_zookeeper(&self.0.servers, &self.0.path)
+        Server::over_zookeeper(&self.0.servers, &self.0.path, &[])
     }
 
     /// The last heartbeat of a session cannot be observed, but it is no older than this.
@@ -193,7 +193,7 @@ fn count(ensemble: &Ensemble) -> f64 {
     f64::from(requests) * 60.0 / IDLE.as_secs_f64()
 }
 
-fn servers(size: usize) -> Ensemble {
+pub(crate) fn servers(size: usize) -> Ensemble {
     Ensemble::start(Settings { size, tick: TICK, ..Settings::default() })
 }
 
