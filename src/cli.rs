@@ -258,7 +258,7 @@ pub struct Settings {
     /// File for the answer, which expires by itself [default: none]
     #[arg(long, env = "BATON_STATUS_FILE", value_name = "FILE", help_heading = "Election")]
     pub status_file: Option<String>,
-    /// Directory that remembers the last run, and lets the next one release for it [default: none]
+    /// Directory that saves the last run, so that the next one can release its record [default: none]
     #[arg(long, env = "BATON_STATE_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub state_directory: Option<String>,
 

@@ -21,7 +21,6 @@ pub mod cgroup;
 pub mod channel;
 pub mod guard;
 pub mod messages;
-pub mod notes;
 pub mod process_tree;
 pub mod quota;
 pub mod runner;

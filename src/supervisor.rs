@@ -5,13 +5,14 @@
 
 mod command;
 mod history;
+mod new_run;
 mod outcome;
 mod startup_log;
 mod stopping;
 
 use crate::cli::{Environment, Settings};
-use crate::config::{Config, LastRunSettings, StoreConfig};
-use crate::driver::leadership::{Publisher, Reader, publish};
+use crate::config::{Config, LastRunSettings};
+use crate::driver::leadership::{Reader, publish};
 use crate::driver::{Control, DriverContext, DriverStopped, drive, orders};
 use crate::error_chain::ErrorChain;
 use crate::fitness::{self, unfit_order};
@@ -22,7 +23,7 @@ use crate::http::server;
 use crate::http::server::ServerError;
 use crate::http::{AppState, Waiting};
 use crate::process::clock::Clock;
-use crate::process::ended_run::{SavedSession, TracedRun};
+use crate::process::ended_run::ReleasableRun;
 use crate::process::exit::Exit;
 use crate::process::last_run::RunHistory;
 use crate::process::notify::Notifier;
@@ -32,21 +33,15 @@ use crate::resignation::require_polling;
 use crate::status_file;
 use crate::status_file::{StatusFile, StatusFileError};
 use crate::store::Store;
-use crate::store::file::FileStore;
-use crate::store::kubernetes::LeaseStore;
-use crate::store::zookeeper::{CredentialFilesError, ZooKeeperStore};
 use crate::telemetry::logging;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::reporter::Reporter;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::{Election, Request as _};
-use baton_election::queue::QueueElection;
-use baton_election::queue::messages::SessionId;
-use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
 use command::CommandTask;
-use history::OpenHistory;
+use new_run::NewRun;
 use outcome::{fault_outcome, fitness_outcome, lost_outcome};
 use outcome::{outcome_of, server_fault};
 use startup_log::log_start;
@@ -78,10 +73,14 @@ pub fn run(config: &Config) -> Exit {
                 Ok(signals) => signals,
                 Err(error) => return refuse(config, &error),
             };
+            let identity = match Identity::unique(&config.identity_prefix, Uuid::new_v4()) {
+                Ok(identity) => identity,
+                Err(error) => return refuse(config, &error),
+            };
             match history::open(config, &mut signals).await {
                 Ok(Some(opened)) => {
-                    let run = NewRun { config, signals, opened, publisher, reader: reader.clone() };
-                    run.over_its_store().await
+                    let reader = reader.clone();
+                    NewRun { config, identity, signals, opened, publisher, reader }.run().await
                 }
                 Ok(None) => {
                     StopOutcome::NothingToRelease.log(Exit::Clean);
@@ -104,99 +103,6 @@ pub fn refuse_settings(settings: &Settings, environment: &Environment) -> Exit {
     LastRunSettings::new(settings).map_or(Exit::Usage, |last_run| {
         RunHistory::refuse(Some(&last_run.directory), &last_run.election, last_run.on_lost)
     })
-}
-
-/// A run that has not opened its store yet.
-struct NewRun<'a> {
-    config: &'a Config,
-    signals: Signals,
-    opened: OpenHistory,
-    publisher: Publisher,
-    reader: Reader,
-}
-
-impl NewRun<'_> {
-    /// Takes part over the store that the settings name.
-    async fn over_its_store(self) -> Exit {
-        let Self { config, .. } = self;
-        let timing = &config.timing;
-        let (call, retry) = (timing.call_timeout(), timing.retry_period());
-        let ended_run = self.opened.history.ended_run();
-        let record_election = {
-            let ended_run = ended_run.clone();
-            |identity, jitter, from| {
-                let election = RecordElection::new(identity, *timing, jitter, from)
-                    .with_preference(config.preference);
-                match ended_run {
-                    Some(ended_run) => election.after(ended_run),
-                    None => election,
-                }
-            }
-        };
-        match &config.store {
-            StoreConfig::File { directory } => {
-                let opening = async { FileStore::open(directory, &config.election, call, retry) };
-                Box::pin(self.take_part(opening, record_election)).await
-            }
-            StoreConfig::ZooKeeper(zookeeper) => {
-                let session = self.opened.history.ended_session();
-                // The next run releases nothing for an application that may act without asking.
-                let asks = config.asks_by_declaration();
-                let file = self.opened.history.session_file().filter(|_| asks);
-                let ended = session.clone();
-                let opening = async {
-                    let store = ZooKeeperStore::open(zookeeper, call).await?;
-                    Ok::<_, CredentialFilesError>(store.with_sessions(ended, file))
-                };
-                let queue_election = |identity, jitter, from| {
-                    let election = QueueElection::new(identity, zookeeper.timing, jitter, from);
-                    match (ended_run, session) {
-                        (Some(ended_run), Some(SavedSession { id, timeout, .. })) => {
-                            election.after(ended_run, SessionId(id), timeout)
-                        }
-                        (_, None) | (None, _) => election,
-                    }
-                };
-                Box::pin(self.take_part(opening, queue_election)).await
-            }
-            StoreConfig::Lease { cluster, namespace } => {
-                let (namespace, election) = (namespace.as_deref(), &config.election);
-                let opening = LeaseStore::connect(cluster, namespace, election, call, retry);
-                Box::pin(self.take_part(opening, record_election)).await
-            }
-        }
-    }
-
-    /// Opens the store with `opening`, and takes part with the state machine that `new_election`
-    /// creates from an identity, a jitter, and the start of the campaign. A signal while the store
-    /// opens ends the process at once.
-    async fn take_part<M: Election, S: Store<M>, E: Error>(
-        mut self,
-        opening: impl Future<Output = Result<S, E>>,
-        new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
-    ) -> Exit {
-        let config = self.config;
-        let opened = tokio::select! {
-            opened = opening => opened,
-            () = self.signals.next() => {
-                StopOutcome::NothingToRelease.log(Exit::Clean);
-                return Exit::Clean;
-            }
-        };
-        let store = match opened {
-            Ok(store) => store,
-            Err(error) => {
-                // Refusing opens the history again.
-                drop(self);
-                return refuse(config, &error);
-            }
-        };
-        match Candidate::prepare(self, &store.location(), new_election) {
-            Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
-            Ok(Prepared::Exit(exit)) => exit,
-            Err(error) => refuse(config, &*error),
-        }
-    }
 }
 
 /// Logs why this run cannot start, and returns its exit code.
@@ -238,16 +144,15 @@ impl<'a, M: Election> Candidate<'a, M> {
         location: &str,
         new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
     ) -> Result<Prepared<'a, M>, Box<dyn Error>> {
-        let NewRun { config, signals, opened, publisher, reader } = run;
-        let (unique, seed) = (Uuid::new_v4(), Uuid::new_v4().as_u64_pair().0);
-        let identity = Identity::unique(&config.identity_prefix, unique)?;
+        let NewRun { config, identity, signals, opened, publisher, reader } = run;
+        let seed = Uuid::new_v4().as_u64_pair().0;
         let timing = config.timing;
         let listeners = bind(config.listen, "listen")?;
         let probe_listeners =
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         log_start(config, &identity, location, &listeners, probe_listeners.as_ref());
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
-        let traced = TracedRun::new(config, &identity);
+        let traced = ReleasableRun::new(config, &identity);
         let Some((history, delay)) = history::begin(config, opened, traced.as_ref(), &metrics)?
         else {
             return Ok(Prepared::Exit(Exit::Lost));
@@ -272,9 +177,10 @@ impl<'a, M: Election> Candidate<'a, M> {
             polled: Arc::clone(&polled),
             waiting: Waiting::new(config.require_polling),
         });
-        let lock = history.share_lock()?.map(Arc::new);
-        let command = CommandTask::start(config, &state, listeners.address, lock)?;
         let status_file = create_status_file(config, &state)?;
+        let lock = history.share_lock()?;
+        // Last of what may fail, because the task holds the lock until it is polled again.
+        let command = CommandTask::start(config, &state, listeners.address, lock)?;
         let servers = start_servers(state, listeners, probe_listeners);
         let campaign_from = Clock.now() + delay;
         let election = new_election(identity.clone(), Jitter::new(seed), campaign_from);

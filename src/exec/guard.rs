@@ -43,7 +43,7 @@ pub fn run(arguments: &Guard) -> Exit {
         return Exit::Fault;
     }
     let Ok(channel) = Channel::from_stdin() else { return Exit::Usage };
-    let Some(Order { lock, deadline, stdin }) = Order::receive(&channel) else {
+    let Some(StartOrder { lock, deadline, stdin }) = StartOrder::receive(&channel) else {
         return Exit::Usage;
     };
     let plan = CommandPlan::start(
@@ -67,15 +67,15 @@ pub fn run(arguments: &Guard) -> Exit {
 }
 
 /// The order to start the command.
-struct Order {
+struct StartOrder {
     /// The lock of the state directory. Holding it tells the next run that this one has not ended.
     lock: Option<StateLock>,
     deadline: Instant,
     stdin: OwnedFd,
 }
 
-impl Order {
-    /// Waits for the order. `None` if anything else comes.
+impl StartOrder {
+    /// Waits for the order. `None` if any other message arrives.
     fn receive(channel: &Channel) -> Option<Self> {
         let mut lock = None;
         loop {
@@ -226,8 +226,8 @@ impl Running {
         drop(self);
         match (&elector, lock) {
             (Some(channel), _) => tell(Some(channel), &ended),
-            // The elector cannot note it any more. Without the note, the next run waits as others.
-            (None, Some(lock)) => drop(lock.note_idle()),
+            // The elector cannot set the marker any more. Without it, the next run waits for the lease.
+            (None, Some(lock)) => drop(lock.set_idle()),
             (None, None) => {}
         }
         Exit::Clean

@@ -9,11 +9,11 @@ use crate::driver::leadership::Reader;
 use crate::exec::cgroup::Cgroup;
 use crate::exec::channel::{self, Channel, Received};
 use crate::exec::messages::{Containment, FromGuard, ToGuard};
-use crate::exec::notes::Notes;
 use crate::exec::process_tree;
 use crate::exec::terminal::Terminal;
 use crate::process::children::AwaitedChild;
 use crate::process::clock::Clock;
+use crate::process::state_folder::StateLock;
 use crate::telemetry::command_reporter::CommandReporter;
 use baton_election::claim::FencingToken;
 use baton_election::instant::Instant;
@@ -49,8 +49,8 @@ pub struct Runner {
     pub reader: Reader,
     /// Gives orders to the driver.
     pub control: Control,
-    /// Tells the next run whether a process of the command may live.
-    pub notes: Notes,
+    /// The lock of the state directory, if there is one. The guard holds it too.
+    pub lock: Option<StateLock>,
     /// Logs and counts.
     pub reporter: CommandReporter,
     /// Whether the process stops.
@@ -113,19 +113,6 @@ enum Round {
     Over(CommandEnd),
 }
 
-impl Round {
-    /// Whether no process of the command can be left.
-    const fn has_left_nothing(&self) -> bool {
-        match self {
-            Self::TooLate
-            | Self::Over(CommandEnd::NeverRan | CommandEnd::Ended { .. } | CommandEnd::Lapsed) => {
-                true
-            }
-            Self::Over(CommandEnd::GuardLost) => false,
-        }
-    }
-}
-
 impl Runner {
     /// Runs the command until it ends by itself, or until leadership ends and the process with it.
     pub async fn run(mut self) -> CommandEnd {
@@ -133,8 +120,7 @@ impl Runner {
         let mut earliest = None;
         while let Some(loan) = self.next_loan(earliest).await {
             let deadline = loan.claim.deadline();
-            let noted = self.notes.command_may_run().await;
-            let round = match noted.and_then(|()| self.start(loan)) {
+            let round = match self.start(loan) {
                 Ok(guarded) => self.supervise(guarded).await,
                 Err(error) => {
                     self.reporter.cannot_start(&format!("cannot start the guard: {error}"));
@@ -144,9 +130,6 @@ impl Runner {
             self.reader.end_loan();
             // If the driver has ended, nothing waits for the promises.
             self.control.promises_voided().await.ok();
-            if round.has_left_nothing() {
-                self.notes.nothing_runs().await;
-            }
             match round {
                 Round::TooLate => earliest = Some(deadline),
                 Round::Over(end) => {
@@ -210,7 +193,7 @@ impl Runner {
         let process = AwaitedChild::spawn(&mut guard)?;
         drop(guard);
         let deadline = loan.claim.deadline();
-        if let Some(lock) = self.notes.lock() {
+        if let Some(lock) = &self.lock {
             ours.send(&ToGuard::Lock, Some(lock.as_fd()))?;
         }
         ours.send(&ToGuard::Deadline(deadline.into()), Some(io::stdin().as_fd()))?;

@@ -1,11 +1,11 @@
-//! Whether the previous run in this place has certainly ended, and what the next run must know.
+//! Proves from the state directory that the previous run has ended.
 //!
-//! Touches the state directory. Start with [`Trace::proves_end_of`]. Holding the lock that the
+//! Touches the state directory. Start with [`ReleaseInfo::ended_run`]. Holding the lock that the
 //! previous process held proves that this process has ended. A copy of the directory has another
-//! lock. After a reboot, the trace does not count.
+//! lock. After a reboot, nothing is proved.
 //!
-//! If the application was declared to ask, it acts only until its last promise expires. A command
-//! acts no more once all its processes are reaped.
+//! An application that is declared to ask acts only until its last promise expires. A command has
+//! ended once all its processes are reaped.
 
 use crate::config::Config;
 use crate::process::private_folder::FolderError;
@@ -19,9 +19,9 @@ use std::time::Duration;
 
 const SESSION: &str = "session";
 
-/// The part of a saved run that lets the next run release for it.
+/// The part of a saved run that lets the next run release its record or session.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Trace {
+pub(super) struct ReleaseInfo {
     identity: String,
     /// How long a promise can outlive the process.
     longest_promise: Duration,
@@ -31,9 +31,9 @@ pub(super) struct Trace {
     runs_command: bool,
 }
 
-/// The present run, as its trace describes it.
+/// A run whose record or session the next run may release.
 #[derive(Debug, Clone)]
-pub struct TracedRun {
+pub struct ReleasableRun {
     identity: Identity,
     longest_promise: Duration,
     runs_command: bool,
@@ -46,17 +46,26 @@ pub struct SavedSession {
     pub id: u64,
     /// Its timeout.
     pub timeout: Duration,
-    /// Its password, which lets whoever knows it close the session.
+    /// Its password. Anyone who knows it can close the session.
     pub password: Vec<u8>,
 }
 
-/// Where the session of the present run is saved.
-#[derive(Debug, Clone)]
-pub struct SessionFile(pub(super) Arc<StateFolder>);
+/// The content of the session file: a session, and the run that it belongs to.
+#[derive(Serialize, Deserialize)]
+struct SessionOfRun {
+    identity: String,
+    session: SavedSession,
+}
 
-impl TracedRun {
-    /// The run of `config` as `identity`. `None` if its application can act without a promise: then
-    /// the next run must not release what this one holds.
+/// Where the session of the current run is saved.
+#[derive(Debug, Clone)]
+pub struct SessionFile {
+    state: Arc<StateFolder>,
+    identity: Identity,
+}
+
+impl ReleasableRun {
+    /// The run of `config` as `identity`. `None` if its application can act without a promise.
     pub fn new(config: &Config, identity: &Identity) -> Option<Self> {
         config.asks_by_declaration().then(|| Self {
             identity: identity.clone(),
@@ -65,46 +74,52 @@ impl TracedRun {
         })
     }
 
-    /// The trace of this run in `state`. `None` if the lock proves nothing.
-    pub(super) fn trace(&self, state: &StateFolder) -> Option<Trace> {
-        Some(Trace {
+    /// Prepares `state` for this run, and returns the part to save. `None` if the lock proves
+    /// nothing.
+    pub(super) fn begin(&self, state: &StateFolder) -> Result<Option<ReleaseInfo>, FolderError> {
+        if self.runs_command {
+            state.clear_idle()?;
+        }
+        Ok(state.lock_id().map(|lock| ReleaseInfo {
             identity: self.identity.as_str().to_owned(),
             longest_promise: self.longest_promise,
-            lock: state.proof()?,
+            lock,
             runs_command: self.runs_command,
-        })
+        }))
     }
 }
 
-impl Trace {
-    /// The run that left this trace, if the lock of `state` proves at `now` that it has ended. The
+impl ReleaseInfo {
+    /// The run that saved this, if the lock of `state` proves at `now` that it has ended. The
     /// caller has checked that the machine has not been booted since.
-    pub(super) fn proves_end_of(&self, state: &StateFolder, now: Instant) -> Option<EndedRun> {
-        let held_this_lock = state.proof() == Some(self.lock);
+    pub(super) fn ended_run(&self, state: &StateFolder, now: Instant) -> Option<EndedRun> {
+        let held_this_lock = state.lock_id() == Some(self.lock);
         let runs_nothing = !self.runs_command || state.lock().is_idle();
         let identity = Identity::parse(&self.identity).ok()?;
-        let acts_until = now + self.longest_promise;
-        (held_this_lock && runs_nothing).then_some(EndedRun { identity, acts_until })
+        let promised_until = now + self.longest_promise;
+        (held_this_lock && runs_nothing).then_some(EndedRun { identity, promised_until })
     }
 }
 
 impl SessionFile {
-    /// The session that the previous run saved; `None` if it saved none that can be used.
-    pub(super) fn read(&self) -> Option<SavedSession> {
-        let text = self.0.folder().read(SESSION).ok().flatten()?;
-        serde_json::from_slice(&text).ok()
+    /// The session file of the run `identity`.
+    pub(super) fn of(identity: &Identity, state: Arc<StateFolder>) -> Self {
+        Self { state, identity: identity.clone() }
     }
 
     /// Saves `session`. Blocks.
-    pub fn save(&self, session: &SavedSession) -> Result<(), FolderError> {
-        let text = serde_json::to_vec(session).expect("numbers serialize");
-        self.0.replace(SESSION, &text)
+    pub fn save(&self, session: SavedSession) -> Result<(), FolderError> {
+        let saved = SessionOfRun { identity: self.identity.as_str().to_owned(), session };
+        let text = serde_json::to_vec(&saved).expect("strings and numbers serialize");
+        self.state.replace(SESSION, &text)
     }
+}
 
-    /// Forgets the session of the previous run. Blocks.
-    pub(super) fn clear(&self) -> Result<(), FolderError> {
-        self.0.folder().remove(SESSION)
-    }
+/// The session that `run` has saved; `None` if there is none that can be used.
+pub(super) fn read_session(state: &StateFolder, run: &EndedRun) -> Option<SavedSession> {
+    let text = state.folder().read(SESSION).ok().flatten()?;
+    let saved: SessionOfRun = serde_json::from_slice(&text).ok()?;
+    (saved.identity == run.identity.as_str()).then_some(saved.session)
 }
 
 /// Formats the session without its password.

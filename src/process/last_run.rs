@@ -10,16 +10,19 @@
 //! * If the previous run led and exited with 0, only its container was restarted, and its
 //!   application is still running. With `--on-lost=exit`, this run then exits with 75 once to
 //!   restart it, even if it cannot start itself.
-//! * If the previous run has left a trace (`ended_run.rs`), this run can release what it held.
+//! * If the previous run saved what a release needs (`ended_run.rs`), this run can release its record.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
-use crate::process::ended_run::{SavedSession, SessionFile, Trace, TracedRun};
+use crate::process::ended_run::{
+    ReleasableRun, ReleaseInfo, SavedSession, SessionFile, read_session,
+};
 use crate::process::exit::Exit;
 use crate::process::private_folder::FolderError;
 use crate::process::state_folder::{StateFolder, StateLock};
 use baton_election::ended_run::EndedRun;
+use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::machine::Reason;
 use baton_election::timing::Timing;
@@ -51,9 +54,9 @@ pub struct RunHistory {
     state: Option<Arc<StateFolder>>,
     boot_id: String,
     bad_ends: Vec<Duration>,
-    /// The trace of this run; before [`Self::begin`], that of the previous one.
-    trace: Option<Trace>,
-    /// The previous run, if it has left a trace, and its session.
+    /// Saved for the next run: of this run, or of the previous one before [`Self::begin`].
+    release_info: Option<ReleaseInfo>,
+    /// The previous run, if this run may release its record, and its session.
     ended_run: Option<EndedRun>,
     session: Option<SavedSession>,
 }
@@ -69,6 +72,8 @@ pub struct RunEnd {
     pub led: bool,
     /// Whether it delays the campaign of the next run.
     pub is_bad: bool,
+    /// Whether the store certainly holds nothing of the run.
+    pub has_released: bool,
 }
 
 /// How the previous run ended.
@@ -121,9 +126,9 @@ struct SavedRun {
     wall: SystemTime,
     /// The end of the run; absent while it runs.
     end: Option<SavedEnd>,
-    /// Lets the next run release for this one.
+    /// Lets the next run release the record of this one.
     #[serde(default)]
-    trace: Option<Trace>,
+    release_info: Option<ReleaseInfo>,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -151,25 +156,24 @@ impl RunHistory {
             .trim()
             .to_owned();
         let saved = state.as_ref().map_or(Ok(None), |state| read(state));
-        let (trace, ended_run, session) = (None, None, None);
-        let mut this = Self { state, boot_id, bad_ends: Vec::new(), trace, ended_run, session };
+        let (release_info, ended_run, session) = (None, None, None);
+        let bad_ends = Vec::new();
+        let mut this = Self { state, boot_id, bad_ends, release_info, ended_run, session };
         let last = saved.map(|saved| saved.map(|run| this.continue_from(run)));
         Ok((this, last))
     }
 
-    /// Saves that this run has started. `run` describes it, if the next run may release what it
-    /// holds.
-    pub fn begin(&mut self, run: Option<&TracedRun>) -> Result<(), RunHistoryError> {
+    /// Saves that this run has started. `run` describes it, if the next run may release its record.
+    pub fn begin(&mut self, run: Option<&ReleasableRun>) -> Result<(), RunHistoryError> {
         if let Some(state) = &self.state {
-            // The trace of this run must not come with a session of another.
-            let cleared = SessionFile(Arc::clone(state)).clear();
-            cleared.map_err(|source| RunHistoryError { path: self.path(), source })?;
-            self.trace = run.and_then(|run| run.trace(state));
+            let begun = run.map(|run| run.begin(state)).transpose();
+            self.release_info =
+                begun.map_err(|source| RunHistoryError { path: self.path(), source })?.flatten();
         }
         self.write(None)
     }
 
-    /// The previous run, if it has certainly ended and may be released.
+    /// The previous run, if it has ended and this run may release its record.
     pub fn ended_run(&self) -> Option<EndedRun> {
         self.ended_run.clone()
     }
@@ -179,9 +183,9 @@ impl RunHistory {
         self.session.clone()
     }
 
-    /// Where this run saves its ZooKeeper session. `None` without a state directory.
-    pub fn session_file(&self) -> Option<SessionFile> {
-        self.state.clone().map(SessionFile)
+    /// Where the run `identity` saves its ZooKeeper session. `None` without a state directory.
+    pub fn session_file(&self, identity: &Identity) -> Option<SessionFile> {
+        self.state.clone().map(|state| SessionFile::of(identity, state))
     }
 
     /// The lock, for the commands of this run.
@@ -200,7 +204,7 @@ impl RunHistory {
     /// of the previous run must restart, else 2.
     pub fn refuse(directory: Option<&Path>, election: &ElectionName, on_lost: OnLost) -> Exit {
         // Without a usable history, no earlier application is known.
-        let Ok((this, last)) = Self::open(directory, election) else { return Exit::Usage };
+        let Ok((mut this, last)) = Self::open(directory, election) else { return Exit::Usage };
         let must_restart =
             last.ok().flatten().is_some_and(|last| last.left_application_running(on_lost));
         let (exit, saved) = if must_restart {
@@ -208,7 +212,7 @@ impl RunHistory {
             (Exit::Lost, this.end_for_restart())
         } else {
             let (exit, reason) = (Exit::Usage, Reason::Fault);
-            (exit, this.end(RunEnd { exit, reason, led: false, is_bad: true }))
+            (exit, this.end(RunEnd { exit, reason, led: false, is_bad: true, has_released: false }))
         };
         if let Err(error) = saved {
             tracing::warn!("{}", ErrorChain(&error));
@@ -217,10 +221,13 @@ impl RunHistory {
     }
 
     /// Saves how this run ends.
-    pub fn end(mut self, end: RunEnd) -> Result<(), RunHistoryError> {
-        let RunEnd { exit, reason, led, is_bad } = end;
+    pub fn end(&mut self, end: RunEnd) -> Result<(), RunHistoryError> {
+        let RunEnd { exit, reason, led, is_bad, has_released } = end;
         if is_bad {
             self.add_bad_end(Clock.now());
+        }
+        if has_released {
+            self.release_info = None;
         }
         self.write(Some(SavedEnd { reason: reason.as_str().to_owned(), code: exit.code(), led }))
     }
@@ -244,15 +251,13 @@ impl RunHistory {
         if same_boot {
             self.bad_ends = run.bad_ends;
         }
-        let has_released = run.end.as_ref().is_some_and(|end| end.code == Exit::Clean.code());
-        let trace = run.trace.filter(|_| same_boot && !self.boot_id.is_empty() && !has_released);
-        // Until this run begins, the trace stays as it is.
-        self.trace.clone_from(&trace);
-        if let (Some(trace), Some(state)) = (trace, &self.state) {
-            self.ended_run = trace.proves_end_of(state, Clock.now());
-            let session = || SessionFile(Arc::clone(state)).read();
-            self.session = self.ended_run.as_ref().and_then(|_| session());
+        let info = run.release_info.filter(|_| same_boot && !self.boot_id.is_empty());
+        if let (Some(info), Some(state)) = (&info, &self.state) {
+            self.ended_run = info.ended_run(state, Clock.now());
+            self.session = self.ended_run.as_ref().and_then(|run| read_session(state, run));
         }
+        // Until this run begins, the saved part stays as it is.
+        self.release_info = info;
         let last = match run.end {
             Some(end) => LastEnd {
                 reason: Reason::parse(&end.reason).unwrap_or(Reason::Fault),
@@ -294,7 +299,7 @@ impl RunHistory {
             bad_ends: self.bad_ends.clone(),
             wall: Clock.wall(),
             end,
-            trace: self.trace.clone(),
+            release_info: self.release_info.clone(),
         };
         let text = serde_json::to_vec(&run).expect("strings and numbers serialize");
         let replaced = state.replace(LAST_RUN, &text);

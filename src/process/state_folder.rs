@@ -1,13 +1,13 @@
 //! One election's folder in the state directory, locked for the life of the process.
 //!
 //! Touches the file system, and blocks. Start with [`StateFolder::open`]. The lock proves to the
-//! next run in the same place that this one has ended: `flock(2)` ends with the last process that
-//! holds the open file. Under `baton exec` the guard of a command holds it too.
+//! next run that this one has ended: `flock(2)` ends with the last process that holds the open file.
+//! Under `baton exec` the guard of a command holds it too.
 //!
 //! ```text
-//!  DIR/<election>/lock      flock; says "idle" while no command of `baton exec` can run
+//!  DIR/<election>/lock      flock; says "idle" if the command of a killed `baton exec` has ended
 //!  DIR/<election>/last-run  how the last run ended (last_run.rs)
-//!  DIR/<election>/session   the ZooKeeper session of the present run (ended_run.rs)
+//!  DIR/<election>/session   the ZooKeeper session of the current run (ended_run.rs)
 //! ```
 
 use crate::config::ElectionName;
@@ -22,7 +22,7 @@ use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
 use std::path::Path;
 
 const LOCK: &str = "lock";
-/// The content of the lock file while no command can run.
+/// The content of the lock file when no process of a command is left.
 const IDLE: &[u8] = b"idle\n";
 
 /// A locked folder.
@@ -30,18 +30,18 @@ const IDLE: &[u8] = b"idle\n";
 pub(super) struct StateFolder {
     folder: PrivateFolder,
     lock: StateLock,
-    /// Whether a lock in it may reach other machines late or never.
+    /// Whether the folder is on a file system that other machines may share.
     is_remote: bool,
 }
 
 /// The lock of a [`StateFolder`].
 ///
-/// The file also says whether a command can run. A process may be killed at any time. So "idle" is
-/// erased before a command starts, and is written when all processes of the command are gone.
+/// The file says "idle" if no process of a command is left. A run of `baton exec` erases that when it
+/// begins. Only a guard that has lost its elector writes it, when its command has ended.
 #[derive(Debug)]
 pub struct StateLock(File);
 
-/// The identity of a lock file: its device and inode. A copy of the folder has another.
+/// The identity of a lock file: its device and inode. A copy of the folder has another lock file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LockId {
     device: u64,
@@ -79,10 +79,16 @@ impl StateFolder {
         &self.lock
     }
 
-    /// Identifies the lock. `None` if another machine might hold it too.
-    pub(super) fn proof(&self) -> Option<LockId> {
+    /// The lock file's identity. `None` on a file system that other machines may share.
+    pub(super) fn lock_id(&self) -> Option<LockId> {
         let stat = fstat(&self.lock.0).ok().filter(|_| !self.is_remote)?;
         Some(LockId { device: stat.st_dev, inode: stat.st_ino })
+    }
+
+    /// Erases "idle": a command can run from now on.
+    pub(super) fn clear_idle(&self) -> Result<(), FolderError> {
+        let erased = ftruncate(&self.lock.0, 0).map_err(io::Error::from);
+        erased.map_err(FolderError::io("write", &self.folder.path().join(LOCK)))
     }
 
     /// Replaces a file by a rename, so that a kill leaves either the old or the new content.
@@ -111,19 +117,14 @@ impl StateLock {
         self.0.try_clone().map(Self)
     }
 
-    /// Whether no command can run.
+    /// Whether no process of a command is left.
     pub(super) fn is_idle(&self) -> bool {
         let mut text = [0; IDLE.len()];
         self.0.read_exact_at(&mut text, 0).is_ok() && text == IDLE
     }
 
-    /// Notes that a command can run from now on.
-    pub(crate) fn note_command(&self) -> io::Result<()> {
-        Ok(ftruncate(&self.0, 0)?)
-    }
-
-    /// Notes that no command can run.
-    pub(crate) fn note_idle(&self) -> io::Result<()> {
+    /// Writes "idle": no process of the command is left.
+    pub(crate) fn set_idle(&self) -> io::Result<()> {
         self.0.write_all_at(IDLE, 0)
     }
 }

@@ -24,7 +24,7 @@ use baton_election::queue::messages::{
 };
 use errors::{ConnectFailed, FailedCall, RefusedCall};
 use files::CredentialFiles;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use zookeeper_client::client::{CallError, Client, ConnectionEvent, SessionRequest};
 use zookeeper_client::dial::Dialer;
@@ -43,7 +43,7 @@ pub struct ZooKeeperStore {
     client: Client<Resolver>,
     files: CredentialFiles,
     /// Where sessions are saved, so that the next run can close the last one.
-    saved_session: Option<SessionFile>,
+    saved_session: RefCell<Option<SessionFile>>,
     /// The servers, for logs and errors.
     hosts: String,
     /// The part of the servers' tree that must already exist; empty for the root.
@@ -80,7 +80,7 @@ impl ZooKeeperStore {
             has_searched_list: Cell::new(false),
             client,
             files,
-            saved_session: None,
+            saved_session: RefCell::default(),
             hosts: hosts.iter().map(Host::to_string).collect::<Vec<_>>().join(","),
             chroot: chroot.clone(),
             path: format!("{chroot}{}", config.path),
@@ -95,7 +95,7 @@ impl ZooKeeperStore {
         if let Some(SavedSession { id, timeout, password }) = ended {
             self.client.take_over(Grant { session: id, timeout, password });
         }
-        Self { saved_session: file, ..self }
+        Self { saved_session: RefCell::new(file), ..self }
     }
 
     async fn connect(
@@ -131,14 +131,17 @@ impl ZooKeeperStore {
     /// Saves a new session before a znode is created in it. A failure costs only the time until the
     /// session expires, and only if this process is killed.
     async fn save(&self, Grant { session, timeout, password }: Grant) {
-        let Some(file) = self.saved_session.clone() else { return };
+        let Some(file) = self.saved_session.borrow().clone() else { return };
         let session = SavedSession { id: session, timeout, password };
-        let saving = run_blocking("saving the session", move || file.save(&session));
-        match tokio::time::timeout(SAVE_TIMEOUT, saving).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!("{}", ErrorChain(&error)),
-            Err(_) => tracing::warn!("the state directory did not respond"),
-        }
+        let saving = run_blocking("saving the session", move || file.save(session));
+        let failure = match tokio::time::timeout(SAVE_TIMEOUT, saving).await {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => ErrorChain(&error).to_string(),
+            Err(_) => "the state directory did not respond".to_owned(),
+        };
+        // A later one would be as likely to fail, and a hung one blocks a thread.
+        self.saved_session.take();
+        tracing::warn!("ZooKeeper sessions are not saved any more: {failure}");
     }
 
     /// Creates the election's path, and an ancestor only if it is missing: a candidate that may

@@ -3,7 +3,6 @@
 //! Touches [`exec`](crate::exec). Start with [`CommandTask::start`].
 
 use crate::config::Config;
-use crate::exec::notes::Notes;
 use crate::exec::runner::{CommandEnd, Phase, Runner};
 use crate::exec::{process_tree, quota};
 use crate::http::AppState;
@@ -14,7 +13,6 @@ use std::convert::Infallible;
 use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -42,7 +40,7 @@ impl CommandTask {
         config: &Config,
         state: &AppState,
         address: SocketAddr,
-        lock: Option<Arc<StateLock>>,
+        lock: Option<StateLock>,
     ) -> io::Result<Self> {
         let Some(exec) = &config.exec else { return Ok(Self::none()) };
         // The processes of a killed guard fall to this process.
@@ -67,7 +65,7 @@ impl CommandTask {
             variables,
             reader: state.reader.clone(),
             control: state.control.clone(),
-            notes: Notes::new(lock),
+            lock,
             reporter,
             phase: task.phase.subscribe(),
         };

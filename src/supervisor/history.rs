@@ -7,17 +7,18 @@ use super::startup_log::log_previous_end;
 use crate::config::Config;
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
-use crate::process::ended_run::TracedRun;
+use crate::process::ended_run::ReleasableRun;
 use crate::process::last_run::{LastEnd, LastEndError, RunEnd, RunHistory, RunHistoryError};
 use crate::process::signals::Signals;
 use crate::telemetry::metrics::Metrics;
 use std::error::Error;
+use std::mem::{forget, replace};
 use std::time::Duration;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
 /// How often to try the lock of the state directory.
-const LOCK_POLL: Duration = Duration::from_millis(10);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// How long an ending process waits for its state directory.
 const SAVE_TIMEOUT: Duration = Duration::from_millis(200);
 
@@ -30,21 +31,27 @@ pub(super) struct OpenHistory {
 
 /// Opens the history. `None` if a signal arrives first.
 ///
-/// The guard of a killed `baton exec` holds the lock until its command has ended, at the latest when
-/// the claim does. So `exec` waits for one lease duration.
+/// The guard of a killed `baton exec` holds the lock until its command has ended, which is no later
+/// than the deadline of the claim. So `baton exec` waits up to one lease duration for the lock.
 pub(super) async fn open(
     config: &Config,
     signals: &mut Signals,
 ) -> Result<Option<OpenHistory>, RunHistoryError> {
-    let patience = config.exec.as_ref().map_or(Duration::ZERO, |_| config.timing.lease_duration());
-    let until = Clock.now() + patience;
+    let lock_timeout =
+        config.exec.as_ref().map_or(Duration::ZERO, |_| config.timing.lease_duration());
+    let until = Clock.now() + lock_timeout;
+    let mut has_logged = false;
     loop {
         match RunHistory::open(config.state_directory.as_deref(), &config.election) {
-            Err(error) if error.is_locked() && Clock.now() < until => {}
+            Err(error) if error.is_locked() && Clock.now() < until => {
+                if !replace(&mut has_logged, true) {
+                    tracing::info!("waiting for the command of the previous run to end");
+                }
+            }
             opened => return opened.map(|(history, last)| Some(OpenHistory { history, last })),
         }
         tokio::select! {
-            () = tokio::time::sleep(LOCK_POLL) => {}
+            () = tokio::time::sleep(LOCK_POLL_INTERVAL) => {}
             () = signals.next() => return Ok(None),
         }
     }
@@ -55,7 +62,7 @@ pub(super) async fn open(
 pub(super) fn begin(
     config: &Config,
     opened: OpenHistory,
-    run: Option<&TracedRun>,
+    run: Option<&ReleasableRun>,
     metrics: &Metrics,
 ) -> Result<Option<(RunHistory, Duration)>, Box<dyn Error>> {
     let OpenHistory { mut history, last } = opened;
@@ -77,14 +84,20 @@ pub(super) fn begin(
 }
 
 /// Saves how this run ended, within [`SAVE_TIMEOUT`].
-pub(super) async fn save(history: RunHistory, outcome: RunOutcome) {
+pub(super) async fn save(mut history: RunHistory, outcome: RunOutcome) {
     let end = RunEnd {
         exit: outcome.exit,
         reason: outcome.reason,
         led: outcome.led,
         is_bad: outcome.is_bad(),
+        has_released: outcome.has_released(),
     };
-    let saved = spawn_blocking(move || history.end(end));
+    let saved = spawn_blocking(move || {
+        let saved = history.end(end);
+        // The process holds the lock to its very end, because its listeners may still answer.
+        forget(history);
+        saved
+    });
     match timeout(SAVE_TIMEOUT, saved).await {
         Ok(Ok(Ok(()))) => {}
         Ok(Ok(Err(error))) => tracing::warn!("{}", ErrorChain(&error)),

@@ -44,6 +44,16 @@ impl RunOutcome {
         }
     }
 
+    /// Whether the store certainly holds nothing of this run.
+    pub(super) fn has_released(self) -> bool {
+        match self.stopped {
+            Some(StopOutcome::Confirmed | StopOutcome::NothingToRelease) => true,
+            Some(StopOutcome::Refused | StopOutcome::Unconfirmed | StopOutcome::Expired) | None => {
+                false
+            }
+        }
+    }
+
     /// Whether the exit code is that of the command.
     const fn is_of_command(self) -> bool {
         matches!(self.exit, Exit::Clean | Exit::Command(_))

@@ -91,7 +91,7 @@ impl Metrics {
             Transition::Following { leader: None }
             | Transition::StoreWentBack { .. }
             | Transition::Diagnosed(_)
-            | Transition::ReleasedEndedRun { .. } => {}
+            | Transition::ReleasedForEndedRun { .. } => {}
             Transition::Leading { .. } => {
                 series.acquisitions.inc();
                 series.leader_changes.inc();

@@ -105,14 +105,14 @@ impl Reporter {
                 let (token, reason) = (token.to_string(), reason.as_str());
                 tracing::info!(event = "resigned", election, identity, token, reason, "resigned");
             }
-            Transition::ReleasedEndedRun { identity: ended } => {
+            Transition::ReleasedForEndedRun { identity: ended } => {
                 let ended = ended.as_str();
                 tracing::info!(
-                    event = "released_ended_run",
+                    event = "released_for_ended_run",
                     election,
                     identity,
                     ended,
-                    "released what the previous run held, because its process has ended"
+                    "released the record or session of the previous run, whose process has ended"
                 );
             }
         }

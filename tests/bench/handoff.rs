@@ -197,6 +197,18 @@ impl<C: Contest> Election<'_, C> {
         self.await_agreement().map(drop)
     }
 
+    /// Adds a candidate for the rest of the round.
+    pub(crate) fn add(&mut self, server: Server) -> Result<()> {
+        let connection = Connection::open(&server.address)?;
+        self.candidates.push(Candidate { server, connection });
+        Ok(())
+    }
+
+    /// Removes the candidate that was added last.
+    pub(crate) fn remove_last(&mut self) {
+        self.candidates.pop();
+    }
+
     /// Removes the leader from the candidates.
     pub(crate) fn remove_leader(&mut self) -> Result<Candidate> {
         let leader = self.await_agreement()?;

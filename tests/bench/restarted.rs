@@ -1,17 +1,18 @@
-//! Handoffs after SIGKILL and a restart in the same place at once, as on a host with systemd, over a
-//! Lease beside client-go and over ZooKeeper beside Curator.
+//! Handoffs after SIGKILL and an immediate restart, as under systemd: Baton beside client-go over a
+//! Lease, and beside Curator over ZooKeeper.
 //!
 //! Touches processes, an API server, and ZooKeeper servers. Start with [`over_leases`]. Each
 //! candidate of Baton has a state directory of its own. The leader has answered right before it is
 //! killed, which is the worst case.
 
 use crate::Result;
-use crate::handoff::{Candidate, Contest, each_round, side_by_side};
+use crate::handoff::{Candidate, Contest, Election, each_round, side_by_side};
 use crate::lease::{ClientGo, fresh};
 use crate::rig::Access;
 use crate::server::Server;
 use crate::table::{Row, Sample, Unit};
 use crate::zookeeper::{Crash, Curator, servers};
+use rustix::process::Signal;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,29 +26,31 @@ const ELECTIONS_OF_A_PEER: u32 = 5;
 const TARGET: f64 = 2_500.0;
 
 /// The store of an election of Baton.
-enum Place {
+enum BatonStore {
     Lease(Access),
     ZooKeeper(Crash),
 }
 
-/// Candidates that remember their last run.
-struct Remembering {
-    place: Place,
+/// Candidates of Baton with a state directory.
+struct BatonWithState {
+    store: BatonStore,
     /// The state directory of each candidate, by its identity.
     states: Mutex<HashMap<Option<String>, TempDir>>,
 }
 
-impl Remembering {
-    fn over(place: Place) -> Self {
-        Self { place, states: Mutex::default() }
+impl BatonWithState {
+    fn over(store: BatonStore) -> Self {
+        Self { store, states: Mutex::default() }
     }
 
     fn start_in(&self, state: TempDir) -> Result<Server> {
         let path = state.path().to_str().ok_or("temporary folders have names in UTF-8")?;
         let flags = ["--on-lost", "stay", "--state-directory", path];
-        let server = match &self.place {
-            Place::Lease(access) => Server::over_lease(access.kubeconfig(), &flags)?,
-            Place::ZooKeeper(place) => Server::over_zookeeper(&place.servers, &place.path, &flags)?,
+        let server = match &self.store {
+            BatonStore::Lease(access) => Server::over_lease(access.kubeconfig(), &flags)?,
+            BatonStore::ZooKeeper(place) => {
+                Server::over_zookeeper(&place.servers, &place.path, &flags)?
+            }
         };
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.insert(server.identity.clone(), state);
@@ -63,7 +66,7 @@ impl Remembering {
     }
 }
 
-impl Contest for Remembering {
+impl Contest for BatonWithState {
     const LEASE: Duration = Duration::from_secs(15);
     const VALIDITY: Duration = Duration::from_secs(2);
     const POLL_INTERVAL: Duration = Duration::from_millis(2);
@@ -73,7 +76,7 @@ impl Contest for Remembering {
         self.start_in(TempDir::with_prefix("baton-bench-")?)
     }
 
-    /// Nothing is measured from it.
+    /// Unused: the handoff is measured from SIGKILL.
     fn last_written(&self) -> Result<Instant> {
         Ok(Instant::now())
     }
@@ -83,9 +86,9 @@ impl Contest for Remembering {
 pub(crate) fn over_leases() -> Result<Vec<Row>> {
     let gaps = side_by_side(
         ELECTIONS,
-        |rounds| ours(Place::Lease(fresh()), rounds),
+        |rounds| ours(BatonStore::Lease(fresh()), rounds),
         ELECTIONS_OF_A_PEER,
-        |rounds| killed_and_restarted(&ClientGo(fresh()), rounds, |contest, _| contest.start()),
+        |rounds| killed(&ClientGo(fresh()), rounds, |contest, _| contest.start(), |_| {}),
     )?;
     Ok(rows("a Lease", "client-go", gaps))
 }
@@ -96,9 +99,9 @@ pub(crate) fn over_zookeeper() -> Result<Vec<Row>> {
     let fresh = || Crash::fresh(&ensemble);
     let gaps = side_by_side(
         ELECTIONS,
-        |rounds| ours(Place::ZooKeeper(fresh()), rounds),
+        |rounds| ours(BatonStore::ZooKeeper(fresh()), rounds),
         ELECTIONS_OF_A_PEER,
-        |rounds| killed_and_restarted(&Curator(fresh()), rounds, |contest, _| contest.start()),
+        |rounds| killed(&Curator(fresh()), rounds, |contest, _| contest.start(), |_| {}),
     )?;
     Ok(rows("ZooKeeper", "Curator", gaps))
 }
@@ -115,26 +118,33 @@ fn rows(store: &str, peer: &'static str, gaps: [Vec<Sample>; 2]) -> Vec<Row> {
         .into()
 }
 
-fn ours(place: Place, rounds: u32) -> Result<Sample> {
-    killed_and_restarted(&Remembering::over(place), rounds, Remembering::restart)
+/// Each round replaces the candidate that was restarted, because the next kill in the same place
+/// would delay it longer.
+fn ours(store: BatonStore, rounds: u32) -> Result<Sample> {
+    let contest = BatonWithState::over(store);
+    killed(&contest, rounds, BatonWithState::restart, |election| {
+        election.remove_last();
+    })
 }
 
-/// Measures from SIGKILL to the successor's first answer "leading". `restart` starts the next run.
-fn killed_and_restarted<C: Contest>(
+/// Measures from SIGKILL to the successor's first answer "leading". `restart` starts the next run,
+/// and `end` ends the round.
+fn killed<C: Contest>(
     contest: &C,
     rounds: u32,
     restart: impl Fn(&C, &Candidate) -> Result<Server>,
+    end: impl Fn(&mut Election<'_, C>),
 ) -> Result<Sample> {
     let mut gaps = Sample::default();
     each_round(contest, rounds, |election| {
         let mut leader = election.remove_leader()?;
         leader.connection.expect_leading()?;
         let killed = Instant::now();
-        leader.server.signal(rustix::process::Signal::KILL)?;
+        leader.server.signal(Signal::KILL)?;
         leader.server.wait()?;
-        // It lives until the end of the round, and campaigns later than the others.
-        let _next_run = restart(contest, &leader)?;
+        election.add(restart(contest, &leader)?)?;
         gaps.push(election.await_successor(killed + C::VALIDITY)? - killed);
+        end(election);
         Ok(())
     })?;
     Ok(gaps)

@@ -171,7 +171,7 @@
 //! | [`queue`] | [`QueueElection`](queue::QueueElection), with its requests and replies in [`queue::messages`] |
 //! | [`claim`] | [`Claim`](claim::Claim), [`FencingToken`](claim::FencingToken), and [`Standing`](claim::Standing), a candidate's role |
 //! | [`leadership`] | [`Leadership`](leadership::Leadership), which answers the application and records promises |
-//! | [`ended_run`] | [`EndedRun`](ended_run::EndedRun), the previous run, which the next one may release |
+//! | [`ended_run`] | [`EndedRun`](ended_run::EndedRun), the previous run, whose record the next run may release |
 //! | [`timing`] | [`Timing`](timing::Timing), [`Drift`](timing::Drift), and the seeded [`Jitter`](timing::Jitter) |
 //! | [`identity`] | [`Identity`](identity::Identity), unique per process start |
 //! | [`instant`] | [`Instant`](instant::Instant), a time that only the caller can read |

@@ -223,8 +223,8 @@ pub enum Transition<D> {
         /// Why the candidate released it.
         reason: Reason,
     },
-    /// The candidate released the election for the previous run in this place, which had ended.
-    ReleasedEndedRun {
+    /// The candidate released the record or session of its previous run, which has ended.
+    ReleasedForEndedRun {
         /// The identity of that run.
         identity: Identity,
     },
@@ -240,7 +240,7 @@ impl<D: Diagnostic> Transition<D> {
             | Self::Lost { .. }
             | Self::StoreWentBack { .. }
             | Self::Resigned { .. }
-            | Self::ReleasedEndedRun { .. } => false,
+            | Self::ReleasedForEndedRun { .. } => false,
         }
     }
 }

@@ -27,7 +27,8 @@
 //!   created after the search. A session is not closed while its claim holds.
 //! * A session has ended if a reconnect returns another session id, or if none succeeds for the
 //!   whole session timeout.
-//! * The session of an [`EndedRun`] is resumed and closed, but only once nothing acts for it.
+//! * The session of an [`EndedRun`] is resumed and closed, but only after the last promise of that
+//!   run expires.
 //! * After every reconnect a follower lists the queue again, and a leader checks its znode first.
 //! * A znode ahead of us that no session owns is not a candidate. It is skipped.
 //!
@@ -76,7 +77,7 @@ pub struct QueueElection {
     prefix: String,
     candidacy: Candidacy,
     session: Option<Session>,
-    /// The previous run in this place, as long as `session` is its session.
+    /// The previous run, while `session` is its session.
     ended_run: Option<Identity>,
     membership: Membership,
     /// The announced leader, and when that name expires.
@@ -135,12 +136,17 @@ impl QueueElection {
         }
     }
 
-    /// The same candidate, which first closes the session of `ended_run`, and so deletes its
-    /// znodes. Call it before the first event. `timeout` is the timeout of that session.
+    /// Closes the session of `ended_run` first, which deletes the znodes of that run. Call this
+    /// before the first event. `timeout` is the timeout of the session.
     #[must_use]
-    pub fn after(self, ended_run: EndedRun, session: SessionId, timeout: Duration) -> Self {
-        let EndedRun { identity, acts_until } = ended_run;
-        let link = Link::Down { since: acts_until };
+    pub fn with_ended_run(
+        self,
+        ended_run: EndedRun,
+        session: SessionId,
+        timeout: Duration,
+    ) -> Self {
+        let EndedRun { identity, promised_until } = ended_run;
+        let link = Link::Down { since: promised_until };
         let session = Session { id: session, granted: None, timeout, link, is_abandoned: true };
         Self { session: Some(session), ended_run: Some(identity), ..self }
     }
@@ -363,8 +369,9 @@ impl Election for QueueElection {
             None => true,
             Some(Session { link: Link::Up(_), .. }) => false,
             Some(session) => {
-                let may_expire = !session.is_abandoned || self.ended_run.is_some();
-                may_expire && matches!(self.membership, Membership::NotJoined)
+                // A stop does not wait for the session of an ended run: it expires by itself.
+                let needs_no_close = !session.is_abandoned || self.ended_run.is_some();
+                needs_no_close && matches!(self.membership, Membership::NotJoined)
             }
         };
         self.in_flight.is_none() && has_no_znode

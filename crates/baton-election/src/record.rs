@@ -34,8 +34,8 @@
 //!   applied.
 //! * After a release is sent, the candidate claims nothing, whatever the outcome.
 //! * A withdrawn candidate begins no term. Without a claim, it releases a record that names it.
-//! * A record that names an [`EndedRun`] is released in its name, but only once nothing acts for it,
-//!   and only as long as every record seen since the start names it.
+//! * A record that names an [`EndedRun`] is released after the last promise of that run expires, but
+//!   only if every record seen since the start names that run.
 
 pub mod messages;
 mod observed;
@@ -62,7 +62,7 @@ pub struct RecordElection {
     identity: Identity,
     timing: Timing,
     preference: Preference,
-    /// The previous run in this place, as long as every record seen so far names it.
+    /// The previous run, as long as every record seen so far names it.
     ended_run: Option<EndedRun>,
     jitter: Jitter,
     candidacy: Candidacy,
@@ -130,7 +130,7 @@ struct InFlight {
     /// A reply with a lower version is older than a watch event that arrived while it was in
     /// flight.
     stale_below: u128,
-    /// The ended run that a release is for.
+    /// The ended run on whose behalf this release is sent.
     ended_run: Option<Identity>,
 }
 
@@ -172,10 +172,10 @@ impl RecordElection {
         Self { preference, ..self }
     }
 
-    /// The same candidate, which releases the record if it names `ended_run`. Call it before the
-    /// first event.
+    /// Releases the record on behalf of `ended_run`, if the record names that run. Call this before
+    /// the first event.
     #[must_use]
-    pub fn after(self, ended_run: EndedRun) -> Self {
+    pub fn with_ended_run(self, ended_run: EndedRun) -> Self {
         Self { ended_run: Some(ended_run), ..self }
     }
 
@@ -197,8 +197,8 @@ impl RecordElection {
                     (*renew_at, Step::Write(Intent::Renew))
                 }
             },
-            // Only a record that still names this candidate is released, so a write of unknown
-            // outcome needs a read first. A release is ordered after the last promise expired. A
+            // Only a record that still names this candidate, or its ended run, is released. So a
+            // write of unknown outcome needs a read first. A release is ordered after the last promise expired. A
             // withdrawn candidate that lost its term waits for its deadline here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
                 Knowledge::Uncertain | Knowledge::Contradicted => (immediately, Step::Read),
@@ -246,8 +246,8 @@ impl RecordElection {
         self.observed.as_ref()?.snapshot()
     }
 
-    /// When the record may be released by a candidate that stays away, if it names this candidate
-    /// or its ended run.
+    /// When a candidate that does not campaign may release the record. `None` unless the record
+    /// names this candidate or its ended run.
     fn releases_at(&self) -> Option<Instant> {
         if !self.is_ours() {
             return self.ended_run_releases_at();
@@ -260,10 +260,10 @@ impl RecordElection {
         })
     }
 
-    /// When the record may be released in the name of the ended run, if it names that.
+    /// When the record may be released on behalf of the ended run. `None` unless it names that run.
     fn ended_run_releases_at(&self) -> Option<Instant> {
         let run = self.ended_run.as_ref().filter(|_| self.last_snapshot().is_some())?;
-        Some(max(self.not_before, run.acts_until))
+        Some(max(self.not_before, run.promised_until))
     }
 
     /// When the record may be acquired: at once if it names this candidate, which then holds no

@@ -20,7 +20,7 @@ pub fn transition<D: Diagnostic>(transition: &Transition<D>) -> String {
         }
         Transition::Diagnosed(diagnostic) => format!("diagnosed: {diagnostic}"),
         Transition::Resigned { token, reason } => format!("released token {token}: {reason}"),
-        Transition::ReleasedEndedRun { identity } => format!("released for {identity}"),
+        Transition::ReleasedForEndedRun { identity } => format!("released on behalf of {identity}"),
     }
 }
 

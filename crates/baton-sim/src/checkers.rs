@@ -86,8 +86,8 @@ fn first_violation<E: Inspect>(
         "a leader is elected in time", progress::leader_in_time;
         "a candidate never waits out its own record", progress::no_wait_on_own_record;
         "a withdrawn candidate releases its record", progress::withdrawn_releases_record;
-        "an ended run acts no more when it is released", ended_runs::ended_run_acts_no_more;
-        "an ended run is released", ended_runs::ended_run_is_released;
+        "a release for an ended run waits", ended_runs::ended_run_release_waits;
+        "the record of an ended run is released", ended_runs::ended_run_record_is_released;
         "a released election is acquired at once", progress::takeover_after_release;
         "a free record is left to preferred candidates", preference::no_early_acquisition;
         "a preference adds to no other wait", preference::waits_overlap;

@@ -17,7 +17,7 @@ use crate::clock::{Clock, Moment};
 use crate::event_queue::EventQueue;
 use crate::rng::Rng;
 use crate::scenario::{EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
-use crate::store::{Arrival, Effect, Start, Store};
+use crate::store::{Arrival, Effect, NewProcess, Store};
 use baton_election::identity::Identity;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest, SessionId};
@@ -81,7 +81,7 @@ struct Client {
     seen: usize,
     /// The session that this call was granted, and its timeout.
     granted: Option<(u64, SessionId, Duration)>,
-    /// The last session that the candidate has learned of, which it saves.
+    /// The last session that a reply granted, as saved in the state directory.
     saved: Option<(SessionId, Duration)>,
     /// The number of the last call with a reply, and how many transactions that reply reflects.
     last_reply: (u64, usize),
@@ -227,8 +227,8 @@ impl Ensemble {
 impl Store for Ensemble {
     type Election = QueueElection;
 
-    fn machine(&mut self, start: Start<'_>) -> QueueElection {
-        let Start { number, candidate, identity, jitter, from, ended_run } = start;
+    fn machine(&mut self, start: NewProcess<'_>) -> QueueElection {
+        let NewProcess { number, candidate, identity, jitter, from, ended_run } = start;
         let timing = SessionTiming::new(candidate.timing, self.config.configured_tick)
             .expect("a drawn scenario has valid timing");
         let machine = QueueElection::new(identity, timing, jitter, from);
@@ -236,7 +236,7 @@ impl Store for Ensemble {
         match (ended_run, client.saved) {
             (Some(ended_run), Some((session, timeout))) => {
                 (client.session, client.seen) = (Some(session), 0);
-                machine.after(ended_run, session, timeout)
+                machine.with_ended_run(ended_run, session, timeout)
             }
             (_, None) | (None, _) => machine,
         }

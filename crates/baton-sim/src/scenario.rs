@@ -43,7 +43,7 @@ pub struct CandidateConfig {
     /// Whether its application is declared to ask, so that an unfit leader releases the record.
     /// Always true if `stays_on_loss`.
     pub asks: bool,
-    /// Whether it has a state directory, from which each run learns that the previous one has ended.
+    /// Whether it has a state directory, which proves to each run that the previous one has ended.
     pub keeps_state: bool,
     /// How often its application polls.
     pub poll_interval: Duration,

@@ -25,7 +25,7 @@ pub trait Store: fmt::Debug {
     type Election: Election<Request: Clone>;
 
     /// The machine of one candidate.
-    fn machine(&mut self, start: Start<'_>) -> Self::Election;
+    fn machine(&mut self, start: NewProcess<'_>) -> Self::Election;
 
     /// A candidate sends a request. Returns the number of its connection.
     fn on_send(&mut self, _from: usize, _request: &Request<Self>) -> u64 {
@@ -111,9 +111,9 @@ pub trait Store: fmt::Debug {
     fn holder(&self) -> (Option<&Identity>, Duration);
 }
 
-/// A process that starts.
+/// The parameters of a new process.
 #[derive(Debug)]
-pub struct Start<'a> {
+pub struct NewProcess<'a> {
     /// The number of its candidate.
     pub number: usize,
     /// Its candidate.
@@ -124,7 +124,7 @@ pub struct Start<'a> {
     pub jitter: Jitter,
     /// When it begins to campaign.
     pub from: Instant,
-    /// The previous run, if it has left a trace and may be released.
+    /// The previous run, if this process may release its record or session.
     pub ended_run: Option<EndedRun>,
 }
 
@@ -257,12 +257,12 @@ impl RecordStore {
 impl Store for RecordStore {
     type Election = RecordElection;
 
-    fn machine(&mut self, start: Start<'_>) -> RecordElection {
-        let Start { candidate, identity, jitter, from, ended_run, .. } = start;
+    fn machine(&mut self, start: NewProcess<'_>) -> RecordElection {
+        let NewProcess { candidate, identity, jitter, from, ended_run, .. } = start;
         let machine = RecordElection::new(identity, candidate.timing, jitter, from)
             .with_preference(candidate.preference);
         match ended_run {
-            Some(ended_run) => machine.after(ended_run),
+            Some(ended_run) => machine.with_ended_run(ended_run),
             None => machine,
         }
     }

@@ -25,7 +25,7 @@ use crate::process::{Input, Process, ProcessAction};
 use crate::rng::Rng;
 use crate::runner::ToGuard;
 use crate::scenario::{CandidateConfig, Scenario, StoreFault};
-use crate::store::{Start, Store};
+use crate::store::{NewProcess, Store};
 use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
 use baton_election::ended_run::EndedRun;
 use baton_election::identity::Identity;
@@ -41,7 +41,7 @@ use std::time::Duration;
 const MAX_RESTART_DELAY: Duration = Duration::from_secs(2);
 
 /// How often a process tries to lock its state directory.
-const LOCK_POLL: Duration = Duration::from_millis(10);
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The state of a run.
 #[derive(Debug)]
@@ -275,19 +275,19 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let now = self.clocks[number].read(self.now);
         if candidate.keeps_state && !node.guards.is_empty() {
             // A guard holds the lock of the state directory until its command has ended.
-            return self.set_timer(number, Timer::Start, now + LOCK_POLL);
+            return self.set_timer(number, Timer::Start, now + LOCK_POLL_INTERVAL);
         }
         node.starts += 1;
         node.restarts_after_stop = false;
         let name = char::from(b'a' + u8::try_from(number).expect("fewer than 26 candidates"));
         let identity = Identity::unique(name.encode_utf8(&mut [0; 4]), node.starts)
             .expect("a letter and a number");
-        let acts_until = now + timing.longest_promise();
-        let ended_run = node.ended_run.take().map(|identity| EndedRun { identity, acts_until });
+        let promised_until = now + timing.longest_promise();
+        let ended_run = node.ended_run.take().map(|identity| EndedRun { identity, promised_until });
         let damping = node.damping(now, timing.retry_period()).min(timing.lease_duration());
         let from = now + damping;
         let jitter = Jitter::new(node.link.rng.next_u64());
-        let machine = self.store.machine(Start {
+        let machine = self.store.machine(NewProcess {
             number,
             candidate,
             identity: identity.clone(),
@@ -319,11 +319,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let now = self.clocks[number].read(self.now);
         let CandidateConfig { keeps_state, asks, command, .. } = self.scenario.candidates[number];
         let node = &mut self.nodes[number];
-        // The application of any other run may act without a promise.
-        let is_released_later =
+        // Otherwise the application may act without a promise.
+        let is_releasable =
             keeps_state && cause != ExitCause::Stopped && (asks || command.is_some());
         node.ended_run =
-            node.process.take().filter(|_| is_released_later).map(|process| process.identity);
+            node.process.take().filter(|_| is_releasable).map(|process| process.identity);
         node.call = None;
         node.interrupted_input = None;
         node.backlog.clear();

@@ -1,4 +1,4 @@
-//! File systems on which a lock may not exclude other machines.
+//! Network file systems, on which a lock might fail to exclude other machines.
 //!
 //! Pure. Start with [`refuse_remote`].
 

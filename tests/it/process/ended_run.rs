@@ -1,11 +1,11 @@
-//! A killed leader with a state directory: its next run releases what it held, and others take over
-//! at once. Nothing else does: not for an application that may act without asking, and not from a
-//! copied, damaged, or foreign directory.
+//! A killed leader with a state directory: its next run releases its record, and others take over
+//! at once. No record is released for an application that may act without asking, or from a copied,
+//! damaged, or foreign directory.
 
 use super::exec::{guard_of, signal};
 use crate::rig::{
-    Candidate, ELECTION, Files, Ledger, Moment, NOISE, Rig, STUBBORN, Store, Timing, eventually,
-    over_every_store, wait_for,
+    Candidate, ELECTION, Files, Ledger, Moment, NOISE, Rig, STUBBORN, Store, Timing, Znodes,
+    eventually, over_every_store, wait_for,
 };
 use serde_json::{Value, json};
 use std::fs;
@@ -17,14 +17,14 @@ use std::sync::Arc;
 const TIMING: Timing = Timing::of_ms(6000, 4000, 500, 500);
 
 over_every_store! {
-    killed_leader_is_released_by_its_next_run,
-    killed_leader_that_need_not_ask_is_waited_for,
+    next_run_releases_the_record_of_a_killed_leader,
+    undeclared_leader_keeps_its_lease_after_a_kill,
     clean_stop_leaves_nothing_to_release,
 }
 
 /// Waits until `candidate` leads. Returns the moment.
 #[track_caller]
-fn leads_after<S: Store>(rig: &Rig<S>, candidate: &Arc<Candidate>) -> Moment {
+fn await_leading<S: Store>(rig: &Rig<S>, candidate: &Arc<Candidate>) -> Moment {
     let bound = 2 * TIMING.lease_duration + 2 * S::NOISE;
     eventually(bound, "it leads", || rig.has_standing(candidate, "leading"));
     rig.now()
@@ -36,42 +36,42 @@ fn state_directory<S: Store>(rig: &Rig<S>, name: &str) -> PathBuf {
     directory
 }
 
-fn killed_leader_is_released_by_its_next_run<S: Store>() {
+fn next_run_releases_the_record_of_a_killed_leader<S: Store>() {
     let rig = Rig::over(S::fresh(), TIMING);
     let state = state_directory(&rig, "state");
     let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
     let mut leader = asking().start();
-    leads_after(&rig, &leader);
+    await_leading(&rig, &leader);
     let [other] = rig.start_followers(["b"]);
     rig.wait_for_answers();
 
     let killed = leader.kill();
     let promised_until = rig.last_promise(&leader);
     leader = asking().start();
-    let led = leads_after(&rig, &other);
+    let led = await_leading(&rig, &other);
     let took = led.since(killed);
     let bound = TIMING.answer_validity.mul_f64(1.1) + 2 * S::NOISE;
     assert!(took < bound, "b led {took:?} after the kill");
     assert!(led > promised_until, "b led before the last promise expired");
-    let released = leader.events("released_ended_run").pop().expect("it was logged");
+    let released = leader.events("released_for_ended_run").pop().expect("it was logged");
     assert!(released["ended"].as_str().is_some_and(|ended| ended.starts_with("a_")), "{released}");
     rig.wait_for_answers();
 }
 
-fn killed_leader_that_need_not_ask_is_waited_for<S: Store>() {
+fn undeclared_leader_keeps_its_lease_after_a_kill<S: Store>() {
     let rig = Rig::over(S::fresh(), TIMING);
     let state = state_directory(&rig, "state");
     let leader = rig.candidate("a").state_directory(&state).start();
-    leads_after(&rig, &leader);
+    await_leading(&rig, &leader);
     let [other] = rig.start_followers(["b"]);
     rig.wait_for_answers();
 
     let killed = leader.kill();
     let next = rig.candidate("a").state_directory(&state).start();
-    let took = leads_after(&rig, &other).since(killed);
+    let took = await_leading(&rig, &other).since(killed);
     let least = TIMING.lease_duration.saturating_sub(TIMING.retry_period + S::NOISE);
     assert!(took > least, "b led {took:?} after the kill");
-    assert_eq!(next.events("released_ended_run"), [] as [Value; 0]);
+    assert_eq!(next.events("released_for_ended_run"), [] as [Value; 0]);
 }
 
 fn clean_stop_leaves_nothing_to_release<S: Store>() {
@@ -79,28 +79,51 @@ fn clean_stop_leaves_nothing_to_release<S: Store>() {
     let state = state_directory(&rig, "state");
     let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
     let first = asking().start();
-    leads_after(&rig, &first);
+    await_leading(&rig, &first);
     first.terminate();
     assert_eq!(first.exit_code(), 0);
     let second = asking().start();
-    leads_after(&rig, &second);
-    assert_eq!(second.events("released_ended_run"), [] as [Value; 0]);
+    await_leading(&rig, &second);
+    assert_eq!(second.events("released_for_ended_run"), [] as [Value; 0]);
 }
 
-/// Edits the JSON file of the last run.
-fn edit(state: &Path, change: impl FnOnce(&mut Value)) {
-    let path = state.join(ELECTION).join("last-run");
+/// Edits a JSON file in the folder of the election.
+fn edit_file(state: &Path, name: &str, change: impl FnOnce(&mut Value)) {
+    let path = state.join(ELECTION).join(name);
     let mut saved = serde_json::from_slice(&fs::read(&path).expect("it was saved")).unwrap();
     change(&mut saved);
     fs::write(path, saved.to_string()).expect("it is ours");
 }
 
+fn edit(state: &Path, change: impl FnOnce(&mut Value)) {
+    edit_file(state, "last-run", change);
+}
+
+/// The session file may belong to another run, if someone has replaced the lock of a living one.
+#[test]
+fn session_of_another_run_is_left_alone() {
+    let rig = Rig::over(Znodes::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
+    let leader = asking().start();
+    await_leading(&rig, &leader);
+    let [other] = rig.start_followers(["b"]);
+    rig.wait_for_answers();
+    let killed = leader.kill();
+    edit_file(&state, "session", |saved| saved["identity"] = json!("x_1"));
+    let next = asking().start();
+    let took = await_leading(&rig, &other).since(killed);
+    let least = TIMING.lease_duration.saturating_sub(TIMING.retry_period + Znodes::NOISE);
+    assert!(took > least, "b led {took:?} after the kill");
+    assert_eq!(next.events("released_for_ended_run"), [] as [Value; 0]);
+}
+
 /// Each of these leaves a directory that does not prove that the previous run has ended, or that
 /// says nothing of the holder.
 #[test]
-fn directory_that_proves_nothing_releases_nothing() {
+fn altered_state_directory_releases_nothing() {
     type Tampering = fn(&Path);
-    let tamperings: [(&str, Tampering); 8] = [
+    let tamperings: [(&str, Tampering); 7] = [
         ("copied", |state| {
             let copy = state.with_extension("copy");
             let copied = Command::new("cp").arg("-a").args([state, &copy]).status();
@@ -117,13 +140,9 @@ fn directory_that_proves_nothing_releases_nothing() {
         ("of another boot", |state| edit(state, |saved| saved["boot_id"] = json!("another"))),
         ("of an unknown boot", |state| edit(state, |saved| saved["boot_id"] = json!(""))),
         ("of a foreign run", |state| {
-            edit(state, |saved| saved["trace"]["identity"] = json!("x_1"));
+            edit(state, |saved| saved["release_info"]["identity"] = json!("x_1"));
         }),
-        ("of an earlier version", |state| edit(state, |saved| saved["trace"] = Value::Null)),
-        ("of a run that released", |state| {
-            let end = json!({"reason": "shutdown", "code": 0, "led": true});
-            edit(state, |saved| saved["end"] = end);
-        }),
+        ("of an earlier version", |state| edit(state, |saved| saved["release_info"] = Value::Null)),
         ("damaged", |state| {
             fs::write(state.join(ELECTION).join("last-run"), "{\"boot").expect("it is ours");
         }),
@@ -133,13 +152,13 @@ fn directory_that_proves_nothing_releases_nothing() {
         let state = state_directory(&rig, "state");
         let asking = || rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
         let leader = asking().start();
-        leads_after(&rig, &leader);
+        await_leading(&rig, &leader);
         rig.wait_for_answers();
         leader.kill();
         tamper(&state);
         let next = asking().start();
-        leads_after(&rig, &next);
-        let released = next.events("released_ended_run");
+        await_leading(&rig, &next);
+        let released = next.events("released_for_ended_run");
         assert!(released.is_empty(), "a directory {name} released {released:?}");
         rig.wait_for_answers();
     }
@@ -152,13 +171,13 @@ fn moved_directory_still_proves_the_end() {
     let state = state_directory(&rig, "state");
     let moved = rig.folder().join("moved");
     let leader = rig.candidate("a").state_directory(&state).flag("--on-lost", "stay").start();
-    leads_after(&rig, &leader);
+    await_leading(&rig, &leader);
     rig.wait_for_answers();
     leader.kill();
     fs::rename(&state, &moved).expect("both are ours");
     let next = rig.candidate("a").state_directory(&moved).flag("--on-lost", "stay").start();
     eventually(TIMING.lease_duration, "it releases", || {
-        !next.events("released_ended_run").is_empty()
+        !next.events("released_for_ended_run").is_empty()
     });
 }
 
@@ -169,7 +188,7 @@ fn directory_of_a_living_run_is_refused() {
     let state = state_directory(&rig, "state");
     let moved = rig.folder().join("moved");
     let leader = rig.candidate("a").state_directory(&state).flag("--on-lost", "stay").start();
-    leads_after(&rig, &leader);
+    await_leading(&rig, &leader);
     fs::rename(&state, &moved).expect("both are ours");
     let next = rig.candidate("a").state_directory(&moved).flag("--on-lost", "stay");
     let (code, output) = next.ends();
@@ -195,16 +214,16 @@ fn killed_elector_is_released_once_its_command_has_ended() {
     let second = ledger.next_token(&[token]);
     assert!(ledger.last(token) < ledger.first(second), "two commands ran at once");
     eventually(TIMING.lease_duration, "it is logged", || {
-        !next.events("released_ended_run").is_empty()
+        !next.events("released_for_ended_run").is_empty()
     });
-    assert!(!lives(guard), "the guard has ended");
+    assert!(!is_running(guard), "the guard has ended");
     ledger.check();
 }
 
 /// Nothing ends the command if the elector and its guard are killed at once. Its processes may live
 /// on, so the next run releases nothing.
 #[test]
-fn command_without_a_guard_is_waited_for() {
+fn command_without_a_guard_prevents_the_release() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
     let state = state_directory(&rig, "state");
@@ -215,18 +234,18 @@ fn command_without_a_guard_is_waited_for() {
     first.pause();
     signal(guard, "-KILL");
     first.kill();
-    eventually(NOISE, "the guard has ended", || !lives(guard));
-    assert!(!ledger.processes().is_empty(), "nothing lives on, so this case shows nothing");
+    eventually(NOISE, "the guard has ended", || !is_running(guard));
+    assert!(!ledger.processes().is_empty(), "no process survived, so the test proves nothing");
 
     let next = ledger.candidate("a", "note").state_directory(&state).start();
     wait_for(3 * TIMING.lease_duration, "the next command runs", || {
         next.events("command_started").pop()
     });
-    assert_eq!(next.events("released_ended_run"), [] as [Value; 0]);
+    assert_eq!(next.events("released_for_ended_run"), [] as [Value; 0]);
 }
 
-/// Whether the process lives. A zombie holds no lock.
-fn lives(pid: u32) -> bool {
+/// Whether the process runs. A zombie holds no lock.
+fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| !state.starts_with('Z'))
 }

@@ -45,6 +45,12 @@ impl QueueElection {
         else {
             return self.end_session();
         };
+        if self.ended_run.is_some() {
+            // The session is only closed, so its timeout does not matter.
+            let link = Link::Up(ReplyHistory::connected(sent, self.timing.lag()));
+            self.session = self.session.take().map(|session| Session { link, ..session });
+            return;
+        }
         let timeout = min(timeout, smallest);
         let granted = self.grant(timeout, now);
         let alive_until = sent + self.timing.requested().drift().min_elapsed(timeout);
@@ -115,7 +121,8 @@ impl QueueElection {
 
     pub(super) fn handle_closed(&mut self) {
         let released = self.ended_run.take();
-        self.transitions.extend(released.map(|identity| Transition::ReleasedEndedRun { identity }));
+        self.transitions
+            .extend(released.map(|identity| Transition::ReleasedForEndedRun { identity }));
         self.end_session();
     }
 

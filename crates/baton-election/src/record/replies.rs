@@ -83,7 +83,7 @@ impl RecordElection {
         if write.intent == Intent::Release {
             let ended_run = call.ended_run.clone();
             self.transitions
-                .extend(ended_run.map(|identity| Transition::ReleasedEndedRun { identity }));
+                .extend(ended_run.map(|identity| Transition::ReleasedForEndedRun { identity }));
             return self.finish_release(now);
         }
         let deadline = sent + self.timing.renew_deadline();
@@ -282,8 +282,8 @@ impl RecordElection {
         let version = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
         self.min_version = max(self.min_version, version);
         let holder = snapshot.as_ref().and_then(|snapshot| snapshot.record.holder.as_ref());
-        // Once another record was seen, only a restored store names the ended run again, and others
-        // may lead by then.
+        // A record that names the ended run later comes from a restored store, and another candidate
+        // may lead; or from an acquisition that arrived late.
         self.ended_run = self.ended_run.take().filter(|run| holder == Some(&run.identity));
         self.observed = Some(ObservedRecord::after(
             self.observed.as_ref(),

@@ -32,7 +32,7 @@ impl TranscriptElection for RecordElection {
 
     /// Parses `IDENTITY until TIME`.
     fn after(ended_run: &str) -> Result<Self, String> {
-        super::ended_run(ended_run).map(|run| Self::candidate().after(run))
+        super::ended_run(ended_run).map(|run| Self::candidate().with_ended_run(run))
     }
 
     fn event(

@@ -222,7 +222,7 @@ fn timing() -> Timing {
 fn ended_run(text: &str) -> Result<EndedRun, String> {
     let (identity, until) = text.split_once(" until ").ok_or("a run is `IDENTITY until TIME`")?;
     let identity = Identity::parse(identity).map_err(|error| error.to_string())?;
-    Ok(EndedRun { identity, acts_until: instant(until)? })
+    Ok(EndedRun { identity, promised_until: instant(until)? })
 }
 
 fn instant(text: &str) -> Result<Instant, String> {

@@ -41,7 +41,11 @@ impl TranscriptElection for QueueElection {
         let (session, run) = ended_run.split_once(" of ").ok_or(usage)?;
         let (session, timeout) = session.split_once(' ').ok_or(usage)?;
         let timeout = humantime::parse_duration(timeout).map_err(|error| error.to_string())?;
-        Ok(Self::candidate().after(super::ended_run(run)?, self::session(session)?, timeout))
+        Ok(Self::candidate().with_ended_run(
+            super::ended_run(run)?,
+            self::session(session)?,
+            timeout,
+        ))
     }
 
     fn event(

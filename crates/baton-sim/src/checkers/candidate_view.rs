@@ -8,7 +8,7 @@ mod replies;
 mod requests;
 
 use super::commands::Commands;
-use super::ended_runs::{EndedRun, PresentRun};
+use super::ended_runs::{CurrentRun, EndedRun};
 use super::inspect::Inspect;
 use super::preference::FreeRecord;
 use super::withdrawals::Causes;
@@ -32,8 +32,8 @@ pub(super) struct CandidateView {
     /// When the record becomes free, by what it has seen.
     pub(super) free_record: FreeRecord,
     pub(super) identity: Option<Identity>,
-    /// The present run as the next one will know it, and the previous run.
-    pub(super) run: PresentRun,
+    /// The current run, and the previous one.
+    pub(super) run: CurrentRun,
     pub(super) ended_run: Option<EndedRun>,
     /// The claim that it publishes.
     pub(super) claim: Option<Claim>,
@@ -136,7 +136,7 @@ impl CandidateView {
     /// The view of a candidate before its first start.
     pub(super) fn of(config: &CandidateConfig) -> Self {
         let commands = Commands::new(config.command);
-        let run = PresentRun::of(config);
+        let run = CurrentRun::of(config);
         Self { run, commands, ..Self::new(config.timing, config.preference) }
     }
 
@@ -147,7 +147,7 @@ impl CandidateView {
             preference,
             free_record: FreeRecord::new(preference),
             identity: None,
-            run: PresentRun::default(),
+            run: CurrentRun::default(),
             ended_run: None,
             claim: None,
             term: None,
@@ -335,7 +335,7 @@ impl CandidateView {
         } else {
             RoleWhenSent::Away
         };
-        self.run.has_sent_release |= E::is_release(request);
+        self.run.sends(E::is_entry(request), E::is_release(request));
         let begins_term = E::is_acquisition(request) && self.is_campaigning;
         self.race = if begins_term && self.fresh_read_at == Some(sent) {
             Race::Running

@@ -87,7 +87,7 @@ impl Commands {
         !self.grace.is_zero()
     }
 
-    /// Whether any command runs, of whatever process.
+    /// Whether any command runs, including commands of earlier processes.
     pub(super) fn any_runs(&self) -> bool {
         self.running().next().is_some()
     }

@@ -19,8 +19,8 @@ pub(crate) struct Coverage {
     /// Periods without faults that were so long that no transition was allowed: over a record, and
     /// over an ensemble.
     pub(super) calm_periods: [u64; 2],
-    /// Releases of what an ended run held, over a record and over an ensemble.
-    pub(super) released_runs: [u64; 2],
+    /// Releases on behalf of an ended run, over a record and over an ensemble.
+    pub(super) ended_run_releases: [u64; 2],
 }
 
 impl Coverage {
@@ -37,14 +37,14 @@ impl Coverage {
             ("faults", self.faults),
             ("calm periods over a record", self.calm_periods[0]),
             ("calm periods over an ensemble", self.calm_periods[1]),
-            ("released runs over a record", self.released_runs[0]),
-            ("released runs over an ensemble", self.released_runs[1]),
+            ("releases for an ended run over a record", self.ended_run_releases[0]),
+            ("releases for an ended run over an ensemble", self.ended_run_releases[1]),
         ]
     }
 
-    /// A candidate releases the election for its ended run, over a record or an ensemble.
-    pub(super) fn release_run(&mut self, is_record: bool) {
-        self.released_runs[usize::from(!is_record)] += 1;
+    /// A candidate releases the record or session of its ended run.
+    pub(super) fn add_release_for_ended_run(&mut self, is_record: bool) {
+        self.ended_run_releases[usize::from(!is_record)] += 1;
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
@@ -58,7 +58,7 @@ impl Coverage {
         self.faults += other.faults;
         for (counts, others) in [
             (&mut self.calm_periods, other.calm_periods),
-            (&mut self.released_runs, other.released_runs),
+            (&mut self.ended_run_releases, other.ended_run_releases),
         ] {
             counts.iter_mut().zip(others).for_each(|(count, other)| *count += other);
         }

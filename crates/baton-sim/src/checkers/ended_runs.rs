@@ -1,7 +1,7 @@
-//! The release for an ended run: never while anything may act for that run, and soon after.
+//! The release on behalf of an ended run: never while anything may act for that run, and soon after.
 //!
-//! Pure. [`EndedRun`] is a second account of the previous run of a candidate. Start with
-//! [`ended_run_acts_no_more`]. Each function is one property.
+//! Pure. [`EndedRun`] is the checkers' own view of the previous run of a candidate. Start with
+//! [`ended_run_release_waits`]. Each function is one property.
 
 use super::candidate_view::CandidateView;
 use super::exclusion::name;
@@ -16,20 +16,22 @@ use baton_election::machine::Election;
 #[derive(Clone, Debug)]
 pub(super) struct EndedRun {
     identity: Identity,
-    /// Whether the next run may release what it held: there is a state directory, and the
+    /// Whether the next run may release its record or session: there is a state directory, and the
     /// application acts only on promises or as a command.
     may_be_released: bool,
     /// Whether it has sent a release itself, which may be applied late.
     has_sent_release: bool,
 }
 
-/// The present run of a candidate, as the next one will know it.
+/// The facts about the current run of a candidate that the next one uses.
 #[derive(Clone, Copy, Default, Debug)]
-pub(super) struct PresentRun {
-    /// Whether the next run may release what this one holds when it ends.
-    leaves_trace: bool,
+pub(super) struct CurrentRun {
+    /// Whether the next run may release its record or session when it ends.
+    is_releasable: bool,
     /// When it started, if it runs.
     pub(super) started_at: Option<Moment>,
+    /// Whether it may have had something to release, and whether it has sent a release of that.
+    has_entered: bool,
     pub(super) has_sent_release: bool,
 }
 
@@ -38,27 +40,33 @@ impl EndedRun {
     pub(super) fn of(candidate: &CandidateView, cause: ExitCause) -> Option<Self> {
         Some(Self {
             identity: candidate.identity.clone()?,
-            may_be_released: candidate.run.leaves_trace && cause != ExitCause::Stopped,
+            may_be_released: candidate.run.is_releasable && cause != ExitCause::Stopped,
             has_sent_release: candidate.run.has_sent_release,
         })
     }
 }
 
-impl PresentRun {
-    /// The runs of this candidate.
+impl CurrentRun {
+    /// The run of a candidate that has not started.
     pub(super) fn of(config: &CandidateConfig) -> Self {
-        let leaves_trace = config.keeps_state && (config.asks || config.command.is_some());
-        Self { leaves_trace, ..Self::default() }
+        let is_releasable = config.keeps_state && (config.asks || config.command.is_some());
+        Self { is_releasable, ..Self::default() }
+    }
+
+    /// The run sends a request. A release before any entry is for the previous run.
+    pub(super) const fn sends(&mut self, is_entry: bool, is_release: bool) {
+        self.has_entered |= is_entry;
+        self.has_sent_release |= self.has_entered && is_release;
     }
 
     /// The next run of the same candidate.
     pub(super) fn restarted(self) -> Self {
-        Self { leaves_trace: self.leaves_trace, ..Self::default() }
+        Self { is_releasable: self.is_releasable, ..Self::default() }
     }
 }
 
 /// Nothing acts for an ended run any more when its record or session is released.
-pub(super) fn ended_run_acts_no_more<E: Election>(
+pub(super) fn ended_run_release_waits<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
     event: &TraceEvent<'_, E>,
@@ -69,13 +77,17 @@ pub(super) fn ended_run_acts_no_more<E: Election>(
     let candidate = &state.candidates[number];
     let acts = candidate.promises(context.local_time(number)) || candidate.commands.any_runs();
     let is_wrong = acts || !run.may_be_released;
-    (is_wrong && !run.has_sent_release)
-        .then(|| format!("what {} held as {run:?} is released; acts: {acts}", name(number)))
+    (is_wrong && !run.has_sent_release).then(|| {
+        format!(
+            "the record of {} is released too early or without proof: {run:?}, acts: {acts}",
+            name(number)
+        )
+    })
 }
 
-/// The next run releases what its ended run held, unless it has seen another holder. An ensemble
-/// without a fault of its servers resumes the session.
-pub(super) fn ended_run_is_released<E: Election>(
+/// The next run releases the record or session of the previous one, unless it has seen another
+/// holder. An ensemble without a fault of its servers resumes the session.
+pub(super) fn ended_run_record_is_released<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
@@ -93,8 +105,13 @@ pub(super) fn ended_run_is_released<E: Election>(
     let disturbed_at = Some(candidate.fault_free_since)
         .filter(|since| *since != candidate.campaigns_since)
         .unwrap_or(Moment::START);
+    let started_at = candidate.run.started_at.unwrap_or(Moment::START);
+    // A session that it could not reach for the whole timeout is presumed to have expired.
+    if !state.tick.is_zero() && disturbed_at > started_at {
+        return None;
+    }
     let since = disturbed_at
-        .max(candidate.run.started_at.unwrap_or(Moment::START))
+        .max(started_at)
         .max(state.store_fault_free_since)
         .max(candidate.watch_reliable_since);
     let clock = &context.clocks[number];
@@ -105,9 +122,8 @@ pub(super) fn ended_run_is_released<E: Election>(
         + timing.retry_period() * 2
         + candidate.call_budget_with_lag(state.lag()) * 3
         + state.latency * 16;
-    (waited > bound).then(|| {
-        format!("{} has not released what it held as {run:?} for {waited:?}", name(number))
-    })
+    (waited > bound)
+        .then(|| format!("{} has not released the record of {run:?} for {waited:?}", name(number)))
 }
 
 impl CheckerState {

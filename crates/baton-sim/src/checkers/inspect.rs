@@ -31,6 +31,10 @@ pub(crate) trait Inspect: Election {
 
     /// Whether the request acquires a record.
     fn is_acquisition(request: &Self::Request) -> bool;
+
+    /// Whether the request may give the candidate something to release: it acquires a record, or
+    /// joins a queue.
+    fn is_entry(request: &Self::Request) -> bool;
 }
 
 impl Inspect for RecordElection {
@@ -64,6 +68,10 @@ impl Inspect for RecordElection {
             RecordRequest::Write(write) => write.intent == Intent::Acquire,
         }
     }
+
+    fn is_entry(request: &RecordRequest) -> bool {
+        Self::is_acquisition(request)
+    }
 }
 
 /// Over ZooKeeper the last event does not determine the leader, because each candidate learns of
@@ -84,5 +92,9 @@ impl Inspect for QueueElection {
     /// Preferences concern only records.
     fn is_acquisition(_: &QueueRequest) -> bool {
         false
+    }
+
+    fn is_entry(request: &QueueRequest) -> bool {
+        matches!(request, QueueRequest::Join { .. })
     }
 }

@@ -167,13 +167,13 @@ pub(super) fn takeover_after_release<E: Election>(
         // A candidate that knows newer versions ignores watch events of a restored store as old, so
         // it waits for the lease of the holder that it knows. Restored servers do not resume its
         // session.
-        let outlasts = if state.may_know_newer_versions(number, released_at) {
+        let lease_wait = if state.may_know_newer_versions(number, released_at) {
             let lease = candidate.timing.lease_duration().max(state.longest_lease);
             state.latency * 16 + rate.true_time_for(lease + candidate.timing.retry_period() * 2)
         } else {
             Duration::ZERO
         };
-        let handover = MAX_HANDOVER + outlasts;
+        let handover = MAX_HANDOVER + lease_wait;
         match state.lag() {
             None => handover + preference,
             Some(lag) => {

@@ -246,7 +246,9 @@ impl CheckerState {
             // The expiry of a term ends a process that is about to stop, so it cannot read again.
             Transition::Lost { .. } => candidate.lose(context.local_time(number)),
             Transition::Leading { .. } => candidate.has_lost = false,
-            Transition::ReleasedEndedRun { .. } => self.coverage.release_run(self.tick.is_zero()),
+            Transition::ReleasedForEndedRun { .. } => {
+                self.coverage.add_release_for_ended_run(self.tick.is_zero());
+            }
             Transition::Following { .. }
             | Transition::StoreWentBack { .. }
             | Transition::Diagnosed(_)
@@ -316,6 +318,12 @@ impl CheckerState {
         self.session_forgotten_at = None;
         if self.holder.as_ref() != holder {
             (self.holder, self.held_since) = (holder.cloned(), now);
+            let is_record = self.tick.is_zero();
+            let is_holder = |candidate: &&mut CandidateView| candidate.identity.as_ref() == holder;
+            for candidate in self.candidates.iter_mut().filter(is_holder) {
+                // A release of a record that is still in flight would replace an older version.
+                candidate.run.has_sent_release &= !is_record;
+            }
         }
     }
 

@@ -27,7 +27,7 @@ pub(super) struct Node<E: Election> {
     /// Whether it restarts as soon as it has stopped.
     pub(super) restarts_after_stop: bool,
     pub(super) failures: Vec<Instant>,
-    /// The last run, if it ended without a release and may be released by the next one.
+    /// The last run, if it ended without a release and the next run may release its record.
     pub(super) ended_run: Option<Identity>,
     pub(super) call: Option<Call>,
     pub(super) calls: u64,

@@ -50,13 +50,13 @@ const RATES: [u64; 2] = [2, 3];
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Memory {
     Nothing,
-    /// It has ended; its identity, and its session.
+    /// The previous process has ended, and its identity and session are known.
     EndedRun,
 }
 
 /// The run under `identity`, which ends at `now`.
 pub(crate) fn ended_run(identity: Identity, timing: &Timing, now: Instant) -> EndedRun {
-    EndedRun { identity, acts_until: now + timing.longest_promise() }
+    EndedRun { identity, promised_until: now + timing.longest_promise() }
 }
 
 /// The orders to withdraw. The first two end within a step, so that the candidate campaigns again.

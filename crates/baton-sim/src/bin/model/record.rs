@@ -292,7 +292,7 @@ impl Model for RecordModel {
                 let mut machine = machine(number, starts + 1, now);
                 if self.memory == Memory::EndedRun {
                     let ended = identity(number, starts);
-                    machine = machine.after(candidates::ended_run(ended, &timing(), now));
+                    machine = machine.with_ended_run(candidates::ended_run(ended, &timing(), now));
                 }
                 let request = candidate.restart(machine);
                 state.abandon(request, self.late_writes);

@@ -117,7 +117,7 @@ impl SessionModel {
         match (self.memory, state.connections[number].session) {
             (Memory::EndedRun, Some(session)) => {
                 let ended = candidates::ended_run(identity(number, starts), &timing(), now);
-                machine.after(ended, id(session), Duration::from_secs(TIMEOUT))
+                machine.with_ended_run(ended, id(session), Duration::from_secs(TIMEOUT))
             }
             (Memory::Nothing, _) | (_, None) => machine,
         }
