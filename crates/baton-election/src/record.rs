@@ -41,9 +41,10 @@ pub mod messages;
 mod observed;
 pub mod preference;
 mod replies;
+mod state;
 
 use crate::candidacy::Candidacy;
-use crate::claim::{Claim, FencingToken, Standing};
+use crate::claim::Standing;
 use crate::ended_run::EndedRun;
 use crate::identity::Identity;
 use crate::instant::Instant;
@@ -51,6 +52,7 @@ use crate::machine::{Election, Reason, Timer, Transition, Withdrawal};
 use crate::record::messages::{Intent, RecordAltered, RecordEvent, RecordRequest, Snapshot, Write};
 use crate::record::observed::ObservedRecord;
 use crate::record::preference::Preference;
+use crate::record::state::{InFlight, Knowledge, Role, Step};
 use crate::timing::{Jitter, Timing};
 use std::cmp::max;
 use std::collections::VecDeque;
@@ -88,56 +90,6 @@ pub struct RecordElection {
     /// The deadline of the last lost claim: nothing acts under it later.
     holds_until: Instant,
     transitions: VecDeque<Transition<RecordAltered>>,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-enum Role {
-    Unknown,
-    Following {
-        leader: Option<Identity>,
-    },
-    Leading {
-        claim: Claim,
-        renew_at: Instant,
-    },
-    /// A release has been sent, so the candidate claims nothing, whatever the outcome.
-    Releasing {
-        token: FencingToken,
-        reason: Reason,
-        /// A release had an unknown outcome.
-        may_be_applied: bool,
-    },
-}
-
-/// How far the next step can rely on the observed record.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-enum Knowledge {
-    /// Observed earlier. An acquisition needs a new read.
-    Cached,
-    /// Read when the record was already free. An acquisition may follow.
-    Fresh,
-    /// A write has an unknown outcome.
-    Uncertain,
-    /// A write ended in a conflict, or a watch event contradicts the claim: the store holds another
-    /// record.
-    Contradicted,
-}
-
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
-struct InFlight {
-    request: RecordRequest,
-    sent: Instant,
-    /// A reply with a lower version is older than a watch event that arrived while it was in
-    /// flight.
-    stale_below: u128,
-    /// The ended run on whose behalf this release is sent.
-    ended_run: Option<Identity>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    Read,
-    Write(Intent),
 }
 
 impl RecordElection {

@@ -10,7 +10,7 @@ use crate::machine::{Reason, Transition};
 use crate::record::RecordElection;
 use crate::record::messages::{Intent, RecordAltered, RecordRequest, Snapshot, Write};
 use crate::record::observed::ObservedRecord;
-use crate::record::{InFlight, Knowledge, Role};
+use crate::record::state::{InFlight, Knowledge, Role};
 use std::cmp::{max, min};
 use std::mem::replace;
 use std::time::Duration;
