@@ -4,6 +4,7 @@
 //! the values, so that one run reports every error. Start with [`Cli`].
 
 pub mod commands;
+mod documents;
 mod environment;
 mod examples;
 mod exec;
@@ -12,8 +13,10 @@ pub mod preflight;
 pub mod query;
 pub mod reply;
 mod spelling;
+mod standing;
 mod timeline;
 
+pub use documents::{completions, man};
 pub use environment::{Environment, UnknownVariable, unknown_variables};
 pub use exec::{Exec, Guard, Trampoline};
 
@@ -89,7 +92,14 @@ pub enum Command {
     CheckConfig(Settings),
     /// Ask the sidecar whether it leads
     #[command(after_help = examples::STATUS)]
-    Status(Sidecar),
+    Status {
+        /// A table for people, or the answer of /leader [default: text on a terminal, else json]
+        #[arg(long, value_name = "FORMAT")]
+        output: Option<OutputFormat>,
+        /// The sidecar to query.
+        #[command(flatten)]
+        sidecar: Sidecar,
+    },
     /// Query a probe of the sidecar, for images without a shell
     #[command(after_help = examples::PROBE)]
     Probe {
@@ -132,8 +142,42 @@ pub enum Command {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Print a completion script for a shell
+    #[command(after_help = examples::COMPLETIONS)]
+    Completions {
+        /// Shell
+        #[arg(value_name = "SHELL")]
+        shell: Shell,
+    },
+    /// Print a manual page in roff: of baton, or of one subcommand
+    #[command(after_help = examples::MAN)]
+    Man {
+        /// Subcommand [default: the page of baton itself]
+        #[arg(value_name = "SUBCOMMAND")]
+        subcommand: Option<String>,
+    },
     /// Print the version, revision, and compiler as JSON
     Version,
+}
+
+/// How to print what a sidecar answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OutputFormat {
+    /// A table
+    Text,
+    /// The answer of the sidecar
+    Json,
+}
+
+/// A shell with completions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Shell {
+    /// GNU Bash
+    Bash,
+    /// Z shell
+    Zsh,
+    /// fish
+    Fish,
 }
 
 /// A probe of the sidecar.

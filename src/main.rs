@@ -1,6 +1,6 @@
 //! The `baton` binary: parses the command line and runs the subcommand.
 
-use baton::cli::commands;
+use baton::cli::{self, commands};
 use baton::cli::{Cli, Command, Environment, unknown_variables};
 use baton::config::Config;
 use baton::exec::{guard, trampoline};
@@ -36,13 +36,15 @@ fn main() -> ExitCode {
         Command::CheckConfig(settings) => {
             commands::check_config(&settings, &Environment::read(), &unknown_variables())
         }
-        Command::Status(sidecar) => commands::status(&sidecar),
+        Command::Status { output, sidecar } => commands::status(output, &sidecar),
         Command::Probe { probe, sidecar } => commands::probe(probe, &sidecar),
         Command::Stopping(sidecar) => commands::stopping(&sidecar),
         Command::Resign { hold_off, sidecar } => commands::resign(hold_off.as_deref(), &sidecar),
         Command::Inject(inject) => commands::inject(&inject),
         Command::Rbac(rbac) => commands::rbac(&rbac),
         Command::Install { directory } => commands::install(&directory),
+        Command::Completions { shell } => cli::completions(shell),
+        Command::Man { subcommand } => cli::man(subcommand.as_deref()),
         Command::Version => commands::version(),
     };
     Exit::into(exit)

@@ -8,13 +8,17 @@ use crate::cli::query;
 use crate::cli::query::{Query, QueryError};
 use crate::cli::reply;
 use crate::cli::reply::Verdict;
+use crate::cli::standing;
 use crate::cli::timeline::Timeline;
-use crate::cli::{Environment, Inject, Probe, Rbac, Settings, Sidecar, UnknownVariable};
+use crate::cli::{
+    Environment, Inject, OutputFormat, Probe, Rbac, Settings, Sidecar, UnknownVariable,
+};
 use crate::config;
 use crate::config::{Config, ConfigError, ElectionName, ListenAddress, StoreKind};
 use crate::error_chain::ErrorChain;
 use crate::http::BuildInfo;
 use crate::kubernetes::rbac::{RbacManifest, Subject};
+use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use hyper::{Method, StatusCode};
 use std::error::Error;
@@ -85,12 +89,22 @@ pub fn check_config(
     }
 }
 
-/// Asks whether the sidecar leads.
-pub fn status(sidecar: &Sidecar) -> Exit {
+/// Asks whether the sidecar leads. Prints a table on a terminal.
+pub fn status(output: Option<OutputFormat>, sidecar: &Sidecar) -> Exit {
+    let is_table = match output {
+        Some(OutputFormat::Text) => true,
+        Some(OutputFormat::Json) => false,
+        None => io::stdout().is_terminal(),
+    };
     let query =
         Query { method: &Method::GET, path: "/leader?promise=none", timeout: QUERY_TIMEOUT };
     query_sidecar(sidecar, query, reply::interpret_leader, |exit, body| {
-        let printed = print_stdout(&body.trim_end());
+        let metrics = Query { path: "/metrics", ..query };
+        let listen = config::listen(sidecar.listen.as_ref()).ok().filter(|_| is_table);
+        let metrics = listen.and_then(|listen| send(listen, metrics).ok()?.ok());
+        let metrics = metrics.map(|(_, text)| text).unwrap_or_default();
+        let table = is_table.then(|| standing::table(body, &metrics, Clock.wall())).flatten();
+        let printed = print_stdout(&table.as_deref().unwrap_or(body).trim_end());
         if printed == Exit::Clean { exit } else { printed }
     })
 }
@@ -166,11 +180,7 @@ pub fn inject(options: &Inject) -> Exit {
                 print_stderr(&format_args!("warning: {near_miss}"));
             }
             print_stderr(&injected.summary);
-            if io::stdout().write_all(injected.text.as_bytes()).is_ok() {
-                Exit::Clean
-            } else {
-                Exit::Fault
-            }
+            write_stdout(injected.text.as_bytes())
         }
         Err(errors) => {
             for error in &errors {
@@ -283,7 +293,12 @@ fn print_stdout(text: &impl Display) -> Exit {
     if writeln!(io::stdout(), "{text}").is_ok() { Exit::Clean } else { Exit::Fault }
 }
 
+/// Writes to standard output as it is.
+pub(super) fn write_stdout(text: &[u8]) -> Exit {
+    if io::stdout().write_all(text).is_ok() { Exit::Clean } else { Exit::Fault }
+}
+
 /// Prints to standard error. If that fails, there is nowhere to report it.
-fn print_stderr(text: &impl Display) {
+pub(super) fn print_stderr(text: &impl Display) {
     drop(writeln!(io::stderr(), "baton: {text}"));
 }

@@ -25,7 +25,7 @@ Exit codes: 0 valid, 2 errors.";
 
 pub(super) const STATUS: &str = "Examples:
   baton status
-  baton status --listen localhost:4050
+  baton status --listen localhost:4050 --output json
 
 Exit codes: 0 leading, 1 not leading, 69 no answer or not Baton.";
 
@@ -60,3 +60,12 @@ pub(super) const INJECT: &str = "Examples:
 
 A Pod template gets the sidecar if it has the label baton/inject: enabled and the annotation
 baton/election: NAME. A summary goes to standard error.";
+
+pub(super) const COMPLETIONS: &str = "Examples:
+  baton completions bash > /etc/bash_completion.d/baton
+  baton completions zsh > \"${fpath[1]}/_baton\"
+  baton completions fish > ~/.config/fish/completions/baton.fish";
+
+pub(super) const MAN: &str = "Examples:
+  baton man > /usr/local/share/man/man1/baton.1
+  baton man exec | man -l -";

@@ -51,6 +51,7 @@ struct Series {
     fit: IntGauge,
     standing: IntGaugeVec,
     claim_remaining: Gauge,
+    standing_since: Gauge,
     last_contact: Gauge,
     acquisitions: IntCounter,
     losses: IntCounterVec,
@@ -181,6 +182,10 @@ impl Series {
                 "baton_claim_remaining_seconds",
                 "Time until the claim of this process ends, in seconds; 0 without a claim",
             ),
+            standing_since: gauge(
+                "baton_standing_since_timestamp_seconds",
+                "Unix time of the last change of standing or leader; at first, of the start",
+            ),
             last_contact: gauge(
                 "baton_store_last_contact_timestamp_seconds",
                 "Unix time of the last answer of the store; 0 before the first",
@@ -227,6 +232,7 @@ impl Series {
                 .set((standing == status.standing()).into());
         }
         self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
+        self.standing_since.set(unix_seconds(health.last_change()));
         self.last_contact.set(health.last_contact().map_or(0.0, unix_seconds));
     }
 }

@@ -8,7 +8,7 @@ mod terminal;
 
 use crate::rig::{Rig, Timing};
 use std::fs;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 use tempfile::NamedTempFile;
 
 /// The program in an empty environment.
@@ -231,6 +231,55 @@ fn status_and_probe_report_by_exit_code() {
         let probe = |what| run(baton(&["probe", what]).env("BATON_LISTEN", &candidate.listen)).0;
         assert_eq!(["healthz", "readyz", "leader"].map(probe), [0, 0, code]);
     }
+}
+
+#[test]
+fn status_as_text_is_a_table() {
+    let rig = Rig::new(Timing::CALM);
+    let leader = rig.start_leader("a");
+    let follower = rig.start("b");
+    rig.wait_for_answers();
+    for (candidate, code, words) in [
+        (&leader, 0, ["orders (file)", "leading since", "a (this process)", "answered"]),
+        (&follower, 1, ["orders (file)", "following since", "a\n", "answered"]),
+    ] {
+        let status = candidate.baton("status --output text");
+        assert_eq!(status.status.code(), Some(code));
+        let table = String::from_utf8(status.stdout).unwrap();
+        assert!(words.iter().all(|word| table.contains(word)), "{table}");
+    }
+}
+
+#[test]
+fn completions_offer_what_people_use() {
+    for shell in ["bash", "zsh", "fish"] {
+        let (code, script, errors) = run(&mut baton(&["completions", shell]));
+        assert_eq!(code, 0, "{errors}");
+        assert!(script.contains("check-config") && script.contains("require-polling"), "{shell}");
+        assert!(!script.contains("trampoline"), "{shell} offers what only baton starts");
+    }
+    // Bash itself accepts the script, and completes with it.
+    let complete = "source /dev/stdin; COMP_WORDS=(baton res) COMP_CWORD=1; \
+                    _baton baton res baton; echo ${COMPREPLY[@]}";
+    let script = run(&mut baton(&["completions", "bash"])).1;
+    let mut bash = Command::new("bash");
+    let bash = bash.args(["-c", complete]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut bash = bash.spawn().unwrap();
+    std::io::Write::write_all(&mut bash.stdin.take().unwrap(), script.as_bytes()).unwrap();
+    assert_eq!(String::from_utf8(bash.wait_with_output().unwrap().stdout).unwrap(), "resign\n");
+}
+
+#[test]
+fn manual_pages_are_roff() {
+    for (arguments, title) in [(&["man"][..], "baton"), (&["man", "exec"], "baton-exec")] {
+        let (code, page, errors) = run(&mut baton(arguments));
+        assert_eq!(code, 0, "{errors}");
+        assert!(page.contains(&format!(".TH {title} 1  \"baton {}", env!("CARGO_PKG_VERSION"))));
+        assert!(page.contains(".SH SYNOPSIS") && !page.contains("trampoline"), "{page}");
+    }
+    let (code, _, errors) = run(&mut baton(&["man", "guard"]));
+    assert_eq!(code, 2);
+    assert!(errors.contains("no subcommand guard: name one of run, exec"), "{errors}");
 }
 
 #[test]
