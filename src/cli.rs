@@ -8,6 +8,7 @@ mod documents;
 mod environment;
 mod examples;
 mod exec;
+mod formats;
 pub mod inject;
 pub mod preflight;
 pub mod query;
@@ -19,6 +20,7 @@ mod timeline;
 pub use documents::{completions, man};
 pub use environment::{Environment, UnknownVariable, unknown_variables};
 pub use exec::{Exec, Guard, Trampoline};
+pub use formats::{Observe, OutputFormat, Shell};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -100,6 +102,12 @@ pub enum Command {
         #[command(flatten)]
         sidecar: Sidecar,
     },
+    /// Follow the leader of an election, without being a candidate
+    ///
+    /// Prints a line now and after each change. Reads the store itself, and needs the rights to read
+    /// and watch only.
+    #[command(after_help = examples::OBSERVE)]
+    Observe(Box<Observe>),
     /// Query a probe of the sidecar, for images without a shell
     #[command(after_help = examples::PROBE)]
     Probe {
@@ -158,26 +166,6 @@ pub enum Command {
     },
     /// Print the version, revision, and compiler as JSON
     Version,
-}
-
-/// How to print what a sidecar answers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum OutputFormat {
-    /// A table
-    Text,
-    /// The answer of the sidecar
-    Json,
-}
-
-/// A shell with completions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Shell {
-    /// GNU Bash
-    Bash,
-    /// Z shell
-    Zsh,
-    /// fish
-    Fish,
 }
 
 /// A probe of the sidecar.

@@ -25,6 +25,7 @@ pub mod fitness;
 pub mod health;
 pub mod http;
 pub mod kubernetes;
+pub mod observe;
 pub mod process;
 pub mod resignation;
 pub mod status_file;

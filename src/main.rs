@@ -1,9 +1,10 @@
 //! The `baton` binary: parses the command line and runs the subcommand.
 
 use baton::cli::{self, commands};
-use baton::cli::{Cli, Command, Environment, unknown_variables};
+use baton::cli::{Cli, Command, Environment, OutputFormat, unknown_variables};
 use baton::config::Config;
 use baton::exec::{guard, trampoline};
+use baton::observe;
 use baton::process::exit::Exit;
 use baton::supervisor;
 use std::process::ExitCode;
@@ -28,6 +29,13 @@ fn main() -> ExitCode {
             let environment = Environment::read();
             match Config::for_command(&exec, &environment) {
                 Ok(config) => supervisor::run(&config),
+                Err(errors) => commands::print_config_errors(&errors),
+            }
+        }
+        Command::Observe(observe) => {
+            let environment = Environment::read();
+            match Config::new(&observe.settings, &environment) {
+                Ok(config) => observe::observe(&config, OutputFormat::or_default(observe.output)),
                 Err(errors) => commands::print_config_errors(&errors),
             }
         }

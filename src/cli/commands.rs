@@ -91,11 +91,7 @@ pub fn check_config(
 
 /// Asks whether the sidecar leads. Prints a table on a terminal.
 pub fn status(output: Option<OutputFormat>, sidecar: &Sidecar) -> Exit {
-    let is_table = match output {
-        Some(OutputFormat::Text) => true,
-        Some(OutputFormat::Json) => false,
-        None => io::stdout().is_terminal(),
-    };
+    let is_table = OutputFormat::or_default(output) == OutputFormat::Text;
     let query =
         Query { method: &Method::GET, path: "/leader?promise=none", timeout: QUERY_TIMEOUT };
     query_sidecar(sidecar, query, reply::interpret_leader, |exit, body| {
@@ -289,7 +285,7 @@ impl Display for NotBaton<'_> {
 }
 
 /// Prints to standard output. A closed pipe ends the command without a panic.
-fn print_stdout(text: &impl Display) -> Exit {
+pub(crate) fn print_stdout(text: &impl Display) -> Exit {
     if writeln!(io::stdout(), "{text}").is_ok() { Exit::Clean } else { Exit::Fault }
 }
 
@@ -299,6 +295,6 @@ pub(super) fn write_stdout(text: &[u8]) -> Exit {
 }
 
 /// Prints to standard error. If that fails, there is nowhere to report it.
-pub(super) fn print_stderr(text: &impl Display) {
+pub(crate) fn print_stderr(text: &impl Display) {
     drop(writeln!(io::stderr(), "baton: {text}"));
 }

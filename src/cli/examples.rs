@@ -29,6 +29,13 @@ pub(super) const STATUS: &str = "Examples:
 
 Exit codes: 0 leading, 1 not leading, 69 no answer or not Baton.";
 
+pub(super) const OBSERVE: &str = "Examples:
+  baton observe --election orders --backend lease --namespace shop
+  baton observe --election orders --backend file --directory /tmp/baton --output json
+
+Ends at SIGINT or SIGTERM. Exit codes: 0 ended by a signal, 2 wrong flags or surroundings, 77 the
+store refuses the first request.";
+
 pub(super) const PROBE: &str = "Examples:
   baton probe readyz
   baton probe leader --listen localhost:4050

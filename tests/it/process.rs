@@ -12,6 +12,7 @@ mod fitness;
 mod leaving;
 mod memory;
 mod notifying;
+mod observing;
 mod pausing;
 mod polling;
 mod preferring;
