@@ -92,6 +92,12 @@ pub enum Command {
     /// Check the configuration: list every error, or draw the timing
     #[command(after_help = examples::CHECK_CONFIG)]
     CheckConfig(Settings),
+    /// Check what a candidate needs: one line per check, with the remedy
+    ///
+    /// Checks the flags, the variables, the files, and the store. Changes nothing, and shows no
+    /// secret.
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(Box<Settings>),
     /// Ask the sidecar whether it leads
     #[command(after_help = examples::STATUS)]
     Status {

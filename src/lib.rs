@@ -18,6 +18,7 @@
 
 pub mod cli;
 pub mod config;
+pub mod doctor;
 pub mod driver;
 pub mod error_chain;
 pub mod exec;

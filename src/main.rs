@@ -3,6 +3,7 @@
 use baton::cli::{self, commands};
 use baton::cli::{Cli, Command, Environment, OutputFormat, unknown_variables};
 use baton::config::Config;
+use baton::doctor;
 use baton::exec::{guard, trampoline};
 use baton::observe;
 use baton::process::exit::Exit;
@@ -43,6 +44,9 @@ fn main() -> ExitCode {
         Command::Trampoline(trampoline) => trampoline::run(&trampoline),
         Command::CheckConfig(settings) => {
             commands::check_config(&settings, &Environment::read(), &unknown_variables())
+        }
+        Command::Doctor(settings) => {
+            doctor::doctor(&settings, &Environment::read(), &unknown_variables())
         }
         Command::Status { output, sidecar } => commands::status(output, &sidecar),
         Command::Probe { probe, sidecar } => commands::probe(probe, &sidecar),

@@ -152,7 +152,7 @@ impl Observer<'_> {
         }
     }
 
-    /// Prints each change of leader. Ends when nobody reads.
+    /// Prints each change of leader. An error if standard output is closed.
     fn print_changes<E: Election>(&self, machine: &mut E) -> Result<(), Exit> {
         while let Some(transition) = machine.poll_transition() {
             if let Transition::Following { leader } = transition {

@@ -23,6 +23,13 @@ pub(super) const CHECK_CONFIG: &str = "Examples:
 
 Exit codes: 0 valid, 2 errors.";
 
+pub(super) const DOCTOR: &str = "Examples:
+  baton doctor --election orders --backend lease --namespace shop
+  kubectl exec POD --container baton -- /baton doctor
+
+Exit codes: 0 no failure, 2 wrong flags, files, or settings of the store, 69 the store does not
+answer, 77 it refuses this account.";
+
 pub(super) const STATUS: &str = "Examples:
   baton status
   baton status --listen localhost:4050 --output json

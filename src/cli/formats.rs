@@ -1,4 +1,4 @@
-//! What the subcommands for people print: the formats, the shells, and the flags of `baton observe`.
+//! The formats and shells of the subcommands for people, and the flags of `baton observe`.
 //!
 //! Pure, except that [`OutputFormat::or_default`] asks whether standard output is a terminal.
 

@@ -12,6 +12,7 @@
 mod bodies;
 pub mod lease_object;
 mod refusal;
+mod rights;
 mod watch;
 
 use crate::config::{Cluster, ElectionName};

@@ -1,6 +1,7 @@
 //! The command line of the built program: flags, environment, errors, exit codes, and subcommands.
 
 mod checks;
+mod doctor;
 mod inject;
 mod install;
 mod stopping;

@@ -8,6 +8,7 @@ mod conflicts;
 mod contender;
 mod credentials;
 mod disk;
+mod doctor;
 mod etcdctl;
 mod faults;
 mod gateways;

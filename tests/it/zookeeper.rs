@@ -6,6 +6,7 @@ mod client;
 mod contender;
 mod crowd;
 mod cut_off;
+mod doctor;
 mod faults;
 mod health;
 mod local_sessions;

@@ -1,0 +1,264 @@
+//! Checks what a candidate needs, one line per check: `baton doctor`.
+//!
+//! Touches the environment of the process, files, and the store, and writes to none of them. Start
+//! with [`doctor`]. Each line that fails names the thing, the cause, and the remedy. No line shows a
+//! secret.
+
+use crate::cli::commands::print_stdout;
+use crate::cli::preflight;
+use crate::cli::{Environment, Settings, UnknownVariable};
+use crate::config::{Config, StoreConfig, StoreKind, ZooKeeperConfig, unused_flags};
+use crate::error_chain::ErrorChain;
+use crate::process::clock::Clock;
+use crate::process::exit::Exit;
+use crate::store::file::FileStore;
+use crate::store::kubernetes::LeaseStore;
+use crate::store::zookeeper::ZooKeeperStore;
+use crate::store::{Store, StoreError};
+use crate::telemetry::build;
+use baton_election::queue::QueueElection;
+use baton_election::queue::messages::{QueueEvent, QueueRequest};
+use baton_election::record::RecordElection;
+use baton_election::record::messages::{RecordEvent, RecordRequest};
+use std::error::Error;
+use std::fmt::{self, Display};
+use std::time::Duration;
+use tokio::time::timeout;
+
+/// How long all checks of the store may take together.
+const STORE_TIMEOUT: Duration = Duration::from_secs(8);
+
+/// The result of one check.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    Ok,
+    Warning,
+    /// A candidate would fail, and the exit code of the command.
+    Failure(Exit),
+}
+
+/// The lines that were printed.
+struct Report {
+    worst: Exit,
+}
+
+/// Checks the surroundings of `baton run` with these flags, and prints one line per check.
+pub fn doctor(settings: &Settings, environment: &Environment, unknown: &[UnknownVariable]) -> Exit {
+    let mut report = Report { worst: Exit::Clean };
+    report.line(Verdict::Ok, "version", &format_args!("{} {}", build::VERSION, build::REVISION));
+    report.variables(unknown);
+    let Some(config) = report.settings(settings, environment) else { return report.worst };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            report.failure("process", Exit::Fault, &error);
+            return report.worst;
+        }
+    };
+    runtime.block_on(async {
+        let checked = timeout(STORE_TIMEOUT, report.store(&config)).await;
+        if checked.is_err() {
+            let slow = format!(
+                "no answer within {STORE_TIMEOUT:?}: check the address, the network, and whether \
+                 the store is up"
+            );
+            report.line(Verdict::Failure(Exit::NoAnswer), "store", &slow);
+        }
+    });
+    // Do not wait for blocking calls that hang in the kernel.
+    runtime.shutdown_background();
+    report.worst
+}
+
+impl Report {
+    fn line(&mut self, verdict: Verdict, check: &str, text: &impl Display) {
+        let word = match verdict {
+            Verdict::Ok => "ok",
+            Verdict::Warning => "warning",
+            Verdict::Failure(exit) => {
+                if self.worst == Exit::Clean {
+                    self.worst = exit;
+                }
+                "failure"
+            }
+        };
+        if print_stdout(&format_args!("{word:<8} {check:<10} {text}")) != Exit::Clean {
+            self.worst = Exit::Fault;
+        }
+    }
+
+    fn failure(&mut self, check: &str, exit: Exit, error: &dyn Error) {
+        self.line(Verdict::Failure(exit), check, &ErrorChain(error));
+    }
+
+    fn variables(&mut self, unknown: &[UnknownVariable]) {
+        for UnknownVariable { name, nearest } in unknown {
+            let nearest = nearest.as_ref().map(|nearest| format!(": did you mean {nearest}?"));
+            let text = format!("{name} sets no flag{}", nearest.unwrap_or_default());
+            self.line(Verdict::Warning, "variables", &text);
+        }
+        if unknown.is_empty() {
+            self.line(Verdict::Ok, "variables", &"each BATON_ variable sets a flag");
+        }
+    }
+
+    /// Checks the flags and the files that they name. `None` if the store cannot be asked.
+    fn settings(&mut self, settings: &Settings, environment: &Environment) -> Option<Config> {
+        let config = Config::new(settings, environment);
+        if let Err(errors) = &config {
+            for error in errors {
+                self.failure("settings", Exit::Usage, error);
+            }
+        }
+        let store = StoreKind::chosen(settings, environment).ok();
+        for flag in store.map(|store| unused_flags(settings, store)).unwrap_or_default() {
+            self.line(Verdict::Warning, "settings", &flag);
+        }
+        let unusable = store.map(|store| preflight::unusable_files(settings, store));
+        let unusable = unusable.unwrap_or_default();
+        for file in &unusable {
+            self.failure("files", Exit::Usage, file);
+        }
+        let config = config.ok()?;
+        let timing = &config.timing;
+        let durations = [timing.lease_duration(), timing.renew_deadline(), timing.retry_period()];
+        let text = format!("election {}, {durations:?}", config.election);
+        self.line(Verdict::Ok, "settings", &text);
+        unusable.is_empty().then_some(config)
+    }
+
+    async fn store(&mut self, config: &Config) {
+        let timing = &config.timing;
+        let (call, retry) = (timing.call_timeout(), timing.retry_period());
+        match &config.store {
+            StoreConfig::File { directory } => {
+                match FileStore::open(directory, &config.election, call, retry) {
+                    Ok(store) => self.record(&store).await,
+                    Err(error) => self.failure("store", Exit::Usage, &error),
+                }
+            }
+            StoreConfig::Lease { cluster, namespace } => {
+                let (namespace, election) = (namespace.as_deref(), &config.election);
+                match LeaseStore::connect(cluster, namespace, election, call, retry).await {
+                    Ok(store) => {
+                        self.rights(&store).await;
+                        self.record(&store).await;
+                    }
+                    Err(error) => self.failure("store", Exit::Usage, &error),
+                }
+            }
+            StoreConfig::ZooKeeper(zookeeper) => {
+                match ZooKeeperStore::open(zookeeper, call).await {
+                    Ok(store) => self.session(&store, zookeeper).await,
+                    Err(error) => self.failure("store", Exit::Usage, &error),
+                }
+            }
+        }
+    }
+
+    /// Reads the record.
+    async fn record(&mut self, store: &impl Store<RecordElection>) {
+        let began = Clock.now();
+        let event = match store.perform(RecordRequest::Read).await {
+            Ok(event) => event,
+            Err(error) => return self.refused(&error),
+        };
+        let took = Milliseconds(Clock.now().since(began));
+        let location = store.location();
+        self.line(Verdict::Ok, "store", &format_args!("{location} answers in {took}"));
+        let RecordEvent::Read(Some(snapshot)) = event else {
+            return self.line(Verdict::Ok, "record", &"there is none yet: no candidate has led");
+        };
+        let record = snapshot.record;
+        match (&record.holder, record.duration) {
+            (Some(holder), Some(duration)) => {
+                let text = format!("held by {} for {duration:?}", holder.name());
+                self.line(Verdict::Ok, "record", &text);
+            }
+            (None, _) => self.line(Verdict::Ok, "record", &"released: no candidate leads"),
+            (Some(holder), None) => {
+                let text = format!(
+                    "names {} without a lease duration: it was edited by hand, and candidates wait \
+                     for their own lease duration",
+                    holder.name()
+                );
+                self.line(Verdict::Warning, "record", &text);
+            }
+        }
+    }
+
+    /// Asks the API server for the rights on the Lease.
+    async fn rights(&mut self, store: &LeaseStore) {
+        match store.missing_rights().await {
+            Ok(Some(missing)) if missing.is_empty() => {
+                self.line(Verdict::Ok, "rights", &"get, watch, create, and update");
+            }
+            Ok(Some(missing)) => {
+                let text = format!(
+                    "the account lacks {}: grant what baton rbac prints",
+                    missing.join(", ")
+                );
+                self.line(Verdict::Failure(Exit::Refused), "rights", &text);
+            }
+            Ok(None) => {
+                let text = "the API server does not say which rights the account has";
+                self.line(Verdict::Warning, "rights", &text);
+            }
+            // Reading the Lease reports the same cause.
+            Err(_) => {}
+        }
+    }
+
+    /// Opens a session, reads the announcement of the leader, and closes the session.
+    async fn session(&mut self, store: &ZooKeeperStore, config: &ZooKeeperConfig) {
+        let perform = |request| <ZooKeeperStore as Store<QueueElection>>::perform(store, request);
+        let requested = config.timing.requested().lease_duration();
+        let began = Clock.now();
+        let granted = match perform(QueueRequest::Begin { timeout: requested }).await {
+            Ok(QueueEvent::Connected { timeout, .. }) => timeout,
+            Ok(_) => return self.line(Verdict::Warning, "store", &"the session was refused"),
+            Err(error) => return self.refused(&error),
+        };
+        let took = Milliseconds(Clock.now().since(began));
+        let location = store.location();
+        self.line(Verdict::Ok, "store", &format_args!("{location} connects in {took}"));
+        match config.timing.grant(granted) {
+            Ok(_) => {
+                let text = format!("granted {granted:?} (requested: {requested:?})");
+                self.line(Verdict::Ok, "session", &text);
+            }
+            Err(errors) => {
+                for error in errors {
+                    self.failure("session", Exit::Usage, &error);
+                }
+            }
+        }
+        match perform(QueueRequest::ReadLeader).await {
+            Ok(QueueEvent::Leader(Some(leader))) => {
+                self.line(Verdict::Ok, "leader", &format_args!("announced: {}", leader.text));
+            }
+            Ok(_) => self.line(Verdict::Ok, "leader", &"none is announced"),
+            Err(error) => self.refused(&error),
+        }
+        // The session expires by itself if this fails.
+        perform(QueueRequest::Close).await.ok();
+    }
+
+    fn refused(&mut self, error: &StoreError) {
+        let exit = match error {
+            StoreError::Unreachable(_) => Exit::NoAnswer,
+            StoreError::Refused(_) => Exit::Refused,
+            StoreError::Unusable(_) => Exit::Usage,
+        };
+        self.failure("store", exit, error);
+    }
+}
+
+/// A duration in whole milliseconds.
+struct Milliseconds(Duration);
+
+impl Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ms", self.0.as_millis())
+    }
+}

@@ -1,0 +1,112 @@
+//! `baton doctor` on a real API server: one line per fault, with the remedy, within ten seconds.
+
+use crate::rig::{Access, ApiServer, Direction, ELECTION, Flow, Proxy};
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use kube::api::ObjectMeta;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+const LONGEST: Duration = Duration::from_secs(10);
+
+/// The exit code and the lines of `baton doctor` with this kubeconfig.
+#[expect(clippy::disallowed_methods, reason = "no claim counts from this instant")]
+fn doctor(kubeconfig: &Path) -> (i32, String) {
+    let began = Instant::now();
+    let mut doctor = Command::new(env!("CARGO_BIN_EXE_baton"));
+    doctor.env_clear().args(["doctor", "--election", ELECTION, "--backend", "lease"]);
+    let output = doctor.arg("--kubeconfig").arg(kubeconfig).output().expect("it was built");
+    let lines = String::from_utf8(output.stdout).expect("lines are text");
+    let took = began.elapsed();
+    assert!(took < LONGEST, "it took {took:?}: {lines}");
+    (output.status.code().expect("no signal ends it"), lines)
+}
+
+/// The line of this check.
+fn line<'a>(lines: &'a str, check: &str) -> &'a str {
+    let of_check = |line: &&str| line.split_whitespace().nth(1) == Some(check);
+    lines.lines().find(of_check).unwrap_or_else(|| panic!("no line about {check}: {lines}"))
+}
+
+#[test]
+fn healthy_candidate_has_no_failure() {
+    let namespace = ApiServer::shared().namespace();
+    let account = namespace.account("shop", &[ELECTION]);
+    let (code, lines) = doctor(account.access.kubeconfig());
+    assert_eq!(code, 0, "{lines}");
+    assert_eq!(line(&lines, "rights"), "ok       rights     get, watch, create, and update");
+    assert!(line(&lines, "record").contains("none yet"), "{lines}");
+    assert!(!lines.contains(&account.token), "it shows the token");
+    assert!(namespace.admin.lease(ELECTION).expect("it is ours").is_none(), "it wrote the Lease");
+}
+
+#[test]
+fn missing_rights_are_named() {
+    let namespace = ApiServer::shared().namespace();
+    let account = namespace.account_that_may(&["get", "create", "update"], "shop", &[ELECTION]);
+    let (code, lines) = doctor(account.access.kubeconfig());
+    assert_eq!(code, 77, "{lines}");
+    let rights = line(&lines, "rights");
+    assert!(rights.contains("lacks watch: grant what baton rbac prints"), "{rights}");
+}
+
+#[test]
+fn silent_server_is_reported_in_time() {
+    let server = ApiServer::shared();
+    let account = server.namespace().account("shop", &[ELECTION]);
+    let proxy = Proxy::to(server.address());
+    proxy.set(Direction::Replies, Flow::Hold);
+    let (code, lines) = doctor(account.access.through(proxy.address()).kubeconfig());
+    assert_eq!(code, 69, "{lines}");
+    assert!(line(&lines, "store").contains("no answer within"), "{lines}");
+}
+
+#[test]
+fn wrong_authority_is_reported() {
+    let account = ApiServer::shared().namespace().account("shop", &[ELECTION]);
+    let kubeconfig = with_authority_of_another(&account.access);
+    let (code, lines) = doctor(&kubeconfig);
+    assert_eq!(code, 69, "{lines}");
+    let store = line(&lines, "store");
+    assert!(store.starts_with("failure") && store.contains("certificate"), "{store}");
+}
+
+/// The same kubeconfig with a new certificate authority.
+fn with_authority_of_another(access: &Access) -> std::path::PathBuf {
+    let text = fs::read_to_string(access.kubeconfig()).expect("it was written");
+    let mut content: Value = serde_json::from_str(&text).expect("it is JSON");
+    let folder = access.kubeconfig().parent().expect("it is in a folder");
+    let keys = folder.join("another");
+    fs::create_dir_all(&keys).expect("the folder is ours");
+    let authority = keys.join("ca.crt");
+    let made = Command::new("openssl")
+        .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
+        .args(["-subj", "/CN=another", "-days", "1", "-keyout"])
+        .arg(keys.join("ca.key"))
+        .arg("-out")
+        .arg(&authority)
+        .output();
+    assert!(made.expect("openssl runs").status.success());
+    let cluster = &mut content["clusters"][0]["cluster"];
+    cluster["certificate-authority"] = json!(authority);
+    let kubeconfig = keys.join("kubeconfig");
+    fs::write(&kubeconfig, content.to_string()).expect("the folder is ours");
+    kubeconfig
+}
+
+#[test]
+fn record_edited_by_hand_is_a_warning() {
+    let namespace = ApiServer::shared().namespace();
+    let account = namespace.account("shop", &[ELECTION]);
+    let edited = Lease {
+        metadata: ObjectMeta { name: Some(ELECTION.to_owned()), ..ObjectMeta::default() },
+        spec: Some(LeaseSpec { holder_identity: Some("me".to_owned()), ..LeaseSpec::default() }),
+    };
+    namespace.admin.put(&edited).expect("the namespace is ours");
+    let (code, lines) = doctor(account.access.kubeconfig());
+    assert_eq!(code, 0, "{lines}");
+    let record = line(&lines, "record");
+    assert!(record.starts_with("warning") && record.contains("edited by hand"), "{record}");
+}
