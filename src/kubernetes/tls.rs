@@ -66,10 +66,14 @@ pub(super) fn connector<T>(
     identity: Option<ClientIdentity>,
     tcp: T,
 ) -> Result<HttpsConnector<T>, TlsError> {
+    let verifies = !config.accept_invalid_certs && config.cluster_url.scheme_str() == Some("https");
     let builder = match &config.root_cert {
         Some(authorities) => ClientConfig::builder().with_root_certificates(trusted(authorities)?),
         // As in client-go.
-        None => ClientConfig::builder().with_native_roots().map_err(TlsError::NoAuthority)?,
+        None if verifies => {
+            ClientConfig::builder().with_native_roots().map_err(TlsError::NoAuthority)?
+        }
+        None => ClientConfig::builder().with_root_certificates(RootCertStore::empty()),
     };
     let mut tls = match identity {
         Some(ClientIdentity { chain, key }) => {

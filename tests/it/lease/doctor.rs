@@ -5,7 +5,7 @@ use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,14 @@ const LONGEST: Duration = Duration::from_secs(10);
 fn doctor(kubeconfig: &Path) -> (i32, String) {
     let began = Instant::now();
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_baton"));
-    doctor.env_clear().args(["doctor", "--election", ELECTION, "--backend", "lease"]);
+    // This system trusts no authority.
+    doctor.env_clear().env("SSL_CERT_FILE", "/dev/null").args([
+        "doctor",
+        "--election",
+        ELECTION,
+        "--backend",
+        "lease",
+    ]);
     let output = doctor.arg("--kubeconfig").arg(kubeconfig).output().expect("it was built");
     let lines = String::from_utf8(output.stdout).expect("lines are text");
     let took = began.elapsed();
@@ -74,26 +81,45 @@ fn wrong_authority_is_reported() {
 }
 
 /// The same kubeconfig with a new certificate authority.
-fn with_authority_of_another(access: &Access) -> std::path::PathBuf {
-    let text = fs::read_to_string(access.kubeconfig()).expect("it was written");
-    let mut content: Value = serde_json::from_str(&text).expect("it is JSON");
-    let folder = access.kubeconfig().parent().expect("it is in a folder");
-    let keys = folder.join("another");
-    fs::create_dir_all(&keys).expect("the folder is ours");
-    let authority = keys.join("ca.crt");
+fn with_authority_of_another(access: &Access) -> PathBuf {
+    let folder = access.kubeconfig().parent().expect("it is in a folder").join("another");
+    fs::create_dir_all(&folder).expect("the folder is ours");
+    let authority = folder.join("ca.crt");
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])
         .args(["-subj", "/CN=another", "-days", "1", "-keyout"])
-        .arg(keys.join("ca.key"))
+        .arg(folder.join("ca.key"))
         .arg("-out")
         .arg(&authority)
         .output();
     assert!(made.expect("openssl runs").status.success());
-    let cluster = &mut content["clusters"][0]["cluster"];
-    cluster["certificate-authority"] = json!(authority);
-    let kubeconfig = keys.join("kubeconfig");
+    with_cluster(access, &folder, |cluster| cluster["certificate-authority"] = json!(authority))
+}
+
+/// The same kubeconfig in `folder`, with another description of the cluster.
+fn with_cluster(access: &Access, folder: &Path, change: impl FnOnce(&mut Value)) -> PathBuf {
+    let text = fs::read_to_string(access.kubeconfig()).expect("it was written");
+    let mut content: Value = serde_json::from_str(&text).expect("it is JSON");
+    change(&mut content["clusters"][0]["cluster"]);
+    let kubeconfig = folder.join("kubeconfig");
     fs::write(&kubeconfig, content.to_string()).expect("the folder is ours");
     kubeconfig
+}
+
+#[test]
+fn unverified_server_needs_no_authority() {
+    let account = ApiServer::shared().namespace().account("shop", &[ELECTION]);
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    for (is_verified, expected) in [(false, 0), (true, 2)] {
+        let kubeconfig = with_cluster(&account.access, folder.path(), |cluster| {
+            let cluster = cluster.as_object_mut().expect("it is an object");
+            cluster.retain(|key, _| !key.starts_with("certificate-authority"));
+            cluster.insert("insecure-skip-tls-verify".to_owned(), json!(!is_verified));
+        });
+        let (code, lines) = doctor(&kubeconfig);
+        assert_eq!(code, expected, "{lines}");
+        assert_eq!(lines.contains("names no certificate-authority"), is_verified, "{lines}");
+    }
 }
 
 #[test]
