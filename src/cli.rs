@@ -159,7 +159,7 @@ pub enum Command {
     /// Print a completion script for a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
-        /// Shell
+        /// Shell to complete for
         #[arg(value_name = "SHELL")]
         shell: Shell,
     },

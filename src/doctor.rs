@@ -1,13 +1,13 @@
 //! Checks what a candidate needs, one line per check: `baton doctor`.
 //!
-//! Touches the environment of the process, files, and the store, and writes to none of them. Start
+//! Touches the environment of the process, files, and the store, and changes none of them. Start
 //! with [`doctor`]. Each line that fails names the thing, the cause, and the remedy. No line shows a
 //! secret.
 
 use crate::cli::commands::print_stdout;
 use crate::cli::preflight;
 use crate::cli::{Environment, Settings, UnknownVariable};
-use crate::config::{Config, StoreConfig, StoreKind, ZooKeeperConfig, unused_flags};
+use crate::config::{Config, ElectionName, StoreConfig, StoreKind, ZooKeeperConfig, unused_flags};
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
@@ -20,13 +20,18 @@ use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest};
+use baton_election::text::one_line;
+use rustix::fs::{Access, access};
 use std::error::Error;
 use std::fmt::{self, Display};
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::timeout;
 
 /// How long all checks of the store may take together.
-const STORE_TIMEOUT: Duration = Duration::from_secs(8);
+const STORE_TIMEOUT: Duration = Duration::from_secs(9);
+/// How long the kubeconfig, its files, and its program may take.
+const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// The result of one check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -37,37 +42,37 @@ enum Verdict {
     Failure(Exit),
 }
 
-/// The lines that were printed.
+/// The longest excerpt of a text from the store, in characters.
+const MAX_EXCERPT_CHARS: usize = 200;
+
+/// Prints the lines, and keeps the exit code.
 struct Report {
-    worst: Exit,
+    /// The exit code of the first failure.
+    exit: Exit,
 }
 
 /// Checks the surroundings of `baton run` with these flags, and prints one line per check.
 pub fn doctor(settings: &Settings, environment: &Environment, unknown: &[UnknownVariable]) -> Exit {
-    let mut report = Report { worst: Exit::Clean };
+    let mut report = Report { exit: Exit::Clean };
     report.line(Verdict::Ok, "version", &format_args!("{} {}", build::VERSION, build::REVISION));
     report.variables(unknown);
-    let Some(config) = report.settings(settings, environment) else { return report.worst };
+    let Some(config) = report.settings(settings, environment) else { return report.exit };
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
             report.failure("process", Exit::Fault, &error);
-            return report.worst;
+            return report.exit;
         }
     };
     runtime.block_on(async {
         let checked = timeout(STORE_TIMEOUT, report.store(&config)).await;
         if checked.is_err() {
-            let slow = format!(
-                "no answer within {STORE_TIMEOUT:?}: check the address, the network, and whether \
-                 the store is up"
-            );
-            report.line(Verdict::Failure(Exit::NoAnswer), "store", &slow);
+            report.no_answer(STORE_TIMEOUT);
         }
     });
     // Do not wait for blocking calls that hang in the kernel.
     runtime.shutdown_background();
-    report.worst
+    report.exit
 }
 
 impl Report {
@@ -76,19 +81,31 @@ impl Report {
             Verdict::Ok => "ok",
             Verdict::Warning => "warning",
             Verdict::Failure(exit) => {
-                if self.worst == Exit::Clean {
-                    self.worst = exit;
+                if self.exit == Exit::Clean {
+                    self.exit = exit;
                 }
                 "failure"
             }
         };
-        if print_stdout(&format_args!("{word:<8} {check:<10} {text}")) != Exit::Clean {
-            self.worst = Exit::Fault;
+        // A closed standard output ends the checks with code 70.
+        if print_stdout(&format_args!("{word:<8} {check:<11} {text}")) != Exit::Clean {
+            self.exit = Exit::Fault;
         }
     }
 
+    /// Only the first line of the cause, which may end with a manifest.
     fn failure(&mut self, check: &str, exit: Exit, error: &dyn Error) {
-        self.line(Verdict::Failure(exit), check, &ErrorChain(error));
+        let text = ErrorChain(error).to_string();
+        let first = text.lines().next().unwrap_or_default();
+        self.line(Verdict::Failure(exit), check, &first);
+    }
+
+    fn no_answer(&mut self, within: Duration) {
+        let text = format!(
+            "no answer within {within:?}: check the address, the network, and whether the store is \
+             up"
+        );
+        self.line(Verdict::Failure(Exit::NoAnswer), "store", &text);
     }
 
     fn variables(&mut self, unknown: &[UnknownVariable]) {
@@ -132,36 +149,55 @@ impl Report {
         let (call, retry) = (timing.call_timeout(), timing.retry_period());
         match &config.store {
             StoreConfig::File { directory } => {
-                match FileStore::open(directory, &config.election, call, retry) {
-                    Ok(store) => self.record(&store).await,
-                    Err(error) => self.failure("store", Exit::Usage, &error),
-                }
+                self.access(directory, &config.election);
+                let store = FileStore::for_reading(directory, &config.election, call, retry);
+                self.record(&store, call).await;
             }
             StoreConfig::Lease { cluster, namespace } => {
                 let (namespace, election) = (namespace.as_deref(), &config.election);
-                match LeaseStore::connect(cluster, namespace, election, call, retry).await {
-                    Ok(store) => {
+                let opening = LeaseStore::connect(cluster, namespace, election, call, retry);
+                match timeout(OPENING_TIMEOUT, opening).await {
+                    Ok(Ok(store)) => {
                         self.rights(&store).await;
-                        self.record(&store).await;
+                        self.record(&store, call).await;
                     }
-                    Err(error) => self.failure("store", Exit::Usage, &error),
+                    Ok(Err(error)) => self.failure("store", Exit::Usage, &error),
+                    Err(_elapsed) => {
+                        let text = "the kubeconfig, its files, or its program took too long";
+                        self.line(Verdict::Failure(Exit::NoAnswer), "credentials", &text);
+                    }
                 }
             }
             StoreConfig::ZooKeeper(zookeeper) => {
                 match ZooKeeperStore::open(zookeeper, call).await {
-                    Ok(store) => self.session(&store, zookeeper).await,
+                    Ok(store) => self.session(&store, zookeeper, call).await,
                     Err(error) => self.failure("store", Exit::Usage, &error),
                 }
             }
         }
     }
 
+    /// Checks that this user may write where a candidate does.
+    fn access(&mut self, directory: &Path, election: &ElectionName) {
+        let folder = directory.join(election.as_str());
+        let written = if folder.exists() { folder.as_path() } else { directory };
+        if let Err(error) = access(written, Access::WRITE_OK | Access::EXEC_OK) {
+            let text = format!(
+                "this user may not write to {}: {error}; run doctor as the user of the candidates, \
+                 or let that user write",
+                written.display()
+            );
+            self.line(Verdict::Failure(Exit::Usage), "files", &text);
+        }
+    }
+
     /// Reads the record.
-    async fn record(&mut self, store: &impl Store<RecordElection>) {
+    async fn record(&mut self, store: &impl Store<RecordElection>, call: Duration) {
         let began = Clock.now();
-        let event = match store.perform(RecordRequest::Read).await {
-            Ok(event) => event,
-            Err(error) => return self.refused(&error),
+        let event = match timeout(call, store.perform(RecordRequest::Read)).await {
+            Ok(Ok(event)) => event,
+            Ok(Err(error)) => return self.refused(&error),
+            Err(_elapsed) => return self.no_answer(call),
         };
         let took = Milliseconds(Clock.now().since(began));
         let location = store.location();
@@ -172,7 +208,7 @@ impl Report {
         let record = snapshot.record;
         match (&record.holder, record.duration) {
             (Some(holder), Some(duration)) => {
-                let text = format!("held by {} for {duration:?}", holder.name());
+                let text = format!("names {}, lease duration {duration:?}", holder.name());
                 self.line(Verdict::Ok, "record", &text);
             }
             (None, _) => self.line(Verdict::Ok, "record", &"released: no candidate leads"),
@@ -204,20 +240,28 @@ impl Report {
                 let text = "the API server does not say which rights the account has";
                 self.line(Verdict::Warning, "rights", &text);
             }
-            // Reading the Lease reports the same cause.
-            Err(_) => {}
+            // Reading the Lease may report the same cause.
+            Err(error) => {
+                let text = format!("not checked: {}", ErrorChain(&error));
+                let first = text.lines().next().unwrap_or_default();
+                self.line(Verdict::Warning, "rights", &first);
+            }
         }
     }
 
     /// Opens a session, reads the announcement of the leader, and closes the session.
-    async fn session(&mut self, store: &ZooKeeperStore, config: &ZooKeeperConfig) {
-        let perform = |request| <ZooKeeperStore as Store<QueueElection>>::perform(store, request);
+    async fn session(&mut self, store: &ZooKeeperStore, config: &ZooKeeperConfig, call: Duration) {
+        let perform = async |request| {
+            let performing = <ZooKeeperStore as Store<QueueElection>>::perform(store, request);
+            timeout(call, performing).await
+        };
         let requested = config.timing.requested().lease_duration();
         let began = Clock.now();
         let granted = match perform(QueueRequest::Begin { timeout: requested }).await {
-            Ok(QueueEvent::Connected { timeout, .. }) => timeout,
-            Ok(_) => return self.line(Verdict::Warning, "store", &"the session was refused"),
-            Err(error) => return self.refused(&error),
+            Ok(Ok(QueueEvent::Connected { timeout, .. })) => timeout,
+            Ok(Ok(_)) => return self.line(Verdict::Warning, "store", &"the session was refused"),
+            Ok(Err(error)) => return self.refused(&error),
+            Err(_elapsed) => return self.no_answer(call),
         };
         let took = Milliseconds(Clock.now().since(began));
         let location = store.location();
@@ -234,11 +278,14 @@ impl Report {
             }
         }
         match perform(QueueRequest::ReadLeader).await {
-            Ok(QueueEvent::Leader(Some(leader))) => {
-                self.line(Verdict::Ok, "leader", &format_args!("announced: {}", leader.text));
+            Ok(Ok(QueueEvent::Leader(Some(leader)))) => {
+                // Any client may have written it.
+                let text: String = one_line(&leader.text).chars().take(MAX_EXCERPT_CHARS).collect();
+                self.line(Verdict::Ok, "leader", &format_args!("announced: {text}"));
             }
-            Ok(_) => self.line(Verdict::Ok, "leader", &"none is announced"),
-            Err(error) => self.refused(&error),
+            Ok(Ok(_)) => self.line(Verdict::Ok, "leader", &"none is announced"),
+            Ok(Err(error)) => self.refused(&error),
+            Err(_elapsed) => self.no_answer(call),
         }
         // The session expires by itself if this fails.
         perform(QueueRequest::Close).await.ok();

@@ -34,6 +34,7 @@ use baton_election::withdrawals::Order;
 use orders::DriverOrder;
 use releases::Releases;
 use std::future::{Future, pending};
+use std::mem::replace;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -112,8 +113,14 @@ pub async fn drive<E: Election, S: Store<E>>(
 ) -> DriverOutcome {
     let admission = Admission::new(context.refusal_timeout);
     let releases = Releases::new(context.campaign_from);
-    let mut driver =
-        Driver { election, context, releases, admission, longest_delay: Duration::ZERO };
+    let mut driver = Driver {
+        election,
+        context,
+        releases,
+        admission,
+        longest_delay: Duration::ZERO,
+        revision: 0,
+    };
     driver.carry_out_first_order();
     let mut call = None;
     let mut due = None;
@@ -202,6 +209,8 @@ struct Driver<E: Election> {
     admission: Admission,
     /// The worst delay of the loop since the last acknowledged renewal.
     longest_delay: Duration,
+    /// The last published revision.
+    revision: u64,
 }
 
 impl<E: Election> Driver<E> {
@@ -242,6 +251,10 @@ impl<E: Election> Driver<E> {
         self.election.handle_timeout(now);
         self.releases.turn(&mut self.election, &self.context.publisher, now);
         self.context.publisher.publish(self.election.standing(), now);
+        let revision = self.context.publisher.revision();
+        if replace(&mut self.revision, revision) != revision {
+            self.context.health.record_standing();
+        }
         while let Some(transition) = self.election.poll_transition() {
             self.context.health.record_change();
             let loss = if let Transition::Lost { reason, .. } = &transition {

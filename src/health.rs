@@ -23,6 +23,7 @@ struct HealthState {
     last_contact: Option<SystemTime>,
     is_admitted: bool,
     last_change: SystemTime,
+    standing_since: SystemTime,
 }
 
 impl Default for Health {
@@ -32,6 +33,7 @@ impl Default for Health {
             last_contact: None,
             is_admitted: false,
             last_change: Clock.wall(),
+            standing_since: Clock.wall(),
         };
         Self { state: Arc::new(Mutex::new(state)), change: Arc::new(Notify::new()) }
     }
@@ -63,6 +65,16 @@ impl Health {
     pub(super) fn record_change(&self) {
         self.state().last_change = Clock.wall();
         self.change.notify_one();
+    }
+
+    /// Records that another standing or leader is published.
+    pub(super) fn record_standing(&self) {
+        self.state().standing_since = Clock.wall();
+    }
+
+    /// The wall-clock time since which this standing and leader are published.
+    pub fn standing_since(&self) -> SystemTime {
+        self.state().standing_since
     }
 
     /// Waits for a change of standing. Returns at once if there was one since the last call.

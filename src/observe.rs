@@ -16,7 +16,7 @@ use crate::store::kubernetes::LeaseStore;
 use crate::store::zookeeper::ZooKeeperStore;
 use crate::store::{Store, StoreError};
 use baton_election::identity::Identity;
-use baton_election::machine::{Election, Event as _, Transition, Withdrawal};
+use baton_election::machine::{Election, Event as _, Request as _, Transition, Verb, Withdrawal};
 use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
@@ -52,20 +52,37 @@ async fn over_the_store(config: &Config, output: OutputFormat) -> Result<Exit, B
     let record = |identity, jitter| RecordElection::new(identity, timing, jitter, now);
     Ok(match &config.store {
         StoreConfig::File { directory } => {
-            let store = FileStore::open(directory, &config.election, call, retry)?;
+            let store = FileStore::for_reading(directory, &config.election, call, retry);
             observer.follow(record(identity, jitter), &store, &mut signals).await
         }
         StoreConfig::ZooKeeper(zookeeper) => {
-            let store = ZooKeeperStore::open(zookeeper, call).await?;
+            let opening = ZooKeeperStore::open(zookeeper, call);
+            let Some(store) = unless_signaled(opening, &mut signals).await? else {
+                return Ok(Exit::Clean);
+            };
             let machine = QueueElection::new(identity, zookeeper.timing, jitter, now);
             observer.follow(machine, &store, &mut signals).await
         }
         StoreConfig::Lease { cluster, namespace } => {
             let (namespace, election) = (namespace.as_deref(), &config.election);
-            let store = LeaseStore::connect(cluster, namespace, election, call, retry).await?;
+            let opening = LeaseStore::connect(cluster, namespace, election, call, retry);
+            let Some(store) = unless_signaled(opening, &mut signals).await? else {
+                return Ok(Exit::Clean);
+            };
             observer.follow(record(identity, jitter), &store, &mut signals).await
         }
     })
+}
+
+/// The result of `opening`. `None` if a signal arrives first.
+async fn unless_signaled<T, E>(
+    opening: impl Future<Output = Result<T, E>>,
+    signals: &mut Signals,
+) -> Result<Option<T>, E> {
+    tokio::select! {
+        opened = opening => opened.map(Some),
+        () = signals.next() => Ok(None),
+    }
 }
 
 /// Prints what it learns about one election.
@@ -94,17 +111,19 @@ impl Observer<'_> {
         machine.withdraw(Withdrawal::Renewing);
         let mut call = None;
         let mut store_event = pin!(store.next_event());
-        let mut has_answered = false;
-        let mut last_failure = None;
+        let mut progress = Progress::default();
         loop {
             let now = Clock.now();
             machine.handle_timeout(now);
             if call.is_none() {
                 let limit = machine.call_timeout();
                 let request = machine.poll_request(now);
-                call = request.map(|request| Box::pin(timeout(limit, store.perform(request))));
+                call = request.map(|request| {
+                    let is_read = matches!(request.verb(), Verb::Read);
+                    Box::pin(async move { (is_read, timeout(limit, store.perform(request)).await) })
+                });
             }
-            if let Err(exit) = self.print_changes(&mut machine) {
+            if let Err(exit) = self.print_changes(&mut machine, progress.has_read) {
                 return exit;
             }
             let due = machine.poll_timeout().map(|(due, _)| due);
@@ -116,24 +135,14 @@ impl Observer<'_> {
                     }
                 } => {
                     call = None;
-                    let event = match answered {
-                        Ok(Ok(event)) => {
-                            (has_answered, last_failure) = (true, None);
-                            event
-                        }
-                        Ok(Err(StoreError::Refused(error))) if !has_answered => {
-                            print_stderr(&ErrorChain(&*error));
-                            return Exit::Refused;
-                        }
-                        Ok(Err(error)) => {
-                            report(&ErrorChain(&error).to_string(), &mut last_failure);
-                            E::Event::UNKNOWN
-                        }
-                        Err(_elapsed) => {
-                            let location = store.location();
-                            report(&format!("{location} does not answer"), &mut last_failure);
-                            E::Event::UNKNOWN
-                        }
+                    let (is_read, answered) = answered;
+                    let answered = answered.unwrap_or_else(|_elapsed| {
+                        let silent = format!("{} does not answer", store.location());
+                        Err(StoreError::Unreachable(silent.into()))
+                    });
+                    let event = match progress.event::<E>(is_read, answered) {
+                        Ok(event) => event,
+                        Err(exit) => return exit,
                     };
                     machine.handle_event(event, Clock.now());
                 }
@@ -152,14 +161,27 @@ impl Observer<'_> {
         }
     }
 
-    /// Prints each change of leader. An error if standard output is closed.
-    fn print_changes<E: Election>(&self, machine: &mut E) -> Result<(), Exit> {
+    /// Prints each change of leader. An error if standard output is closed, or if the settings of
+    /// the store keep the observer from ever reading.
+    fn print_changes<E: Election>(&self, machine: &mut E, has_read: bool) -> Result<(), Exit> {
         while let Some(transition) = machine.poll_transition() {
-            if let Transition::Following { leader } = transition {
-                let printed = print_stdout(&self.line(leader.as_ref()));
-                if printed != Exit::Clean {
-                    return Err(printed);
+            let prevents_reading = transition.prevents_leading() && !has_read;
+            match transition {
+                Transition::Following { leader } => {
+                    let printed = print_stdout(&self.line(leader.as_ref()));
+                    if printed != Exit::Clean {
+                        return Err(printed);
+                    }
                 }
+                Transition::Diagnosed(found) => print_stderr(&found),
+                Transition::Leading { .. }
+                | Transition::Lost { .. }
+                | Transition::StoreWentBack { .. }
+                | Transition::Resigned { .. }
+                | Transition::ReleasedForEndedRun { .. } => {}
+            }
+            if prevents_reading {
+                return Err(Exit::Usage);
             }
         }
         Ok(())
@@ -182,10 +204,45 @@ impl Observer<'_> {
     }
 }
 
-/// Prints a failure, unless it is the same as the last one.
-fn report(failure: &str, last: &mut Option<String>) {
-    if last.as_deref() != Some(failure) {
-        print_stderr(&failure);
-        *last = Some(failure.to_owned());
+/// The progress of an observer: its answers and failures so far.
+#[derive(Default)]
+struct Progress {
+    /// Whether it has answered a read.
+    has_read: bool,
+    /// The failure that was printed last, if no read has succeeded since.
+    last_failure: Option<String>,
+}
+
+impl Progress {
+    /// The event for an answer, or the exit if the store refuses the first read.
+    fn event<E: Election>(
+        &mut self,
+        is_read: bool,
+        answered: Result<E::Event, StoreError>,
+    ) -> Result<E::Event, Exit> {
+        match answered {
+            Ok(event) => {
+                if is_read {
+                    (self.has_read, self.last_failure) = (true, None);
+                }
+                Ok(event)
+            }
+            Err(StoreError::Refused(error)) => {
+                self.report(&ErrorChain(&*error).to_string());
+                if self.has_read { Ok(E::Event::REFUSED) } else { Err(Exit::Refused) }
+            }
+            Err(error @ (StoreError::Unreachable(_) | StoreError::Unusable(_))) => {
+                self.report(&ErrorChain(&error).to_string());
+                Ok(E::Event::UNKNOWN)
+            }
+        }
+    }
+
+    /// Prints a failure, unless it is the same as the last one.
+    fn report(&mut self, failure: &str) {
+        if self.last_failure.as_deref() != Some(failure) {
+            print_stderr(&failure);
+            self.last_failure = Some(failure.to_owned());
+        }
     }
 }

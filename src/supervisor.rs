@@ -152,11 +152,6 @@ impl<'a, M: Election> Candidate<'a, M> {
             config.probe_listen.map(|listen| bind(listen, "probe-listen")).transpose()?;
         log_start(config, &identity, location, &listeners, probe_listeners.as_ref());
         let metrics = Metrics::new(&config.election, M::Request::VERBS);
-        let traced = ReleasableRun::new(config, &identity);
-        let Some((history, delay)) = history::begin(config, opened, traced.as_ref(), &metrics)?
-        else {
-            return Ok(Prepared::Exit(Exit::Lost));
-        };
         watchdog::start(reader.clone())?;
 
         let (control, orders) = orders();
@@ -178,9 +173,13 @@ impl<'a, M: Election> Candidate<'a, M> {
             waiting: Waiting::new(config.require_polling),
         });
         let status_file = create_status_file(config, &state)?;
-        let lock = history.share_lock()?;
-        // Last of what may fail, because the task holds the lock until it is polled again.
+        let lock = opened.history.share_lock()?;
         let command = CommandTask::start(config, &state, listeners.address, lock)?;
+        // After all that may fail: a run that cannot start has not begun.
+        let run = ReleasableRun::new(config, &identity);
+        let Some((history, delay)) = history::begin(config, opened, run.as_ref(), &metrics)? else {
+            return Ok(Prepared::Exit(Exit::Lost));
+        };
         let servers = start_servers(state, listeners, probe_listeners);
         let campaign_from = Clock.now() + delay;
         let election = new_election(identity.clone(), Jitter::new(seed), campaign_from);

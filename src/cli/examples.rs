@@ -28,7 +28,7 @@ pub(super) const DOCTOR: &str = "Examples:
   kubectl exec POD --container baton -- /baton doctor
 
 Exit codes: 0 no failure, 2 wrong flags, files, or settings of the store, 69 the store does not
-answer, 77 it refuses this account.";
+answer, 70 standard output is closed, 77 it refuses this account.";
 
 pub(super) const STATUS: &str = "Examples:
   baton status
@@ -40,8 +40,8 @@ pub(super) const OBSERVE: &str = "Examples:
   baton observe --election orders --backend lease --namespace shop
   baton observe --election orders --backend file --directory /tmp/baton --output json
 
-Ends at SIGINT or SIGTERM. Exit codes: 0 ended by a signal, 2 wrong flags or surroundings, 77 the
-store refuses the first request.";
+Ends at SIGINT or SIGTERM. Exit codes: 0 ended by a signal, 2 wrong flags or surroundings, 70
+standard output is closed, 77 the store refuses the first read.";
 
 pub(super) const PROBE: &str = "Examples:
   baton probe readyz

@@ -2,6 +2,7 @@
 //!
 //! Pure. Start with [`table`], which reads an answer of `/leader` and the metrics.
 
+use baton_election::text::one_line;
 use serde::Deserialize;
 use std::fmt::Write as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -25,7 +26,7 @@ pub(super) fn table(answer: &str, metrics: &str, now: SystemTime) -> Option<Stri
     let mut table = String::new();
     let mut line = |name: &str, value: &str| {
         // Writing to a string cannot fail.
-        writeln!(table, "{name:<12}{value}").ok();
+        writeln!(table, "{name:<12}{}", one_line(value)).ok();
     };
     line("election", &format!("{} ({})", answer.election, answer.backend));
     let since = time(metrics, "baton_standing_since_timestamp_seconds");

@@ -51,6 +51,11 @@ impl Publisher {
         }
     }
 
+    /// How often the published standing or leader has changed.
+    pub fn revision(&self) -> u64 {
+        self.0.with(|leadership| leadership.revision())
+    }
+
     /// When to publish again at the latest, because the answers change by themselves: see
     /// [`Leadership::changes_at`].
     pub fn changes_at(&self) -> Option<Instant> {

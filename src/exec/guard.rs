@@ -226,7 +226,7 @@ impl Running {
         drop(self);
         match (&elector, lock) {
             (Some(channel), _) => tell(Some(channel), &ended),
-            // The elector cannot set the marker any more. Without it, the next run waits for the lease.
+            // Nothing else can tell the next run, which otherwise waits for the lease.
             (None, Some(lock)) => drop(lock.set_idle()),
             (None, None) => {}
         }

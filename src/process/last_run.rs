@@ -10,7 +10,8 @@
 //! * If the previous run led and exited with 0, only its container was restarted, and its
 //!   application is still running. With `--on-lost=exit`, this run then exits with 75 once to
 //!   restart it, even if it cannot start itself.
-//! * If the previous run saved what a release needs (`ended_run.rs`), this run can release its record.
+//! * If the previous run saved what a release needs (`ended_run.rs`), this run can release its
+//!   record.
 
 use crate::config::{ElectionName, OnLost};
 use crate::error_chain::ErrorChain;

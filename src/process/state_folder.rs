@@ -1,8 +1,8 @@
 //! One election's folder in the state directory, locked for the life of the process.
 //!
 //! Touches the file system, and blocks. Start with [`StateFolder::open`]. The lock proves to the
-//! next run that this one has ended: `flock(2)` ends with the last process that holds the open file.
-//! Under `baton exec` the guard of a command holds it too.
+//! next run that this one has ended: it ends with the last process that holds the open file
+//! (`flock(2)`). Under `baton exec` the guard of a command holds it too.
 //!
 //! ```text
 //!  DIR/<election>/lock      flock; says "idle" if the command of a killed `baton exec` has ended
@@ -36,8 +36,8 @@ pub(super) struct StateFolder {
 
 /// The lock of a [`StateFolder`].
 ///
-/// The file says "idle" if no process of a command is left. A run of `baton exec` erases that when it
-/// begins. Only a guard that has lost its elector writes it, when its command has ended.
+/// The file says "idle" if no process of a command is left. A run of `baton exec` erases that when
+/// it begins. Only a guard that has lost its elector writes it, when its command has ended.
 #[derive(Debug)]
 pub struct StateLock(File);
 

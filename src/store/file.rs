@@ -76,7 +76,21 @@ impl FileStore {
     ) -> Result<Self, FileStoreError> {
         let record = RecordFile::open(directory, election)
             .map_err(|source| FileStoreError { directory: directory.to_owned(), source })?;
-        Ok(Self {
+        Ok(Self::of(record, call_timeout, retry_period))
+    }
+
+    /// The record of `election` in `directory`, for a process that only reads. Touches nothing.
+    pub fn for_reading(
+        directory: &Path,
+        election: &ElectionName,
+        call_timeout: Duration,
+        retry_period: Duration,
+    ) -> Self {
+        Self::of(RecordFile::new(directory, election), call_timeout, retry_period)
+    }
+
+    fn of(record: RecordFile, call_timeout: Duration, retry_period: Duration) -> Self {
+        Self {
             record: Arc::new(record),
             call_timeout,
             retry_period,
@@ -85,7 +99,7 @@ impl FileStore {
             should_watch: Cell::new(true),
             watch_changed: Notify::new(),
             has_warned: Cell::new(false),
-        })
+        }
     }
 
     /// Runs `work` on a blocking thread.

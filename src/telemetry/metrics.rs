@@ -184,7 +184,7 @@ impl Series {
             ),
             standing_since: gauge(
                 "baton_standing_since_timestamp_seconds",
-                "Unix time of the last change of standing or leader; at first, of the start",
+                "Unix time of the last change of standing or leader; initially the start time",
             ),
             last_contact: gauge(
                 "baton_store_last_contact_timestamp_seconds",
@@ -232,7 +232,7 @@ impl Series {
                 .set((standing == status.standing()).into());
         }
         self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
-        self.standing_since.set(unix_seconds(health.last_change()));
+        self.standing_since.set(unix_seconds(health.standing_since()));
         self.last_contact.set(health.last_contact().map_or(0.0, unix_seconds));
     }
 }

@@ -34,8 +34,8 @@
 //!   applied.
 //! * After a release is sent, the candidate claims nothing, whatever the outcome.
 //! * A withdrawn candidate begins no term. Without a claim, it releases a record that names it.
-//! * A record that names an [`EndedRun`] is released after the last promise of that run expires, but
-//!   only if every record seen since the start names that run.
+//! * A record that names an [`EndedRun`] is released after the last promise of that run expires. But
+//!   every record seen since the start must name that run.
 
 pub mod messages;
 mod observed;
@@ -150,8 +150,8 @@ impl RecordElection {
                 }
             },
             // Only a record that still names this candidate, or its ended run, is released. So a
-            // write of unknown outcome needs a read first. A release is ordered after the last promise expired. A
-            // withdrawn candidate that lost its term waits for its deadline here.
+            // write of unknown outcome needs a read first. A release is ordered after the last
+            // promise expired. A withdrawn candidate that lost its term waits for its deadline here.
             (_, Candidacy::Releasing(_) | Candidacy::Withdrawn(_)) => match knowledge {
                 Knowledge::Uncertain | Knowledge::Contradicted => (immediately, Step::Read),
                 Knowledge::Cached | Knowledge::Fresh => match self.releases_at() {

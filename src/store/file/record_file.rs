@@ -107,12 +107,16 @@ impl Drop for Draft<'_> {
 }
 
 impl RecordFile {
-    /// Opens the folder of `election` in `directory`, which must exist, be local, and be writable.
-    pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, RecordFileError> {
+    /// The record of `election` in `directory`. Touches nothing.
+    pub(super) fn new(directory: &Path, election: &ElectionName) -> Self {
         let folder = directory.join(election.as_str());
         let record = folder.join(RECORD);
-        let record_file =
-            Self { directory: directory.to_owned(), election: election.clone(), folder, record };
+        Self { directory: directory.to_owned(), election: election.clone(), folder, record }
+    }
+
+    /// Opens the folder of `election` in `directory`, which must exist, be local, and be writable.
+    pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, RecordFileError> {
+        let record_file = Self::new(directory, election);
         // Check before creating anything.
         let stat = statfs(directory)
             .map_err(|error| FolderError::io("inspect", directory)(error.into()))?;

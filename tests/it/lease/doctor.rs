@@ -43,7 +43,7 @@ fn healthy_candidate_has_no_failure() {
     let account = namespace.account("shop", &[ELECTION]);
     let (code, lines) = doctor(account.access.kubeconfig());
     assert_eq!(code, 0, "{lines}");
-    assert_eq!(line(&lines, "rights"), "ok       rights     get, watch, create, and update");
+    assert_eq!(line(&lines, "rights"), "ok       rights      get, watch, create, and update");
     assert!(line(&lines, "record").contains("none yet"), "{lines}");
     assert!(!lines.contains(&account.token), "it shows the token");
     assert!(namespace.admin.lease(ELECTION).expect("it is ours").is_none(), "it wrote the Lease");

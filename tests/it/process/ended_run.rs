@@ -9,6 +9,7 @@ use crate::rig::{
 };
 use serde_json::{Value, json};
 use std::fs;
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -82,9 +83,27 @@ fn clean_stop_leaves_nothing_to_release<S: Store>() {
     await_leading(&rig, &first);
     first.terminate();
     assert_eq!(first.exit_code(), 0);
+    edit(&state, |saved| assert_eq!(saved["release_info"], Value::Null, "{saved}"));
     let second = asking().start();
     await_leading(&rig, &second);
     assert_eq!(second.events("released_for_ended_run"), [] as [Value; 0]);
+}
+
+/// A run that cannot start saves its end, so that it delays the next one. The store must not keep
+/// the state directory open.
+#[test]
+fn refused_start_over_zookeeper_is_saved() {
+    let rig = Rig::over(Znodes::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there are free ports");
+    let address = taken.local_addr().expect("it is bound").to_string();
+    let asking = rig.candidate("a").state_directory(&state).flag("--on-lost", "stay");
+    let (code, output) = asking.flag("--listen", address).ends();
+    assert_eq!(code, 2, "{output}");
+    edit(&state, |saved| {
+        assert_eq!(saved["end"]["code"], 2, "{saved}");
+        assert_eq!(saved["bad_ends"].as_array().map(Vec::len), Some(1), "{saved}");
+    });
 }
 
 /// Edits a JSON file in the folder of the election.
@@ -221,15 +240,24 @@ fn killed_elector_is_released_once_its_command_has_ended() {
 }
 
 /// Nothing ends the command if the elector and its guard are killed at once. Its processes may live
-/// on, so the next run releases nothing.
+/// on, so the next run releases nothing, although an earlier guard has written that its command had
+/// ended.
 #[test]
 fn command_without_a_guard_prevents_the_release() {
     let rig = Rig::over(Files::fresh(), TIMING);
     let ledger = Ledger::new(&rig);
     let state = state_directory(&rig, "state");
+    let lock = state.join(ELECTION).join("lock");
     let detached = "setsid sh -c \"$NOTE note\" > /dev/null 2>&1 & note";
+    let earlier = ledger.candidate("a", detached).state_directory(&state).start();
+    let token = ledger.next_token(&[]);
+    earlier.kill();
+    eventually(TIMING.lease_duration, "its guard has ended its command", || {
+        fs::read(&lock).is_ok_and(|text| text == b"idle\n")
+    });
     let first = ledger.candidate("a", detached).state_directory(&state).start();
-    ledger.next_token(&[]);
+    ledger.next_token(&[token]);
+    assert!(fs::read(&lock).is_ok_and(|text| text.is_empty()), "a new run erases the note");
     let guard = guard_of(&first);
     first.pause();
     signal(guard, "-KILL");

@@ -1,4 +1,4 @@
-//! The release on behalf of an ended run: never while anything may act for that run, and soon after.
+//! The release on behalf of an ended run: never while anything may act for it, and soon after.
 //!
 //! Pure. [`EndedRun`] is the checkers' own view of the previous run of a candidate. Start with
 //! [`ended_run_release_waits`]. Each function is one property.
@@ -30,8 +30,9 @@ pub(super) struct CurrentRun {
     is_releasable: bool,
     /// When it started, if it runs.
     pub(super) started_at: Option<Moment>,
-    /// Whether it may have had something to release, and whether it has sent a release of that.
+    /// Whether it may have had something to release.
     has_entered: bool,
+    /// Whether it has sent a release of that.
     pub(super) has_sent_release: bool,
 }
 
