@@ -298,8 +298,8 @@ pub(super) fn leads_until_stop<E: Election>(
 }
 
 /// Requests are paced. Per retry period, a candidate goes through the longest sequence at most once
-/// for itself, once per candidate that comes or goes, and once per external action or order. It
-/// opens a connection at most four times per call, and each may break at the next request. In calm,
+/// for itself, once for its ended run, once per candidate that comes or goes, and once per external
+/// action or order. It opens a connection at most four times per call, and each may break at the next request. In calm,
 /// a renewal or a read is enough, plus one request: a repeated read, or over an ensemble a read of
 /// the announcement.
 pub(super) fn requests_are_paced<E: Election>(
@@ -325,8 +325,10 @@ pub(super) fn requests_are_paced<E: Election>(
     // While its record is edited repeatedly, a leader reads and writes once per conflict, within
     // limits.
     let contested = candidate.overtaken_writes.min(max_contested_writes(candidate)) * 2;
-    let under_faults =
-        ((1 + candidates + candidate.extra_requests) * sequence + contested).saturating_add(breaks);
+    let ended_run = u32::from(candidate.ended_run.is_some());
+    let under_faults = ((1 + ended_run + candidates + candidate.extra_requests) * sequence
+        + contested)
+        .saturating_add(breaks);
     let limit = if state.is_calm(context.now) { MAX_CALM_REQUESTS } else { under_faults };
     (count >= limit)
         .then(|| format!("{} sends more than {limit} requests in one retry period", name(*number)))
