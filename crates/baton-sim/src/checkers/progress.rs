@@ -298,10 +298,10 @@ pub(super) fn leads_until_stop<E: Election>(
 }
 
 /// Requests are paced. Per retry period, a candidate goes through the longest sequence at most once
-/// for itself, once for its ended run, once per candidate that comes or goes, and once per external
-/// action or order. It opens a connection at most four times per call, and each may break at the next request. In calm,
-/// a renewal or a read is enough, plus one request: a repeated read, or over an ensemble a read of
-/// the announcement.
+/// for itself, and once for its ended run. It does so once per candidate that comes or goes, and
+/// once per external action or order. It opens a connection at most four times per call, and each
+/// may break at the next request. In calm, a renewal or a read is enough, plus one request: a
+/// repeated read, or over an ensemble a read of the announcement.
 pub(super) fn requests_are_paced<E: Election>(
     state: &CheckerState,
     context: &TraceContext<'_>,
