@@ -50,7 +50,8 @@ changed_story() {
     --test withdrawals --no-fail-fast --profile mutants --target-dir "$build" > "$build.log" 2>&1) \
     && return
   sed -nE 's#.*/(lease|zookeeper)/([a-z_]+)\.txt.*#`\2`#p
-    s/^test ([a-z_]+) \.\.\. FAILED/`\1`/p' "$build.log" | grep -v '`\(lease\|zookeeper\)`' | head -1
+    s/^test ([a-z_]+::)?([a-z_]+) \.\.\. FAILED/`\2`/p' "$build.log" \
+    | grep -v '`lease_\|`zookeeper_' | head -1 || true
 }
 
 # check NAME: tests one mutant, and writes its row of the table.
