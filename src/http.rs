@@ -30,6 +30,7 @@ use baton_election::instant::Instant;
 use baton_election::leadership::Status;
 use humantime::format_rfc3339_seconds;
 use serde::Serialize;
+use server::Limits;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{Notify, Semaphore};
@@ -105,11 +106,11 @@ impl Waiting {
 const MAX_WAITERS: usize = 64;
 /// How many streams of `/events` may be open at once.
 const MAX_STREAMS: usize = 64;
-/// How many connections of the application may stay open after their first request: enough for a
-/// hundred workers with one connection each, beside all streams.
-pub const APPLICATION_CONNECTIONS: usize = 104 + MAX_STREAMS;
-/// The same limit for the probe listener: more than kubelet and a few scrapers need.
-pub const PROBE_CONNECTIONS: usize = 16;
+/// The limits of the application's listener: a hundred workers with one connection each, beside all
+/// streams.
+pub const APPLICATION_LIMITS: Limits = Limits { known: 104, pinned: MAX_STREAMS };
+/// The limits of the probe listener: more than kubelet and a few scrapers need.
+pub const PROBE_LIMITS: Limits = Limits { known: 16, pinned: 0 };
 
 /// The router with every endpoint, for the application.
 pub fn application(state: Arc<AppState>) -> Router {

@@ -292,10 +292,10 @@ fn start_servers(
 ) -> ServerTasks {
     let mut servers = JoinSet::new();
     let router = http::application(Arc::clone(&state));
-    servers.spawn(server::serve(application.listeners, http::APPLICATION_CONNECTIONS, router));
+    servers.spawn(server::serve(application.listeners, http::APPLICATION_LIMITS, router));
     if let Some(probes) = probes {
         let router = http::probes(state);
-        servers.spawn(server::serve(probes.listeners, http::PROBE_CONNECTIONS, router));
+        servers.spawn(server::serve(probes.listeners, http::PROBE_LIMITS, router));
     }
     servers
 }

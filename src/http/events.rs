@@ -8,8 +8,10 @@
 //! client skips standings, and loses its connection when the kernel's buffers are full.
 
 use super::leader::LeaderBody;
+use super::server::Activity;
 use super::{AppState, error};
 use crate::process::clock::Clock;
+use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::sse::{Event, KeepAlive, Sse};
@@ -22,13 +24,18 @@ use std::time::Duration;
 /// How often a stream without events gets a comment, so that both ends notice a dead connection.
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
-pub(super) async fn events(State(state): State<Arc<AppState>>) -> Response {
+pub(super) async fn events(
+    State(state): State<Arc<AppState>>,
+    Extension(activity): Extension<Activity>,
+) -> Response {
     let Ok(permit) = Arc::clone(&state.waiting.streams).try_acquire_owned() else {
         return error(
             StatusCode::TOO_MANY_REQUESTS,
             "too many event streams are open: share one among your workers",
         );
     };
+    // A stream lasts, so it takes no slot of the clients that poll.
+    activity.pin();
     let standings = unfold((state, permit, None), |(state, permit, sent)| async move {
         let (revision, event) = next_event(&state, sent).await;
         Some((event, (state, permit, Some(revision))))

@@ -8,7 +8,7 @@
 mod slots;
 mod stream;
 
-pub use slots::Activity;
+pub use slots::{Activity, Limits};
 
 use axum::Router;
 use axum::body::Body;
@@ -53,16 +53,15 @@ pub enum ServerError {
 /// Serves `router` until a handler panics. The supervisor then ends the process, because its state
 /// may be inconsistent.
 ///
-/// The listeners share the slots, of which `max_known` are for connections that have sent a
-/// request. Requests carry the extensions `ConnectInfo<SocketAddr>` and [`Activity`], and no body:
-/// no endpoint reads one.
+/// The listeners share `limits`. Requests carry the extensions `ConnectInfo<SocketAddr>` and
+/// [`Activity`], and no body: no endpoint reads one.
 pub async fn serve(
     mut listeners: Vec<TcpListener>,
-    max_known: usize,
+    limits: Limits,
     router: Router,
 ) -> Result<(), ServerError> {
     let mut connections = JoinSet::new();
-    let mut slots = Slots::new(max_known);
+    let mut slots = Slots::new(limits);
     let mut accepted_at_once = 0;
     loop {
         tokio::select! {
@@ -74,7 +73,8 @@ pub async fn serve(
                     let served =
                         serve_connection(stream, client, activity.clone(), router.clone());
                     let connection = connections.spawn(served);
-                    if let Some(evicted) = slots.admit(connection, activity) {
+                    slots.admit(connection, activity);
+                    while let Some(evicted) = slots.evict() {
                         evicted.abort();
                     }
                     // Read these connections before later ones can evict them.

@@ -1,20 +1,32 @@
 //! Decides which connection to evict when a listener is full, so that a new client is never
 //! refused.
 //!
-//! Pure. Start with [`Slots::admit`]. Connections hold slots in two groups, like the entries of a
+//! Pure. Start with [`Slots::evict`]. Connections hold slots in two groups, like the entries of a
 //! segmented LRU cache:
 //!
 //! * **Newcomers** have not sent a whole request. The oldest is evicted first, so a newcomer keeps
 //!   its slot until [`MAX_NEWCOMERS`] more arrive.
 //! * **Known** connections have sent one. Idle ones are evicted before busy ones, whose request is
 //!   being answered, and among equals the one with the oldest request first. Newcomers cannot evict
-//!   them, and a connection with a pinned request is never evicted.
+//!   them.
+//!
+//! A connection with a pinned request is never evicted, and has a slot of its own, as long as one is
+//! free.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The number of slots for newcomers.
 pub(super) const MAX_NEWCOMERS: usize = 32;
+
+/// How many connections a listener keeps beside those of newcomers.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Known connections without a pinned request.
+    pub known: usize,
+    /// Slots for pinned requests. Further ones hold slots of known connections.
+    pub pinned: usize,
+}
 
 /// The last request of a newcomer, which has sent none.
 const NEVER: u64 = 0;
@@ -100,14 +112,14 @@ impl Drop for Busy {
 #[derive(Debug)]
 pub(super) struct Slots<T> {
     held: Vec<(T, Activity)>,
-    max_known: usize,
+    limits: Limits,
     requests: Arc<AtomicU64>,
 }
 
 impl<T> Slots<T> {
-    /// Slots for [`MAX_NEWCOMERS`] newcomers and `max_known` known connections.
-    pub(super) fn new(max_known: usize) -> Self {
-        Self { held: Vec::new(), max_known, requests: Arc::default() }
+    /// Slots for [`MAX_NEWCOMERS`] newcomers and for the connections within `limits`.
+    pub(super) fn new(limits: Limits) -> Self {
+        Self { held: Vec::new(), limits, requests: Arc::default() }
     }
 
     /// The activity of a connection to admit.
@@ -115,10 +127,16 @@ impl<T> Slots<T> {
         Activity::counted_in(Arc::clone(&self.requests))
     }
 
-    /// Gives a connection a slot, and returns the connection to evict for it.
-    pub(super) fn admit(&mut self, connection: T, activity: Activity) -> Option<T> {
+    /// Gives a connection a slot. Then [`Self::evict`] until it returns `None`.
+    pub(super) fn admit(&mut self, connection: T, activity: Activity) {
         self.held.push((connection, activity));
-        if self.held.len() <= MAX_NEWCOMERS + self.max_known {
+    }
+
+    /// Takes the slot of the connection to evict first, if there are more than the limits allow.
+    pub(super) fn evict(&mut self) -> Option<T> {
+        let pinned = self.held.iter().filter(|held| held.1.priority() == Priority::Pinned).count();
+        let own_slots = pinned.min(self.limits.pinned);
+        if self.held.len() <= MAX_NEWCOMERS + self.limits.known + own_slots {
             return None;
         }
         let newcomers = self.held.iter().filter(|held| is_newcomer(held)).count();
@@ -151,6 +169,7 @@ mod tests {
     use super::*;
 
     const MAX_KNOWN: usize = 40;
+    const MAX_PINNED: usize = 4;
 
     /// Admits connections by number, and keeps their activities.
     struct Listener {
@@ -160,13 +179,15 @@ mod tests {
 
     impl Listener {
         fn new() -> Self {
-            Self { slots: Slots::new(MAX_KNOWN), activities: Vec::new() }
+            let limits = Limits { known: MAX_KNOWN, pinned: MAX_PINNED };
+            Self { slots: Slots::new(limits), activities: Vec::new() }
         }
 
         fn accept(&mut self) -> Option<usize> {
             let activity = self.slots.new_activity();
             self.activities.push(activity.clone());
-            self.slots.admit(self.activities.len() - 1, activity)
+            self.slots.admit(self.activities.len() - 1, activity);
+            self.slots.evict()
         }
 
         /// Sends a request that is answered at once.
@@ -283,11 +304,27 @@ mod tests {
     fn newcomer_is_evicted_if_all_known_are_pinned() {
         let mut listener = Listener::new();
         let mut pinned = Vec::new();
-        for known in 0..MAX_NEWCOMERS + MAX_KNOWN {
+        for known in 0..MAX_NEWCOMERS + MAX_KNOWN + MAX_PINNED {
             assert_eq!(listener.accept(), None);
             pinned.push(listener.begin(known));
             listener.activities[known].pin();
         }
-        assert_eq!(listener.accept(), Some(MAX_NEWCOMERS + MAX_KNOWN));
+        assert_eq!(listener.accept(), Some(MAX_NEWCOMERS + MAX_KNOWN + MAX_PINNED));
+    }
+
+    #[test]
+    fn pinned_request_takes_no_slot_of_the_others() {
+        let mut listener = Listener::new();
+        for known in 0..MAX_NEWCOMERS + MAX_KNOWN {
+            assert_eq!(listener.accept(), None);
+            listener.request(known);
+        }
+        let pinned = listener.begin(0);
+        listener.activities[0].pin();
+        assert_eq!(listener.accept(), None);
+        assert_eq!(listener.accept(), Some(1));
+        drop(pinned);
+        assert_eq!(listener.slots.evict(), Some(2), "its slot is gone");
+        assert_eq!(listener.slots.evict(), None);
     }
 }
