@@ -4,6 +4,7 @@
 //! the values, so that one run reports every error. Start with [`Cli`].
 
 pub mod commands;
+mod compat;
 mod documents;
 mod environment;
 mod examples;
@@ -17,6 +18,7 @@ mod spelling;
 mod standing;
 mod timeline;
 
+pub use compat::{CompatError, LeaderElector, OlderSidecar, Translation};
 pub use documents::{completions, man};
 pub use environment::{Environment, UnknownVariable, unknown_variables};
 pub use exec::{Exec, Guard, Trampoline};
@@ -24,6 +26,7 @@ pub use formats::{Observe, OutputFormat, Shell};
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use std::iter;
 use std::path::PathBuf;
 
 /// Leader election as a sidecar: at most one replica of your program acts at a time.
@@ -156,6 +159,13 @@ pub enum Command {
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
+    /// Run with the flags and variables of an older sidecar
+    #[command(after_help = examples::COMPAT)]
+    Compat {
+        /// The older sidecar.
+        #[command(subcommand)]
+        sidecar: OlderSidecar,
+    },
     /// Print a completion script for a shell
     #[command(after_help = examples::COMPLETIONS)]
     Completions {
@@ -183,6 +193,14 @@ pub enum Probe {
     Readyz,
     /// The candidate leads
     Leader,
+}
+
+impl Settings {
+    /// Parses the flags of `baton run`, and the environment of this process.
+    pub fn read_from(flags: &[String]) -> Result<Self, clap::Error> {
+        let program = "baton".to_owned();
+        Cli::try_parse_from(iter::once(&program).chain(flags)).map(|cli| cli.run)
+    }
 }
 
 /// How to reach the sidecar.

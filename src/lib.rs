@@ -17,6 +17,7 @@
 //! goes.
 
 pub mod cli;
+pub mod compat;
 pub mod config;
 pub mod doctor;
 pub mod driver;

@@ -2,6 +2,7 @@
 
 use baton::cli::{self, commands};
 use baton::cli::{Cli, Command, Environment, OutputFormat, unknown_variables};
+use baton::compat;
 use baton::config::Config;
 use baton::doctor;
 use baton::exec::{guard, trampoline};
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Inject(inject) => commands::inject(&inject),
         Command::Rbac(rbac) => commands::rbac(&rbac),
         Command::Install { directory } => commands::install(&directory),
+        Command::Compat { sidecar } => compat::compat(&sidecar, &Environment::read()),
         Command::Completions { shell } => cli::completions(shell),
         Command::Man { subcommand } => cli::man(subcommand.as_deref()),
         Command::Version => commands::version(),

@@ -75,6 +75,11 @@ pub(super) const INJECT: &str = "Examples:
 A Pod template gets the sidecar if it has the label baton/inject: enabled and the annotation
 baton/election: NAME. A summary goes to standard error.";
 
+pub(super) const COMPAT: &str = "Example:
+  baton compat leader-elector --election=orders --election-namespace=shop --http=localhost:4040
+
+Prints the same flags of baton run. Does not start while an older sidecar holds its own lock.";
+
 pub(super) const COMPLETIONS: &str = "Examples:
   baton completions bash > /etc/bash_completion.d/baton
   baton completions zsh > \"${fpath[1]}/_baton\"

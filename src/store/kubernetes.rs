@@ -11,6 +11,7 @@
 
 mod bodies;
 pub mod lease_object;
+mod older_lock;
 mod refusal;
 mod rights;
 mod watch;
@@ -31,6 +32,7 @@ use kube::api::{GetParams, PostParams};
 use kube::client::Body;
 use kube::core::Request as Requests;
 use kube::core::request::Error as RequestError;
+pub use older_lock::{LockKind, OlderLock};
 use refusal::{Absent, LeaseError, LeaseRef, LostRace};
 use std::cell::RefCell;
 use std::fmt;

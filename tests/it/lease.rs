@@ -4,6 +4,7 @@
 //! need an API server. The rig checks every history as it does there.
 
 mod altered;
+mod compat;
 mod conflicts;
 mod contender;
 mod credentials;

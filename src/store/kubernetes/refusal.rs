@@ -38,6 +38,8 @@ pub(super) enum LeaseError {
     Invalid(String),
     #[error("the API server's response is not the Lease")]
     InvalidLease(#[from] InvalidLease),
+    #[error("the API server's response is not JSON")]
+    NotJson(#[source] serde_json::Error),
     #[error(
         "the API server's response exceeds {} KiB: delete the Lease, or find and remove the labels \
          and annotations that fill it",
@@ -77,6 +79,22 @@ impl LeaseRef {
     ) -> Result<LostRace, LeaseError> {
         let status = status_of(error)?;
         if is_lost_race(&status, creates) { Ok(LostRace) } else { Err(self.failure(status)) }
+    }
+
+    /// Interprets the error of a read of an older sidecar's lock with the Lease's name. The Role
+    /// that `baton rbac` prints would not grant it.
+    pub(super) fn older_lock_refused(
+        &self,
+        resource: &str,
+        error: kube::Error,
+    ) -> Result<Absent, LeaseError> {
+        let status = status_of(error)?;
+        if is_missing(&status, resource, &self.name) {
+            return Ok(Absent);
+        }
+        let failure = self.failure(status);
+        let LeaseError::NoRights { message, .. } = failure else { return Err(failure) };
+        Err(LeaseError::Forbidden(message))
     }
 
     /// Interprets the error of a watch.
@@ -138,7 +156,9 @@ impl From<LeaseError> for StoreError {
             | LeaseError::NoNamespace(_)
             | LeaseError::Invalid(_)
             | LeaseError::Credentials(_) => Self::Refused(Box::new(error)),
-            LeaseError::TooLarge | LeaseError::InvalidLease(_) => Self::Unusable(Box::new(error)),
+            LeaseError::TooLarge | LeaseError::InvalidLease(_) | LeaseError::NotJson(_) => {
+                Self::Unusable(Box::new(error))
+            }
             LeaseError::Status { .. } | LeaseError::Transport(_) | LeaseError::NoCredentials(_) => {
                 Self::Unreachable(Box::new(error))
             }
