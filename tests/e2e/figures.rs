@@ -8,12 +8,14 @@ mod many_elections;
 
 use crate::nodes::recover;
 use crate::rig::{Case, PATIENCE, SHOP};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::thread;
 use std::time::Duration;
 
 /// How many handoffs or takeovers are measured.
 const SAMPLES: usize = 20;
+/// How many kills of a sidecar are measured.
+const KILLS: usize = 50;
 /// How long the CPU time of a sidecar is measured.
 const CPU_SPAN: Duration = Duration::from_mins(2);
 /// How long a command has run when the memory of its elector and guard is read.
@@ -51,6 +53,35 @@ fn measure_time_from_power_loss_to_next_leader() {
     }
     note_percentiles(&case, "from the power loss to the next leader", times);
     recover(&case);
+}
+
+#[test]
+fn measure_time_from_kill_to_next_leader() {
+    measure_kills("figures-killed", &json!({ "requirePolling": "10s" }));
+}
+
+#[test]
+fn measure_time_from_kill_to_next_leader_without_restart_rules() {
+    let settings = json!({ "requirePolling": "10s", "restartApplication": "never" });
+    measure_kills("figures-killed-alone", &settings);
+}
+
+/// Kills the leader's sidecar again and again, each time in a new Pod: kubelet delays the second
+/// restart of a container.
+fn measure_kills(name: &str, settings: &Value) {
+    let case = Case::new(name);
+    let mut old = case.install(json!({ "baton": settings }));
+    let mut times = Vec::new();
+    for _ in 0..KILLS {
+        let killed = case.note("killing the leader's sidecar");
+        case.node(&old.pod).signal("kill", &old.pod, "baton");
+        let new = case.successor(&old, killed, PATIENCE);
+        times.push(new.answered_at.since(killed));
+        case.kubectl(&["delete", "pod", &old.pod]);
+        case.wait_for_pods(SHOP, 3);
+        old = case.leader();
+    }
+    note_percentiles(&case, "from the kill to the next leader", times);
 }
 
 /// The application polls five times per second, and the witness twenty times.

@@ -1,6 +1,6 @@
 //! Single containers that end while their Pod continues.
 
-use crate::rig::{Case, PATIENCE, SHOP, variable};
+use crate::rig::{Case, PATIENCE, SHOP, TIMING, variable};
 use serde_json::json;
 
 #[test]
@@ -11,6 +11,19 @@ fn killed_leader_sidecar_restarts_its_application() {
     case.node(&old.pod).signal("kill", &old.pod, "baton");
     case.takeover(&old, killed);
     case.wait_for_run(&old.pod, "application", 1);
+    case.wait_for_pods(SHOP, 3);
+    case.assert_ledger_is_clean();
+}
+
+/// The next run of the sidecar, in the same Pod, proves that its predecessor has ended.
+#[test]
+fn killed_sidecar_of_an_application_that_asks_releases_at_once() {
+    let case = Case::new("sidecar-ended");
+    let old = case.install(json!({ "baton": { "requirePolling": "10s" } }));
+    let killed = case.note("killing the leader's sidecar");
+    case.node(&old.pod).signal("kill", &old.pod, "baton");
+    case.successor(&old, killed, TIMING.lease_duration);
+    case.wait_for_event("released_for_ended_run", &old.pod);
     case.wait_for_pods(SHOP, 3);
     case.assert_ledger_is_clean();
 }

@@ -59,7 +59,7 @@ impl Observer {
             for record in output.lines().map_while(|line| serde_json::from_str(&line.ok()?).ok()) {
                 match record {
                     Record::Answer { network, asked, answered, reply } => {
-                        self.record_answer(&network, asked, answered, reply)
+                        self.record_answer(&network, asked, answered, reply);
                     }
                     Record::Line { namespace, pod, container, run, at, text } => {
                         last = last.max(at);
