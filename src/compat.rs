@@ -89,7 +89,7 @@ pub fn compat(sidecar: &OlderSidecar, environment: &Environment) -> Exit {
     }
 }
 
-/// What ended the wait.
+/// The end of the wait.
 enum Waited {
     /// No older sidecar holds a lock of this election.
     ForLocks,

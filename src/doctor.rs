@@ -12,7 +12,7 @@ use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::store::file::FileStore;
-use crate::store::kubernetes::LeaseStore;
+use crate::store::kubernetes::{LeaseStore, Rights};
 use crate::store::zookeeper::ZooKeeperStore;
 use crate::store::{Store, StoreError};
 use crate::telemetry::build;
@@ -25,13 +25,17 @@ use rustix::fs::{Access, access};
 use std::error::Error;
 use std::fmt::{self, Display};
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use tokio::time::timeout;
 
 /// How long all checks of the store may take together.
 const STORE_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long the kubeconfig, its files, and its program may take.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The difference between wall clocks from which on it is reported. `Date` has whole seconds, and an
+/// answer takes a while.
+const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
 /// The result of one check.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -223,22 +227,14 @@ impl Report {
         }
     }
 
-    /// Asks the API server for the rights on the Lease.
+    /// Asks the API server for the rights on the Lease, and for the time.
     async fn rights(&mut self, store: &LeaseStore) {
-        match store.missing_rights().await {
-            Ok(Some(missing)) if missing.is_empty() => {
-                self.line(Verdict::Ok, "rights", &"get, watch, create, and update");
-            }
-            Ok(Some(missing)) => {
-                let text = format!(
-                    "the account lacks {}: grant what baton rbac prints",
-                    missing.join(", ")
-                );
-                self.line(Verdict::Failure(Exit::Refused), "rights", &text);
-            }
-            Ok(None) => {
-                let text = "the API server does not say which rights the account has";
-                self.line(Verdict::Warning, "rights", &text);
+        match store.rights().await {
+            Ok(Rights { missing, server_time }) => {
+                self.missing(missing.as_deref());
+                if let Some(server_time) = server_time {
+                    self.clock(server_time, Clock.wall());
+                }
             }
             // Reading the Lease may report the same cause.
             Err(error) => {
@@ -247,6 +243,41 @@ impl Report {
                 self.line(Verdict::Warning, "rights", &first);
             }
         }
+    }
+
+    fn missing(&mut self, missing: Option<&[&str]>) {
+        match missing {
+            Some([]) => self.line(Verdict::Ok, "rights", &"get, watch, create, and update"),
+            Some(missing) => {
+                let text = format!(
+                    "the account lacks {}: grant what baton rbac prints",
+                    missing.join(", ")
+                );
+                self.line(Verdict::Failure(Exit::Refused), "rights", &text);
+            }
+            None => {
+                let text = "the API server does not say which rights the account has";
+                self.line(Verdict::Warning, "rights", &text);
+            }
+        }
+    }
+
+    /// Compares the wall clocks. Certificates and tokens depend on them; the election does not.
+    fn clock(&mut self, server: SystemTime, own: SystemTime) {
+        let (difference, direction) = match own.duration_since(server) {
+            Ok(ahead) => (ahead, "ahead of"),
+            Err(behind) => (behind.duration(), "behind"),
+        };
+        if difference < MAX_CLOCK_DIFFERENCE {
+            let text = format!("agrees with the API server's within {MAX_CLOCK_DIFFERENCE:?}");
+            return self.line(Verdict::Ok, "clock", &text);
+        }
+        let text = format!(
+            "this machine's wall clock is {} {direction} the API server's, so tokens and \
+             certificates may be refused: synchronize both by NTP",
+            humantime::format_duration(Duration::from_secs(difference.as_secs()))
+        );
+        self.line(Verdict::Warning, "clock", &text);
     }
 
     /// Opens a session, reads the announcement of the leader, and closes the session.

@@ -64,7 +64,7 @@ pub struct LeaderElector {
     log_level: Option<String>,
 }
 
-/// What Baton makes of the flags.
+/// The flags of `baton run`, and what they change.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Translation {
     /// The flags of `baton run`.

@@ -34,6 +34,7 @@ use kube::core::Request as Requests;
 use kube::core::request::Error as RequestError;
 pub use older_lock::{LockKind, OlderLock};
 use refusal::{Absent, LeaseError, LeaseRef, LostRace};
+pub use rights::Rights;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;

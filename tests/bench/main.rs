@@ -16,6 +16,7 @@ mod lease;
 mod leaving;
 mod load;
 mod machine;
+mod push;
 mod restarted;
 mod server;
 mod size;
@@ -74,11 +75,13 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 15] = [
+const PARTS: [(&str, Part); 17] = [
     ("machine", machine::measure),
     ("load", load::measure),
+    ("push", push::measure),
     ("clean", files::clean),
     ("killed", files::killed),
+    ("restarted", restarted::over_files),
     ("lease-clean", lease::clean),
     ("lease-killed", lease::killed),
     ("lease-leaving", leaving::measure),

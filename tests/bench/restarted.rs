@@ -1,12 +1,12 @@
 //! Handoffs after SIGKILL and an immediate restart, as under systemd: Baton beside client-go over a
-//! Lease, and beside Curator over ZooKeeper.
+//! Lease, beside Curator over ZooKeeper, and alone over files.
 //!
 //! Touches processes, an API server, and ZooKeeper servers. Start with [`over_leases`]. Each
 //! candidate of Baton has a state directory of its own. The leader has answered right before it is
 //! killed, which is the worst case.
 
 use crate::Result;
-use crate::handoff::{Candidate, Contest, Election, each_round, side_by_side};
+use crate::handoff::{Candidate, Contest, Election, each_round, join, side_by_side, start};
 use crate::lease::{ClientGo, fresh};
 use crate::rig::Access;
 use crate::server::Server;
@@ -15,6 +15,7 @@ use crate::zookeeper::{Crash, Curator, servers};
 use rustix::process::Signal;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::thread;
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -29,6 +30,7 @@ const TARGET: f64 = 2_500.0;
 enum BatonStore {
     Lease(Access),
     ZooKeeper(Crash),
+    File(TempDir),
 }
 
 /// Candidates of Baton with a state directory.
@@ -51,6 +53,7 @@ impl BatonWithState {
             BatonStore::ZooKeeper(place) => {
                 Server::over_zookeeper(&place.servers, &place.path, &flags)?
             }
+            BatonStore::File(directory) => Server::over_files(directory.path(), &flags)?,
         };
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         states.insert(server.identity.clone(), state);
@@ -106,16 +109,27 @@ pub(crate) fn over_zookeeper() -> Result<Vec<Row>> {
     Ok(rows("ZooKeeper", "Curator", gaps))
 }
 
+/// Over files, which no peer uses.
+pub(crate) fn over_files() -> Result<Vec<Row>> {
+    let ours = |rounds| ours(BatonStore::File(TempDir::with_prefix("baton-bench-")?), rounds);
+    let gaps = thread::scope(|scope| join(start(scope, 0..ELECTIONS, &ours)))?;
+    let percentiles = percentiles("files", &gaps.into_iter().collect());
+    Ok(percentiles.map(|(_, row)| row).into())
+}
+
 fn rows(store: &str, peer: &'static str, gaps: [Vec<Sample>; 2]) -> Vec<Row> {
     let [baton, others] = gaps.map(|samples| samples.into_iter().collect::<Sample>());
+    let beside = |(percent, row): (usize, Row)| row.against(peer, others.percentile(percent));
+    percentiles(store, &baton).map(beside).into()
+}
+
+/// The median and the 99th percentile of Baton.
+fn percentiles(store: &str, gaps: &Sample) -> [(usize, Row); 2] {
     let first = format!("killed and restarted over {store}, SIGKILL to successor's 200, p50 of 50");
-    [(first.as_str(), 50), ("the same, p99", 99)]
-        .map(|(what, percent)| {
-            let row = Row::new(what, Unit::Milliseconds, baton.percentile(percent));
-            let row = row.against(peer, others.percentile(percent));
-            if percent == 50 { row.target(TARGET) } else { row }
-        })
-        .into()
+    [(50, first.as_str()), (99, "the same, p99")].map(|(percent, what)| {
+        let row = Row::new(what, Unit::Milliseconds, gaps.percentile(percent));
+        (percent, if percent == 50 { row.target(TARGET) } else { row })
+    })
 }
 
 /// Each round replaces the candidate that was restarted, because the next kill in the same place

@@ -162,6 +162,19 @@ impl Server {
         Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
     }
 
+    /// How often a thread of the process has gone to sleep and was woken up.
+    pub(crate) fn wake_ups(&self) -> Result<u32> {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()))?;
+        threads
+            .map(|thread| {
+                let status = fs::read_to_string(thread?.path().join("status"))?;
+                let mut lines = status.lines();
+                let count = lines.find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+                Ok(count.ok_or("unexpected format of /proc/PID/status")?.trim().parse::<u32>()?)
+            })
+            .sum()
+    }
+
     /// The resident memory of the process in bytes.
     pub(crate) fn resident(&self) -> Result<u32> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;

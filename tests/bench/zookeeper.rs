@@ -152,7 +152,7 @@ pub(crate) fn idle() -> Result<Vec<Row>> {
     });
     let (baton, curator) = (baton?, curator?);
     let row = |what: &str, role: usize| {
-        Row::new(what, Unit::RequestsPerMinute, baton[role]).against("Curator", curator[role])
+        Row::new(what, Unit::PerMinute, baton[role]).against("Curator", curator[role])
     };
     Ok(vec![
         row("requests of an idle leader over ZooKeeper (15s, 10s, 2s), with pings", 0),

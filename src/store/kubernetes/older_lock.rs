@@ -62,7 +62,7 @@ pub struct OlderLock {
 }
 
 impl OlderLock {
-    /// The lock in an annotation; `None` if it names nobody. One that is not the JSON of client-go
+    /// The lock in an annotation; `None` if it names no holder. One that is not the JSON of client-go
     /// counts as held.
     fn parse(kind: LockKind, object: String, annotation: &str) -> Option<Self> {
         let record: Value = serde_json::from_str(annotation).unwrap_or_default();

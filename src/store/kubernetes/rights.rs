@@ -1,37 +1,56 @@
-//! The rights of this account on the Lease, as the API server reports them.
+//! The rights of this account on the Lease and the time, as the API server reports them.
 //!
-//! Touches the API server. Start with [`LeaseStore::missing_rights`]. It asks by
+//! Touches the API server. Start with [`LeaseStore::rights`]. It asks by
 //! `SelfSubjectAccessReview`, which any authenticated account may create and which is not stored.
 
 use crate::store::StoreError;
 use crate::store::kubernetes::LeaseStore;
 use crate::store::kubernetes::bodies::read_body;
 use crate::store::kubernetes::refusal::LeaseError;
+use hyper::header::DATE;
 use k8s_openapi::Resource as _;
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::Resource as _;
 use kube::api::PostParams;
 use kube::core::Request as Requests;
 use serde_json::{Value, json};
+use std::time::SystemTime;
 
 /// The rights of a candidate, in the order of its requests.
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 
+/// The facts about this account and the time that the API server reports.
+#[derive(Debug)]
+pub struct Rights {
+    /// The rights that the account lacks. `None` if the API server does not say.
+    pub missing: Option<Vec<&'static str>>,
+    /// The API server's wall-clock time, from the `Date` of its last answer.
+    pub server_time: Option<SystemTime>,
+}
+
 impl LeaseStore {
-    /// The rights that this account lacks. `None` if the API server does not say.
-    pub async fn missing_rights(&self) -> Result<Option<Vec<&'static str>>, StoreError> {
-        let mut missing = Vec::new();
+    /// Asks for each right of a candidate.
+    pub async fn rights(&self) -> Result<Rights, StoreError> {
+        let mut rights = Rights { missing: Some(Vec::new()), server_time: None };
         for verb in VERBS {
-            match self.allows(verb).await? {
+            let allowed = self.allows(verb, &mut rights.server_time).await?;
+            match allowed {
                 Some(true) => {}
-                Some(false) => missing.push(verb),
-                None => return Ok(None),
+                Some(false) => rights.missing.iter_mut().for_each(|missing| missing.push(verb)),
+                None => {
+                    rights.missing = None;
+                    break;
+                }
             }
         }
-        Ok(Some(missing))
+        Ok(rights)
     }
 
-    async fn allows(&self, verb: &str) -> Result<Option<bool>, LeaseError> {
+    async fn allows(
+        &self,
+        verb: &str,
+        server_time: &mut Option<SystemTime>,
+    ) -> Result<Option<bool>, LeaseError> {
         let lease = &self.api.lease;
         let review = json!({
             "apiVersion": SelfSubjectAccessReview::API_VERSION,
@@ -52,6 +71,8 @@ impl LeaseStore {
             Err(kube::Error::Api(_)) => return Ok(None),
             Err(error) => return Err(LeaseError::Transport(error)),
         };
+        let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
+        *server_time = date.and_then(|date| httpdate::parse_http_date(date).ok());
         let review: Value = serde_json::from_slice(&read_body(response).await?).unwrap_or_default();
         Ok(review["status"]["allowed"].as_bool())
     }

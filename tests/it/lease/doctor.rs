@@ -1,6 +1,6 @@
 //! `baton doctor` on a real API server: one line per fault, with the remedy, within ten seconds.
 
-use crate::rig::{Access, ApiServer, Direction, ELECTION, Flow, Proxy};
+use crate::rig::{Access, ApiServer, Direction, ELECTION, Flow, Gateway, Proxy};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use kube::api::ObjectMeta;
 use serde_json::{Value, json};
@@ -120,6 +120,25 @@ fn unverified_server_needs_no_authority() {
         assert_eq!(code, expected, "{lines}");
         assert_eq!(lines.contains("names no certificate-authority"), is_verified, "{lines}");
     }
+}
+
+#[test]
+fn wrong_wall_clock_is_a_warning() {
+    let account = ApiServer::shared().namespace().account("shop", &[ELECTION]);
+    let gateway = Gateway::before(&account.access);
+    let folder = tempfile::tempdir().expect("temporary folders can be made");
+    let kubeconfig = with_cluster(&account.access, folder.path(), |cluster| {
+        *cluster = json!({ "server": gateway.url() });
+    });
+    let (code, lines) = doctor(&kubeconfig);
+    assert_eq!(code, 0, "{lines}");
+    assert!(line(&lines, "clock").starts_with("ok"), "{lines}");
+    gateway.date_answers("Thu, 01 Jan 2026 00:00:00 GMT");
+    let (code, lines) = doctor(&kubeconfig);
+    assert_eq!(code, 0, "{lines}");
+    let clock = line(&lines, "clock");
+    let is_named = clock.contains("ahead of the API server's") && clock.contains("NTP");
+    assert!(clock.starts_with("warning") && is_named, "{clock}");
 }
 
 #[test]

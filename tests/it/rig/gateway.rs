@@ -8,6 +8,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use futures_util::stream;
 use hyper::Method;
+use hyper::header::{DATE, HeaderValue};
 use kube::Client;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -37,6 +38,7 @@ pub(crate) struct Gateway {
 struct Overrides {
     page: Option<(Option<Method>, Page)>,
     watches: Option<Page>,
+    date: Option<&'static str>,
     answered: usize,
 }
 
@@ -103,6 +105,11 @@ impl Gateway {
         lock(&self.overrides).watches = Some(page);
     }
 
+    /// From now on, forwards answers with this `Date`.
+    pub(crate) fn date_answers(&self, date: &'static str) {
+        lock(&self.overrides).date = Some(date);
+    }
+
     /// From now on, forwards every request.
     pub(crate) fn pass(&self) {
         let mut overrides = lock(&self.overrides);
@@ -146,7 +153,12 @@ async fn answer(State(state): State<GatewayState>, request: Request) -> Response
     let (parts, body) = request.into_parts();
     let body = axum::body::to_bytes(body, usize::MAX).await.unwrap_or_default();
     match state.client.send(Request::from_parts(parts, body.to_vec().into())).await {
-        Ok(response) => response.map(Body::new),
+        Ok(mut response) => {
+            if let Some(date) = lock(&state.overrides).date {
+                response.headers_mut().insert(DATE, HeaderValue::from_static(date));
+            }
+            response.map(Body::new)
+        }
         Err(error) => {
             Response::builder().status(502).body(error.to_string().into()).expect("it is an answer")
         }
