@@ -10,13 +10,13 @@ import itertools
 import os
 import signal
 import socket
-import subprocess
 import tempfile
 import time
 import urllib.error
 import urllib.request
 from pathlib import Path
 
+import processes
 from judge import MS, Piece
 from scripted import Failed, Worker
 
@@ -46,8 +46,9 @@ def sidecar_program():
 class Application:
     """A worker and its sidecar."""
 
-    def __init__(self, name, command, folder, store):
-        self.name, self.command, self.folder, self.store = name, command, folder, store
+    def __init__(self, name, program, command, folder, store):
+        self.name, self.program, self.command = name, program, command
+        self.folder, self.store = folder, store
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self.log = folder / f"{name}.sidecar"
@@ -57,14 +58,13 @@ class Application:
 
     def start_sidecar(self):
         with open(self.log, "a", encoding="utf-8") as log:
-            self.sidecar = subprocess.Popen(
+            self.sidecar = processes.start(
                 [
-                    *(sidecar_program(), "run", "--election", "shared", "--backend", "file"),
+                    *(self.program, "run", "--election", "shared", "--backend", "file"),
                     *("--directory", self.store, "--identity-prefix", self.name),
                     *("--listen", self.address, "--probe-listen", "none", "--on-lost", "stay"),
                     *[f"--{name}={value}" for name, value in TIMING.items()],
                 ],
-                stdin=subprocess.DEVNULL,
                 stderr=log,
                 env={k: v for k, v in os.environ.items() if not k.startswith("BATON_")},
             )
@@ -75,15 +75,15 @@ class Application:
         self.worker = Worker(self.command, "run", url, self.folder, name, OPTIONS)
 
     def kill_worker(self):
-        self.worker.process.kill()
-        self.worker.process.wait()
+        self.worker.kill()
         self.ended.append(self.worker.lines())
 
     def kill(self):
-        for process in (self.sidecar, self.worker and self.worker.process):
-            if process and process.poll() is None:
-                process.kill()
-                process.wait()
+        if self.sidecar and self.sidecar.poll() is None:
+            self.sidecar.kill()
+            self.sidecar.wait()
+        if self.worker:
+            self.worker.kill()
 
     def post(self, target):
         request = urllib.request.Request(f"http://{self.address}{target}", method="POST")
@@ -147,16 +147,17 @@ FAULTS = [
 ]
 
 
-def exclusion(command, folder, terms):
+def exclusion(program, command, folder, terms):
     """Runs at least `terms` terms, and returns what was seen."""
     with tempfile.TemporaryDirectory(
         prefix="baton-clients-", dir=MEMORY if MEMORY.is_dir() else folder
     ) as store:
-        return run(command, folder, Path(store), terms)
+        return run(program, command, folder, Path(store), terms)
 
 
-def run(command, folder, store, terms):
-    applications = [Application(name, command, folder, store) for name in ("one", "two")]
+def run(program, command, folder, store, terms):
+    names = ("one", "two")
+    applications = [Application(name, program, command, folder, store) for name in names]
     began, faults, token = time.monotonic(), itertools.cycle(FAULTS), -1
     try:
         for application in applications:
@@ -178,7 +179,7 @@ def run(command, folder, store, terms):
     finally:
         for application in applications:
             application.kill()
-    seen, beats = len({piece.token for piece in pieces}), sum(len(p.beats) for p in pieces)
+    seen, beats = len({piece.token for piece in pieces}), sum(len(p.acts) - 1 for p in pieces)
     if seen < terms:
         raise Failed(f"only {seen} terms were seen, not {terms}")
     return f"{seen} terms, {len(pieces)} pieces of work, {beats} beats, {seconds:.0f} s"
@@ -190,9 +191,9 @@ def next_leader(applications, token):
     while time.monotonic() < until:
         for application in applications:
             if application.worker.process.poll() is not None:
-                raise Failed(f"a worker ended: {application.worker.errors()}")
+                raise Failed(f"a worker ended with {application.worker.process.returncode}")
             if application.sidecar.poll() == 2:
-                raise Failed(f"a sidecar ended: {application.log.read_text()[-1000:]}")
+                raise Failed("a sidecar ended with 2")
             lines = application.worker.lines()
             if lines and lines[-1].event in ("start", "beat") and int(lines[-1].token) > token:
                 return application, int(lines[-1].token)
@@ -205,7 +206,7 @@ def worked(applications):
     logs = [log for a in applications for log in [*a.ended, a.worker.lines()]]
     pieces = [piece for log in logs for piece in Piece.of(log)]
     # The beats are the work: each was noted before the check that allowed it.
-    intervals = sorted((p.start, max([p.start, *p.beats]), int(p.token)) for p in pieces)
+    intervals = sorted((p.start, p.acts[-1].at, int(p.token)) for p in pieces)
     for (_, end, token), (start, _, later) in itertools.pairwise(intervals):
         if start <= end:
             raise Failed(

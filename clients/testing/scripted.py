@@ -13,12 +13,16 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import processes
 from sidecar import boottime
 
 HERE = Path(__file__).parent
-STARTING_MS = 20_000
-STOPPING_MS = 10_000
-DEFAULTS = {"step_ms": 300, "timeout_ms": 400, "poll_ms": 50}
+STARTING_MS = 30_000
+STOPPING_MS = 20_000
+# No request times out on a busy machine, except where a case wants that.
+DEFAULTS = {"step_ms": 300, "timeout_ms": 3000, "poll_ms": 50}
+# The longest time that three readings of clocks may take together.
+CLOCK_GAP_NS = 20_000
 
 
 class Failed(Exception):
@@ -35,7 +39,6 @@ class Played:
     record: list = field(default_factory=list)
     stopped_at: int = 0
     exit_code: int | None = None
-    errors: str = ""
 
 
 @dataclass
@@ -52,21 +55,29 @@ def read_record(path):
     return [json.loads(line) for line in path.read_text(encoding="ascii").split("\n")[:-1]]
 
 
+def clock_offset():
+    """CLOCK_BOOTTIME less CLOCK_MONOTONIC. A pause between the two readings would falsify it."""
+    while True:
+        began = time.monotonic_ns()
+        offset = boottime() - time.monotonic_ns()
+        if time.monotonic_ns() - began < CLOCK_GAP_NS:
+            return offset
+
+
 class Worker:
     """A worker's process and its log."""
 
     def __init__(self, command, mode, url, folder, name, options, environment=None):
         self.log = folder / f"{name}.log"
         self._read, self._lines = 0, []
-        self._errors = open(folder / f"{name}.err", "a+", encoding="utf-8", errors="replace")
+        self._errors = open(folder / f"{name}.err", "ab")
         options = [f"{key}={value}" for key, value in options.items()]
-        offset = boottime() - time.monotonic_ns()
+        offset = clock_offset()
         surroundings = {**os.environ, **(environment or {})}
         surroundings |= {"BATON_URL": url, "BATON_WORKER_CLOCK_OFFSET_NS": str(offset)}
-        self.process = subprocess.Popen(
+        self.process = processes.start(
             [*command, mode, str(self.log), *options],
             env=surroundings,
-            stdin=subprocess.DEVNULL,
             stdout=self._errors,
             stderr=self._errors,
         )
@@ -84,20 +95,20 @@ class Worker:
                 self._lines.append(Line(token, event, *map(int, times)))
         return self._lines
 
-    def errors(self):
-        self._errors.seek(0)
-        return self._errors.read()[-3000:]
-
     def stop(self):
-        """Asks it to end, and kills it if it does not. Returns its exit code."""
+        """Asks it to end. Returns its exit code."""
         if self.process.poll() is None:
             self.process.terminate()
         try:
             return self.process.wait(STOPPING_MS / 1000)
         except subprocess.TimeoutExpired:
+            raise Failed("the worker did not end after SIGTERM") from None
+
+    def kill(self):
+        if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-            raise Failed("the worker did not end after SIGTERM") from None
+        self._errors.close()
 
 
 def wait_for(what, is_true, within_ms, process):
@@ -113,10 +124,9 @@ def wait_for(what, is_true, within_ms, process):
 def play(command, case, folder):
     """Plays one case to its end."""
     record = folder / "record"
-    sidecar = subprocess.Popen(
-        [sys.executable, str(HERE / "sidecar.py"), case["name"], "--record", str(record)],
+    sidecar = processes.start(
+        [sys.executable, "-B", str(HERE / "sidecar.py"), case["name"], "--record", str(record)],
         stdout=subprocess.PIPE,
-        stdin=subprocess.DEVNULL,
         text=True,
     )
     options = DEFAULTS | case.get("options", {})
@@ -128,10 +138,7 @@ def play(command, case, folder):
         try:
             follow(played, worker, record)
         finally:
-            if worker.process.poll() is None:
-                worker.process.kill()
-                worker.process.wait()
-            played.errors = worker.errors()
+            worker.kill()
     finally:
         sidecar.kill()
         sidecar.wait()
@@ -161,7 +168,11 @@ def follow(played, worker, record):
         return requests(read_record(record), until["request"]) >= until["count"]
 
     what = f"{until['count']} of {until.get('line') or until['request']}"
-    wait_for(what, reached, case.get("within_ms", 5000) + STARTING_MS, worker.process)
+    wait_for(what, reached, case.get("within_ms", 15_000) + STARTING_MS, worker.process)
+    if until.get("line") == "stop":
+        # A signal in this moment may keep a worker from saying it.
+        said = lambda: requests(read_record(record), "/done") >= until["count"]
+        wait_for("done", said, STARTING_MS, worker.process)
     time.sleep(case.get("settle_ms", 0) / 1000)
     if case.get("exits"):
         try:

@@ -133,7 +133,7 @@ class Connection:
             request=request["request"],
             kind=kind,
             token=answer.get("token"),
-            valid_for_ms=answer.get("valid_for_ms", 2000),
+            valid_for_ms=answer.get("valid_for_ms", 4000),
             # Whether a client may act on it.
             good=kind in ("leading", "trickle") and status == 200 and not answer.get("bad"),
         )
@@ -191,7 +191,7 @@ def body_of(answer):
         "leader": "here_1" if leads else "there_2",
         "leader_name": "here" if leads else "there",
         "token": answer.get("token") if leads else None,
-        "valid_for_ms": answer.get("valid_for_ms", 2000) if leads else 0,
+        "valid_for_ms": answer.get("valid_for_ms", 4000) if leads else 0,
         "revision": answer.get("revision", 1),
         "backend": "file",
     }

@@ -68,14 +68,14 @@ final class Worker {
         boolean checks = option("check", 0) == 1;
         long busy = option("busy_ms", 0);
         long until = options.containsKey("work_ms") ? now() + nanos("work_ms") : Long.MAX_VALUE;
-        write(term, "start", now());
+        act(term, "start", now());
         while (now() < until) {
             long at = now();
             if (checks && !passes(term)) {
                 write(term, "cancel", now());
                 break;
             }
-            write(term, "beat", at);
+            act(term, "beat", at);
             spin(busy);
             busy = 0;
             if (isInterruptedWithin(10) && obeys) {
@@ -144,6 +144,14 @@ final class Worker {
 
     private void write(Term term, String event, long at) {
         append(term.token() + " " + event + " " + at);
+    }
+
+    /** Writes a start or a beat, and until when the library allows it. */
+    private void act(Term term, String event, long at) {
+        long now = now();
+        long left = term.remaining().toNanos();
+        long until = left > 0 ? now + left : 0;
+        append(term.token() + " " + event + " " + at + " " + until);
     }
 
     private void append(String line) {

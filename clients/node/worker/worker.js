@@ -29,20 +29,27 @@ async function work(term, signal) {
   const checks = number("check", 0) === 1;
   const until = now() + nanos(number("work_ms", 1e12));
   let busy = number("busy_ms", 0);
-  append(term.token, "start", now());
+  act(term, "start", now());
   while (now() < until) {
     const at = now();
     if ((obeys && signal.aborted) || (checks && !passes(term))) {
       append(term.token, "cancel", now());
       break;
     }
-    append(term.token, "beat", at);
+    act(term, "beat", at);
     spin(busy);
     busy = 0;
     await sleep(10, undefined, obeys ? { signal } : {}).catch(() => {});
   }
   await sleep(number("linger_ms", 0));
   append(term.token, "stop", now());
+}
+
+/** Writes a start or a beat, and until when the library allows it. */
+function act(term, event, at) {
+  const time = now();
+  const left = term.remaining();
+  append(term.token, event, at, left > 0 ? time + nanos(left) : 0);
 }
 
 function passes(term) {

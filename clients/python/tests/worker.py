@@ -40,6 +40,11 @@ class Worker:
         words = [token, event, at or boottime(), *more]
         os.write(self.log, (" ".join(map(str, words)) + "\n").encode("ascii"))
 
+    def act(self, term, event, at):
+        """A start or a beat, and until when the library allows it."""
+        now, left = boottime(), term.remaining()
+        self.write(term.token, event, at, now + int(left * 1e9) if left > 0 else 0)
+
     def spin(self):
         until = time.monotonic() + self.busy
         while time.monotonic() < until:
@@ -53,7 +58,7 @@ class Worker:
         return True
 
     def work(self, term):
-        self.write(term.token, "start")
+        self.act(term, "start", boottime())
         until = time.monotonic() + self.work_for
         canceled = False
         try:
@@ -61,7 +66,7 @@ class Worker:
                 at = boottime()
                 if not self.may_go_on(term, canceled and self.signal):
                     break
-                self.write(term.token, "beat", at)
+                self.act(term, "beat", at)
                 self.spin()
                 if self.signal:
                     canceled = term.wait(0.01)
@@ -75,14 +80,14 @@ class Worker:
             self.write(term.token, "stop")
 
     async def work_async(self, term):
-        self.write(term.token, "start")
+        self.act(term, "start", boottime())
         until = time.monotonic() + self.work_for
         try:
             while time.monotonic() < until:
                 at = boottime()
                 if not self.may_go_on(term, False):
                     break
-                self.write(term.token, "beat", at)
+                self.act(term, "beat", at)
                 self.spin()
                 if self.signal:
                     await asyncio.sleep(0.01)

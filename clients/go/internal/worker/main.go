@@ -73,7 +73,7 @@ func (w *worker) run(ctx context.Context) {
 }
 
 func (w *worker) work(ctx context.Context, term baton.Term) error {
-	w.write(term.Token(), "start", boottime())
+	w.act(term, "start", boottime())
 	started, busy := time.Now(), w.duration("busy_ms")
 	for w.options["work_ms"] == 0 || time.Since(started) < w.duration("work_ms") {
 		at := boottime()
@@ -82,7 +82,7 @@ func (w *worker) work(ctx context.Context, term baton.Term) error {
 			w.write(term.Token(), "cancel", boottime())
 			break
 		}
-		w.write(term.Token(), "beat", at)
+		w.act(term, "beat", at)
 		for spinning := time.Now(); time.Since(spinning) < busy; {
 		}
 		busy = 0
@@ -98,6 +98,15 @@ func (w *worker) work(ctx context.Context, term baton.Term) error {
 	time.Sleep(w.duration("linger_ms"))
 	w.write(term.Token(), "stop", boottime())
 	return ctx.Err()
+}
+
+// act writes a start or a beat, and until when the library allows it.
+func (w *worker) act(term baton.Term, event string, at int64) {
+	var until int64
+	if now, left := boottime(), term.Remaining(); left > 0 {
+		until = now + left.Nanoseconds()
+	}
+	w.write(term.Token(), event, at, until)
 }
 
 func (w *worker) ask(ctx context.Context) {

@@ -118,6 +118,7 @@ public final class Baton {
         Term term = awaitTerm(asker);
         FutureTask<Boolean> result = new FutureTask<>(() -> {
             try {
+                term.check(); // the thread may have started late
                 work.run(term);
                 return term.remainingNanos() > 0;
             } finally {
