@@ -23,7 +23,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick test-file test-zookeeper test-lease test-charts check prove docs fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run test quick test-file test-zookeeper test-lease test-charts test-clients check prove docs fuzz mutants bench image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,15 +35,16 @@ run: ## Run three candidates on this machine, live in the terminal; BACKEND=zook
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
-test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|charts
+test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|charts|clients
 ifdef ONLY
-	$(if $(filter file lease zookeeper charts,$(ONLY)),,$(error ONLY is file, lease, zookeeper, or charts, and not '$(ONLY)'))
+	$(if $(filter file lease zookeeper charts clients,$(ONLY)),,$(error ONLY is file, lease, zookeeper, charts, or clients, and not '$(ONLY)'))
 	@$(PART) test-$(ONLY)
 else
 	@$(PART) quick
 	@$(PART) test-file
 	@$(PART) check
 	@$(PART) prove
+	@$(PART) test-clients
 	@$(PART) test-zookeeper
 	@$(PART) test-lease
 	@$(PART) test-charts
@@ -94,6 +95,13 @@ test-charts:
 	tests/servers/charts/build.sh
 	tests/servers/prometheus/build.sh
 	$(CASES) $(CHARTS_CASES) $(addprefix --skip=,$(CROWDS))
+
+# Client libraries: their own tests, and cases beside scripted sidecars and real ones.
+test-clients:
+	$(call need,go java mvn node npm python3)
+	clients/testing/fetch.sh
+	$(CARGO) build --locked --quiet --bin baton
+	clients/testing/run.py
 
 CASES = $(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
 CROWD_CASES = $(CARGO) test --locked --test it -- --test-threads=1
@@ -157,7 +165,8 @@ e2e: image ## Run fault-injection tests on a three-node kind cluster; KIND_IMAGE
 	$(IMAGES) tests/e2e/run.sh $(ARGS)
 
 setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests need, without root
-	$(call need,curl ip python3 go java mvn node setpriv strace systemd-analyze unshare)
+	$(call need,curl ip python3 go java mvn node npm setpriv strace systemd-analyze unshare)
+	clients/testing/fetch.sh
 	tests/servers/kubernetes/build.sh
 	tests/servers/charts/build.sh
 	tests/servers/prometheus/build.sh
@@ -167,7 +176,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 
 # $(1): the programs that must be installed.
 need = @for tool in $(1); do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs strace systemd util-linux)" >&2; exit 1; }; \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs npm strace systemd util-linux)" >&2; exit 1; }; \
 	done
 
 $(TOOLS)/bin/cargo-deny:
