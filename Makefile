@@ -67,7 +67,7 @@ CHARTS_CASES := charts::
 
 # Cases that need no server.
 test-file:
-	$(call need,curl ip python3 go java node setpriv strace systemd-analyze unshare)
+	$(call need,curl ip python3 setpriv strace systemd-analyze unshare)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
 	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_files process::exec::terms

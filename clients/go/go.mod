@@ -1,4 +1,4 @@
-// Replace the path by the repository's when the module is published.
+// The path is a placeholder until the repository has an address. README.md says how to use it.
 module baton.test/clients/go
 
 go 1.23

@@ -46,9 +46,9 @@ def sidecar_program():
 class Application:
     """A worker and its sidecar."""
 
-    def __init__(self, name, program, command, folder, store):
+    def __init__(self, name, program, command, folder, store, timing=TIMING):
         self.name, self.program, self.command = name, program, command
-        self.folder, self.store = folder, store
+        self.folder, self.store, self.timing = folder, store, timing
         with socket.create_server(("127.0.0.1", 0)) as free:
             self.address = f"127.0.0.1:{free.getsockname()[1]}"
         self.log = folder / f"{name}.sidecar"
@@ -63,7 +63,7 @@ class Application:
                     *(self.program, "run", "--election", "shared", "--backend", "file"),
                     *("--directory", self.store, "--identity-prefix", self.name),
                     *("--listen", self.address, "--probe-listen", "none", "--on-lost", "stay"),
-                    *[f"--{name}={value}" for name, value in TIMING.items()],
+                    *[f"--{name}={value}" for name, value in self.timing.items()],
                 ],
                 stderr=log,
                 env={k: v for k, v in os.environ.items() if not k.startswith("BATON_")},
@@ -79,9 +79,8 @@ class Application:
         self.ended.append(self.worker.lines())
 
     def kill(self):
-        if self.sidecar and self.sidecar.poll() is None:
-            self.sidecar.kill()
-            self.sidecar.wait()
+        if self.sidecar:
+            processes.kill(self.sidecar)
         if self.worker:
             self.worker.kill()
 
@@ -109,8 +108,7 @@ def stop_sidecar(application):
 
 
 def kill_sidecar(application):
-    application.sidecar.kill()
-    application.sidecar.wait()
+    processes.kill(application.sidecar)
     time.sleep(OUTAGE)
     application.start_sidecar()
 

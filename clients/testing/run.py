@@ -16,6 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import documents
 import judge
 import mutants
 import processes
@@ -40,6 +41,8 @@ def main():
         program = shutil.copy2(arguments.program, folder / "baton")
         player = Player(folder, program, arguments.terms, arguments.keep)
         tests = report.Tests(arguments.jobs)
+        if arguments.documents:
+            documents.add(tests, folder / "documents", program, arguments.case)
         for name in arguments.languages:
             if arguments.mutants or arguments.mutant:
                 mutants.add(tests, name, folder / name, cases, player, arguments.mutant)
@@ -50,7 +53,7 @@ def main():
 
 def parse():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="all, by default")
+    parser.add_argument("languages", nargs="*", metavar="LANGUAGE", help="or documents")
     parser.add_argument("--case", action="append", help="only this case or check")
     parser.add_argument("--variant", help="only this command of worker.json")
     parser.add_argument("--terms", type=int, default=20, help="terms of the case exclusion")
@@ -59,10 +62,13 @@ def parse():
     parser.add_argument("--mutant", action="append", help="only this mutant")
     parser.add_argument("--keep", action="store_true", help="keep the folders of failed cases")
     arguments = parser.parse_args()
-    arguments.languages = arguments.languages or LANGUAGES
-    unknown = set(arguments.languages) - set(LANGUAGES)
+    all_of_them = (*LANGUAGES, "documents")
+    wanted = arguments.languages or all_of_them
+    unknown = set(wanted) - set(all_of_them)
     if unknown:
         parser.error(f"unknown language: {', '.join(sorted(unknown))}")
+    arguments.languages = [language for language in LANGUAGES if language in wanted]
+    arguments.documents = "documents" in wanted and not arguments.mutants
     arguments.program = real.sidecar_program()
     if arguments.program is None:
         parser.error("there is no sidecar: run cargo build, or set BATON_PROGRAM")

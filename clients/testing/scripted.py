@@ -105,9 +105,7 @@ class Worker:
             raise Failed("the worker did not end after SIGTERM") from None
 
     def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
+        processes.kill(self.process)
         self._errors.close()
 
 
@@ -140,8 +138,7 @@ def play(command, case, folder):
         finally:
             worker.kill()
     finally:
-        sidecar.kill()
-        sidecar.wait()
+        processes.kill(sidecar)
         sidecar.stdout.close()
     played.lines, played.record = worker.lines(), read_record(record)
     return played

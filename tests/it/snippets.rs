@@ -1,4 +1,4 @@
-//! The loops of the guide "Ask before you act", run word for word.
+//! The loops without a library of the guide "Ask before you act", run word for word.
 //!
 //! Touches processes and loopback sockets. A loop prints `work TOKEN` for each step, and the tests
 //! check these lines. They run it beside the built program, which leads, hangs, stops, and returns,
@@ -8,7 +8,7 @@ mod program;
 mod stub;
 
 use crate::rig::{NOISE, Rig, Timing, throughout, wait_for};
-use program::{GO, JAVA, Language, NODE, PYTHON, Program, SHELL};
+use program::{Language, PYTHON, Program, SHELL};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,21 +24,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[test]
 fn python_loop_acts_only_while_leading() {
     acts_only_while_leading(&PYTHON);
-}
-
-#[test]
-fn go_loop_acts_only_while_leading() {
-    acts_only_while_leading(&GO);
-}
-
-#[test]
-fn java_loop_acts_only_while_leading() {
-    acts_only_while_leading(&JAVA);
-}
-
-#[test]
-fn node_loop_acts_only_while_leading() {
-    acts_only_while_leading(&NODE);
 }
 
 #[test]

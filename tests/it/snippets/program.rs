@@ -3,7 +3,6 @@
 //! Touches a folder of its own and the interpreters on PATH. A missing interpreter fails the test,
 //! because a loop that never ran was not tested. A process never outlives its [`Running`].
 
-use crate::rig::wait_for;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::env;
 use std::fs;
@@ -13,13 +12,10 @@ use std::os::unix::process::CommandExt as _;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 use tempfile::TempDir;
 
 const GUIDE: &str = include_str!("../../../docs/guides/applications.md");
-
-/// A compiler may have to build its standard library first.
-const COMPILING: Duration = Duration::from_mins(2);
 
 /// The program that the shell's loop runs as its step.
 const WORK: &str = "#!/bin/sh\necho \"work $1\"\n";
@@ -30,7 +26,6 @@ pub(crate) struct Language {
     /// The programs that must be installed.
     tools: &'static [&'static str],
     file: &'static str,
-    compile: &'static [&'static str],
     run: &'static [&'static str],
     /// A loopback address for this language's sidecars only, so that the next one finds its port free.
     pub(crate) address: &'static str,
@@ -39,43 +34,11 @@ pub(crate) struct Language {
 }
 
 pub(crate) const PYTHON: Language = Language {
-    tag: "python",
+    tag: "py",
     tools: &["python3"],
     file: "loop.py",
-    compile: &[],
     run: &["python3", "loop.py"],
     address: "127.4.0.1:0",
-    reads_validity: true,
-};
-
-pub(crate) const GO: Language = Language {
-    tag: "go",
-    tools: &["go"],
-    file: "loop.go",
-    compile: &["go", "build", "-o", "go-loop", "loop.go"],
-    run: &["go-loop"],
-    address: "127.4.0.2:0",
-    reads_validity: true,
-};
-
-pub(crate) const JAVA: Language = Language {
-    tag: "java",
-    tools: &["java"],
-    file: "Loop.java",
-    compile: &[],
-    // Without performance data, of which a killed machine leaves a file behind.
-    run: &["java", "-XX:-UsePerfData", "Loop.java"],
-    address: "127.4.0.3:0",
-    reads_validity: true,
-};
-
-pub(crate) const NODE: Language = Language {
-    tag: "js",
-    tools: &["node"],
-    file: "loop.mjs",
-    compile: &[],
-    run: &["node", "loop.mjs"],
-    address: "127.4.0.4:0",
     reads_validity: true,
 };
 
@@ -83,7 +46,6 @@ pub(crate) const SHELL: Language = Language {
     tag: "sh",
     tools: &["sh", "curl", "timeout"],
     file: "loop.sh",
-    compile: &[],
     run: &["sh", "loop.sh"],
     address: "127.4.0.5:0",
     reads_validity: false,
@@ -95,7 +57,7 @@ pub(crate) struct Program {
 }
 
 impl Program {
-    /// Extracts the loop from the guide, and compiles it if its language is compiled.
+    /// Extracts the loop from the guide.
     pub(crate) fn prepare(language: &'static Language) -> Self {
         for tool in language.tools {
             assert!(
@@ -110,35 +72,24 @@ impl Program {
         let work = folder.path().join("work");
         fs::write(&work, WORK).expect("the folder is new");
         fs::set_permissions(&work, PermissionsExt::from_mode(0o755)).expect("the file is ours");
-        let program = Self { language, folder };
-        if !language.compile.is_empty() {
-            let compiler = program.spawn(language.compile, "");
-            let succeeded = wait_for(COMPILING, "the loop is compiled", || compiler.ended());
-            assert!(succeeded, "the guide's {} loop does not compile", language.tag);
-        }
-        program
+        Self { language, folder }
     }
 
     /// Starts the loop beside the sidecar that listens at `listen`.
     pub(crate) fn start(&self, listen: &str) -> Running {
-        self.spawn(self.language.run, &format!("http://{listen}"))
-    }
-
-    fn spawn(&self, words: &[&str], base: &str) -> Running {
         let own = self.folder.path();
         let path = env::join_paths(
             [own.to_owned()]
                 .into_iter()
                 .chain(env::split_paths(&env::var_os("PATH").unwrap_or_default())),
         );
+        let words = self.language.run;
         let mut command = Command::new(words[0]);
         command
             .args(&words[1..])
             .current_dir(own)
             .env("PATH", path.expect("PATH is a list"))
-            .env("BATON_URL", base);
-        // A killed compiler leaves its files in this folder only.
-        command.env("GOTMPDIR", own);
+            .env("BATON_URL", format!("http://{listen}"));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         Running::follow(command.spawn().expect("it is installed"))
     }
@@ -194,13 +145,8 @@ impl Running {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.ended().is_none()
-    }
-
-    /// Whether it succeeded; `None` while it runs.
-    fn ended(&self) -> Option<bool> {
         let mut child = self.child.lock().expect("waiting does not panic");
-        child.try_wait().expect("it is our child").map(|status| status.success())
+        child.try_wait().expect("it is our child").is_none()
     }
 }
 
