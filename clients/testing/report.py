@@ -97,11 +97,12 @@ class Tests:
         groups = {}
         for test in tests:
             groups.setdefault(test.name.rpartition("::")[0], []).append(test)
-        print(f"\n{'group':<16}{'passed':>8}{'failed':>8}{'ignored':>8}  slowest")
+        width = max(map(len, groups), default=0)
+        print(f"\n{'group':<{width}}{'passed':>8}{'failed':>8}{'ignored':>8}  slowest")
         for name, group in groups.items():
             outcomes = [test.outcome for test in group]
             counts = "".join(f"{outcomes.count(o):>8}" for o in ("ok", "FAILED", "ignored"))
             slowest = max(group, key=lambda test: test.seconds)
             case = f"{slowest.name.rpartition('::')[2]}, {slowest.seconds:.0f} s"
             said = [f"; {test.said}" for test in group if test.said and test.outcome == "ok"]
-            print(f"{name:<16}{counts}  {case}{''.join(said)}")
+            print(f"{name:<{width}}{counts}  {case}{''.join(said)}")

@@ -37,7 +37,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="baton-clients-") as folder:
         folder = Path(folder)
         end_cleanly_on_signals(folder)
-        # Somebody may build the program again meanwhile.
+        # A build may replace the program meanwhile.
         program = shutil.copy2(arguments.program, folder / "baton")
         player = Player(folder, program, arguments.terms, arguments.keep)
         tests = report.Tests(arguments.jobs)

@@ -15,7 +15,7 @@ async function sidecar(script) {
   await new Promise((listening) => server.listen(0, "127.0.0.1", listening));
   after(() => server.close().closeAllConnections());
   const url = `http://127.0.0.1:${server.address().port}`;
-  return { requests, baton: new Baton({ url, step: 500, timeout: 5000, poll: 200 }) };
+  return { requests, baton: new Baton({ url, step: 2000, timeout: 5000, poll: 200 }) };
 }
 
 const leading = (token, valid_for_ms) => ({
@@ -34,14 +34,14 @@ test("a promise counts from before the request", async () => {
   const { baton } = await sidecar(() => sleep(500, leading("7", 5000)));
   const term = await baton.ask();
   assert.equal(term.token, 7n);
-  assert.ok(term.remaining() <= 4000);
+  assert.ok(term.remaining() <= 2500);
 });
 
 test("a term of ask is over after its promise", async () => {
-  const { baton } = await sidecar(() => leading("7", 1500));
+  const { baton } = await sidecar(() => leading("7", 5000));
   const term = await baton.ask();
   term.check();
-  await sleep(1000);
+  await sleep(3000);
   assert.throws(() => term.check(), NotLeadingError);
 });
 
@@ -66,16 +66,16 @@ test("never goes back to a smaller token", async () => {
 
 test("work is canceled one step before the promise ends", async () => {
   let asked = 0;
-  const { baton } = await sidecar(() => (asked++ ? { status: 500 } : leading("7", 2000)));
+  const { baton } = await sidecar(() => (asked++ ? { status: 500 } : leading("7", 6000)));
   const from = performance.now();
   assert.equal(await baton.runWhileLeading(untilCanceled), false);
-  assert.ok(performance.now() - from < 2000);
+  assert.ok(performance.now() - from < 6000);
 });
 
 test("a check throws after the event loop was blocked", async () => {
-  const { baton } = await sidecar(() => leading("7", 1500));
+  const { baton } = await sidecar(() => leading("7", 5000));
   const inTime = await baton.runWhileLeading((term) => {
-    const until = performance.now() + 1000;
+    const until = performance.now() + 3000;
     while (performance.now() < until);
     assert.throws(() => term.check(), NotLeadingError);
   });
@@ -84,10 +84,10 @@ test("a check throws after the event loop was blocked", async () => {
 
 test("renews while the work runs, and then says that it is done", async () => {
   const { baton, requests } = await sidecar(({ method }) =>
-    method === "POST" ? { status: 404 } : leading("7", 2000),
+    method === "POST" ? { status: 404 } : leading("7", 6000),
   );
   const inTime = await baton.runWhileLeading(async (term) => {
-    for (let step = 0; step < 32; step++) {
+    for (let step = 0; step < 90; step++) {
       term.check();
       await sleep(50);
     }

@@ -29,7 +29,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "standing": "leading" if leads else "following",
             "is_leader": leads,
             "token": str(token) if leads else None,
-            "valid_for_ms": 2000 if leads else 0,
+            "valid_for_ms": 8000 if leads else 0,
         }
         self.send_response(200 if leads else 503)
         self.end_headers()

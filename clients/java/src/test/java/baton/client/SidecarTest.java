@@ -54,10 +54,10 @@ class SidecarTest {
     @Test
     void boundsTheWholeExchange() throws IOException {
         String answer = FakeSidecar.leading("7", 60_000);
-        try (FakeSidecar fake = new FakeSidecar(request -> answer, 20)) {
+        try (FakeSidecar fake = new FakeSidecar(request -> answer, 100)) {
             long from = System.nanoTime();
             assertNull(new Sidecar(fake.url()).ask("", Duration.ofMillis(600)).token());
-            assertTrue(System.nanoTime() - from < 2_000_000_000L);
+            assertTrue(System.nanoTime() - from < 8_000_000_000L);
         }
     }
 
