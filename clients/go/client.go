@@ -12,6 +12,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -21,7 +22,6 @@ const (
 	defaultPoll    = 500 * time.Millisecond
 	// longPoll is how long the sidecar may wait with an answer.
 	longPoll     = 30 * time.Second
-	doneTimeout  = 500 * time.Millisecond
 	maxBodyBytes = 64 << 10
 )
 
@@ -55,9 +55,9 @@ type Client struct {
 	// Poll is the pause between two requests while another process leads: 500 ms by default.
 	Poll time.Duration
 
+	refusesWait atomic.Bool
 	mu          sync.Mutex
 	largest     Token
-	refusesWait bool
 }
 
 // DefaultClient is used by [Run], [Ask], and [Changes].
@@ -84,7 +84,7 @@ func (c *Client) ask(ctx context.Context, asker string, revision int64) reply {
 	if asker != "" {
 		query.Set("asker", asker)
 	}
-	waits := revision != noRevision && c.mayWait()
+	waits := revision != noRevision && !c.refusesWait.Load()
 	if waits {
 		timeout += longPoll
 		query.Set("wait", longPoll.String())
@@ -96,17 +96,9 @@ func (c *Client) ask(ctx context.Context, asker string, revision int64) reply {
 		return reply{revision: noRevision, err: err}
 	}
 	if waits && status == http.StatusBadRequest {
-		c.mu.Lock()
-		c.refusesWait = true
-		c.mu.Unlock()
+		c.refusesWait.Store(true)
 	}
 	return c.checked(read(status, body, asked))
-}
-
-func (c *Client) mayWait() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.refusesWait
 }
 
 // checked refuses a token that is smaller than one seen before.
@@ -127,7 +119,7 @@ func (c *Client) checked(r reply) reply {
 // done voids the promises to one asker. Without it, they end a little later.
 func (c *Client) done(ctx context.Context, asker string, token Token) {
 	query := url.Values{"token": {string(token)}, "asker": {asker}}
-	_, _, err := c.send(ctx, http.MethodPost, "/done", query, doneTimeout)
+	_, _, err := c.send(ctx, http.MethodPost, "/done", query, c.timeout())
 	if err != nil {
 		slog.Debug("baton: cannot say done", "error", err)
 	}

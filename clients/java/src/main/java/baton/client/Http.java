@@ -8,7 +8,6 @@ import java.net.InetAddress;
 import java.net.InetSocketAddress;
 import java.net.Socket;
 import java.net.SocketTimeoutException;
-import java.net.URI;
 import java.net.UnknownHostException;
 import java.nio.channels.SocketChannel;
 import java.time.Duration;
@@ -30,28 +29,28 @@ final class Http {
     /** A whole response, and when its request was sent. */
     record Response(Deadline sent, int status, byte[] body) {}
 
-    private record Head(int status, int bodyStart, int bodyLength) {}
+    private record Head(int status, int bodyStart, int bodyEnd) {}
 
     private static final int MAX_HEAD_BYTES = 16 << 10;
     private static final int MAX_BODY_BYTES = 64 << 10;
-    private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] ([1-5][0-9]{2})(?: .*)?");
-    private static final Pattern FIELD = Pattern.compile("([^: ]+):[ \t]*(.*?)[ \t]*");
+    private static final Pattern URL =
+            Pattern.compile("http://([^/?#@:\\[]+|\\[[0-9a-fA-F:.]+])(?::([0-9]{1,5}))?/?");
+    private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] ([1-5][0-9]{2})");
+    private static final Pattern LENGTH =
+            Pattern.compile("(?im)^content-length:[ \t]*([0-9]{1,9})[ \t]*$");
 
     private final String host;
     private final int port;
 
     /** Accepts {@code http://HOST[:PORT]}. */
     Http(String url) {
-        URI uri = URI.create(url);
-        boolean isOrigin = "http".equals(uri.getScheme()) && uri.getHost() != null
-                && uri.getRawUserInfo() == null && uri.getRawPath().matches("/?")
-                && uri.getRawQuery() == null && uri.getRawFragment() == null;
-        if (!isOrigin) {
+        Matcher origin = URL.matcher(url);
+        if (!origin.matches()) {
             throw new IllegalArgumentException(
                     "not the URL of a sidecar: " + url + ": write http://HOST:PORT (BATON_URL)");
         }
-        host = uri.getHost();
-        port = uri.getPort() < 0 ? 80 : uri.getPort();
+        host = origin.group(1);
+        port = origin.group(2) == null ? 80 : Integer.parseInt(origin.group(2));
     }
 
     /** Sends a request without a body, and reads the whole response within {@code timeout}. */
@@ -92,7 +91,7 @@ final class Http {
         byte[] bytes = new byte[MAX_HEAD_BYTES + MAX_BODY_BYTES];
         int length = 0;
         Head head = null;
-        while (head == null || length < head.bodyStart + head.bodyLength) {
+        while (head == null || length < head.bodyEnd) {
             socket.setSoTimeout(millisUntil(until));
             int read = input.read(bytes, length, bytes.length - length);
             if (read <= 0) {
@@ -101,8 +100,7 @@ final class Http {
             length += read;
             head = head == null ? head(new String(bytes, 0, length, ISO_8859_1)) : head;
         }
-        int bodyEnd = head.bodyStart + head.bodyLength;
-        byte[] body = Arrays.copyOfRange(bytes, head.bodyStart, bodyEnd);
+        byte[] body = Arrays.copyOfRange(bytes, head.bodyStart, head.bodyEnd);
         return new Response(sent, head.status, body);
     }
 
@@ -112,27 +110,14 @@ final class Http {
         if (end < 0) {
             return null;
         }
-        String[] lines = text.substring(0, end).split("\r\n");
-        Matcher status = STATUS.matcher(lines[0]);
-        require(status.matches());
-        int bodyLength = status.group(1).equals("204") ? 0 : -1;
-        for (String line : Arrays.asList(lines).subList(1, lines.length)) {
-            Matcher field = FIELD.matcher(line);
-            require(field.matches() && !field.group(1).equalsIgnoreCase("Transfer-Encoding"));
-            if (field.group(1).equalsIgnoreCase("Content-Length")) {
-                require(bodyLength <= 0 && field.group(2).matches("[0-9]{1,9}"));
-                bodyLength = Integer.parseInt(field.group(2));
-            }
-        }
-        // Without its length, an answer that is cut off would look whole.
-        require(end <= MAX_HEAD_BYTES && bodyLength >= 0 && bodyLength <= MAX_BODY_BYTES);
-        return new Head(Integer.parseInt(status.group(1)), end + 4, bodyLength);
-    }
-
-    private static void require(boolean isUnderstood) throws IOException {
-        if (!isUnderstood) {
+        Matcher status = STATUS.matcher(text);
+        Matcher length = LENGTH.matcher(text.substring(0, end));
+        // A body of unknown length counts as empty: if it were cut off, it would look whole.
+        int bodyLength = length.find() ? Integer.parseInt(length.group(1)) : 0;
+        if (!status.lookingAt() || end > MAX_HEAD_BYTES || bodyLength > MAX_BODY_BYTES) {
             throw new IOException("the answer is not HTTP as a sidecar speaks it");
         }
+        return new Head(Integer.parseInt(status.group(1)), end + 4, end + 4 + bodyLength);
     }
 
     /** At least one: zero would mean no timeout. */

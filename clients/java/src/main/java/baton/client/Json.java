@@ -5,16 +5,13 @@ import java.util.HashMap;
 import java.util.Map;
 
 /**
- * A strict reader of one JSON object (RFC 8259), because the JDK has none.
+ * A reader of one JSON object (RFC 8259), because the JDK has none.
  *
- * <p>Strings become {@link String}, numbers {@link Number}, true and false {@link Boolean}, and
- * null stays null. Nested values, which later sidecars may add, are checked and become maps. All
- * else is refused: text after the object, a name that occurs twice, nesting beyond 16 levels.
+ * <p>Values stay as they were written, because a sidecar's answer has no text that needs unescaping.
+ * Nested values, which later sidecars may add, are checked too. All else is refused: text after the
+ * object, a name that occurs twice, nesting beyond 16 levels.
  */
 final class Json {
-    /** A number as it was written. */
-    record Number(String text) {}
-
     private static final int MAX_DEPTH = 16;
 
     private final String text;
@@ -25,83 +22,60 @@ final class Json {
     }
 
     /** Reads {@code text}, which must hold one object and nothing else. */
-    static Map<String, Object> object(String text) throws IOException {
+    static Map<String, String> object(String text) throws IOException {
         Json json = new Json(text);
-        json.expect('{');
-        Map<String, Object> fields = json.members('}', 1);
+        Map<String, String> fields = json.members('{', '}', MAX_DEPTH);
         json.peek();
         json.require(json.at == text.length());
         return fields;
     }
 
-    private Object value(int depth) throws IOException {
-        require(depth <= MAX_DEPTH);
-        if (accept('{')) {
-            return members('}', depth);
-        }
-        if (accept('[')) {
-            return members(']', depth);
-        }
-        return peek() == '"' ? string() : word();
-    }
-
-    /** The members of an object, or of an array by their position. */
-    private Map<String, Object> members(char close, int depth) throws IOException {
-        Map<String, Object> members = new HashMap<>();
+    /** The members of an object by their names, or of an array by their positions. */
+    private Map<String, String> members(char open, char close, int depth) throws IOException {
+        require(depth > 0 && accept(open));
+        Map<String, String> members = new HashMap<>();
         if (accept(close)) {
             return members;
         }
         do {
-            String name = String.valueOf(members.size());
-            if (close == '}') {
-                name = string();
-                expect(':');
-            }
-            require(!members.containsKey(name));
-            members.put(name, value(depth + 1));
+            String name = close == '}' ? string() : String.valueOf(members.size());
+            require(close == ']' || accept(':'));
+            require(members.put(name, value(depth)) == null);
         } while (accept(','));
-        expect(close);
+        require(accept(close));
         return members;
     }
 
-    private String string() throws IOException {
-        expect('"');
-        StringBuilder string = new StringBuilder();
-        for (char next = character(); next != '"'; next = character()) {
-            require(next >= ' ');
-            string.append(next == '\\' ? escaped() : next);
+    private String value(int depth) throws IOException {
+        char next = peek();
+        int from = at;
+        switch (next) {
+            case '{' -> members('{', '}', depth - 1);
+            case '[' -> members('[', ']', depth - 1);
+            case '"' -> string();
+            default -> word();
         }
-        return string.toString();
+        return text.substring(from, at);
     }
 
-    private char escaped() throws IOException {
-        char next = character();
-        if (next != 'u') {
-            int known = "\"\\/bfnrt".indexOf(next);
-            require(known >= 0);
-            return "\"\\/\b\f\n\r\t".charAt(known);
+    private String string() throws IOException {
+        require(accept('"'));
+        int from = at;
+        for (char next = character(); next != '"'; next = character()) {
+            // The digits of a Unicode escape look like other characters.
+            require(next >= ' ' && (next != '\\' || "\"\\/bfnrtu".indexOf(character()) >= 0));
         }
-        int unit = 0;
-        for (int i = 0; i < 4; i++) {
-            int digit = "0123456789abcdef".indexOf(Character.toLowerCase(character()));
-            require(digit >= 0);
-            unit = unit * 16 + digit;
-        }
-        return (char) unit;
+        return text.substring(from, at - 1);
     }
 
     /** A number, true, false, or null. */
-    private Object word() throws IOException {
+    private void word() throws IOException {
         int from = at;
         while (at < text.length() && " \t\r\n,]}".indexOf(text.charAt(at)) < 0) {
             at++;
         }
-        String word = text.substring(from, at);
-        if (word.equals("true") || word.equals("false") || word.equals("null")) {
-            return word.equals("null") ? null : word.equals("true");
-        }
-        require(word.matches("-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?"));
-        return new Number(word);
+        require(text.substring(from, at).matches(
+                "true|false|null|-?(0|[1-9][0-9]*)(\\.[0-9]+)?([eE][-+]?[0-9]+)?"));
     }
 
     private char character() throws IOException {
@@ -121,10 +95,6 @@ final class Json {
         boolean isNext = peek() == expected;
         at += isNext ? 1 : 0;
         return isNext;
-    }
-
-    private void expect(char expected) throws IOException {
-        require(accept(expected));
     }
 
     private void require(boolean isJson) throws IOException {

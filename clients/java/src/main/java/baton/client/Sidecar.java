@@ -45,10 +45,10 @@ final class Sidecar {
     }
 
     private Answer read(Http.Response response) {
-        Map<String, Object> body = fields(response.body());
+        Map<String, String> body = fields(response.body());
         boolean leads = response.status() == 200
-                && Boolean.TRUE.equals(body.get("is_leader"))
-                && "leading".equals(body.get("standing"));
+                && "true".equals(body.get("is_leader"))
+                && "\"leading\"".equals(body.get("standing"));
         long validFor = leads ? count(body.get("valid_for_ms")) : 0;
         BigInteger token = validFor > 0 ? admit(token(body.get("token"))) : null;
         long revision = count(body.get("revision"));
@@ -65,7 +65,7 @@ final class Sidecar {
     }
 
     /** Returns no fields for a body that is not Baton's. */
-    private static Map<String, Object> fields(byte[] body) {
+    private static Map<String, String> fields(byte[] body) {
         try {
             return Json.object(UTF_8.newDecoder().decode(ByteBuffer.wrap(body)).toString());
         } catch (IOException notJson) {
@@ -82,17 +82,16 @@ final class Sidecar {
         return token;
     }
 
-    private static BigInteger token(Object field) {
-        if (!(field instanceof String text) || !text.matches("[0-9]{1,39}")) {
+    private static BigInteger token(String field) {
+        if (field == null || !field.matches("\"[0-9]{1,39}\"")) {
             return null;
         }
-        BigInteger token = new BigInteger(text);
+        BigInteger token = new BigInteger(field.substring(1, field.length() - 1));
         return token.bitLength() > MAX_TOKEN_BITS ? null : token;
     }
 
     /** A whole number, or -1. Nine digits suffice: no promise is good for eleven days. */
-    private static long count(Object field) {
-        return field instanceof Json.Number number && number.text().matches("[0-9]{1,9}")
-                ? Long.parseLong(number.text()) : -1;
+    private static long count(String field) {
+        return field != null && field.matches("[0-9]{1,9}") ? Long.parseLong(field) : -1;
     }
 }
