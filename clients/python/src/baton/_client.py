@@ -18,7 +18,6 @@ from baton._term import Change, Closed, Leading, Term
 
 DEFAULT_URL = "http://localhost:4040"
 WAIT = 30  # Seconds of a long poll.
-DONE_TIMEOUT = 0.5
 
 log = logging.getLogger("baton")
 
@@ -62,7 +61,7 @@ class Client:
         return Leading(self._new_term)
 
     def changes(self) -> Iterator[Change]:
-        """Tells when leadership is granted and revoked, for ever.
+        """Tells when leadership is granted and revoked, until `close`.
 
         A change is news, not a license to act: `change.term` says whether a step may begin. The
         promise is not voided at the end, because the client cannot know when the work has stopped.
@@ -97,7 +96,7 @@ class Client:
                 raise Closed
             term = Term(self)
             self._terms.add(term)
-        term._start()
+        term._thread.start()
         return term
 
     def _forget(self, term: Term) -> None:
@@ -137,7 +136,7 @@ class Client:
         """Voids the promises to one asker. Without that, they expire a little later."""
         target = f"/done?token={token}&asker={asker}"
         try:
-            Call(self._origin).send("POST", target, DONE_TIMEOUT, "Baton-Request: 1\r\n")
+            Call(self._origin).send("POST", target, self._timeout, "Baton-Request: 1\r\n")
         except (OSError, http.client.HTTPException) as error:
             log.debug("cannot say done: %s", error)
 

@@ -79,9 +79,6 @@ class Term:
         """Waits until the work must stop, or so long. Returns whether the work must stop."""
         return self._ended.wait(seconds) or not self.is_leading()
 
-    def _start(self) -> None:
-        self._thread.start()
-
     def _ask(self) -> None:
         """Waits to lead, and then asks until the term ends."""
         try:
