@@ -9,6 +9,7 @@ mod coverage;
 mod ended_runs;
 pub(crate) mod exclusion;
 mod fault_effects;
+mod holder;
 mod inspect;
 mod lifetime;
 mod preference;

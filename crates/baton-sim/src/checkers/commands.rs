@@ -185,9 +185,8 @@ pub(super) fn command_ends_before_its_claim<E: Election>(
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
     (0..state.candidates.len()).find_map(|number| {
-        let local_time = context.local_time(number);
         let mut running = state.candidates[number].commands.running();
-        let late = running.find(|command| command.deadline < local_time)?;
+        let late = running.find(|command| command.deadline < context.local_time(number))?;
         let Command { token, deadline, .. } = late;
         let number = name(number);
         Some(format!("the command of {number}, token {token}, runs after {deadline:?}"))
@@ -284,13 +283,11 @@ pub(super) fn leader_runs_its_command<E: Election>(
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    if !state.is_calm(context.now) {
-        return None;
-    }
     let is_idle = |number: &usize| {
         let candidate = &state.candidates[*number];
         candidate.commands.is_configured()
             && candidate.withdrawal.is_none()
+            && state.is_calm(context.now)
             && candidate.claims(context.local_time(*number))
             && !candidate.commands.own().is_some_and(Command::runs)
     };

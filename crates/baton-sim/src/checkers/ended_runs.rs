@@ -37,6 +37,11 @@ pub(super) struct CurrentRun {
 }
 
 impl EndedRun {
+    /// Whether `identity` is that of the run.
+    pub(super) fn is_of(&self, identity: &Identity) -> bool {
+        self.identity == *identity
+    }
+
     /// The run of `candidate` that ends because of `cause`.
     pub(super) fn of(candidate: &CandidateView, cause: ExitCause) -> Option<Self> {
         Some(Self {
@@ -125,16 +130,4 @@ pub(super) fn ended_run_record_is_released<E: Election>(
         + state.latency * 16;
     (waited > bound)
         .then(|| format!("{} has not released the record of {run:?} for {waited:?}", name(number)))
-}
-
-impl CheckerState {
-    /// The candidate whose ended run is the holder.
-    fn holding_ended_run(&self) -> Option<(usize, &EndedRun)> {
-        let holder = self.holder.as_ref()?;
-        let mut runs = self.candidates.iter().enumerate();
-        runs.find_map(|(number, candidate)| {
-            let run = candidate.ended_run.as_ref().filter(|run| run.identity == *holder)?;
-            Some((number, run))
-        })
-    }
 }

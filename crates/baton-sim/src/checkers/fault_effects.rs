@@ -95,7 +95,7 @@ impl CheckerState {
             ExternalAction::CreateStrayNode { .. } => {}
             ExternalAction::Delete | ExternalAction::Recreate => {
                 let was_quiet =
-                    self.is_fault_free() && now.since(self.quiet_since) > self.settling_time();
+                    self.is_fault_free() && now.since(self.quiet_since) > self.settling_time;
                 self.external_change = Some((now, was_quiet));
                 if action == ExternalAction::Delete {
                     self.deleted_at = Some(now);

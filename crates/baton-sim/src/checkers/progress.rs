@@ -96,11 +96,7 @@ pub(super) fn no_wait_on_own_record<E: Election>(
         return None;
     }
     // In an ensemble a candidate that lost joins the queue again.
-    let holder = state.holder.as_ref().filter(|_| state.tick.is_zero())?;
-    let number = state
-        .candidates
-        .iter()
-        .position(|candidate| candidate.identity.as_ref() == Some(holder))?;
+    let number = state.holding_candidate().filter(|_| state.tick.is_zero())?;
     // It may not know of a record that was restored with the store, and waits like any other
     // candidate until it writes again.
     let candidate = Some(&state.candidates[number])
@@ -120,11 +116,7 @@ pub(super) fn withdrawn_releases_record<E: Election>(
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
-    let holder = state.holder.as_ref().filter(|_| state.tick.is_zero())?;
-    let number = state
-        .candidates
-        .iter()
-        .position(|candidate| candidate.identity.as_ref() == Some(holder))?;
+    let number = state.holding_candidate().filter(|_| state.tick.is_zero())?;
     let candidate = &state.candidates[number];
     let (_, withdrew) =
         candidate.withdrawal.filter(|_| !candidate.claims(context.local_time(number)))?;

@@ -20,7 +20,7 @@ pub(super) fn no_transition_without_fault<E: Election>(
     let disturbed_at =
         state.external_change.map_or(state.quiet_since, |(at, _)| at.max(state.quiet_since));
     let quiet = context.now.since(disturbed_at);
-    (state.is_fault_free() && quiet > state.settling_time()).then(|| {
+    (state.is_fault_free() && quiet > state.settling_time).then(|| {
         format!("{} reports {transition:?} after {quiet:?} without disturbance", name(*number))
     })
 }
@@ -171,11 +171,11 @@ impl CheckerState {
     /// may happen.
     pub(super) fn is_calm(&self, now: Moment) -> bool {
         let disturbed_at = self.quiet_since.max(self.last_external_action);
-        self.is_fault_free() && now.since(disturbed_at) > self.settling_time()
+        self.is_fault_free() && now.since(disturbed_at) > self.settling_time
     }
 
-    /// The longest that an election takes to settle after a disturbance.
-    pub(super) fn settling_time(&self) -> Duration {
+    /// Computes [`Self::settling_time`].
+    pub(super) fn longest_settling_time(&self) -> Duration {
         let lease = self
             .candidates
             .iter()

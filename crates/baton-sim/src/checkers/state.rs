@@ -4,10 +4,11 @@
 
 use super::candidate_view::CandidateView;
 use super::coverage::Coverage;
+use super::holder::HolderOwner;
 use super::inspect::Inspect;
 use crate::clock::{Moment, Rate};
 use crate::scenario::{Scenario, StoreConfig};
-use crate::trace::{Departure, TraceContext, TraceEvent, Worker};
+use crate::trace::{TraceContext, TraceEvent, Worker};
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -39,6 +40,7 @@ pub(super) struct CheckerState {
     /// The holder, and since when it has been in the record.
     pub(super) holder: Option<Identity>,
     pub(super) held_since: Moment,
+    pub(super) holder_owner: HolderOwner,
     /// When the holder forgot the session that keeps it in the record. Only the ensemble can end
     /// that session.
     pub(super) session_forgotten_at: Option<Moment>,
@@ -46,6 +48,8 @@ pub(super) struct CheckerState {
     pub(super) last_session_forgotten: Moment,
     /// The longest that any record has made others wait.
     pub(super) longest_lease: Duration,
+    /// The longest that the election takes to settle after a disturbance.
+    pub(super) settling_time: Duration,
     /// The largest token of any term so far, and the candidate that held it.
     pub(super) greatest_token: Option<(FencingToken, usize)>,
     /// When another client last deleted the record.
@@ -74,7 +78,7 @@ impl CheckerState {
             StoreConfig::Ensemble(config) => Some(config),
             StoreConfig::Record(_) => None,
         };
-        Self {
+        let mut state = Self {
             candidates: scenario.candidates.iter().map(CandidateView::of).collect(),
             latency: scenario.latency.1,
             tick: ensemble.map_or(Duration::ZERO, |config| config.configured_tick),
@@ -90,9 +94,11 @@ impl CheckerState {
             last_led_at: Moment::START,
             holder: None,
             held_since: Moment::START,
+            holder_owner: HolderOwner::default(),
             session_forgotten_at: None,
             last_session_forgotten: Moment::START,
             longest_lease: Duration::ZERO,
+            settling_time: Duration::ZERO,
             greatest_token: None,
             deleted_at: None,
             external_change: None,
@@ -103,7 +109,9 @@ impl CheckerState {
             is_release: false,
             now: Moment::START,
             coverage: Coverage::default(),
-        }
+        };
+        state.settling_time = state.longest_settling_time();
+        state
     }
 
     /// Whether no fault is active.
@@ -258,8 +266,7 @@ impl CheckerState {
 
     /// How much there has been to check. A calm period is counted when it ends.
     pub(super) fn coverage(&self) -> Coverage {
-        let is_calm =
-            self.is_fault_free() && self.now.since(self.quiet_since) > self.settling_time();
+        let is_calm = self.is_fault_free() && self.now.since(self.quiet_since) > self.settling_time;
         let mut coverage = self.coverage;
         coverage.calm_periods[usize::from(!self.tick.is_zero())] += u64::from(is_calm);
         coverage
@@ -292,38 +299,6 @@ impl CheckerState {
         if let Status::Leading(promise) = status {
             self.coverage.promises += 1;
             self.candidates[number].promise(worker, queried_at + promise.valid_for);
-        }
-    }
-
-    fn holder_departed(&mut self, departure: Departure, now: Moment) {
-        match departure {
-            Departure::Released => self.is_release = true,
-            Departure::Deleted => {
-                // A disturbance between the deletion and its commit may keep candidates from
-                // learning of it.
-                let was_quiet = self
-                    .external_change
-                    .is_some_and(|(at, was_quiet)| was_quiet && self.quiet_since <= at);
-                self.external_change = Some((now, was_quiet));
-                self.disturbed(now);
-            }
-        }
-    }
-
-    fn holder_changed(&mut self, holder: Option<&Identity>, lease: Duration, now: Moment) {
-        self.longest_lease = self.longest_lease.max(lease);
-        let is_external = self.is_external_change(now);
-        self.released_at = (std::mem::take(&mut self.is_release) && !is_external).then_some(now);
-        self.coverage.releases += u64::from(self.released_at.is_some());
-        self.session_forgotten_at = None;
-        if self.holder.as_ref() != holder {
-            (self.holder, self.held_since) = (holder.cloned(), now);
-            let is_record = self.tick.is_zero();
-            let is_holder = |candidate: &&mut CandidateView| candidate.identity.as_ref() == holder;
-            for candidate in self.candidates.iter_mut().filter(is_holder) {
-                // A release of a record that is still in flight would replace an older version.
-                candidate.run.has_sent_release &= !is_record;
-            }
         }
     }
 
