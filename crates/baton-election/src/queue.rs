@@ -60,7 +60,7 @@ use crate::timing::{Jitter, Timing};
 use diagnostic::QueueDiagnostic;
 use messages::{QueueEvent, QueueRequest, SessionId};
 use state::{
-    AnnouncementState, DiagnosticState, InFlight, Link, Membership, Reported, Session, View,
+    AnnouncementState, DiagnosticState, InFlight, Link, Membership, Reported, Session, Step, View,
 };
 use std::cmp::max;
 use std::collections::{BTreeSet, VecDeque};
@@ -151,18 +151,15 @@ impl QueueElection {
         Self { session: Some(session), ended_run: Some(identity), ..self }
     }
 
-    /// The next request, and when it is due.
-    fn plan(&self) -> Option<(Instant, QueueRequest)> {
+    /// The next step, and when it is due.
+    fn plan(&self) -> Option<(Instant, Step<'_>)> {
         let has_released = matches!(self.candidacy, Candidacy::Releasing(_)) && self.is_released();
         if self.in_flight.is_some() || has_released {
             return None;
         }
-        let timeout = self.timing.requested().lease_duration();
-        let (due, request) = match &self.session {
-            None => (self.not_before, QueueRequest::Begin { timeout }),
-            Some(Session { link: Link::Down { since }, .. }) => {
-                (*since, QueueRequest::Resume { timeout })
-            }
+        let (due, step) = match &self.session {
+            None => (self.not_before, Step::Begin),
+            Some(Session { link: Link::Down { since }, .. }) => (*since, Step::Resume),
             Some(session) if self.must_close(session) => match (&self.membership, self.candidacy) {
                 // A close would let another candidate lead while the claim still holds.
                 (
@@ -173,11 +170,11 @@ impl QueueElection {
                     Membership::NotJoined | Membership::Queued { .. } | Membership::Leaving { .. },
                     _,
                 )
-                | (_, Candidacy::Releasing(_)) => (self.not_before, QueueRequest::Close),
+                | (_, Candidacy::Releasing(_)) => (self.not_before, Step::Close),
             },
             Some(_) => self.plan_connected()?,
         };
-        Some((max(due, self.not_before), request))
+        Some((max(due, self.not_before), step))
     }
 
     /// Whether to close the session.
@@ -196,49 +193,37 @@ impl QueueElection {
         session.is_abandoned || blocks
     }
 
-    /// The next request while the session is connected.
-    fn plan_connected(&self) -> Option<(Instant, QueueRequest)> {
-        let read_leader = (self.read_leader_at, QueueRequest::ReadLeader);
+    /// The next step while the session is connected.
+    fn plan_connected(&self) -> Option<(Instant, Step<'_>)> {
+        let read_leader = (self.read_leader_at, Step::ReadLeader);
         match (&self.membership, self.candidacy) {
             (Membership::NotJoined, Candidacy::Campaigning { from }) => {
-                let (prefix, identity) = (self.prefix.clone(), self.identity.clone());
-                let join = QueueRequest::Join { prefix, identity };
-                let join = if self.path_is_missing { QueueRequest::MakePath } else { join };
+                let join = if self.path_is_missing { Step::MakePath } else { Step::Join };
                 earliest([(max(from, self.join_at), join), read_leader])
             }
             (Membership::NotJoined, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Some(read_leader)
             }
             (Membership::Queued { own, view }, _) => match view {
-                View::Stale => Some((self.not_before, QueueRequest::List)),
-                View::First { check_at } => {
-                    Some((*check_at, QueueRequest::Check { name: own.name.clone() }))
-                }
+                View::Stale => Some((self.not_before, Step::List)),
+                View::First { check_at } => Some((*check_at, Step::Check(own))),
                 View::Behind { watch_again_at, is_readable: false, .. } => {
-                    earliest([(*watch_again_at, QueueRequest::List), read_leader])
+                    earliest([(*watch_again_at, Step::List), read_leader])
                 }
-                View::Behind { name, watch_again_at, is_readable: true } => earliest([
-                    (*watch_again_at, QueueRequest::Watch { name: name.clone() }),
-                    read_leader,
-                ]),
+                View::Behind { name, watch_again_at, is_readable: true } => {
+                    earliest([(*watch_again_at, Step::Watch(name)), read_leader])
+                }
             },
             (Membership::Leading { .. }, Candidacy::Withdrawn(Withdrawal::Releasing))
             | (Membership::Leaving { .. }, _) => None,
             (Membership::Leading { own, renew_at, watch_at, announcement, .. }, candidacy) => {
-                let name = || own.name.clone();
-                let renew = (*renew_at, QueueRequest::Check { name: name() });
-                let watch = watch_at.map(|due| (due, QueueRequest::Watch { name: name() }));
+                let renew = (*renew_at, Step::Check(own));
+                let watch = watch_at.map(|due| (due, Step::Watch(&own.name)));
                 let announce = match (announcement, candidacy) {
                     (
                         AnnouncementState::Pending { at, replaces },
                         Candidacy::Campaigning { .. },
-                    ) => {
-                        let text = order::announcement(own.token, &self.identity);
-                        Some((
-                            *at,
-                            QueueRequest::Announce { name: name(), text, replaces: *replaces },
-                        ))
-                    }
+                    ) => Some((*at, Step::Announce { own, replaces: *replaces })),
                     (AnnouncementState::Occupied, Candidacy::Campaigning { .. }) => {
                         Some((self.not_before, read_leader.1))
                     }
@@ -250,6 +235,28 @@ impl QueueElection {
         }
     }
 
+    fn request(&self, step: Step<'_>) -> QueueRequest {
+        let timeout = self.timing.requested().lease_duration();
+        match step {
+            Step::Begin => QueueRequest::Begin { timeout },
+            Step::Resume => QueueRequest::Resume { timeout },
+            Step::Close => QueueRequest::Close,
+            Step::MakePath => QueueRequest::MakePath,
+            Step::Join => {
+                let (prefix, identity) = (self.prefix.clone(), self.identity.clone());
+                QueueRequest::Join { prefix, identity }
+            }
+            Step::List => QueueRequest::List,
+            Step::Watch(name) => QueueRequest::Watch { name: name.to_owned() },
+            Step::Check(own) => QueueRequest::Check { name: own.name.clone() },
+            Step::ReadLeader => QueueRequest::ReadLeader,
+            Step::Announce { own, replaces } => {
+                let text = order::announcement(own.token, &self.identity);
+                QueueRequest::Announce { name: own.name.clone(), text, replaces }
+            }
+        }
+    }
+
     /// The timing under the granted session timeout, or as configured without a session.
     fn durations(&self) -> &Timing {
         let granted = self.session.as_ref().and_then(|session| session.granted.as_ref());
@@ -257,11 +264,11 @@ impl QueueElection {
     }
 }
 
-/// The request that is due first. Among equals, the first one wins.
-fn earliest(
-    requests: impl IntoIterator<Item = (Instant, QueueRequest)>,
-) -> Option<(Instant, QueueRequest)> {
-    requests.into_iter().min_by_key(|(due, _)| *due)
+/// The step that is due first. Among equals, the first one wins.
+fn earliest<'a>(
+    steps: impl IntoIterator<Item = (Instant, Step<'a>)>,
+) -> Option<(Instant, Step<'a>)> {
+    steps.into_iter().min_by_key(|(due, _)| *due)
 }
 
 impl Election for QueueElection {
@@ -300,7 +307,8 @@ impl Election for QueueElection {
 
     fn poll_request(&mut self, now: Instant) -> Option<QueueRequest> {
         self.handle_timeout(now);
-        let (_, request) = self.plan().filter(|(due, _)| *due <= now)?;
+        let (_, step) = self.plan().filter(|(due, _)| *due <= now)?;
+        let request = self.request(step);
         if let QueueRequest::Join { .. } = request {
             self.prefix = order::prefix(&mut self.jitter);
         }

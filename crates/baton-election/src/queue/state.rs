@@ -112,6 +112,21 @@ pub(super) struct DiagnosticState {
     pub(super) saturated: bool,
 }
 
+/// The next request. Most plans only ask when it is due, so it borrows the names.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Step<'a> {
+    Begin,
+    Resume,
+    Close,
+    MakePath,
+    Join,
+    List,
+    Watch(&'a str),
+    Check(&'a OwnZnode),
+    ReadLeader,
+    Announce { own: &'a OwnZnode, replaces: bool },
+}
+
 /// The request in flight, and when it was sent.
 #[derive(Clone, PartialEq, Eq, Hash, Debug)]
 pub(super) struct InFlight {
