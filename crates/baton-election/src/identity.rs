@@ -7,12 +7,13 @@
 
 use crate::text::{is_unsafe_in_line, one_line};
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
 /// The identity of a candidate as stored in the record.
 ///
 /// Ours is `<prefix>_<uuid>`. Other candidates may use any non-empty text.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, Eq)]
 pub struct Identity(Arc<str>);
 
 /// Why a text is not a valid identity.
@@ -72,6 +73,19 @@ impl Identity {
     /// as client-go allows, it is the whole identity.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('_').map_or(&self.0, |(name, _)| name)
+    }
+}
+
+/// Most comparisons are between clones of one identity, which share their text.
+impl PartialEq for Identity {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0 == other.0
+    }
+}
+
+impl Hash for Identity {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.hash(state);
     }
 }
 

@@ -107,6 +107,8 @@ pub struct Leadership {
     answer_validity: Duration,
     standing: Standing,
     visible: VisibleState,
+    /// The leader in answers while following, if known.
+    leader: Option<Identity>,
     revision: u64,
     promises: Promises,
     last_polled_at: Option<Instant>,
@@ -128,15 +130,16 @@ impl Promises {
     /// promise, so a release waits until it expires.
     fn record(&mut self, asker: Option<&Asker>, until: Instant, now: Instant) {
         self.by_asker.retain(|_, expires_at| *expires_at > now);
-        match asker {
-            Some(asker)
-                if self.by_asker.contains_key(asker) || self.by_asker.len() < MAX_ASKERS =>
-            {
-                let expires_at = self.by_asker.entry(asker.clone()).or_insert(until);
-                *expires_at = until.max(*expires_at);
-            }
-            Some(_) => self.record_lasting(until),
-            None => self.anonymous = self.anonymous.max(Some(until)),
+        let Some(asker) = asker else {
+            self.anonymous = self.anonymous.max(Some(until));
+            return;
+        };
+        if let Some(expires_at) = self.by_asker.get_mut(asker) {
+            *expires_at = until.max(*expires_at);
+        } else if self.by_asker.len() < MAX_ASKERS {
+            self.by_asker.insert(asker.clone(), until);
+        } else {
+            self.record_lasting(until);
         }
     }
 
@@ -168,6 +171,7 @@ impl Leadership {
             answer_validity,
             standing: Standing::Unknown,
             visible: VisibleState::Unknown,
+            leader: None,
             revision: 0,
             promises: Promises {
                 anonymous: None,
@@ -294,7 +298,7 @@ impl Leadership {
                 Some(Instant::since_boot(last_promise + Duration::from_nanos(1)))
             }
             VisibleState::Resigning => Some(deadline),
-            VisibleState::Unknown | VisibleState::Following(_) => None,
+            VisibleState::Unknown | VisibleState::Following => None,
         }
     }
 
@@ -306,42 +310,43 @@ impl Leadership {
     /// Evaluates the standing at `now`. A deadline takes effect even if the driver never publishes
     /// it.
     fn refresh(&mut self, now: Instant) {
-        let visible = match &self.standing {
-            Standing::Unknown => VisibleState::Unknown,
-            Standing::Following { leader } => VisibleState::Following(leader.clone()),
+        let (visible, leader) = match &self.standing {
+            Standing::Unknown => (VisibleState::Unknown, None),
+            Standing::Following { leader } => (VisibleState::Following, leader.as_ref()),
             Standing::Leading(claim) | Standing::Resigning(claim)
                 if claim.remaining(now).is_zero() =>
             {
-                VisibleState::Following(None)
+                (VisibleState::Following, None)
             }
             Standing::Leading(claim) if claim.remaining(now) >= self.answer_validity => {
-                VisibleState::Leading(claim.token())
+                (VisibleState::Leading(claim.token()), None)
             }
-            Standing::Leading(_) | Standing::Resigning(_) => VisibleState::Resigning,
+            Standing::Leading(_) | Standing::Resigning(_) => (VisibleState::Resigning, None),
         };
-        if visible != self.visible {
-            self.visible = visible;
+        if visible != self.visible || leader != self.leader.as_ref() {
+            (self.visible, self.leader) = (visible, leader.cloned());
             self.revision += 1;
         }
     }
 
     fn answer(&mut self, now: Instant, valid_for: Duration) -> Answer {
         self.refresh(now);
-        let status = match &self.visible {
+        let status = match self.visible {
             VisibleState::Unknown => Status::Unknown,
-            VisibleState::Following(leader) => Status::Following { leader: leader.clone() },
-            VisibleState::Leading(token) => Status::Leading(Promise { token: *token, valid_for }),
+            VisibleState::Following => Status::Following { leader: self.leader.clone() },
+            VisibleState::Leading(token) => Status::Leading(Promise { token, valid_for }),
             VisibleState::Resigning => Status::Resigning,
         };
         Answer { status, revision: self.revision }
     }
 }
 
-/// The part of an answer whose change increments the revision. All promises of one term are equal.
-#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+/// The part of an answer whose change increments the revision, besides the leader. All promises of
+/// one term are equal.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 enum VisibleState {
     Unknown,
-    Following(Option<Identity>),
+    Following,
     Leading(FencingToken),
     Resigning,
 }

@@ -140,20 +140,27 @@ impl Withdrawals {
         promised_until: Option<Instant>,
         now: Instant,
     ) {
+        if self.active.is_empty() {
+            return self.note_claim(machine);
+        }
         self.expire(now);
         if !self.command_runs && promised_until.is_none_or(|until| until <= now) {
             self.promises_ended();
         }
         self.instruct(machine, now);
-        if let Standing::Leading(claim) | Standing::Resigning(claim) = machine.standing() {
-            self.claim_ends = self.claim_ends.max(Some(claim.deadline()));
-        }
+        self.note_claim(machine);
         if machine.is_released() {
             self.released(now);
         } else {
             self.claim_ended(now);
         }
         self.instruct(machine, now);
+    }
+
+    fn note_claim(&mut self, machine: &impl Election) {
+        if let Standing::Leading(claim) | Standing::Resigning(claim) = machine.standing() {
+            self.claim_ends = self.claim_ends.max(Some(claim.deadline()));
+        }
     }
 
     /// When to call [`Self::turn`] next. `promised_until` is the end of the last promise.
