@@ -6,6 +6,7 @@
 //! each event.
 #![forbid(unsafe_code)]
 
+mod asker_names;
 mod checkers;
 pub mod clock;
 mod edge;

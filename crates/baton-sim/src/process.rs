@@ -3,6 +3,9 @@
 //! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, with the
 //! same [`Withdrawals`], and stops like `src/supervisor.rs`.
 
+mod input;
+
+use crate::asker_names::AskerNames;
 use crate::runner::{FromGuard, Runner, ToGuard};
 use crate::scenario::CandidateConfig;
 use crate::trace::{ExitCause, TraceEvent, Worker};
@@ -14,6 +17,7 @@ use baton_election::machine::{Election, Event, Reason, Transition, Withdrawal};
 use baton_election::withdrawals::{
     Cause, Order, OrderOutcome, Ticket, WithdrawalEvent, Withdrawals,
 };
+pub(crate) use input::Input;
 use std::time::Duration;
 
 /// A running process.
@@ -40,6 +44,7 @@ pub(crate) struct Process<E: Election> {
     published: Option<Claim>,
     /// The token in the last promise to the worker that voids its promises.
     promised_token: Option<FencingToken>,
+    asker_names: AskerNames,
     /// Runs its command, if it has one, which may take this long to stop.
     runner: Option<Runner>,
     stop_timeout: Duration,
@@ -52,29 +57,6 @@ struct Unasked {
     ticket: Ticket,
     has_ended: bool,
     is_asked_again: bool,
-}
-
-/// An input of a process.
-#[derive(Debug)]
-pub(crate) enum Input<E: Election> {
-    /// A timer expired.
-    Wake,
-    /// The reply to a call, or `None` if the call ended without one.
-    Reply { call: u64, event: Option<E::Event> },
-    /// A watch event.
-    WatchEvent(E::Event),
-    /// A worker of the application polls: it asks whether its candidate leads.
-    Query(Worker),
-    /// This worker acts no more: its promises are void.
-    Done(Worker),
-    /// A signal, a hook, or an operator's order.
-    Order(Order),
-    /// The application polls again.
-    AskedAgain,
-    /// The application is fit again.
-    FitAgain,
-    /// The guard of its command sends a message.
-    FromGuard(FromGuard),
 }
 
 /// The action of a process after it has handled an input.
@@ -112,6 +94,7 @@ impl<E: Election> Process<E> {
             withdrawal: None,
             published: None,
             promised_token: None,
+            asker_names: AskerNames::default(),
             runner: candidate.command.map(|_| Runner::default()),
             stop_timeout: candidate.command.map_or(Duration::ZERO, |command| command.stop_timeout),
         }
@@ -165,7 +148,7 @@ impl<E: Election> Process<E> {
             }
             Input::Done(worker) => {
                 if let Some(token) = self.promised_token {
-                    self.leadership.void(worker.asker().as_ref(), token);
+                    self.leadership.void(self.asker_names.name(worker), token);
                 }
             }
         }
@@ -215,7 +198,7 @@ impl<E: Election> Process<E> {
 
     /// Answers from the published claim, so the driver need not take a turn.
     fn answer(&mut self, worker: Worker, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
-        let answer = self.leadership.promise(worker.asker().as_ref(), now);
+        let answer = self.leadership.promise(self.asker_names.name(worker), now);
         if let (Status::Leading(promise), Worker::Named(_)) = (&answer.status, worker) {
             self.promised_token = Some(promise.token);
         }

@@ -7,7 +7,7 @@ use crate::scenario::Fault;
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::leadership::{Answer, Asker};
+use baton_election::leadership::Answer;
 use baton_election::machine::{Election, Reason, Transition, Withdrawal};
 use baton_election::withdrawals::{Cause, Order, OrderOutcome, Ticket};
 use std::time::Duration;
@@ -118,16 +118,6 @@ pub enum Worker {
     Named(u32),
     /// It never voids a promise.
     Anonymous,
-}
-
-impl Worker {
-    /// The name that it polls under.
-    pub(crate) fn asker(self) -> Option<Asker> {
-        match self {
-            Self::Named(piece_of_work) => Asker::parse(&piece_of_work.to_string()).ok(),
-            Self::Anonymous => None,
-        }
-    }
 }
 
 /// Why the previous holder is gone.
