@@ -173,9 +173,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         consider(self.in_flight.next_at(), Next::Message);
         consider(self.store.next_at(), Next::Store);
         for (number, node) in self.nodes.iter().enumerate() {
-            for (timer, at) in Timer::ALL.into_iter().zip(node.timers) {
-                consider(at, Next::Timer(number, timer));
-            }
+            let (at, timer) = node.next_timer();
+            consider(at, Next::Timer(number, timer));
             for (index, guard) in node.guards.iter().enumerate() {
                 consider(guard.at, Next::Guard(number, index));
             }

@@ -99,6 +99,15 @@ impl<E: Election> Node<E> {
         }
     }
 
+    /// The timer that fires first, and when.
+    pub(super) fn next_timer(&self) -> (Moment, Timer) {
+        let mut first = (Moment::NEVER, Timer::Resume);
+        for (at, timer) in self.timers.into_iter().zip(Timer::ALL) {
+            first = if at < first.0 { (at, timer) } else { first };
+        }
+        first
+    }
+
     /// The next message of the process to its guard.
     pub(super) fn poll_message(&mut self) -> Option<ToGuard> {
         self.process.as_mut()?.poll_message()
