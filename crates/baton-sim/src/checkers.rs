@@ -18,6 +18,7 @@ mod properties;
 mod session_bounds;
 mod stability;
 mod state;
+mod summary;
 mod terms;
 mod withdrawals;
 

@@ -87,6 +87,11 @@ impl Commands {
         !self.grace.is_zero()
     }
 
+    /// Whether any command has been ordered and has not ended.
+    pub(super) const fn has_any(&self) -> bool {
+        !self.all.is_empty()
+    }
+
     /// Whether any command runs, including commands of earlier processes.
     pub(super) fn any_runs(&self) -> bool {
         self.running().next().is_some()
@@ -184,6 +189,9 @@ pub(super) fn command_ends_before_its_claim<E: Election>(
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
+    if !state.summary.has_commands {
+        return None;
+    }
     (0..state.candidates.len()).find_map(|number| {
         let mut running = state.candidates[number].commands.running();
         let late = running.find(|command| command.deadline < context.local_time(number))?;
@@ -283,11 +291,13 @@ pub(super) fn leader_runs_its_command<E: Election>(
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
+    if !state.runs_commands || !state.is_calm(context.now) {
+        return None;
+    }
     let is_idle = |number: &usize| {
         let candidate = &state.candidates[*number];
         candidate.commands.is_configured()
             && candidate.withdrawal.is_none()
-            && state.is_calm(context.now)
             && candidate.claims(context.local_time(*number))
             && !candidate.commands.own().is_some_and(Command::runs)
     };

@@ -37,9 +37,9 @@ pub(super) struct CurrentRun {
 }
 
 impl EndedRun {
-    /// Whether `identity` is that of the run.
-    pub(super) fn is_of(&self, identity: &Identity) -> bool {
-        self.identity == *identity
+    /// The identity of the run.
+    pub(super) const fn identity(&self) -> &Identity {
+        &self.identity
     }
 
     /// The run of `candidate` that ends because of `cause`.
@@ -126,7 +126,7 @@ pub(super) fn ended_run_record_is_released<E: Election>(
     let timing = &candidate.timing;
     let bound = timing.longest_promise()
         + timing.retry_period() * 2
-        + candidate.call_budget_with_lag(state.lag()) * 3
+        + candidate.call_budget_with_lag(state.lag) * 3
         + state.latency * 16;
     (waited > bound)
         .then(|| format!("{} has not released the record of {run:?} for {waited:?}", name(number)))

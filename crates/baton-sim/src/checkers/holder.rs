@@ -1,24 +1,13 @@
 //! The holder of the record: who it is, since when, and why the previous one is gone.
 //!
-//! Pure. Start with [`CheckerState::holder_changed`]. Many properties ask at each event which
-//! candidate is the holder, so the answer is found only when it changes.
+//! Pure. Start with [`CheckerState::holder_changed`].
 
 use super::candidate_view::CandidateView;
-use super::ended_runs::EndedRun;
 use super::state::CheckerState;
 use crate::clock::Moment;
 use crate::trace::Departure;
 use baton_election::identity::Identity;
 use std::time::Duration;
-
-/// The owner of the identity in the record.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct HolderOwner {
-    /// The candidate whose last started run it is.
-    run: Option<usize>,
-    /// The candidate whose ended run it is.
-    ended_run: Option<usize>,
-}
 
 impl CheckerState {
     pub(super) fn holder_departed(&mut self, departure: Departure, now: Moment) {
@@ -58,34 +47,6 @@ impl CheckerState {
                 // A release of a record that is still in flight would replace an older version.
                 candidate.run.has_sent_release &= !is_record;
             }
-            self.find_holder();
         }
-    }
-
-    /// The candidate that is the holder.
-    pub(super) const fn holding_candidate(&self) -> Option<usize> {
-        self.holder_owner.run
-    }
-
-    /// The candidate whose ended run is the holder.
-    pub(super) fn holding_ended_run(&self) -> Option<(usize, &EndedRun)> {
-        let number = self.holder_owner.ended_run?;
-        self.candidates[number].ended_run.as_ref().map(|run| (number, run))
-    }
-
-    /// Finds out again who the holder is. Call it after the holder or a run has changed.
-    pub(super) fn find_holder(&mut self) {
-        let Some(holder) = &self.holder else {
-            self.holder_owner = HolderOwner::default();
-            return;
-        };
-        let find =
-            |is_holder: &dyn Fn(&CandidateView) -> bool| self.candidates.iter().position(is_holder);
-        self.holder_owner = HolderOwner {
-            run: find(&|candidate| candidate.identity.as_ref() == Some(holder)),
-            ended_run: find(&|candidate| {
-                candidate.ended_run.as_ref().is_some_and(|run| run.is_of(holder))
-            }),
-        };
     }
 }

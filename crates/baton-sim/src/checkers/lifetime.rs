@@ -29,7 +29,6 @@ impl CheckerState {
             candidate.disturbed(context.local_time(number));
         }
         self.disturbed(began);
-        self.find_holder();
     }
 
     pub(super) fn exited(&mut self, number: usize, cause: ExitCause, now: Moment) {
@@ -42,7 +41,6 @@ impl CheckerState {
         candidate.causes = Causes::default();
         candidate.commands.orphan();
         self.disturbed(now);
-        self.find_holder();
     }
 
     /// Restarts the store's fault-free period at the unacknowledged write of a candidate. The

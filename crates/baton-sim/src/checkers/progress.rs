@@ -61,7 +61,7 @@ pub(super) fn leader_in_time<E: Election>(
         );
         let waited = context.now.since(since);
         let rate = context.clocks[number].rate();
-        let bound = match state.lag() {
+        let bound = match state.lag {
             None => rate.true_time_for(
                 lease
                     + candidate.timing.retry_period() * 2
@@ -166,7 +166,7 @@ pub(super) fn takeover_after_release<E: Election>(
             Duration::ZERO
         };
         let handover = MAX_HANDOVER + lease_wait;
-        match state.lag() {
+        match state.lag {
             None => handover + preference,
             Some(lag) => {
                 handover + state.latency * 16 + rate.true_time_for(first_claim(candidate, lag))
@@ -177,7 +177,7 @@ pub(super) fn takeover_after_release<E: Election>(
         let candidate = &state.candidates[*number];
         let retry_period = candidate.timing.retry_period();
         // Its answers since then must be old enough for a claim to rest on them.
-        let settling_time = state.lag().map_or(Duration::ZERO, |lag| lag + retry_period * 3);
+        let settling_time = state.lag.map_or(Duration::ZERO, |lag| lag + retry_period * 3);
         let long = settling_time.max(retry_period * 6);
         let fault_free_since =
             state.fault_free_since(*number).filter(|_| candidate.watch_faults == 0);
@@ -240,7 +240,10 @@ pub(super) fn reads_after_unknown_write<E: Election>(
         let TraceEvent::RequestSent(sender, request, _) = event else { return false };
         *sender == number && request.verb() != Verb::Read
     };
-    (0..state.candidates.len()).filter(|_| state.tick.is_zero()).find_map(|number| {
+    if !state.summary.is_any_withdrawn || !state.tick.is_zero() {
+        return None;
+    }
+    (0..state.candidates.len()).find_map(|number| {
         let candidate = &state.candidates[number];
         let (how, ordered) = candidate.withdrawal.filter(|_| candidate.is_in_doubt())?;
         let leaves_at = candidate
@@ -308,7 +311,7 @@ pub(super) fn requests_are_paced<E: Election>(
     let sequence =
         if state.tick.is_zero() { MAX_STEPS_OVER_RECORD } else { MAX_STEPS_OVER_ENSEMBLE };
     let candidates = u32::try_from(state.candidates.len()).expect("fewer than 26 candidates");
-    let breaks = state.lag().map_or(0, |lag| {
+    let breaks = state.lag.map_or(0, |lag| {
         let calls = candidate.timing.retry_period().as_nanos()
             / candidate.call_budget_with_lag(Some(lag)).as_nanos().max(1)
             + 1;

@@ -7,9 +7,8 @@ use crate::clock::Moment;
 use std::time::Duration;
 
 impl CheckerState {
-    /// How old an answer of the ensemble must be for a claim to rest on it. All candidates allow
-    /// for the same drift.
-    pub(super) fn lag(&self) -> Option<Duration> {
+    /// Computes [`Self::lag`].
+    pub(super) fn drifted_lag(&self) -> Option<Duration> {
         let drift = self.candidates.first()?.timing.drift();
         Some(drift.max_elapsed(self.tick * 3 / 4)).filter(|lag| !lag.is_zero())
     }

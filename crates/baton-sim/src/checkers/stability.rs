@@ -53,7 +53,7 @@ pub(super) fn short_fault_keeps_term<E: Election>(
             let duration = candidate
                 .disturbance_at_loss
                 .map(|(from, to)| to.since(from) + state.latency * 4 + elected);
-            duration >= Some(candidate.call_budget_with_lag(state.lag()) * 2)
+            duration >= Some(candidate.call_budget_with_lag(state.lag) * 2)
         }
         Reason::SessionExpired
         | Reason::Resigned
@@ -98,7 +98,7 @@ pub(super) fn three_renewal_attempts<E: Election>(
         || candidate.causes.ended_at().is_some_and(|ended_at| renewed <= ended_at);
     let is_excused =
         was_paused || is_releasing || was_contradicted || candidate.rests_on(state.restored_at);
-    (attempts < 3 && candidate.claim_allows_three_calls(state.lag()) && !is_excused).then(|| {
+    (attempts < 3 && candidate.claim_allows_three_calls(state.lag) && !is_excused).then(|| {
         format!("{} lost leadership after {attempts} attempts to renew its claim", name(*number))
     })
 }

@@ -4,8 +4,8 @@
 
 use super::candidate_view::CandidateView;
 use super::coverage::Coverage;
-use super::holder::HolderOwner;
 use super::inspect::Inspect;
+use super::summary::Summary;
 use crate::clock::{Moment, Rate};
 use crate::scenario::{Scenario, StoreConfig};
 use crate::trace::{TraceContext, TraceEvent, Worker};
@@ -24,10 +24,15 @@ pub(super) struct CheckerState {
     /// The configured tick of the ensemble and its sync limit; zero over a record.
     pub(super) tick: Duration,
     pub(super) sync_limit: u32,
+    /// How old an answer of the ensemble must be for a claim to rest on it. All candidates allow
+    /// for the same drift.
+    pub(super) lag: Option<Duration>,
     /// The rate of the slowest server's clock.
     pub(super) slowest_clock: Rate,
     /// Whether leaders receive watch events.
     pub(super) leaders_watch: bool,
+    /// Whether any candidate is to run a command in each term.
+    pub(super) runs_commands: bool,
     /// The number of active faults of the store, and the time since which there has been none.
     pub(super) store_faults: u32,
     pub(super) store_fault_free_since: Moment,
@@ -40,7 +45,6 @@ pub(super) struct CheckerState {
     /// The holder, and since when it has been in the record.
     pub(super) holder: Option<Identity>,
     pub(super) held_since: Moment,
-    pub(super) holder_owner: HolderOwner,
     /// When the holder forgot the session that keeps it in the record. Only the ensemble can end
     /// that session.
     pub(super) session_forgotten_at: Option<Moment>,
@@ -69,6 +73,7 @@ pub(super) struct CheckerState {
     pub(super) is_release: bool,
     /// The time of the last event.
     now: Moment,
+    pub(super) summary: Summary,
     pub(super) coverage: Coverage,
 }
 
@@ -82,11 +87,13 @@ impl CheckerState {
             candidates: scenario.candidates.iter().map(CandidateView::of).collect(),
             latency: scenario.latency.1,
             tick: ensemble.map_or(Duration::ZERO, |config| config.configured_tick),
+            lag: None,
             sync_limit: ensemble.map_or(0, |config| config.sync_limit),
             slowest_clock: ensemble
                 .and_then(|config| config.clock_rates.iter().copied().min())
                 .unwrap_or(Rate::TRUE),
             leaders_watch: scenario.leaders_watch,
+            runs_commands: scenario.candidates.iter().any(|it| it.command.is_some()),
             store_faults: 0,
             store_fault_free_since: Moment::START,
             server_fault_at: None,
@@ -94,7 +101,6 @@ impl CheckerState {
             last_led_at: Moment::START,
             holder: None,
             held_since: Moment::START,
-            holder_owner: HolderOwner::default(),
             session_forgotten_at: None,
             last_session_forgotten: Moment::START,
             longest_lease: Duration::ZERO,
@@ -108,9 +114,11 @@ impl CheckerState {
             released_at: None,
             is_release: false,
             now: Moment::START,
+            summary: Summary::default(),
             coverage: Coverage::default(),
         };
-        state.settling_time = state.longest_settling_time();
+        (state.lag, state.settling_time) = (state.drifted_lag(), state.longest_settling_time());
+        state.summary = Summary::of(&state);
         state
     }
 
@@ -241,6 +249,7 @@ impl CheckerState {
                 self.query_answered(*number, *worker, &answer.status, *queried_at);
             }
         }
+        self.summarize(event);
     }
 
     fn transitioned<D>(
@@ -335,7 +344,7 @@ impl CheckerState {
 
     fn published(&mut self, context: &TraceContext<'_>, number: usize, claim: Option<Claim>) {
         let (local_time, store_faults, lag, restored_at) =
-            (context.local_time(number), self.store_faults, self.lag(), self.restored_at);
+            (context.local_time(number), self.store_faults, self.lag, self.restored_at);
         let candidate = &mut self.candidates[number];
         if candidate.faults + store_faults > 0 {
             candidate.disturbed(local_time);

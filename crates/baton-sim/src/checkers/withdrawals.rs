@@ -104,6 +104,11 @@ impl Causes {
         }
     }
 
+    /// Whether a superseded order has not ended yet.
+    pub(super) const fn is_any_superseded(&self) -> bool {
+        self.superseded.is_some()
+    }
+
     /// When a cause last ended by order.
     pub(super) const fn ended_at(&self) -> Option<Instant> {
         self.ended_at
@@ -239,6 +244,9 @@ pub(super) fn superseded_order_ends<E: Election>(
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
+    if !state.summary.is_order_superseded {
+        return None;
+    }
     let is_open = |number: &usize| {
         let superseded = state.candidates[*number].causes.superseded;
         superseded.is_some_and(|(_, since)| since < context.now)
@@ -254,6 +262,9 @@ pub(super) fn campaigns_without_a_cause<E: Election>(
     context: &TraceContext<'_>,
     _: &TraceEvent<'_, E>,
 ) -> Option<String> {
+    if !state.summary.is_any_withdrawn {
+        return None;
+    }
     let stays_away = |number: &usize| {
         let candidate = &state.candidates[*number];
         if candidate.withdrawal.is_none() || candidate.pauses + candidate.intermittent_faults > 0 {
