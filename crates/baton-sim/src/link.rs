@@ -5,7 +5,7 @@
 //! dropped connection may still arrive.
 
 use crate::clock::Moment;
-use crate::rng::Rng;
+use crate::rng::{Rng, nanos};
 use crate::scenario::LinkFault;
 use std::time::Duration;
 
@@ -13,7 +13,8 @@ use std::time::Duration;
 #[derive(Debug)]
 pub(crate) struct Link {
     pub(crate) rng: Rng,
-    latency: (Duration, Duration),
+    /// The shortest and the longest delivery time in nanoseconds.
+    latency: (u64, u64),
     /// The active faults, with their indices.
     faults: Vec<(usize, LinkFault)>,
     /// How many active faults block watch events.
@@ -43,7 +44,7 @@ impl Link {
             (Vec::new(), Vec::new(), 0, false);
         Self {
             rng,
-            latency,
+            latency: (nanos(latency.0), nanos(latency.1)),
             faults,
             watch_faults,
             watch_delays,
@@ -67,8 +68,12 @@ impl Link {
 
     /// Draws the delivery time of an unimpaired message.
     pub(crate) fn latency(&mut self) -> Duration {
-        let (least, most) = self.latency;
-        self.rng.duration_between(least, most)
+        Duration::from_nanos(self.rng.between(self.latency.0, self.latency.1))
+    }
+
+    /// Draws how late a timer fires.
+    pub(crate) fn timer_delay(&mut self) -> Duration {
+        Duration::from_nanos(self.rng.between(self.latency.0, self.latency.1) / 8)
     }
 
     /// Draws the delivery of a request whose caller waits for `timeout`.

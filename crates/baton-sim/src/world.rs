@@ -17,6 +17,7 @@ mod guards;
 mod injection;
 mod network;
 mod node;
+mod timers;
 
 use crate::clock::{Clock, Moment};
 use crate::event_queue::EventQueue;
@@ -32,9 +33,10 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::timing::Jitter;
 use network::{Call, Message};
-use node::{Node, Timer};
+use node::Node;
 use std::mem::discriminant;
 use std::time::Duration;
+use timers::{Timer, Timers};
 
 /// The longest delay until a candidate restarts after a loss. The kubelet takes 0.2 to 1.7 s
 /// (measured).
@@ -173,7 +175,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         consider(self.in_flight.next_at(), Next::Message);
         consider(self.store.next_at(), Next::Store);
         for (number, node) in self.nodes.iter().enumerate() {
-            let (at, timer) = node.next_timer();
+            let (at, timer) = node.timers.next();
             consider(at, Next::Timer(number, timer));
             for (index, guard) in node.guards.iter().enumerate() {
                 consider(guard.at, Next::Guard(number, index));
@@ -184,7 +186,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
 
     fn fire_timer(&mut self, number: usize, timer: Timer) {
         let node = &mut self.nodes[number];
-        node.timers[timer as usize] = Moment::NEVER;
+        node.timers.clear(timer);
         match timer {
             Timer::Resume => self.resume(number),
             Timer::Start => self.start(number),
@@ -235,7 +237,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         if let Input::Reply { call, .. } = input {
             // The reply and the timeout may both be queued. The first one that is handled counts.
             let Some(call) = node.call.take_if(|pending| pending.number == call) else { return };
-            node.timers[Timer::CallTimeout as usize] = Moment::NEVER;
+            node.timers.clear(Timer::CallTimeout);
             if call.is_impaired {
                 self.observer.observe(&context, &TraceEvent::Disturbed(Some(number)));
             }
@@ -251,17 +253,17 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
         match wakes_at {
             Some(due) => self.set_timer(number, Timer::Wake, due),
-            None => self.nodes[number].timers[Timer::Wake as usize] = Moment::NEVER,
+            None => self.nodes[number].timers.clear(Timer::Wake),
         }
     }
 
     /// Sets `timer` to fire when the clock of candidate `number` reads `due`, and at least a
     /// nanosecond from now, so that true time advances.
     fn set_timer(&mut self, number: usize, timer: Timer, due: Instant) {
-        let delay = self.nodes[number].link.latency() / 8;
+        let delay = self.nodes[number].link.timer_delay();
         let soonest = self.now + Duration::from_nanos(1);
-        self.nodes[number].timers[timer as usize] =
-            self.clocks[number].when(due).max(soonest) + delay;
+        let at = self.clocks[number].when(due).max(soonest) + delay;
+        self.nodes[number].timers.set(timer, at);
     }
 
     fn start(&mut self, number: usize) {
@@ -327,17 +329,17 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         node.interrupted_input = None;
         node.backlog.clear();
         node.is_paused = false;
-        node.timers = [Moment::NEVER; Timer::COUNT];
+        node.timers = Timers::default();
         match cause {
             ExitCause::Stopped if node.restarts_after_stop => {
-                node.timers[Timer::Start as usize] = self.now;
+                node.timers.set(Timer::Start, self.now);
             }
             ExitCause::Stopped => {}
             ExitCause::Crashed => node.failures.push(now),
             ExitCause::LeadershipLost(_) => {
                 node.failures.push(now);
                 let delay = node.link.rng.skewed_duration(MAX_RESTART_DELAY);
-                node.timers[Timer::Start as usize] = self.now + delay;
+                node.timers.set(Timer::Start, self.now + delay);
             }
         }
     }
@@ -346,8 +348,8 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     fn pause(&mut self, number: usize, duration: Duration) {
         let node = &mut self.nodes[number];
         let until = self.now + duration;
-        let timer = &mut node.timers[Timer::Resume as usize];
-        *timer = if node.is_paused { (*timer).max(until) } else { until };
+        let until = if node.is_paused { node.timers.at(Timer::Resume).max(until) } else { until };
+        node.timers.set(Timer::Resume, until);
         node.is_paused = true;
     }
 

@@ -95,7 +95,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             CandidateFault::Crash if node.process.is_some() => {
                 self.exited(candidate, ExitCause::Crashed);
             }
-            CandidateFault::Crash => node.timers[Timer::Start as usize] = Moment::NEVER,
+            CandidateFault::Crash => node.timers.clear(Timer::Start),
             CandidateFault::Stop => self.deliver(candidate, Input::Order(Order::Shutdown)),
             CandidateFault::PreStop => {
                 let order = Order::Stopping { limit: duration * 2 };
@@ -174,7 +174,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     fn restart(&mut self, candidate: usize) {
         let node = &mut self.nodes[candidate];
         if node.process.is_none() {
-            node.timers[Timer::Start as usize] = self.now;
+            node.timers.set(Timer::Start, self.now);
         } else {
             node.restarts_after_stop = true;
         }
@@ -183,7 +183,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// Changes the rate of the clock of `candidate`, and reschedules the timers that depend on it.
     fn set_clock_rate(&mut self, candidate: usize, rate: Rate) {
         let due = [Timer::CallTimeout, Timer::Wake, Timer::Query].map(|timer| {
-            let at = self.nodes[candidate].timers[timer as usize];
+            let at = self.nodes[candidate].timers.at(timer);
             (timer, at, self.clocks[candidate].read(at))
         });
         self.clocks[candidate].set_rate(self.now, rate);

@@ -4,6 +4,7 @@
 
 use super::guards::Guard;
 use super::network::Call;
+use super::timers::{Timer, Timers};
 use crate::clock::Moment;
 use crate::link::Link;
 use crate::process::{Input, Process};
@@ -31,7 +32,7 @@ pub(super) struct Node<E: Election> {
     pub(super) ended_run: Option<Identity>,
     pub(super) call: Option<Call>,
     pub(super) calls: u64,
-    pub(super) timers: [Moment; Timer::COUNT],
+    pub(super) timers: Timers,
     /// Whether the process is suspended. Until it resumes, inputs wait in `backlog`, and
     /// `interrupted_input` holds the one that it was about to handle, with the reading of its
     /// clock.
@@ -50,31 +51,10 @@ pub(super) struct Node<E: Election> {
     pub(super) pieces_of_work: u32,
 }
 
-/// Why a node wakes up.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Timer {
-    /// The process resumes.
-    Resume,
-    /// The process starts.
-    Start,
-    /// The call times out.
-    CallTimeout,
-    /// The machine asked to be woken.
-    Wake,
-    /// The application polls.
-    Query,
-}
-
-impl Timer {
-    pub(super) const ALL: [Self; 5] =
-        [Self::Resume, Self::Start, Self::CallTimeout, Self::Wake, Self::Query];
-    pub(super) const COUNT: usize = Self::ALL.len();
-}
-
 impl<E: Election> Node<E> {
     pub(super) fn new(candidate: &CandidateConfig, link: Link) -> Self {
-        let mut timers = [Moment::NEVER; Timer::COUNT];
-        timers[Timer::Start as usize] = candidate.starts_at;
+        let mut timers = Timers::default();
+        timers.set(Timer::Start, candidate.starts_at);
         let (process, call, interrupted_input) = (None, None, None);
         let (failures, backlog, stalls) = (Vec::new(), Vec::new(), Vec::new());
         let (starts, restarts_after_stop, calls, is_paused) = (0, false, 0, false);
@@ -97,15 +77,6 @@ impl<E: Election> Node<E> {
             polls: 0,
             pieces_of_work: 0,
         }
-    }
-
-    /// The timer that fires first, and when.
-    pub(super) fn next_timer(&self) -> (Moment, Timer) {
-        let mut first = (Moment::NEVER, Timer::Resume);
-        for (at, timer) in self.timers.into_iter().zip(Timer::ALL) {
-            first = if at < first.0 { (at, timer) } else { first };
-        }
-        first
     }
 
     /// The next message of the process to its guard.
