@@ -70,6 +70,8 @@ pub struct RecordElection {
     candidacy: Candidacy,
     role: Role,
     observed: Option<ObservedRecord>,
+    /// Whether the last observed record names this candidate.
+    is_ours: bool,
     knowledge: Knowledge,
     in_flight: Option<InFlight>,
     /// A record below this version is stale: a newer one was observed, or a write of unknown
@@ -105,6 +107,7 @@ impl RecordElection {
             candidacy: Candidacy::Campaigning { from: campaign_from },
             role: Role::Unknown,
             observed: None,
+            is_ours: false,
             knowledge: Knowledge::Cached,
             in_flight: None,
             min_version: 0,
@@ -188,11 +191,6 @@ impl RecordElection {
         }
     }
 
-    /// Whether the last observed record names this candidate.
-    fn is_ours(&self) -> bool {
-        self.last_snapshot().is_some_and(|last| last.record.holder.as_ref() == Some(&self.identity))
-    }
-
     /// The last observed record.
     fn last_snapshot(&self) -> Option<&Snapshot> {
         self.observed.as_ref()?.snapshot()
@@ -201,7 +199,7 @@ impl RecordElection {
     /// When a candidate that does not campaign may release the record. `None` unless the record
     /// names this candidate or its ended run.
     fn releases_at(&self) -> Option<Instant> {
-        if !self.is_ours() {
+        if !self.is_ours {
             return self.ended_run_releases_at();
         }
         Some(match self.candidacy {
@@ -222,7 +220,7 @@ impl RecordElection {
     /// claim.
     fn free_at(&self) -> Instant {
         match &self.observed {
-            Some(observed) if !self.is_ours() => observed.free_at() + self.preference.stand_after(),
+            Some(observed) if !self.is_ours => observed.free_at() + self.preference.stand_after(),
             Some(_) | None => self.not_before,
         }
     }
@@ -308,7 +306,7 @@ impl Election for RecordElection {
             self.role = Role::Releasing { token: claim.token(), reason, may_be_applied: false };
         }
         let ended_run = match step {
-            Step::Write(Intent::Release) if !self.is_ours() => {
+            Step::Write(Intent::Release) if !self.is_ours => {
                 self.ended_run.as_ref().map(|run| run.identity.clone())
             }
             Step::Read | Step::Write(_) => None,
@@ -368,14 +366,14 @@ impl Election for RecordElection {
         (self.not_before, self.last_conflict) = (now, None);
         // The last read may be stale, or a write may have been applied since: read again.
         let is_current = self.observed.as_ref().is_none_or(|record| record.knows(self.min_version));
-        if !is_current && !self.is_ours() {
+        if !is_current && !self.is_ours {
             self.knowledge = Knowledge::Contradicted;
         }
     }
 
     fn is_released(&self) -> bool {
         let certain = matches!(self.knowledge, Knowledge::Cached | Knowledge::Fresh);
-        self.in_flight.is_none() && (self.role == Role::Unknown || certain && !self.is_ours())
+        self.in_flight.is_none() && (self.role == Role::Unknown || certain && !self.is_ours)
     }
 
     fn call_timeout(&self) -> Duration {

@@ -144,7 +144,7 @@ impl RecordElection {
         self.read_at = match (&self.role, self.knowledge) {
             // The winner's record arrived while the write was in flight. If it is our own record, a
             // proxy sent the write twice, and a read must follow.
-            (Role::Following { .. }, Knowledge::Cached) if is_overtaken && !self.is_ours() => {
+            (Role::Following { .. }, Knowledge::Cached) if is_overtaken && !self.is_ours => {
                 return;
             }
             // The race is lost. The watch brings the winner's record, so a thousand losers need not
@@ -153,7 +153,7 @@ impl RecordElection {
                 self.last_conflict = None;
                 // If the record was our own, the conflict may be with our own write. A watch event
                 // of that write must not start another race at once.
-                if self.is_ours() {
+                if self.is_ours {
                     self.not_before = max(now, sent + self.retry_pause());
                 }
                 now + self.timing.retry_period()
@@ -282,6 +282,7 @@ impl RecordElection {
         let version = snapshot.as_ref().map_or(0, |snapshot| snapshot.version.number);
         self.min_version = max(self.min_version, version);
         let holder = snapshot.as_ref().and_then(|snapshot| snapshot.record.holder.as_ref());
+        self.is_ours = holder == Some(&self.identity);
         // A record that names the ended run later comes from a restored store, and another candidate
         // may lead; or from an acquisition that arrived late.
         self.ended_run = self.ended_run.take().filter(|run| holder == Some(&run.identity));
@@ -320,7 +321,7 @@ impl RecordElection {
             Role::Unknown | Role::Following { .. } => {}
         }
         let holder = self.observed.as_ref().and_then(|record| record.holder(now));
-        let leader = holder.filter(|holder| **holder != self.identity);
+        let leader = holder.filter(|_| !self.is_ours);
         if !matches!(&self.role, Role::Following { leader: old } if old.as_ref() == leader) {
             let leader = leader.cloned();
             self.role = Role::Following { leader: leader.clone() };

@@ -48,10 +48,10 @@ impl FreeRecord {
         is_certain: bool,
     ) {
         let known_at = is_certain.then_some(at);
-        let is_same = self.record.as_ref().is_some_and(|seen| {
+        let is_same = |seen: &Snapshot| {
             seen.record == snapshot.record && seen.version.uid == snapshot.version.uid
-        });
-        if is_same || !self.is_kept {
+        };
+        if !self.is_kept || self.record.as_ref().is_some_and(is_same) {
             self.known_at = self.known_at.or(known_at);
             return;
         }
