@@ -123,6 +123,8 @@ struct Promises {
     lasting: Option<Instant>,
     /// The end of the claim that the command of `baton exec` runs under, and its token.
     loan: Option<(FencingToken, Instant)>,
+    /// When the last of them expires. Each turn asks for it, and few turns change it.
+    end: Option<Instant>,
 }
 
 impl Promises {
@@ -130,10 +132,14 @@ impl Promises {
     /// promise, so a release waits until it expires.
     fn record(&mut self, asker: Option<&Asker>, until: Instant, now: Instant) {
         self.by_asker.retain(|_, expires_at| *expires_at > now);
-        let Some(asker) = asker else {
-            self.anonymous = self.anonymous.max(Some(until));
-            return;
-        };
+        match asker {
+            Some(asker) => self.record_named(asker, until),
+            None => self.anonymous = self.anonymous.max(Some(until)),
+        }
+        self.find_end();
+    }
+
+    fn record_named(&mut self, asker: &Asker, until: Instant) {
         if let Some(expires_at) = self.by_asker.get_mut(asker) {
             *expires_at = until.max(*expires_at);
         } else if self.by_asker.len() < MAX_ASKERS {
@@ -145,6 +151,12 @@ impl Promises {
 
     fn record_lasting(&mut self, until: Instant) {
         self.lasting = self.lasting.max(Some(until));
+        self.find_end();
+    }
+
+    fn set_loan(&mut self, loan: Option<(FencingToken, Instant)>) {
+        self.loan = loan;
+        self.find_end();
     }
 
     /// Voids every promise to `asker`, or every anonymous one.
@@ -153,11 +165,13 @@ impl Promises {
             Some(asker) => drop(self.by_asker.remove(asker)),
             None => self.anonymous = None,
         }
+        self.find_end();
     }
 
-    fn end(&self) -> Option<Instant> {
+    fn find_end(&mut self) {
         let loan = self.loan.map(|(_, until)| until);
-        self.by_asker.values().copied().max().max(self.anonymous).max(self.lasting).max(loan)
+        let named = self.by_asker.values().copied().max();
+        self.end = named.max(self.anonymous).max(self.lasting).max(loan);
     }
 }
 
@@ -178,6 +192,7 @@ impl Leadership {
                 by_asker: BTreeMap::new(),
                 lasting: None,
                 loan: None,
+                end: None,
             },
             last_polled_at: None,
         }
@@ -245,13 +260,13 @@ impl Leadership {
         if claim.remaining(now).is_zero() {
             return None;
         }
-        self.promises.loan = Some((claim.token(), claim.deadline()));
+        self.promises.set_loan(Some((claim.token(), claim.deadline())));
         Some(Loan { claim, is_withdrawn })
     }
 
     /// Ends the loan: no process of the command is left.
-    pub const fn end_loan(&mut self) {
-        self.promises.loan = None;
+    pub fn end_loan(&mut self) {
+        self.promises.set_loan(None);
     }
 
     /// Whether a command runs under a claim.
@@ -278,8 +293,8 @@ impl Leadership {
     }
 
     /// When the last promise expires that was not voided; `None` if there is none.
-    pub fn promised_until(&self) -> Option<Instant> {
-        self.promises.end()
+    pub const fn promised_until(&self) -> Option<Instant> {
+        self.promises.end
     }
 
     /// How many times the role or the leader has changed.
