@@ -26,6 +26,8 @@ pub(crate) struct Process<E: Election> {
     number: usize,
     pub(crate) identity: Identity,
     machine: E,
+    /// When the machine asked to be woken.
+    machine_wakes_at: Option<Instant>,
     leadership: Leadership,
     withdrawals: Withdrawals,
     stays_on_loss: bool,
@@ -82,6 +84,7 @@ impl<E: Election> Process<E> {
         Self {
             number,
             identity,
+            machine_wakes_at: machine.poll_timeout().map(|(due, _)| due),
             machine,
             leadership: Leadership::new(candidate.timing.answer_validity()),
             withdrawals: Withdrawals::new(campaign_from),
@@ -107,7 +110,12 @@ impl<E: Election> Process<E> {
         now: Instant,
         emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) -> ProcessAction<E> {
+        let is_poll = matches!(input, Input::Query(_));
         let action = self.take_turns(input, now, emit);
+        // A poll of the application does not reach the machine.
+        if !is_poll {
+            self.machine_wakes_at = self.machine.poll_timeout().map(|(due, _)| due);
+        }
         if let Some(runner) = &mut self.runner {
             runner.turn(&mut self.leadership, now);
         }
@@ -180,10 +188,9 @@ impl<E: Election> Process<E> {
 
     /// When to wake it next.
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
-        let machine = self.machine.poll_timeout().map(|(due, _)| due);
         let withdrawals = self.withdrawals.poll_timeout(self.leadership.promised_until());
         let exit_by = self.stop.map(|(_, exit_by)| exit_by);
-        machine.into_iter().chain(withdrawals).chain(exit_by).min()
+        self.machine_wakes_at.into_iter().chain(withdrawals).chain(exit_by).min()
     }
 
     /// How long a call to the store may take at present.

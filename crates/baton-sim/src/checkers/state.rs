@@ -164,6 +164,9 @@ impl CheckerState {
     /// Advances [`Self::last_led_at`] to now or to the end of each claim, which may lie between
     /// events.
     pub(super) fn follow_clocks(&mut self, context: &TraceContext<'_>) {
+        if self.has_leader(context.now) {
+            return;
+        }
         for (candidate, clock) in self.candidates.iter().zip(context.clocks) {
             if let Some(claim) = candidate.claim {
                 let holds = !claim.remaining(clock.read(context.now)).is_zero();
