@@ -59,8 +59,12 @@ impl ObservedRecord {
 
     /// Whether `new` holds the same record. An edit of its metadata changes only the version.
     fn is_same(&self, new: &Snapshot) -> bool {
-        let old = self.snapshot.as_ref();
-        old.is_some_and(|old| old.record == new.record && old.version.uid == new.version.uid)
+        // Renewals are the most common changes.
+        self.snapshot.as_ref().is_some_and(|old| {
+            old.record.renewed == new.record.renewed
+                && old.record == new.record
+                && old.version.uid == new.version.uid
+        })
     }
 
     /// Whether `new` is the release of the term that this record belongs to.

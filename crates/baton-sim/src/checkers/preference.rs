@@ -48,8 +48,11 @@ impl FreeRecord {
         is_certain: bool,
     ) {
         let known_at = is_certain.then_some(at);
+        // Renewals are the most common changes.
         let is_same = |seen: &Snapshot| {
-            seen.record == snapshot.record && seen.version.uid == snapshot.version.uid
+            seen.record.renewed == snapshot.record.renewed
+                && seen.record == snapshot.record
+                && seen.version.uid == snapshot.version.uid
         };
         if !self.is_kept || self.record.as_ref().is_some_and(is_same) {
             self.known_at = self.known_at.or(known_at);
