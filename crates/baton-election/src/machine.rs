@@ -11,7 +11,7 @@
 //!                                                  └─► standing(): the role to publish
 //! ```
 
-use crate::claim::{FencingToken, Standing};
+use crate::claim::{Claim, FencingToken, Standing};
 use crate::identity::Identity;
 use crate::instant::Instant;
 use crate::timing::Durations;
@@ -51,6 +51,9 @@ pub trait Election {
 
     /// The candidate's role as of the last event or timeout.
     fn standing(&self) -> Standing;
+
+    /// The claim in [`Self::standing`].
+    fn claim(&self) -> Option<Claim>;
 
     /// Orders the candidate to try to lead from the instant `from` on.
     fn campaign(&mut self, from: Instant);

@@ -51,7 +51,7 @@ mod state;
 pub mod timing;
 
 use crate::candidacy::Candidacy;
-use crate::claim::{FencingToken, Standing};
+use crate::claim::{Claim, FencingToken, Standing};
 use crate::ended_run::EndedRun;
 use crate::identity::Identity;
 use crate::instant::Instant;
@@ -356,6 +356,13 @@ impl Election for QueueElection {
                 Reported::Nothing => Standing::Unknown,
                 Reported::Following(leader) => Standing::Following { leader: leader.clone() },
             },
+        }
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        match &self.membership {
+            Membership::Leading { claim, .. } => Some(*claim),
+            Membership::NotJoined | Membership::Queued { .. } | Membership::Leaving { .. } => None,
         }
     }
 

@@ -44,7 +44,7 @@ mod replies;
 mod state;
 
 use crate::candidacy::Candidacy;
-use crate::claim::Standing;
+use crate::claim::{Claim, Standing};
 use crate::ended_run::EndedRun;
 use crate::identity::Identity;
 use crate::instant::Instant;
@@ -343,6 +343,13 @@ impl Election for RecordElection {
             (Role::Leading { claim, .. }, Candidacy::Withdrawn(_) | Candidacy::Releasing(_)) => {
                 Standing::Resigning(*claim)
             }
+        }
+    }
+
+    fn claim(&self) -> Option<Claim> {
+        match &self.role {
+            Role::Leading { claim, .. } => Some(*claim),
+            Role::Unknown | Role::Following { .. } | Role::Releasing { .. } => None,
         }
     }
 

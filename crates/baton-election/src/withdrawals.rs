@@ -17,7 +17,6 @@ mod orders;
 
 pub use orders::{Cause, Order, OrderOutcome, Ticket, WithdrawalEvent};
 
-use crate::claim::Standing;
 use crate::instant::Instant;
 use crate::machine::{Election, Reason, Withdrawal};
 use std::collections::{BTreeMap, VecDeque};
@@ -158,7 +157,7 @@ impl Withdrawals {
     }
 
     fn note_claim(&mut self, machine: &impl Election) {
-        if let Standing::Leading(claim) | Standing::Resigning(claim) = machine.standing() {
+        if let Some(claim) = machine.claim() {
             self.claim_ends = self.claim_ends.max(Some(claim.deadline()));
         }
     }

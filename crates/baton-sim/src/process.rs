@@ -9,7 +9,7 @@ use crate::asker_names::AskerNames;
 use crate::runner::{FromGuard, Runner, ToGuard};
 use crate::scenario::CandidateConfig;
 use crate::trace::{ExitCause, TraceEvent, Worker};
-use baton_election::claim::{Claim, FencingToken, Standing};
+use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::{Leadership, Status};
@@ -286,12 +286,8 @@ impl<E: Election> Process<E> {
     }
 
     fn publish(&mut self, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
-        let standing = self.machine.standing();
-        let claim = match &standing {
-            Standing::Leading(claim) | Standing::Resigning(claim) => Some(*claim),
-            Standing::Unknown | Standing::Following { .. } => None,
-        };
-        self.leadership.publish(standing, now);
+        self.leadership.publish(self.machine.standing(), now);
+        let claim = self.machine.claim();
         if claim != self.published {
             self.published = claim;
             emit(&TraceEvent::ClaimPublished(self.number, claim));
