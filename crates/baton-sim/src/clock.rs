@@ -101,6 +101,11 @@ impl Clock {
         Instant::since_boot(Duration::from_nanos(self.nanos(moment)))
     }
 
+    /// Whether the clock reads less than `instant` at `moment`.
+    pub fn is_before(&self, moment: Moment, instant: Instant) -> bool {
+        self.nanos(moment) < nanos(instant.elapsed_since_boot())
+    }
+
     /// The first moment at which the clock reads `instant` or more at its current rate.
     pub fn when(&self, instant: Instant) -> Moment {
         let ahead = nanos(instant.elapsed_since_boot()).saturating_sub(self.base);
@@ -138,6 +143,9 @@ mod tests {
                 let moment = clock.when(instant);
                 assert!(clock.read(moment) >= instant, "{off} {ahead}");
                 assert!(clock.read(Moment(moment.0 - 1)) < instant, "{off} {ahead}");
+                let before =
+                    [moment.0 - 1, moment.0].map(|at| clock.is_before(Moment(at), instant));
+                assert_eq!(before, [true, false], "{off} {ahead}");
             }
         }
     }

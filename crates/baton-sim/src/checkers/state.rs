@@ -169,7 +169,7 @@ impl CheckerState {
         }
         for (candidate, clock) in self.candidates.iter().zip(context.clocks) {
             if let Some(claim) = candidate.claim {
-                let holds = !claim.remaining(clock.read(context.now)).is_zero();
+                let holds = clock.is_before(context.now, claim.deadline());
                 let led = if holds { context.now } else { clock.when(claim.deadline()) };
                 self.last_led_at = self.last_led_at.max(led);
             }
