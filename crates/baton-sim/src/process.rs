@@ -168,6 +168,11 @@ impl<E: Election> Process<E> {
             return ProcessAction::Wait;
         }
         let request = self.machine.poll_request(now);
+        // The driver takes another turn here. It changes nothing without a request or a withdrawal,
+        // because the machine has handled its timeouts up to `now`.
+        if request.is_none() && self.withdrawals.withdrawal().is_none() {
+            return ProcessAction::Wait;
+        }
         if let Some(cause) = self.turn(now, emit) {
             return ProcessAction::Exit(cause);
         }
