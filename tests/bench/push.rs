@@ -1,5 +1,5 @@
-//! What hearing it at once costs: how soon a change reaches every waiting request, how often a
-//! sidecar wakes up for them, and its memory with all of its waiters and streams.
+//! The cost of the push: the delay from a change to every waiting request, and the wake-ups and the
+//! memory of a sidecar with all of its waiters and streams.
 //!
 //! Touches processes and sockets. Start with [`measure`].
 

@@ -27,8 +27,8 @@
 //! * A free record is left to preferred candidates for a while, counted from when this candidate
 //!   sees the release or stops waiting. Failed tries do not repeat that wait.
 //! * A read is repeated if it may be older than a watch event that arrived while it was in flight.
-//! * An acquisition never follows from a watch event alone. The lease must have lapsed, and a read
-//!   must precede the conditional write.
+//! * An acquisition follows at once from a watch event that shows a release: the conditional write
+//!   names the version of the release. A lapse or a wait needs a read before the write.
 //! * Before concluding that there is nothing to release, the candidate reads again if the record
 //!   may be stale. A newer one may have been observed, or a write of unknown outcome may have been
 //!   applied.

@@ -41,7 +41,7 @@ impl ObservedRecord {
             (Some(old), Some(new)) if old.is_released_by(new) => {
                 (old.lapses_at.min(now), Duration::ZERO)
             }
-            // A released record is free at once. Every candidate that saw the release reads once,
+            // A released record is free at once. Every candidate that saw the release writes once,
             // with or without a spread.
             (_, Some(new)) if new.record.holder.is_none() => (now, Duration::ZERO),
             (_, Some(new)) => {

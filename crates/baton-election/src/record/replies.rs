@@ -1,7 +1,7 @@
 //! Handles the replies and watch events of a record election.
 //!
 //! Pure. `record.rs` decides on requests. Start with [`RecordElection::handle_read`]: only a read,
-//! and never a watch event, shows that a term has ended.
+//! and never a watch event, shows that a term of this candidate has ended.
 
 use crate::candidacy::Candidacy;
 use crate::claim::{Claim, FencingToken};
@@ -34,17 +34,20 @@ impl RecordElection {
             self.examined_version = 0;
         }
         self.observe(snapshot, now);
-        let may_acquire = match self.candidacy {
-            Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
-            Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
-        };
-        self.knowledge = if may_acquire { Knowledge::Fresh } else { Knowledge::Cached };
+        self.knowledge = if self.may_acquire(now) { Knowledge::Fresh } else { Knowledge::Cached };
         match (ended, &self.role) {
             (None, _) => self.update_followed_leader(now),
             // The release of unknown outcome was applied. Another candidate may have acquired
             // since.
             (Some(_), Role::Releasing { may_be_applied: true, .. }) => self.finish_release(now),
             (Some(reason), _) => self.lose(reason, now),
+        }
+    }
+
+    fn may_acquire(&self, now: Instant) -> bool {
+        match self.candidacy {
+            Candidacy::Campaigning { from } => max(self.free_at(), from) <= now,
+            Candidacy::Withdrawn(_) | Candidacy::Releasing(_) => false,
         }
     }
 
@@ -142,9 +145,11 @@ impl RecordElection {
     pub(super) fn handle_conflict(&mut self, write: &Write, sent: Instant, now: Instant) {
         let is_overtaken = self.last_snapshot().map(|last| &last.version) != write.over.as_ref();
         self.read_at = match (&self.role, self.knowledge) {
-            // The winner's record arrived while the write was in flight. If it is our own record, a
+            // The newer record arrived while the write was in flight. If it is our own record, a
             // proxy sent the write twice, and a read must follow.
-            (Role::Following { .. }, Knowledge::Cached) if is_overtaken && !self.is_ours => {
+            (Role::Following { .. }, Knowledge::Cached | Knowledge::Fresh)
+                if is_overtaken && !self.is_ours =>
+            {
                 return;
             }
             // The race is lost. The watch brings the winner's record, so a thousand losers need not
@@ -257,8 +262,12 @@ impl RecordElection {
             // version matters.
             Role::Leading { .. } => self.observe(Some(snapshot), now),
             Role::Following { .. } => {
+                let is_released = snapshot.record.holder.is_none();
                 self.observe(Some(snapshot), now);
-                self.knowledge = Knowledge::Cached;
+                // The conditional write over the version of a release fails if the release is not
+                // the newest change, so a read would prove no more.
+                let may_acquire = is_released && self.may_acquire(now);
+                self.knowledge = if may_acquire { Knowledge::Fresh } else { Knowledge::Cached };
                 self.update_followed_leader(now);
             }
         }
