@@ -71,9 +71,13 @@ class Tests:
 
     @staticmethod
     def _run(pool, tests):
-        for done in concurrent.futures.as_completed([pool.submit(test.run) for test in tests]):
-            test = done.result()
-            print(f"test clients::{test.name} ... {test.outcome}", flush=True)
+        try:
+            for done in concurrent.futures.as_completed([pool.submit(t.run) for t in tests]):
+                test = done.result()
+                print(f"test clients::{test.name} ... {test.outcome}", flush=True)
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
 
     def _report(self, tests):
         failed = [test for test in tests if test.outcome == "FAILED"]

@@ -36,7 +36,7 @@ def main():
     cases.append({"name": real.NAME})
     with tempfile.TemporaryDirectory(prefix="baton-clients-") as folder:
         folder = Path(folder)
-        end_cleanly_on_signals(folder)
+        end_cleanly_on_signals()
         # A build may replace the program meanwhile.
         program = shutil.copy2(arguments.program, folder / "baton")
         player = Player(folder, program, arguments.terms, arguments.keep)
@@ -75,14 +75,13 @@ def parse():
     return arguments
 
 
-def end_cleanly_on_signals(folder):
-    """Leaves no process and no folder behind, and says why it ended."""
+def end_cleanly_on_signals():
+    """Says why it ends, and ends all processes, so that each test soon removes its folder."""
 
     def stop(number, _frame):
-        processes.kill_all()
-        shutil.rmtree(folder, ignore_errors=True)
         print(f"\nstopped by {signal.Signals(number).name}", flush=True)
-        os._exit(1)
+        processes.kill_all()
+        sys.exit(1)
 
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, stop)
