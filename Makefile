@@ -83,7 +83,7 @@ test-zookeeper:
 
 # Cases with a real API server, and client-go.
 test-lease:
-	$(call need,curl ip go strace unshare)
+	$(call need,curl ip go python3 strace unshare)
 	tests/servers/kubernetes/build.sh
 	$(CASES) $(LEASE_CASES) $(addprefix --skip=,$(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_leases lease::peers

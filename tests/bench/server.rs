@@ -177,8 +177,17 @@ impl Server {
 
     /// The resident memory of the process in bytes.
     pub(crate) fn resident(&self) -> Result<u32> {
+        self.memory("VmRSS:")
+    }
+
+    /// The part of [`Self::resident`] that is not a page of a file, and that the kernel cannot drop.
+    pub(crate) fn anonymous(&self) -> Result<u32> {
+        self.memory("RssAnon:")
+    }
+
+    fn memory(&self, field: &str) -> Result<u32> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")?.strip_suffix("kB"));
+        let line = status.lines().find_map(|line| line.strip_prefix(field)?.strip_suffix("kB"));
         let kibibytes: u32 = line.ok_or("unexpected format of /proc/PID/status")?.trim().parse()?;
         Ok(kibibytes * 1024)
     }
