@@ -252,8 +252,11 @@ impl RecordElection {
             return self.recheck(now);
         };
         match &self.role {
-            // The reply to the read or release in flight will show the record.
-            Role::Unknown | Role::Releasing { .. } => {}
+            // The reply to the read or release in flight will show the record. A later read that
+            // does not is stale.
+            Role::Unknown | Role::Releasing { .. } => {
+                self.min_version = max(self.min_version, version);
+            }
             Role::Leading { claim, .. } if !self.continues(claim.token(), &snapshot) => {
                 self.examined_version = version;
                 self.recheck(now);

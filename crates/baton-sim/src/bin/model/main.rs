@@ -99,6 +99,7 @@ const LONG_RECORDS: &[RecordModel] = &[
     RecordModel { writes: 3, releases: 1, ..RECORD },
     RecordModel { watch_events: true, deletions: 1, ..RECORD },
     RecordModel { watch_events: true, late_writes: true, ..RECORD },
+    RecordModel { steps: 1, writes: 3, watch_events: true, releases: 1, ..RECORD },
     RecordModel { steps: 3, late_writes: true, ..RECORD },
     RecordModel { candidates: 3, steps: 1, ..RECORD },
     RecordModel { candidates: 3, clocks: ClockRates::Worst, ..RECORD },
