@@ -28,7 +28,7 @@
 //!   sees the release or stops waiting. Failed tries do not repeat that wait.
 //! * A read is repeated if it may be older than a watch event that arrived while it was in flight.
 //! * An acquisition follows at once from a watch event that shows a release: the conditional write
-//!   names the version of the release. A lapse or a wait needs a read before the write.
+//!   names the version of the release. After a lapse or a wait, a read precedes the write.
 //! * Before concluding that there is nothing to release, the candidate reads again if the record
 //!   may be stale. A newer one may have been observed, or a write of unknown outcome may have been
 //!   applied.

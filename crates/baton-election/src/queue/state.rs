@@ -112,7 +112,7 @@ pub(super) struct DiagnosticState {
     pub(super) saturated: bool,
 }
 
-/// The next request. Most plans only ask when it is due, so it borrows the names.
+/// The next request. Most callers of the plan only need the due time, so it borrows the names.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Step<'a> {
     Begin,

@@ -279,8 +279,11 @@ impl RecordElection {
     /// Reads the record at once, because it may have changed.
     pub(super) fn recheck(&mut self, now: Instant) {
         self.read_at = now;
-        if let Role::Leading { .. } = self.role {
-            self.knowledge = Knowledge::Contradicted;
+        match (&self.role, self.knowledge) {
+            (Role::Leading { .. }, _) => self.knowledge = Knowledge::Contradicted,
+            // The record that was free may be gone.
+            (Role::Following { .. }, Knowledge::Fresh) => self.knowledge = Knowledge::Cached,
+            (Role::Unknown | Role::Following { .. } | Role::Releasing { .. }, _) => {}
         }
         // The change may be what caused the conflicts, so their pause need not delay the read.
         if self.last_conflict.is_some() {

@@ -34,7 +34,8 @@ pub(super) enum Role {
 pub(super) enum Knowledge {
     /// Observed earlier. An acquisition needs a new read.
     Cached,
-    /// Read when the record was already free, or its release was watched. An acquisition may follow.
+    /// The record was free when it was read, or a watch event showed its release. An acquisition may
+    /// follow.
     Fresh,
     /// A write has an unknown outcome.
     Uncertain,
