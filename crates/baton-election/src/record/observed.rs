@@ -41,10 +41,6 @@ impl ObservedRecord {
             (Some(old), Some(new)) if old.is_released_by(new) => {
                 (old.lapses_at.min(now), Duration::ZERO)
             }
-            // A record that was deleted and created again is waited out like a deleted one.
-            (Some(old), Some(new)) if new.record.holder.is_none() && !old.has_uid_of(new) => {
-                (old.lapses_at.max(now), old.spread)
-            }
             // A released record is free at once. Every candidate that saw the release writes once,
             // with or without a spread.
             (_, Some(new)) if new.record.holder.is_none() => (now, Duration::ZERO),
@@ -79,10 +75,6 @@ impl ObservedRecord {
                 && old.record.transitions == new.record.transitions
                 && old.version.uid == new.version.uid
         })
-    }
-
-    fn has_uid_of(&self, new: &Snapshot) -> bool {
-        self.snapshot.as_ref().is_some_and(|old| old.version.uid == new.version.uid)
     }
 
     /// The record; `None` if it was deleted.
