@@ -2,12 +2,13 @@
 //!
 //! Touches standard error, and reads the older sidecars' locks on the API server. Start with
 //! [`compat`]. A candidate of an older sidecar does not see the Lease, so Baton does not start while
-//! one holds its own lock.
+//! one of them changes its own lock.
 
 use crate::cli::commands::{print_config_errors, print_stderr, print_usage};
 use crate::cli::{Environment, OlderSidecar, Settings, Translation};
 use crate::config::{Cluster, Config, StoreConfig};
 use crate::error_chain::ErrorChain;
+use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::signals::Signals;
 use crate::store::StoreError;
@@ -18,35 +19,38 @@ use std::io;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How long the load of the credentials may take.
+/// How long loading the credentials may take.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Why no candidate starts.
 #[derive(Debug, thiserror::Error)]
 enum Refusal {
     #[error(
-        "{holder} of an older sidecar holds {lock} and does not see Baton's Lease, so both would \
-         lead: scale the older sidecars to zero, then start Baton"
+        "an older sidecar is running: {lock} has changed, and names {holder}. It does not see \
+         Baton's Lease, so both would lead: scale the older sidecars to zero, then start Baton"
     )]
-    Held { lock: OlderLock, holder: String },
+    Alive { lock: OlderLock, holder: String },
     #[error(
-        "cannot tell whether an older sidecar holds {resource} of this election's name: grant get \
-         on {resource}, as the older sidecar's Role did; if none runs any more, use the baton run \
-         above instead of baton compat"
+        "cannot read {resource} of this election's name, so an older sidecar may hold its lock \
+         there: remove the cause, or grant get on {resource} as the older sidecar's Role did; if \
+         none runs any more, use the baton run above instead of baton compat"
     )]
     Unknown { resource: &'static str, source: StoreError },
-    #[error("cannot use the API server")]
+    #[error("cannot use the API server of the kubeconfig or of the Pod's service account")]
     ApiServer(#[from] ApiServerError),
-    #[error("the kubeconfig, its files, or its program took longer than {OPENING_TIMEOUT:?}")]
+    #[error(
+        "cannot load the credentials within {OPENING_TIMEOUT:?}: check the kubeconfig, its files, \
+         and its program"
+    )]
     CredentialsTimedOut,
-    #[error("cannot start the runtime")]
+    #[error("cannot start the runtime: check the limits on processes and open files")]
     Runtime(#[from] io::Error),
 }
 
 impl Refusal {
     const fn exit(&self) -> Exit {
         match self {
-            Self::Held { .. } | Self::ApiServer(_) => Exit::Usage,
+            Self::Alive { .. } | Self::ApiServer(_) => Exit::Usage,
             Self::Unknown { .. } => Exit::Refused,
             Self::CredentialsTimedOut => Exit::NoAnswer,
             Self::Runtime(_) => Exit::Fault,
@@ -79,9 +83,9 @@ pub fn compat(sidecar: &OlderSidecar, environment: &Environment) -> Exit {
             return supervisor::refuse_settings(&settings, environment);
         }
     };
-    match wait_for_older_locks(&config) {
-        Ok(Waited::ForLocks) => supervisor::run(&config),
-        Ok(Waited::UntilSignal) => Exit::Clean,
+    match check_older_locks(&config) {
+        Ok(Check::Passed) => supervisor::run(&config),
+        Ok(Check::Stopped) => Exit::Clean,
         Err(refusal) => {
             print_stderr(&ErrorChain(&refusal));
             refusal.exit()
@@ -89,26 +93,26 @@ pub fn compat(sidecar: &OlderSidecar, environment: &Environment) -> Exit {
     }
 }
 
-/// The end of the wait.
-enum Waited {
-    /// No older sidecar holds a lock of this election.
-    ForLocks,
+/// The outcome of the check of older locks.
+enum Check {
+    /// No older sidecar showed a sign of life.
+    Passed,
     /// A signal asked this process to stop.
-    UntilSignal,
+    Stopped,
 }
 
-fn wait_for_older_locks(config: &Config) -> Result<Waited, Refusal> {
+fn check_older_locks(config: &Config) -> Result<Check, Refusal> {
     let StoreConfig::Lease { cluster, namespace } = &config.store else {
-        unreachable!("the arguments choose a Lease")
+        unreachable!("the flags choose a Lease")
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let checked = runtime.block_on(async {
         let mut signals = Signals::catch()?;
         tokio::select! {
-            checked = check_older_locks(config, cluster, namespace.as_deref()) => {
-                checked.map(|()| Waited::ForLocks)
+            checked = check_both(config, cluster, namespace.as_deref()) => {
+                checked.map(|()| Check::Passed)
             }
-            () = signals.next() => Ok(Waited::UntilSignal),
+            () = signals.next() => Ok(Check::Stopped),
         }
     });
     // Do not wait for blocking calls that hang in the kernel.
@@ -116,21 +120,19 @@ fn wait_for_older_locks(config: &Config) -> Result<Waited, Refusal> {
     checked
 }
 
-async fn check_older_locks(
+async fn check_both(
     config: &Config,
     cluster: &Cluster,
     namespace: Option<&str>,
 ) -> Result<(), Refusal> {
-    let (call, retry) = (config.timing.call_timeout(), config.timing.retry_period());
+    let timing = &config.timing;
+    let (call, retry) = (timing.call_timeout(), timing.retry_period());
     let opening = LeaseStore::connect(cluster, namespace, &config.election, call, retry);
     let opened = timeout(OPENING_TIMEOUT, opening).await;
     let store = opened.map_err(|_elapsed| Refusal::CredentialsTimedOut)??;
-    let locks = OlderLocks { store: &store, call, retry };
-    for kind in LockKind::ALL {
-        if let Some(lock) = locks.read(kind).await? {
-            locks.wait_out(lock, config.timing.lease_duration()).await?;
-        }
-    }
+    let locks = OlderLocks { store: &store, call, retry, lease_duration: timing.lease_duration() };
+    let [endpoints, config_map] = LockKind::ALL;
+    tokio::try_join!(locks.watch(endpoints), locks.watch(config_map))?;
     Ok(())
 }
 
@@ -139,30 +141,39 @@ struct OlderLocks<'a> {
     store: &'a LeaseStore,
     call: Duration,
     retry: Duration,
+    lease_duration: Duration,
 }
 
 impl OlderLocks<'_> {
-    /// Waits until `lock` has not changed for its lease duration, as another candidate would. A
-    /// change shows that its holder is alive. The times in the lock are of another clock, so they
-    /// prove nothing.
-    async fn wait_out(&self, lock: OlderLock, lease_duration: Duration) -> Result<(), Refusal> {
-        let lease_duration = lock.lease_duration.unwrap_or_default().max(lease_duration);
-        let holder = one_line(&lock.holder);
+    /// Fails if the lock changes within the time in which an older candidate changes it.
+    ///
+    /// A candidate of leader-elector pauses for up to 0.55 lease durations between two reads. After
+    /// the last renewal of a dead leader, it sees that renewal within one pause, waits for a lease
+    /// duration, and acquires within another pause. The times in the lock are of another clock, so
+    /// they prove nothing.
+    async fn watch(&self, kind: LockKind) -> Result<(), Refusal> {
+        let Some(first) = self.read(kind).await? else { return Ok(()) };
+        let span = first.lease_duration.unwrap_or_default().max(self.lease_duration) * 5 / 2;
+        let holder = one_line(&first.holder);
         print_stderr(&format_args!(
-            "{lock} names {holder}: waiting {lease_duration:?} to see whether it is renewed; \
-             delete it if no older sidecar runs any more"
+            "{first} names {holder}: waiting {span:?} to see whether an older sidecar changes it; \
+             delete it if none runs any more"
         ));
-        sleep(lease_duration).await;
-        match self.read(lock.kind).await? {
-            Some(now) if now != lock => {
-                let holder = one_line(&now.holder);
-                Err(Refusal::Held { holder, lock: now })
+        let seen = Clock.now();
+        while Clock.now().since(seen) < span {
+            sleep(self.retry).await;
+            match self.read(kind).await? {
+                None => return Ok(()),
+                Some(now) if now != first => {
+                    return Err(Refusal::Alive { holder: one_line(&now.holder), lock: now });
+                }
+                Some(_) => {}
             }
-            Some(_) | None => Ok(()),
         }
+        Ok(())
     }
 
-    /// Reads a lock, as often as it takes until the API server answers.
+    /// Reads a lock, and retries while the API server is unreachable.
     async fn read(&self, kind: LockKind) -> Result<Option<OlderLock>, Refusal> {
         let mut is_reported = false;
         loop {

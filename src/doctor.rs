@@ -12,7 +12,7 @@ use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::store::file::FileStore;
-use crate::store::kubernetes::{LeaseStore, Rights};
+use crate::store::kubernetes::{AccessReport, LeaseStore};
 use crate::store::zookeeper::ZooKeeperStore;
 use crate::store::{Store, StoreError};
 use crate::telemetry::build;
@@ -33,7 +33,7 @@ const STORE_TIMEOUT: Duration = Duration::from_secs(9);
 /// How long the kubeconfig, its files, and its program may take.
 const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The difference between wall clocks from which on it is reported. `Date` has whole seconds, and an
+/// The smallest difference between wall clocks that is reported. `Date` has whole seconds, and an
 /// answer takes a while.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
@@ -230,7 +230,7 @@ impl Report {
     /// Asks the API server for the rights on the Lease, and for the time.
     async fn rights(&mut self, store: &LeaseStore) {
         match store.rights().await {
-            Ok(Rights { missing, server_time }) => {
+            Ok(AccessReport { missing, server_time }) => {
                 self.missing(missing.as_deref());
                 if let Some(server_time) = server_time {
                     self.clock(server_time, Clock.wall());
@@ -269,7 +269,9 @@ impl Report {
             Err(behind) => (behind.duration(), "behind"),
         };
         if difference < MAX_CLOCK_DIFFERENCE {
-            let text = format!("agrees with the API server's within {MAX_CLOCK_DIFFERENCE:?}");
+            let text = format!(
+                "the wall clock agrees with the API server's within {MAX_CLOCK_DIFFERENCE:?}"
+            );
             return self.line(Verdict::Ok, "clock", &text);
         }
         let text = format!(

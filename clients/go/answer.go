@@ -73,28 +73,33 @@ const longestValidity = 1 << 31
 
 // read interprets an answer. asked is the clock's reading from before the request was sent.
 func read(status int, body []byte, asked time.Duration) reply {
-	var fields struct {
-		Standing     string
-		IsLeader     bool `json:"is_leader"`
-		Token        string
-		Milliseconds int64 `json:"valid_for_ms"`
-		Revision     int64
+	none := reply{revision: noRevision}
+	var fields map[string]json.RawMessage
+	if json.Unmarshal(body, &fields) == nil {
+		json.Unmarshal(fields["revision"], &none.revision)
 	}
-	fields.Revision = noRevision
-	malformed := json.Unmarshal(body, &fields)
-	r := reply{revision: fields.Revision}
-	token, isToken := parseToken(fields.Token)
-	leads := malformed == nil && fields.IsLeader && fields.Standing == "leading" && isToken
-	validFor := time.Duration(fields.Milliseconds) * time.Millisecond
-	switch {
-	case status == http.StatusServiceUnavailable:
-		r.err = ErrNotLeading
-	case status != http.StatusOK:
-		r.err = fmt.Errorf("the sidecar answered with status %d", status)
-	case !leads || fields.Milliseconds <= 0 || fields.Milliseconds > longestValidity:
-		r.err = errors.New("the answer with status 200 is no promise")
-	default:
-		r.Answer = Answer{token, validFor, asked + validFor}
+	if status != http.StatusOK {
+		none.err = fmt.Errorf("the sidecar answered with status %d", status)
+		if status == http.StatusServiceUnavailable {
+			none.err = ErrNotLeading
+		}
+		return none
 	}
-	return r
+	var leads bool
+	var standing, text string
+	var milliseconds int64
+	err := errors.Join(
+		json.Unmarshal(fields["is_leader"], &leads),
+		json.Unmarshal(fields["standing"], &standing),
+		json.Unmarshal(fields["token"], &text),
+		json.Unmarshal(fields["valid_for_ms"], &milliseconds),
+	)
+	token, isToken := parseToken(text)
+	isValid := milliseconds > 0 && milliseconds <= longestValidity
+	if err != nil || !leads || standing != "leading" || !isToken || !isValid {
+		none.err = errors.New("the answer with status 200 is no promise")
+		return none
+	}
+	validFor := time.Duration(milliseconds) * time.Millisecond
+	return reply{Answer{token, validFor, asked + validFor}, none.revision, nil}
 }

@@ -49,7 +49,7 @@ func TestAnythingElseIsNoPromise(t *testing.T) {
 	for _, change := range [][2]string{
 		{`true`, `"true"`}, {`true`, `1`}, {`true`, `null`}, {`"leading"`, `"resigning"`},
 		{`"7"`, `7`}, {`"7"`, `null`}, {`8000`, `0`}, {`8000`, `-1`}, {`8000`, `1.5`}, {`8000`, `1e30`},
-		{`}`, `}}`}, {`}`, ``},
+		{`"token"`, `"Token"`}, {`is_leader`, `Is_Leader`}, {`}`, `}}`}, {`}`, ``},
 	} {
 		body := strings.Replace(promise, change[0], change[1], 1)
 		if r := read(200, []byte(body), now()); r.err == nil || r.Token != "" {

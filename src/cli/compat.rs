@@ -41,7 +41,7 @@ pub struct LeaderElector {
     /// Kubeconfig for the API server [default: the Pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<String>,
-    /// Accepted and not needed: in a Pod its service account is used
+    /// Ignored: a Pod always uses its service account
     #[arg(
         long,
         value_name = "BOOL",
@@ -53,7 +53,7 @@ pub struct LeaderElector {
     /// Address for kubelet, and for Prometheus too [default: :4041]
     #[arg(long, env = "ELECTOR_PROBE_ADDRESS", value_name = "ADDR")]
     probe_address: Option<String>,
-    /// Accepted and not used: metrics are at the address for kubelet
+    /// Ignored: metrics are served at the probe address
     #[arg(long, env = "ELECTOR_METRICS_ADDRESS", value_name = "ADDR")]
     metrics_address: Option<String>,
     /// Format of the log: text, json
@@ -64,12 +64,12 @@ pub struct LeaderElector {
     log_level: Option<String>,
 }
 
-/// The flags of `baton run`, and what they change.
+/// The equivalent flags of `baton run`, and the differences.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Translation {
     /// The flags of `baton run`.
     pub flags: Vec<String>,
-    /// One sentence per flag that means something else than it did.
+    /// One sentence per flag whose meaning changes.
     pub notes: Vec<String>,
 }
 
@@ -81,8 +81,9 @@ pub enum CompatError {
     NotADuration(String),
     /// `--ttl` is too short for safe durations.
     #[error(
-        "--ttl {ttl:?} is unsafe: a leader must stop before another one starts although their \
-         clocks differ by {}, and needs time for three renewals; use --ttl {least:?} or longer",
+        "--ttl {ttl:?} is unsafe: it must leave time for three renewals, and the leader must stop \
+         before another one starts even if the rates of their clocks differ by {}; use --ttl \
+         {least:?} or longer",
         Drift::default()
     )]
     UnsafeTtl {
@@ -129,8 +130,8 @@ impl Translation {
         }
     }
 
-    /// Derives all durations from the ttl. The older sidecar's own, a half and a quarter of it,
-    /// leave no room for an answer that is valid for a while.
+    /// Derives all durations from the ttl. The older sidecar used a half and a quarter of the ttl,
+    /// which leave no time for a promise.
     fn durations(&mut self, ttl: &str) -> Result<(), CompatError> {
         let lease = humantime::parse_duration(ttl)
             .map_err(|_invalid| CompatError::NotADuration(ttl.to_owned()))?;

@@ -78,7 +78,7 @@ baton/election: NAME. A summary goes to standard error.";
 pub(super) const COMPAT: &str = "Example:
   baton compat leader-elector --election=orders --election-namespace=shop --http=localhost:4040
 
-Prints the same flags of baton run. Does not start while an older sidecar holds its own lock.";
+Prints the equivalent baton run command. Does not start while an older sidecar changes its lock.";
 
 pub(super) const COMPLETIONS: &str = "Examples:
   baton completions bash > /etc/bash_completion.d/baton

@@ -34,7 +34,7 @@ pub(super) async fn events(
             "too many event streams are open: share one among your workers",
         );
     };
-    // A stream lasts, so it takes no slot of the clients that poll.
+    // A stream stays open for long, so it must not use a slot of a client that polls.
     activity.pin();
     let standings = unfold((state, permit, None), |(state, permit, sent)| async move {
         let (revision, event) = next_event(&state, sent).await;

@@ -34,7 +34,7 @@ use kube::core::Request as Requests;
 use kube::core::request::Error as RequestError;
 pub use older_lock::{LockKind, OlderLock};
 use refusal::{Absent, LeaseError, LeaseRef, LostRace};
-pub use rights::Rights;
+pub use rights::AccessReport;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -83,16 +83,20 @@ impl LeaseStore {
         }
     }
 
-    async fn read(&self) -> Result<Option<Snapshot>, LeaseError> {
+    async fn get(&self) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
         let lease = &self.api.lease;
         let get = self.api.requests.get(&lease.name, &GetParams::default());
-        let object = match self.api.call(get).await? {
-            Ok(response) => Some(self.api.object(response).await?),
+        match self.api.call(get).await? {
+            Ok(response) => Ok(Some(self.api.object(response).await?)),
             Err(error) => {
                 let Absent = lease.read_refused(error)?;
-                None
+                Ok(None)
             }
-        };
+        }
+    }
+
+    async fn read(&self) -> Result<Option<Snapshot>, LeaseError> {
+        let object = self.get().await?;
         let snapshot = object.as_ref().map(|object| object.snapshot.clone());
         let known = self.latest.replace(object).map(|latest| number(&latest.snapshot));
         self.watch.note_read(snapshot.as_ref().map_or(0, number), known);
@@ -125,14 +129,14 @@ impl LeaseStore {
     }
 
     /// The object of this version, with the fields that others keep in it. Reads the Lease if a
-    /// watch event has replaced the known object; `None` if the server holds another version by
-    /// then.
+    /// watch event or a late reply has replaced the known object; `None` if the server holds another
+    /// version by then. The machine does not see this read, so the watch still reports that version.
     async fn object_at(&self, version: &Version) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
-        let latest =
-            || self.latest.borrow().clone().filter(|object| object.snapshot.version == *version);
-        match latest() {
+        let is_at = |object: &Rc<LeaseObject>| object.snapshot.version == *version;
+        let latest = self.latest.borrow().clone().filter(is_at);
+        match latest {
             Some(object) => Ok(Some(object)),
-            None => self.read().await.map(|_| latest()),
+            None => Ok(self.get().await?.filter(is_at)),
         }
     }
 

@@ -8,7 +8,7 @@ use crate::client::Connection;
 use crate::lease::fresh;
 use crate::server::Server;
 use crate::table::{Row, Sample, Unit};
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -61,6 +61,7 @@ fn delays_of_one_change() -> Result<Vec<Duration>> {
     let mut waiting = wait_on(&leader)?;
     let mut order = TcpStream::connect(&leader.address)?;
     thread::sleep(Duration::from_millis(200));
+    expect_silence(&waiting)?;
     let sent = Instant::now();
     let host = &leader.address;
     write!(order, "POST /stopping HTTP/1.1\r\nhost: {host}\r\nbaton-request: 1\r\n\r\n")?;
@@ -76,6 +77,16 @@ fn delays_of_one_change() -> Result<Vec<Duration>> {
         delays.resize(WAITERS - waiting.len(), now);
     }
     Ok(delays)
+}
+
+/// Fails if one of the requests has been answered or its connection closed.
+fn expect_silence(waiting: &[TcpStream]) -> Result<()> {
+    let mut sockets: Vec<_> =
+        waiting.iter().map(|stream| PollFd::new(stream, PollFlags::IN)).collect();
+    match poll(&mut sockets, Some(&Timespec::default()))? {
+        0 => Ok(()),
+        ready => Err(format!("{ready} of {} requests do not wait", waiting.len()).into()),
+    }
 }
 
 /// Sends as many waiting requests as the leader admits.
@@ -112,10 +123,11 @@ fn wake_ups() -> Result<(f64, f64)> {
     let idle = Server::over_files(folders[0].path(), &[])?;
     let crowded = Server::over_files(folders[1].path(), &[])?;
     revision_of(&idle)?;
-    let _waiting = wait_on(&crowded)?;
+    let waiting = wait_on(&crowded)?;
     thread::sleep(SETTLING);
     let before = [idle.wake_ups()?, crowded.wake_ups()?];
     thread::sleep(SPAN);
+    expect_silence(&waiting)?;
     let per_minute = |before, after: u32| f64::from(after - before) * 60.0 / SPAN.as_secs_f64();
     Ok((per_minute(before[0], idle.wake_ups()?), per_minute(before[1], crowded.wake_ups()?)))
 }
@@ -126,10 +138,11 @@ fn crowded() -> Result<u32> {
     let file = folder.path().join("status");
     let file = file.to_str().ok_or("temporary folders have names in UTF-8")?;
     let leader = Server::over_files(folder.path(), &["--status-file", file])?;
-    let _waiting = wait_on(&leader)?;
+    let waiting = wait_on(&leader)?;
     let streams: Vec<_> = (0..STREAMS).map(|_| open_stream(&leader)).collect::<Result<_>>()?;
     thread::sleep(SETTLING);
     let resident = leader.resident()?;
+    expect_silence(&waiting)?;
     drop(streams);
     Ok(resident)
 }

@@ -109,7 +109,7 @@ pub(crate) fn over_zookeeper() -> Result<Vec<Row>> {
     Ok(rows("ZooKeeper", "Curator", gaps))
 }
 
-/// Over files, which no peer uses.
+/// Over files. No peer uses files.
 pub(crate) fn over_files() -> Result<Vec<Row>> {
     let ours = |rounds| ours(BatonStore::File(TempDir::with_prefix("baton-bench-")?), rounds);
     let gaps = thread::scope(|scope| join(start(scope, 0..ELECTIONS, &ours)))?;

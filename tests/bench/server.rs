@@ -162,7 +162,7 @@ impl Server {
         Ok(Duration::from_millis(10 * ticks.iter().sum::<u64>()))
     }
 
-    /// How often a thread of the process has gone to sleep and was woken up.
+    /// How often the threads of the process went to sleep.
     pub(crate) fn wake_ups(&self) -> Result<u32> {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id()))?;
         threads

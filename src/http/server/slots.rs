@@ -10,8 +10,8 @@
 //!   being answered, and among equals the one with the oldest request first. Newcomers cannot evict
 //!   them.
 //!
-//! A connection with a pinned request is never evicted, and has a slot of its own, as long as one is
-//! free.
+//! A connection with a pinned request is never evicted. It uses a pinned slot if one is free, and a
+//! known slot otherwise.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -24,7 +24,7 @@ pub(super) const MAX_NEWCOMERS: usize = 32;
 pub struct Limits {
     /// Known connections without a pinned request.
     pub known: usize,
-    /// Slots for pinned requests. Further ones hold slots of known connections.
+    /// Slots for pinned requests. Beyond that, pinned requests use slots of known connections.
     pub pinned: usize,
 }
 
@@ -132,7 +132,7 @@ impl<T> Slots<T> {
         self.held.push((connection, activity));
     }
 
-    /// Takes the slot of the connection to evict first, if there are more than the limits allow.
+    /// Removes and returns the connection to evict next; `None` within the limits.
     pub(super) fn evict(&mut self) -> Option<T> {
         let pinned = self.held.iter().filter(|held| held.1.priority() == Priority::Pinned).count();
         let own_slots = pinned.min(self.limits.pinned);

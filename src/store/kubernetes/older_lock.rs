@@ -47,32 +47,27 @@ impl LockKind {
     }
 }
 
-/// A lock that names a holder, who may have died.
+/// The lock of an older sidecar, whose holder may be dead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OlderLock {
-    /// Where it is kept.
-    pub kind: LockKind,
+    kind: LockKind,
     object: String,
-    /// The holder's name.
+    /// The holder's name; "no holder" or "an unknown holder" if there is none to show.
     pub holder: String,
-    /// How long a lock without a change is the holder's; `None` if the annotation does not say.
+    /// How long the holder keeps a lock that does not change; `None` if the annotation does not say.
     pub lease_duration: Option<Duration>,
     /// The whole annotation. It changes with each renewal.
     annotation: String,
 }
 
 impl OlderLock {
-    /// The lock in an annotation; `None` if it names no holder. One that is not the JSON of client-go
-    /// counts as held.
-    fn parse(kind: LockKind, object: String, annotation: &str) -> Option<Self> {
+    /// The lock in an annotation, in whatever format. A released lock may be acquired by a follower.
+    fn parse(kind: LockKind, object: String, annotation: &str) -> Self {
         let record: Value = serde_json::from_str(annotation).unwrap_or_default();
-        let holder = record["holderIdentity"].as_str().unwrap_or("an unknown candidate");
-        if holder.is_empty() {
-            return None;
-        }
-        let holder = holder.to_owned();
+        let holder = record["holderIdentity"].as_str().unwrap_or("an unknown holder");
+        let holder = if holder.is_empty() { "no holder" } else { holder }.to_owned();
         let lease_duration = record["leaseDurationSeconds"].as_u64().map(Duration::from_secs);
-        Some(Self { kind, object, holder, lease_duration, annotation: annotation.to_owned() })
+        Self { kind, object, holder, lease_duration, annotation: annotation.to_owned() }
     }
 }
 
@@ -98,7 +93,7 @@ impl LeaseStore {
             serde_json::from_slice(&read_body(response).await?).map_err(LeaseError::NotJson)?;
         let annotation = object["metadata"]["annotations"][ANNOTATION].as_str();
         let object = format!("{namespace}/{name}");
-        Ok(annotation.and_then(|annotation| OlderLock::parse(kind, object, annotation)))
+        Ok(annotation.map(|annotation| OlderLock::parse(kind, object, annotation)))
     }
 }
 
@@ -106,19 +101,20 @@ impl LeaseStore {
 mod tests {
     use super::*;
 
-    fn parse(annotation: &str) -> Option<OlderLock> {
+    fn parse(annotation: &str) -> OlderLock {
         OlderLock::parse(LockKind::Endpoints, "shop/orders".to_owned(), annotation)
     }
 
     #[test]
-    fn released_lock_is_free_and_anything_else_is_held() {
-        let held = parse(r#"{"holderIdentity":"shop-1","leaseDurationSeconds":10}"#).unwrap();
+    fn holder_and_duration_are_shown_if_they_are_known() {
+        let held = parse(r#"{"holderIdentity":"shop-1","leaseDurationSeconds":10}"#);
         assert_eq!(held.holder, "shop-1");
         assert_eq!(held.lease_duration, Some(Duration::from_secs(10)));
         assert_eq!(held.to_string(), "endpoints shop/orders");
-        assert_eq!(parse(r#"{"holderIdentity":"","leaseDurationSeconds":1}"#), None);
+        assert_eq!(parse(r#"{"holderIdentity":"","leaseDurationSeconds":1}"#).holder, "no holder");
         for damaged in ["", "[]", "{}", r#"{"holderIdentity":7}"#] {
-            assert_eq!(parse(damaged).unwrap().lease_duration, None, "{damaged}");
+            let lock = parse(damaged);
+            assert_eq!((lock.holder.as_str(), lock.lease_duration), ("an unknown holder", None));
         }
     }
 }

@@ -81,8 +81,8 @@ impl LeaseRef {
         if is_lost_race(&status, creates) { Ok(LostRace) } else { Err(self.failure(status)) }
     }
 
-    /// Interprets the error of a read of an older sidecar's lock with the Lease's name. The Role
-    /// that `baton rbac` prints would not grant it.
+    /// Interprets the error of a read of an older sidecar's lock with the Lease's name. `baton rbac`
+    /// does not print this right, so the error must not name it as the remedy.
     pub(super) fn older_lock_refused(
         &self,
         resource: &str,

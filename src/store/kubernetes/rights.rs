@@ -1,4 +1,4 @@
-//! The rights of this account on the Lease and the time, as the API server reports them.
+//! The API server's report of the rights of this account on the Lease, and of the time.
 //!
 //! Touches the API server. Start with [`LeaseStore::rights`]. It asks by
 //! `SelfSubjectAccessReview`, which any authenticated account may create and which is not stored.
@@ -19,9 +19,9 @@ use std::time::SystemTime;
 /// The rights of a candidate, in the order of its requests.
 const VERBS: [&str; 4] = ["get", "watch", "create", "update"];
 
-/// The facts about this account and the time that the API server reports.
+/// The API server's report.
 #[derive(Debug)]
-pub struct Rights {
+pub struct AccessReport {
     /// The rights that the account lacks. `None` if the API server does not say.
     pub missing: Option<Vec<&'static str>>,
     /// The API server's wall-clock time, from the `Date` of its last answer.
@@ -29,9 +29,9 @@ pub struct Rights {
 }
 
 impl LeaseStore {
-    /// Asks for each right of a candidate.
-    pub async fn rights(&self) -> Result<Rights, StoreError> {
-        let mut rights = Rights { missing: Some(Vec::new()), server_time: None };
+    /// Asks for each right of a candidate, until the API server does not say.
+    pub async fn rights(&self) -> Result<AccessReport, StoreError> {
+        let mut rights = AccessReport { missing: Some(Vec::new()), server_time: None };
         for verb in VERBS {
             let allowed = self.allows(verb, &mut rights.server_time).await?;
             match allowed {
@@ -72,7 +72,7 @@ impl LeaseStore {
             Err(error) => return Err(LeaseError::Transport(error)),
         };
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
-        *server_time = date.and_then(|date| httpdate::parse_http_date(date).ok());
+        *server_time = date.and_then(|date| httpdate::parse_http_date(date).ok()).or(*server_time);
         let review: Value = serde_json::from_slice(&read_body(response).await?).unwrap_or_default();
         Ok(review["status"]["allowed"].as_bool())
     }

@@ -15,7 +15,7 @@ fn killed_leader_sidecar_restarts_its_application() {
     case.assert_ledger_is_clean();
 }
 
-/// The next run of the sidecar, in the same Pod, proves that its predecessor has ended.
+/// The next run of the sidecar, in the same Pod, proves that the previous run has ended.
 #[test]
 fn killed_sidecar_of_an_application_that_asks_releases_at_once() {
     let case = Case::new("sidecar-ended");

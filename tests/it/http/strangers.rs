@@ -188,7 +188,7 @@ fn keep_requesting(
         // Both threads may wait for a processor at the same time, so only the longer wait counts.
         let stolen = (after[0].saturating_sub(before[0])).max(after[1].saturating_sub(before[1]));
         let wait = elapsed.saturating_sub(stolen);
-        // Attackers take the slot of a client that the machine delays before its request.
+        // A client whose thread waited that long for a processor may lose its slot to attackers.
         if answer.is_err() && stolen >= BATCH_PAUSE {
             continue;
         }

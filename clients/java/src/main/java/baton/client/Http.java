@@ -35,7 +35,8 @@ final class Http {
     private static final int MAX_BODY_BYTES = 64 << 10;
     private static final Pattern URL =
             Pattern.compile("http://([^/?#@:\\[]+|\\[[0-9a-fA-F:.]+])(?::([0-9]{1,5}))?/?");
-    private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] ([1-5][0-9]{2})");
+    private static final int MAX_PORT = 65535;
+    private static final Pattern STATUS = Pattern.compile("HTTP/1\\.[01] ([1-5][0-9]{2})(?= |\r)");
     private static final Pattern LENGTH =
             Pattern.compile("(?im)^content-length:[ \t]*([0-9]{1,9})[ \t]*$");
 
@@ -45,12 +46,13 @@ final class Http {
     /** Accepts {@code http://HOST[:PORT]}. */
     Http(String url) {
         Matcher origin = URL.matcher(url);
-        if (!origin.matches()) {
+        boolean isUrl = origin.matches();
+        port = !isUrl || origin.group(2) == null ? 80 : Integer.parseInt(origin.group(2));
+        if (!isUrl || port > MAX_PORT) {
             throw new IllegalArgumentException(
                     "not the URL of a sidecar: " + url + ": write http://HOST:PORT (BATON_URL)");
         }
         host = origin.group(1);
-        port = origin.group(2) == null ? 80 : Integer.parseInt(origin.group(2));
     }
 
     /** Sends a request without a body, and reads the whole response within {@code timeout}. */

@@ -64,7 +64,7 @@ class SidecarTest {
     @Test
     void refusesOtherUrls() {
         for (String url : new String[] {"https://localhost:4040", "localhost:4040", "http://a/b",
-            "http://a?b", "http://u@a", "ftp://a", ""}) {
+            "http://a?b", "http://a:65536", "http://u@a", "ftp://a", ""}) {
             assertThrows(IllegalArgumentException.class, () -> new Sidecar(url), url);
         }
     }
