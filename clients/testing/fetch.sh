@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fetches what the tests of the client libraries need beside the languages: the TypeScript compiler
+# Fetches the packages that the tests of the client libraries need: the TypeScript compiler
 # from npm, Celery from PyPI, Spring and ShedLock from Maven Central. The files in recipes and
 # clients/node/package.json pin them. Writes to .cache/clients and the tools' own caches only, needs
 # no root, and does nothing if the cache is current.

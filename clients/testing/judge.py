@@ -131,7 +131,7 @@ def check_work(played, asked):
 
 
 def check_until(played, promises, act, later):
-    """What the library said of the time that is left, which no busy machine changes."""
+    """Checks the remaining time that the library reported. Load does not change it."""
     if not act.until:
         return
     given = [p["until"] for p in promises if not later or p["answer"]["at"] <= later.at]

@@ -14,7 +14,7 @@ from report import Failure
 CLIENTS = Path(__file__).resolve().parent.parent
 CACHE = CLIENTS.parent / ".cache"
 LANGUAGES = ("go", "python", "java", "node")
-# What is no source: built files and downloaded packages.
+# Files that are not sources: built files and downloaded packages.
 BUILT = shutil.ignore_patterns("target", "node_modules", "types", "__pycache__", "build", "dist")
 
 

@@ -5,7 +5,7 @@
 use crate::trace::Worker;
 use baton_election::leadership::Asker;
 
-/// The last name of the named worker. It lasts for a whole piece of work, so it is not formatted
+/// The name of the last named worker. It lasts for a whole piece of work, so it is not formatted
 /// for each poll.
 #[derive(Default, Debug)]
 pub(crate) struct AskerNames {

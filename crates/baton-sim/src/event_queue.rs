@@ -1,7 +1,8 @@
 //! Future events, ordered by time, and by insertion among events of the same moment.
 //!
 //! Pure. Start with [`EventQueue::push`]. Few events wait at a time, and most new ones are due soon.
-//! So a sorted vector, whose end moves at little cost, takes fewer instructions than a heap.
+//! An insertion near the end moves few events, so a sorted vector takes fewer instructions than a
+//! heap.
 
 use crate::clock::Moment;
 

@@ -33,13 +33,13 @@ fn command_line_page_matches_clap() {
     let mut baton = baton::cli::Cli::command();
     baton.build();
     let mut page = String::from("| subcommand | what it does |\n|---|---|\n");
-    let named = |command: &Command| command.get_name() != "help" && !command.is_hide_set();
-    for command in baton.get_subcommands().filter(|command| named(command)) {
-        writeln!(page, "| [`{0}`](#baton-{0}) | {1} |", command.get_name(), about(command))
-            .unwrap();
+    let commands = commands(&baton);
+    for (name, command) in &commands {
+        let anchor = name.replace(' ', "-");
+        writeln!(page, "| [`{name}`](#baton-{anchor}) | {} |", about(command)).unwrap();
     }
-    for command in baton.get_subcommands().filter(|command| named(command)) {
-        write!(page, "\n## baton {}\n\n", command.get_name()).unwrap();
+    for (name, command) in commands {
+        write!(page, "\n## baton {name}\n\n").unwrap();
         page += &wrapped(&long_about(command));
         let flags = command.get_arguments().filter(|flag| flag.get_id() != "help");
         let mut by_heading: BTreeMap<&str, Vec<&Arg>> = BTreeMap::new();
@@ -57,6 +57,18 @@ fn command_line_page_matches_clap() {
         }
     }
     compare("docs/reference/command-line.md", &page);
+}
+
+/// The subcommands that people use, each with its whole name: of one with subcommands of its own,
+/// only those.
+fn commands(parent: &Command) -> Vec<(String, &Command)> {
+    let named = |command: &&Command| command.get_name() != "help" && !command.is_hide_set();
+    let whole = |command| {
+        let name = |(name, inner)| (format!("{} {name}", Command::get_name(command)), inner);
+        let inner: Vec<_> = commands(command).into_iter().map(name).collect();
+        if inner.is_empty() { vec![(command.get_name().to_owned(), command)] } else { inner }
+    };
+    parent.get_subcommands().filter(named).flat_map(whole).collect()
 }
 
 fn row(flag: &Arg) -> String {

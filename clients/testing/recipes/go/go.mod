@@ -1,4 +1,4 @@
-// What the recipe for controller-runtime needs.
+// The dependencies of the recipe for controller-runtime.
 module recipe
 
 go 1.26.0

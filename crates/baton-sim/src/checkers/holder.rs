@@ -1,4 +1,4 @@
-//! The holder of the record: who it is, since when, and why the previous one is gone.
+//! The current holder of the record, since when it holds it, and why the previous holder is gone.
 //!
 //! Pure. Start with [`CheckerState::holder_changed`].
 

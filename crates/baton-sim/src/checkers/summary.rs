@@ -1,7 +1,7 @@
 //! The facts about all candidates that properties ask for at each event.
 //!
-//! Pure. Start with [`Summary::of`]. They rarely change, so they are found out only after the events
-//! that may change them. A debug build checks that at each event.
+//! Pure. Start with [`Summary::of`]. The facts rarely change, so only the events that may change
+//! them recompute the summary. A debug build checks that at each event.
 
 use super::candidate_view::CandidateView;
 use super::ended_runs::EndedRun;
@@ -12,8 +12,9 @@ use crate::trace::TraceEvent;
 /// Facts about all candidates.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub(super) struct Summary {
-    /// The candidate that is the holder, and the one whose ended run is the holder.
+    /// The candidate that is the holder.
     holder: Option<usize>,
+    /// The candidate whose ended run is the holder.
     ended_holder: Option<usize>,
     /// Whether any candidate has withdrawn.
     pub(super) is_any_withdrawn: bool,

@@ -1,7 +1,7 @@
 //! The timers of one candidate.
 //!
 //! Pure. Start with [`Timers::next`]. The world asks at each step which timer fires first, and most
-//! steps set few timers or none. So the answer is found when a timer is set.
+//! steps set few timers or none. So the answer is computed when a timer is set.
 
 use crate::clock::Moment;
 

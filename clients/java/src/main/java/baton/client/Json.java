@@ -7,9 +7,9 @@ import java.util.Map;
 /**
  * A reader of one JSON object (RFC 8259), because the JDK has none.
  *
- * <p>Values stay as they were written, because a sidecar's answer has no text that needs unescaping.
- * Nested values, which later sidecars may add, are checked too. All else is refused: text after the
- * object, a name that occurs twice, nesting beyond 16 levels.
+ * <p>Values stay as they were written: a sidecar's answer needs no unescaping. Nested values are
+ * checked too, because later sidecars may add some. Refused are text after the object, a name that
+ * is written twice, and nesting beyond 16 levels.
  */
 final class Json {
     private static final int MAX_DEPTH = 16;
@@ -62,7 +62,7 @@ final class Json {
         require(accept('"'));
         int from = at;
         for (char next = character(); next != '"'; next = character()) {
-            // The digits of a Unicode escape look like other characters.
+            // The four digits of a Unicode escape are not checked.
             require(next >= ' ' && (next != '\\' || "\"\\/bfnrtu".indexOf(character()) >= 0));
         }
         return text.substring(from, at - 1);
