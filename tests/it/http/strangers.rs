@@ -366,11 +366,11 @@ fn oversized_request_head_is_refused() {
         let mut stream = TcpStream::connect(&leader.probe_listen).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(5))).unwrap();
         let filling = "x".repeat(length);
-        write!(
-            stream,
+        let request = format!(
             "GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX: {filling}\r\n\r\n"
-        )
-        .unwrap();
+        );
+        // In one write: a second one may meet a closed connection.
+        stream.write_all(request.as_bytes()).unwrap();
         let mut answer = [0; 128];
         let read = stream.read(&mut answer).unwrap();
         let answer = String::from_utf8_lossy(&answer[..read]);
