@@ -100,11 +100,11 @@ impl StatusFile {
         Ok(this)
     }
 
-    /// Writes the file at every change, and often enough that it does not expire while this process
-    /// leads.
+    /// Writes the file at every change, and often enough that a reader of a leader's file finds three
+    /// quarters of the promise. A reader may need half of it, and may read just before each write.
     async fn run(mut self) -> Infallible {
         let reader = self.state.reader.clone();
-        let renews_after = self.answer_validity / 2;
+        let renews_after = self.answer_validity / 4;
         loop {
             let mut change = pin!(reader.next_change());
             // Listens before it looks, so that no change is missed.
