@@ -57,12 +57,12 @@ fn measure_time_from_power_loss_to_next_leader() {
 
 #[test]
 fn measure_time_from_kill_to_next_leader() {
-    measure_kills("figures-killed", &json!({ "requirePolling": "10s" }));
+    measure_kills("figures-killed", &json!({ "config": { "requirePolling": "10s" } }));
 }
 
 #[test]
 fn measure_time_from_kill_to_next_leader_without_restart_rules() {
-    let settings = json!({ "requirePolling": "10s", "restartApplication": "never" });
+    let settings = json!({ "config": { "requirePolling": "10s" }, "restartApplication": "never" });
     measure_kills("figures-killed-alone", &settings);
 }
 

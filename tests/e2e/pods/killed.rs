@@ -19,7 +19,7 @@ fn killed_leader_sidecar_restarts_its_application() {
 #[test]
 fn killed_sidecar_of_an_application_that_asks_releases_at_once() {
     let case = Case::new("sidecar-ended");
-    let old = case.install(json!({ "baton": { "requirePolling": "10s" } }));
+    let old = case.install(json!({ "baton": { "config": { "requirePolling": "10s" } } }));
     let killed = case.note("killing the leader's sidecar");
     case.node(&old.pod).signal("kill", &old.pod, "baton");
     case.successor(&old, killed, TIMING.lease_duration);
