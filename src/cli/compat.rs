@@ -11,7 +11,7 @@ use std::time::Duration;
 /// An older sidecar whose flags `baton compat` takes.
 #[derive(Debug, Subcommand)]
 pub enum OlderSidecar {
-    /// leader-elector 0.4 and 0.5, its forks, and nais' elector
+    /// Run with the flags and variables of leader-elector 0.4 and 0.5, its forks, and nais' elector
     LeaderElector(Box<LeaderElector>),
 }
 
