@@ -16,13 +16,15 @@ pub enum Exit {
     /// The flags, the configuration, or the environment prevents a start, such as an address in
     /// use.
     Usage,
-    /// No sidecar answered: there was no answer, or it came from another program.
+    /// No sidecar answered: there was no answer, or it came from another program. Or `baton compat`
+    /// could not load the credentials in time.
     NoAnswer,
     /// A bug in Baton, while not leading.
     Fault,
     /// This process led, and did not stop cleanly.
     Lost,
-    /// The store refused this candidate from the start for a whole lease duration.
+    /// The store refused this candidate from the start for a whole lease duration, or
+    /// `baton compat` may not read an older sidecar's lock.
     Refused,
     /// The command of `baton exec` ended with this code.
     Command(u8),
