@@ -3,6 +3,7 @@
 //! Pure. Start with [`first_violation`]. Each property is a function of the event and of the
 //! [`CheckerState`] before it. The state is updated after all properties have been evaluated.
 
+mod answers;
 mod candidate_view;
 mod commands;
 mod coverage;

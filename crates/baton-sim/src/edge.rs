@@ -23,8 +23,8 @@ use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
 use crate::run::run_checked;
 use crate::scenario::{
-    CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, RecordConfig,
-    Scenario, StoreConfig,
+    CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, Push,
+    RecordConfig, Scenario, StoreConfig,
 };
 use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
@@ -89,6 +89,7 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
         asks: true,
         keeps_state: false,
         poll_interval: Duration::from_millis(500),
+        push: Push::default(),
         preference: Preference::FIRST,
         command: None,
     };

@@ -12,7 +12,7 @@ use crate::isolation::isolate;
 use crate::rng::{Rng, nanos};
 use crate::scenario::{
     CandidateConfig, CandidateTarget, CommandConfig, EnsembleConfig, ExternalAction, Fault,
-    FaultKind, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
+    FaultKind, Push, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
 };
 use baton_election::command::KILL_MARGIN;
 use baton_election::queue::timing::SessionTiming;
@@ -105,12 +105,7 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     if rng.permille(300) {
         draw_commands(&mut rng, &mut scenario);
     }
-    for candidate in &mut scenario.candidates {
-        candidate.asks |= rng.permille(300);
-    }
-    for candidate in &mut scenario.candidates {
-        candidate.keeps_state = rng.permille(700);
-    }
+    draw_applications(&mut rng, &mut scenario.candidates);
     scenario.faults.sort_by_key(|fault| fault.at);
     scenario
 }
@@ -206,6 +201,7 @@ fn draw_candidate(
         asks: stays_on_loss,
         keeps_state: false,
         poll_interval: rng.duration_between(most / 2, most),
+        push: Push::default(),
         preference: Preference::FIRST,
         command: None,
     }
@@ -218,6 +214,28 @@ fn draw_preferences(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
         let stand_after = rng.pick(&[Duration::ZERO, lease / 10, lease / 2, lease]);
         candidate.preference =
             Preference::new(stand_after, &candidate.timing).expect("at most the lease duration");
+    }
+}
+
+/// Whether applications ask, what they are told without a poll, and whether state directories
+/// outlast processes. A status file declares that the application asks.
+fn draw_applications(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
+    for candidate in candidates.iter_mut() {
+        candidate.asks |= rng.permille(300);
+    }
+    for candidate in candidates.iter_mut() {
+        candidate.keeps_state = rng.permille(700);
+    }
+    if rng.permille(850) {
+        return;
+    }
+    for candidate in candidates {
+        let timing = &candidate.timing;
+        // A file of very short promises is written so often that little else is simulated.
+        let may_have_file = timing.answer_validity() * 4 >= timing.retry_period();
+        let has_file = rng.permille(700) && may_have_file;
+        candidate.push = Push { has_waiter: rng.permille(700), has_file };
+        candidate.asks |= has_file;
     }
 }
 

@@ -3,16 +3,18 @@
 //! Pure. Start with [`Process::handle`]. It takes turns in the order of `src/driver.rs`, with the
 //! same [`Withdrawals`], and stops like `src/supervisor.rs`.
 
+mod answers;
 mod input;
 
 use crate::asker_names::AskerNames;
 use crate::runner::{FromGuard, Runner, ToGuard};
 use crate::scenario::CandidateConfig;
-use crate::trace::{ExitCause, TraceEvent, Worker};
+use crate::trace::{ExitCause, TraceEvent};
+use answers::Listeners;
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::leadership::{Leadership, Status};
+use baton_election::leadership::Leadership;
 use baton_election::machine::{Election, Event, Reason, Transition, Withdrawal};
 use baton_election::withdrawals::{
     Cause, Order, OrderOutcome, Ticket, WithdrawalEvent, Withdrawals,
@@ -47,6 +49,7 @@ pub(crate) struct Process<E: Election> {
     /// The token in the last promise to the worker that voids its promises.
     promised_token: Option<FencingToken>,
     asker_names: AskerNames,
+    listeners: Listeners,
     /// Runs its command, if it has one, which may take this long to stop.
     runner: Option<Runner>,
     stop_timeout: Duration,
@@ -98,6 +101,7 @@ impl<E: Election> Process<E> {
             published: None,
             promised_token: None,
             asker_names: AskerNames::default(),
+            listeners: Listeners::new(candidate.push, candidate.timing.answer_validity()),
             runner: candidate.command.map(|_| Runner::default()),
             stop_timeout: candidate.command.map_or(Duration::ZERO, |command| command.stop_timeout),
         }
@@ -195,7 +199,9 @@ impl<E: Election> Process<E> {
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         let withdrawals = self.withdrawals.poll_timeout(self.leadership.promised_until());
         let exit_by = self.stop.map(|(_, exit_by)| exit_by);
-        self.machine_wakes_at.into_iter().chain(withdrawals).chain(exit_by).min()
+        let listeners = self.listeners.poll_timeout(&self.leadership);
+        let others = withdrawals.into_iter().chain(exit_by).chain(listeners);
+        self.machine_wakes_at.into_iter().chain(others).min()
     }
 
     /// How long a call to the store may take at present.
@@ -206,15 +212,6 @@ impl<E: Election> Process<E> {
     /// The claim that it holds at `now`.
     pub(crate) fn claim(&self, now: Instant) -> Option<Claim> {
         self.published.filter(|claim| !claim.remaining(now).is_zero())
-    }
-
-    /// Answers from the published claim, so the driver need not take a turn.
-    fn answer(&mut self, worker: Worker, now: Instant, emit: &mut impl FnMut(&TraceEvent<'_, E>)) {
-        let answer = self.leadership.promise(self.asker_names.name(worker), now);
-        if let (Status::Leading(promise), Worker::Named(_)) = (&answer.status, worker) {
-            self.promised_token = Some(promise.token);
-        }
-        emit(&TraceEvent::QueryAnswered(self.number, worker, &answer, now));
     }
 
     /// Takes one turn of the driver: timeout, withdrawals, publication, and transitions.
@@ -243,6 +240,7 @@ impl<E: Election> Process<E> {
             }
         }
         self.report_withdrawal(now, emit);
+        self.answer_listeners(now, emit);
         self.settle(now, emit);
         if self.is_unfit_for_good(now) {
             return Some(ExitCause::LeadershipLost(Reason::Unfit));
@@ -326,6 +324,7 @@ impl<E: Election> Process<E> {
             emit(&TraceEvent::Withdrew(self.number, how));
         }
         self.publish(now, emit);
+        self.answer_listeners(now, emit);
         let promised_until = self.leadership.promised_until().unwrap_or(now);
         match order {
             Order::Shutdown => {

@@ -47,10 +47,21 @@ pub struct CandidateConfig {
     pub keeps_state: bool,
     /// How often its application polls.
     pub poll_interval: Duration,
+    /// What else tells its application whether it leads.
+    pub push: Push,
     /// How long it leaves a free record to others. Ignored over an ensemble.
     pub preference: Preference,
     /// The command that it runs while it leads, if any.
     pub command: Option<CommandConfig>,
+}
+
+/// What tells an application of a change without a poll.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Push {
+    /// A request of the application always waits for the next change (`/leader?wait=`).
+    pub has_waiter: bool,
+    /// The process writes a status file (`--status-file`). Its application is declared to ask.
+    pub has_file: bool,
 }
 
 /// The limits of a command.

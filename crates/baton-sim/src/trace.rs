@@ -118,6 +118,10 @@ pub enum Worker {
     Named(u32),
     /// It never voids a promise.
     Anonymous,
+    /// It reads answers that its waiting request gets at each change, and never voids a promise.
+    Waiting,
+    /// It reads the status file. Nothing voids a promise in the file.
+    FileReader,
 }
 
 /// Why the previous holder is gone.

@@ -9,7 +9,9 @@ use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use baton_sim::clock::{Moment, Rate};
 use baton_sim::ensemble::Ensemble;
-use baton_sim::scenario::{CandidateConfig, EnsembleConfig, RecordConfig, Scenario, StoreConfig};
+use baton_sim::scenario::{
+    CandidateConfig, EnsembleConfig, Push, RecordConfig, Scenario, StoreConfig,
+};
 use baton_sim::store::{RecordStore, Store};
 use baton_sim::trace::{Observer, TraceContext, TraceEvent};
 use baton_sim::world::World;
@@ -112,6 +114,7 @@ fn count<S: Store>(durations: Seconds, config: StoreConfig, store: S) -> Counter
         asks: true,
         keeps_state: false,
         poll_interval: Duration::from_secs(1),
+        push: Push::default(),
         preference: Preference::FIRST,
         command: None,
     };

@@ -3,13 +3,16 @@
 //!
 //! Pure. Start with [`Coverage`].
 
+use crate::trace::Worker;
 use std::fmt;
 
 /// Counts of the events that the properties depend on.
 #[derive(Clone, Copy, Default, Debug)]
 pub(crate) struct Coverage {
     pub(super) terms: u64,
-    pub(super) promises: u64,
+    promises: u64,
+    /// Promises to waiting requests, and in status files.
+    pushed_promises: [u64; 2],
     pub(super) commands: u64,
     pub(super) losses: u64,
     pub(super) releases: u64,
@@ -25,10 +28,12 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     /// Each count and its name.
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 12] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 14] {
         [
             ("terms", self.terms),
             ("promises", self.promises),
+            ("promises to waiting requests", self.pushed_promises[0]),
+            ("promises in status files", self.pushed_promises[1]),
             ("commands", self.commands),
             ("losses", self.losses),
             ("releases", self.releases),
@@ -40,6 +45,15 @@ impl Coverage {
             ("releases for an ended run over a record", self.ended_run_releases[0]),
             ("releases for an ended run over an ensemble", self.ended_run_releases[1]),
         ]
+    }
+
+    /// A worker gets a promise.
+    pub(super) fn add_promise(&mut self, worker: Worker) {
+        match worker {
+            Worker::Named(_) | Worker::Anonymous => self.promises += 1,
+            Worker::Waiting => self.pushed_promises[0] += 1,
+            Worker::FileReader => self.pushed_promises[1] += 1,
+        }
     }
 
     /// A candidate releases the record or session of its ended run.
@@ -57,6 +71,7 @@ impl Coverage {
         self.unknowns += other.unknowns;
         self.faults += other.faults;
         for (counts, others) in [
+            (&mut self.pushed_promises, other.pushed_promises),
             (&mut self.calm_periods, other.calm_periods),
             (&mut self.ended_run_releases, other.ended_run_releases),
         ] {

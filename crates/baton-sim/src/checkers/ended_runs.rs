@@ -3,6 +3,7 @@
 //! Pure. [`EndedRun`] is the checkers' own view of the previous run of a candidate. Start with
 //! [`ended_run_release_waits`]. Each function is one property.
 
+use super::answers::Answers;
 use super::candidate_view::CandidateView;
 use super::exclusion::name;
 use super::state::CheckerState;
@@ -23,7 +24,7 @@ pub(super) struct EndedRun {
     has_sent_release: bool,
 }
 
-/// The facts about the current run of a candidate that the next one uses.
+/// The facts about the current run of a candidate.
 #[derive(Clone, Copy, Default, Debug)]
 pub(super) struct CurrentRun {
     /// Whether the next run may release its record or session when it ends.
@@ -34,6 +35,8 @@ pub(super) struct CurrentRun {
     has_entered: bool,
     /// Whether it has sent a release of that.
     pub(super) has_sent_release: bool,
+    /// What its workers have heard.
+    pub(super) answers: Answers,
 }
 
 impl EndedRun {
@@ -56,7 +59,7 @@ impl CurrentRun {
     /// The run of a candidate that has not started.
     pub(super) fn of(config: &CandidateConfig) -> Self {
         let is_releasable = config.keeps_state && (config.asks || config.command.is_some());
-        Self { is_releasable, ..Self::default() }
+        Self { is_releasable, answers: Answers::of(config.push), ..Self::default() }
     }
 
     /// The run sends a request. A release before any entry is for the previous run.
@@ -67,7 +70,8 @@ impl CurrentRun {
 
     /// The next run of the same candidate.
     pub(super) fn restarted(self) -> Self {
-        Self { is_releasable: self.is_releasable, ..Self::default() }
+        let (is_releasable, answers) = (self.is_releasable, self.answers.restarted());
+        Self { is_releasable, answers, ..Self::default() }
     }
 }
 

@@ -12,7 +12,7 @@ use crate::trace::{TraceContext, TraceEvent, Worker};
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
-use baton_election::leadership::Status;
+use baton_election::leadership::{Answer, Status};
 use baton_election::machine::{Event, Outcome, Request, Transition, Verb};
 use std::time::Duration;
 
@@ -249,7 +249,7 @@ impl CheckerState {
             }
             TraceEvent::ClaimPublished(number, claim) => self.published(context, *number, *claim),
             TraceEvent::QueryAnswered(number, worker, answer, queried_at) => {
-                self.query_answered(*number, *worker, &answer.status, *queried_at);
+                self.query_answered(*number, *worker, answer, *queried_at);
             }
         }
         self.summarize(event);
@@ -305,12 +305,18 @@ impl CheckerState {
         &mut self,
         number: usize,
         worker: Worker,
-        status: &Status,
+        answer: &Answer,
         queried_at: Instant,
     ) {
-        if let Status::Leading(promise) = status {
-            self.coverage.promises += 1;
-            self.candidates[number].promise(worker, queried_at + promise.valid_for);
+        let until = match answer.status {
+            Status::Leading(promise) => Some(queried_at + promise.valid_for),
+            Status::Unknown | Status::Following { .. } | Status::Resigning => None,
+        };
+        let candidate = &mut self.candidates[number];
+        candidate.run.answers.add(worker, answer, until);
+        if let Some(until) = until {
+            self.coverage.add_promise(worker);
+            candidate.promise(worker, until);
         }
     }
 

@@ -14,7 +14,7 @@ use crate::clock::{Moment, Rate};
 use crate::run::run_checked;
 use crate::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
-    Scenario, ServerFault, ServerTarget, StoreConfig,
+    Push, Scenario, ServerFault, ServerTarget, StoreConfig,
 };
 use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
@@ -71,6 +71,7 @@ fn scenario(seed: u64, tick: Duration) -> Scenario {
         asks: true,
         keeps_state: false,
         poll_interval: retry_period,
+        push: Push::default(),
         preference: Preference::FIRST,
         command: None,
     };

@@ -22,6 +22,7 @@ pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
         asks,
         keeps_state,
         poll_interval,
+        push,
         preference,
         command,
         ..
@@ -40,10 +41,13 @@ pub(super) fn format_candidate(candidate: &CandidateConfig) -> String {
         (false, true) => "exits after a loss, and its application asks",
         (false, false) => "exits after a loss",
     };
+    let waiter = if push.has_waiter { "; has a waiting request" } else { "" };
+    let file = if push.has_file { "; has a status file" } else { "" };
     let state = if *keeps_state { "; has a state directory" } else { "" };
     format!(
         "lease {lease:?}, deadline {renew:?}, retry {retry:?}, answer {answer:?}, drift {}; \
-         clock off by {} ppm; {on_loss}{state}; polled every {poll_interval:?}{preference}{command}",
+         clock off by {} ppm; {on_loss}{state}; polled every {poll_interval:?}{waiter}{file}\
+         {preference}{command}",
         timing.drift(),
         clock_rate.parts_per_million(),
     )

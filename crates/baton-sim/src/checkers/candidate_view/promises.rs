@@ -7,9 +7,11 @@ use crate::trace::Worker;
 use baton_election::instant::Instant;
 
 /// The number of workers of an application.
-const WORKERS: usize = 2;
+const WORKERS: usize = 4;
 const NAMED: usize = 0;
 const ANONYMOUS: usize = 1;
+const WAITING: usize = 2;
+const FILE_READER: usize = 3;
 
 /// The promises to the workers of one application.
 #[derive(Clone, Copy, Default, Debug)]
@@ -53,6 +55,8 @@ impl Promises {
             Worker::Named(piece) if piece < self.finished_pieces => return,
             Worker::Named(_) => NAMED,
             Worker::Anonymous => ANONYMOUS,
+            Worker::Waiting => WAITING,
+            Worker::FileReader => FILE_READER,
         };
         if self.latest[worker].is_none_or(|(other, _)| other < until) {
             self.latest[worker] = Some((until, applied_at));
