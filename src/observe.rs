@@ -5,9 +5,10 @@
 //! it never acquires the record, and over ZooKeeper it creates no znode.
 
 use crate::cli::OutputFormat;
-use crate::cli::commands::{print_stderr, print_stdout};
+use crate::cli::commands::print_stderr;
 use crate::config::{Config, ElectionName, StoreConfig};
 use crate::error_chain::ErrorChain;
+use crate::process::blocking::run_blocking;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::signals::Signals;
@@ -20,9 +21,11 @@ use baton_election::machine::{Election, Event as _, Request as _, Transition, Ve
 use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
+use rustix::event::{PollFd, PollFlags, poll};
 use serde::Serialize;
 use std::error::Error;
 use std::future::pending;
+use std::io::{self, ErrorKind, Write as _};
 use std::pin::pin;
 use tokio::time::timeout;
 use uuid::Uuid;
@@ -85,6 +88,28 @@ async fn unless_signaled<T, E>(
     }
 }
 
+/// Waits until the reader of standard output has closed it, as `head` does. A file has no reader.
+async fn standard_output_is_closed() {
+    let polled = run_blocking("the wait for the end of standard output", || {
+        // Without a requested event, only an error or the end wakes the thread.
+        poll(&mut [PollFd::new(&io::stdout(), PollFlags::empty())], None)
+    });
+    if polled.await.is_err() {
+        pending::<()>().await;
+    }
+}
+
+/// Waits for the result of `future`, if there is one.
+async fn result_of<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+/// The settings of the store keep the observer from ever reading.
+struct CannotRead;
+
 /// Prints what it learns about one election.
 struct Observer<'a> {
     election: &'a ElectionName,
@@ -111,7 +136,9 @@ impl Observer<'_> {
         machine.withdraw(Withdrawal::Renewing);
         let mut call = None;
         let mut store_event = pin!(store.next_event());
+        let mut closed = pin!(standard_output_is_closed());
         let mut progress = Progress::default();
+        let mut printing = None;
         loop {
             let now = Clock.now();
             machine.handle_timeout(now);
@@ -123,17 +150,16 @@ impl Observer<'_> {
                     Box::pin(async move { (is_read, timeout(limit, store.perform(request)).await) })
                 });
             }
-            if let Err(exit) = self.print_changes(&mut machine, progress.has_read) {
-                return exit;
+            if printing.is_none() {
+                let next = self.next_line(&mut machine, progress.has_read);
+                let Ok(line) = next else { return Exit::Usage };
+                printing = line.map(|line| {
+                    run_blocking("the output of a line", move || writeln!(io::stdout(), "{line}"))
+                });
             }
             let due = machine.poll_timeout().map(|(due, _)| due);
             tokio::select! {
-                answered = async {
-                    match &mut call {
-                        Some(call) => call.await,
-                        None => pending().await,
-                    }
-                } => {
+                answered = result_of(&mut call) => {
                     call = None;
                     let (is_read, answered) = answered;
                     let answered = answered.unwrap_or_else(|_elapsed| {
@@ -156,23 +182,31 @@ impl Observer<'_> {
                         None => pending().await,
                     }
                 } => {}
+                printed = result_of(&mut printing) => {
+                    printing = None;
+                    match printed {
+                        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Exit::Fault,
+                        Ok(()) | Err(_) => {}
+                    }
+                }
                 () = signals.next() => return Exit::Clean,
+                // Its reader has seen enough.
+                () = &mut closed => return Exit::Clean,
             }
         }
     }
 
-    /// Prints each change of leader. An error if standard output is closed, or if the settings of
-    /// the store keep the observer from ever reading.
-    fn print_changes<E: Election>(&self, machine: &mut E, has_read: bool) -> Result<(), Exit> {
+    /// The line for the next change of leader, if there was one. An error if the settings of the
+    /// store keep the observer from ever reading.
+    fn next_line<E: Election>(
+        &self,
+        machine: &mut E,
+        has_read: bool,
+    ) -> Result<Option<String>, CannotRead> {
         while let Some(transition) = machine.poll_transition() {
             let prevents_reading = transition.prevents_leading() && !has_read;
             match transition {
-                Transition::Following { leader } => {
-                    let printed = print_stdout(&self.line(leader.as_ref()));
-                    if printed != Exit::Clean {
-                        return Err(printed);
-                    }
-                }
+                Transition::Following { leader } => return Ok(Some(self.line(leader.as_ref()))),
                 Transition::Diagnosed(found) => print_stderr(&found),
                 Transition::Leading { .. }
                 | Transition::Lost { .. }
@@ -181,10 +215,10 @@ impl Observer<'_> {
                 | Transition::ReleasedForEndedRun { .. } => {}
             }
             if prevents_reading {
-                return Err(Exit::Usage);
+                return Err(CannotRead);
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn line(&self, leader: Option<&Identity>) -> String {

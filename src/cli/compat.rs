@@ -3,6 +3,7 @@
 //! Pure. Start with [`LeaderElector::translate`]. The flags are those of leader-elector 0.4 and 0.5
 //! (kubernetes/contrib, `election/`) and of its forks, and those of nais' elector.
 
+use super::examples::COMPAT;
 use baton_election::timing::{Drift, Timing};
 use clap::{Args, Subcommand};
 use std::fmt::Display;
@@ -12,6 +13,7 @@ use std::time::Duration;
 #[derive(Debug, Subcommand)]
 pub enum OlderSidecar {
     /// Run with the flags and variables of leader-elector 0.4 and 0.5, its forks, and nais' elector
+    #[command(after_help = COMPAT)]
     LeaderElector(Box<LeaderElector>),
 }
 

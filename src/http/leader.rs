@@ -43,7 +43,7 @@ struct LeaderQuery {
     promise: Option<PromiseWish>,
     asker: Option<String>,
     wait: Option<String>,
-    after: Option<u64>,
+    after: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -99,6 +99,9 @@ impl Request {
             (Some(wait), Some(after)) => {
                 let longest = humantime::parse_duration(&wait)
                     .map_err(|_| "wait is not a duration: write 30s, for example")?;
+                let after = after
+                    .parse()
+                    .map_err(|_| "after is not a number: pass the revision of the last answer")?;
                 Some(Wait { longest, after })
             }
             (Some(_), None) | (None, Some(_)) => {

@@ -317,8 +317,7 @@ impl RunHistory {
 impl RunHistoryError {
     /// Whether another process holds the lock.
     pub fn is_locked(&self) -> bool {
-        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
-        matches!(&self.source, FolderError::Io { source, .. } if would_block(source))
+        matches!(self.source, FolderError::Locked { .. })
     }
 }
 

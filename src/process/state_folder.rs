@@ -15,7 +15,7 @@ use crate::process::private_folder::remote::refuse_remote;
 use crate::process::private_folder::{Exposure, FolderError, PrivateFolder};
 use rustix::fs::{fstat, ftruncate};
 use serde::{Deserialize, Serialize};
-use std::fs::{DirBuilder, File};
+use std::fs::{DirBuilder, File, TryLockError};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileExt as _};
@@ -56,9 +56,11 @@ impl StateFolder {
         let folder = PrivateFolder::open_or_create(directory, election.as_str(), |_, _| Ok(()))?;
         let is_remote = folder.check(refuse_remote).is_err();
         let lock = folder.open_state_lock(LOCK)?;
-        lock.try_lock()
-            .map_err(io::Error::from)
-            .map_err(FolderError::io("lock", &folder.path().join(LOCK)))?;
+        let path = folder.path().join(LOCK);
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => FolderError::Locked { path },
+            TryLockError::Error(source) => FolderError::io("lock", &path)(source),
+        })?;
         match Exposure::of(directory)? {
             Some(exposure @ (Exposure::Owner { .. } | Exposure::Unmapped { .. })) => {
                 tracing::warn!(

@@ -8,6 +8,7 @@
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures the sidecar by its own clock")]
 
 mod baseline;
+mod checks;
 mod client;
 mod cost;
 mod files;
@@ -75,10 +76,11 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 17] = [
+const PARTS: [(&str, Part); 18] = [
     ("machine", machine::measure),
     ("load", load::measure),
     ("push", push::measure),
+    ("checks", checks::measure),
     ("clean", files::clean),
     ("killed", files::killed),
     ("restarted", restarted::over_files),

@@ -2,7 +2,7 @@
 
 mod impostors;
 mod strangers;
-mod waiting;
+pub(crate) mod waiting;
 
 use crate::docs::{listed_metrics, listed_requests};
 use crate::rig::{Candidate, Rig, Timing, eventually, throughout};

@@ -47,7 +47,7 @@ pub struct CandidateConfig {
     pub keeps_state: bool,
     /// How often its application polls.
     pub poll_interval: Duration,
-    /// What else tells its application whether it leads.
+    /// How its application hears of changes without a poll.
     pub push: Push,
     /// How long it leaves a free record to others. Ignored over an ensemble.
     pub preference: Preference,
@@ -55,7 +55,7 @@ pub struct CandidateConfig {
     pub command: Option<CommandConfig>,
 }
 
-/// What tells an application of a change without a poll.
+/// The ways in which an application hears of a change without a poll.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
 pub struct Push {
     /// A request of the application always waits for the next change (`/leader?wait=`).

@@ -20,6 +20,18 @@ pub enum FolderError {
         /// The system's error.
         source: io::Error,
     },
+    /// The directory does not exist.
+    #[error("the directory {} does not exist: create it", path.display())]
+    Missing {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// Another process holds the lock.
+    #[error("another process has locked {}: stop it, or pass another directory", path.display())]
+    Locked {
+        /// The lock file.
+        path: PathBuf,
+    },
     /// The folder is not on a local file system.
     #[error(
         "{} is on {kind}: pass a --directory on a local file system, where all candidates share \
@@ -135,7 +147,9 @@ impl FolderError {
             Self::Io { source, .. } => {
                 [PermissionDenied, ReadOnlyFilesystem].contains(&source.kind())
             }
-            Self::Remote { .. }
+            Self::Missing { .. }
+            | Self::Locked { .. }
+            | Self::Remote { .. }
             | Self::Owner { .. }
             | Self::Writable { .. }
             | Self::WritableFile { .. }
@@ -149,7 +163,7 @@ impl FolderError {
     /// Whether the error persists until you change the folder.
     pub(crate) fn is_permanent(&self) -> bool {
         match self {
-            Self::Io { .. } => false,
+            Self::Io { .. } | Self::Missing { .. } | Self::Locked { .. } => false,
             Self::Remote { .. }
             | Self::Owner { .. }
             | Self::Writable { .. }

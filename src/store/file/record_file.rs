@@ -20,6 +20,7 @@ use crate::store::file::record_json::{RecordFormatError, StoredRecord};
 use baton_election::instant::Instant;
 use baton_election::record::messages::{Snapshot, Write};
 use rustix::fs::statfs;
+use rustix::io::Errno;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -118,8 +119,10 @@ impl RecordFile {
     pub(super) fn open(directory: &Path, election: &ElectionName) -> Result<Self, RecordFileError> {
         let record_file = Self::new(directory, election);
         // Check before creating anything.
-        let stat = statfs(directory)
-            .map_err(|error| FolderError::io("inspect", directory)(error.into()))?;
+        let stat = statfs(directory).map_err(|error| match error {
+            Errno::NOENT => FolderError::Missing { path: directory.to_owned() },
+            error => FolderError::io("inspect", directory)(error.into()),
+        })?;
         refuse_remote(stat.f_type, directory)?;
         if let Some(exposure) = Exposure::of(directory)? {
             tracing::warn!(

@@ -41,11 +41,14 @@ impl Waiting {
 }
 
 /// An open stream of events.
-struct Events(BufReader<TcpStream>);
+pub(crate) struct Events(BufReader<TcpStream>);
 
 impl Events {
-    fn open(address: &str, headers: &str) -> Self {
-        let stream = TcpStream::connect(address).unwrap();
+    pub(crate) fn open(address: &str, headers: &str) -> Self {
+        Self::over(TcpStream::connect(address).unwrap(), address, headers)
+    }
+
+    pub(crate) fn over(stream: TcpStream, address: &str, headers: &str) -> Self {
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let mut this = Self(BufReader::new(stream));
         let request = format!("GET /events HTTP/1.1\r\nHost: {address}\r\n{headers}\r\n");
@@ -66,12 +69,19 @@ impl Events {
     }
 
     /// The identifier and the body of the next event.
-    fn standing(&mut self) -> (u64, Value) {
+    pub(crate) fn standing(&mut self) -> (u64, Value) {
         let lines = self.next();
         let [event, id, data] = &lines[..] else { panic!("{lines:?}") };
         assert_eq!(event, "event: standing");
         let body = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
         (id.strip_prefix("id: ").unwrap().parse().unwrap(), body)
+    }
+
+    /// The rest of a stream that ends, with or without a reset.
+    pub(crate) fn rest(mut self) -> String {
+        let mut rest = Vec::new();
+        drop(self.0.read_to_end(&mut rest));
+        String::from_utf8_lossy(&rest).into_owned()
     }
 
     fn line(&mut self) -> String {
@@ -99,7 +109,14 @@ fn path(wait: &str, after: u64) -> String {
     format!("/leader?wait={wait}&after={after}")
 }
 
-fn open_descriptors(candidate: &Candidate) -> usize {
+/// The bytes of memory that the kernel cannot take back.
+fn anonymous_bytes(candidate: &Candidate) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", candidate.pid())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+}
+
+pub(crate) fn open_descriptors(candidate: &Candidate) -> usize {
     std::fs::read_dir(format!("/proc/{}/fd", candidate.pid())).unwrap().count()
 }
 
@@ -211,6 +228,23 @@ fn clients_that_go_away_leave_nothing() {
     let waiting: Vec<_> =
         (0..MOST).map(|_| Waiting::new(&leader.listen, &path("300ms", now))).collect();
     assert!(waiting.into_iter().all(|waiting| waiting.answer().status == 200), "all may wait");
+}
+
+/// Ten thousand clients open a stream, read its first event, and go away.
+#[test]
+fn reconnecting_streams_leave_nothing() {
+    let rig = Rig::new(TIMING);
+    let leader = rig.start_leader("a");
+    rig.wait_for_answers();
+    let reconnect = |times| (0..times).for_each(|_| drop(Events::open(&leader.listen, "").next()));
+    reconnect(1_000);
+    let (descriptors, bytes) = (open_descriptors(&leader), anonymous_bytes(&leader));
+    reconnect(9_000);
+    eventually(PATIENCE, "their descriptors are closed", || {
+        open_descriptors(&leader) <= descriptors + 1
+    });
+    let grown = anonymous_bytes(&leader).saturating_sub(bytes);
+    assert!(grown < 512 << 10, "9000 streams left {grown} bytes");
 }
 
 #[test]

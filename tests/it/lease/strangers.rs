@@ -1,7 +1,11 @@
 //! Edits of a Lease by people and their tools.
 
-use crate::rig::{ELECTION, Leases, Rig, Store as _, throughout, wait_for};
+use crate::http::waiting::{Events, open_descriptors};
+use crate::rig::{ELECTION, Leases, Rig, Store as _, eventually, throughout, wait_for};
+use rustix::net::sockopt::set_socket_recv_buffer_size;
 use serde_json::{Value, json};
+use std::iter;
+use std::net::TcpStream;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -125,4 +129,35 @@ fn follower_waits_out_a_malformed_spec() {
         Some(i32::MAX),
         "the counter stops at the API server's maximum"
     );
+}
+
+/// The client of a stream reads nothing, while others write a new holder again and again. Its
+/// connection is closed once the kernel's buffers have been full for the write timeout.
+#[test]
+fn slow_reader_of_events_is_dropped() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let candidate = rig.candidate("a").flag("--on-lost", "stay").start();
+    rig.leader();
+    rig.wait_for_answers();
+    let before = open_descriptors(&candidate);
+    let slow = TcpStream::connect(&candidate.listen).expect("it listens");
+    set_socket_recv_buffer_size(&slow, 4096).expect("it is a socket");
+    let slow = Events::over(slow, &candidate.listen, "");
+    let mut fast = Events::open(&candidate.listen, "");
+    let mut holders = 0;
+    let mut newest = None;
+    eventually(PATIENCE * 2, "the slow reader is dropped", || {
+        holders += 1;
+        let holder = format!("other-{holders}");
+        let spec = json!({ "holderIdentity": holder, "leaseDurationSeconds": 60 });
+        edit(&rig, &json!({ "spec": spec }));
+        let standings = iter::repeat_with(|| fast.standing());
+        let told = standings.into_iter().find(|(_, body)| body["leader"] == holder);
+        newest = told.map(|(revision, _)| revision);
+        open_descriptors(&candidate) <= before + 1
+    });
+    let kept = slow.rest().matches("event: standing").count();
+    assert!(kept < holders, "{kept} events were kept of {newest:?} revisions");
+    assert!(candidate.is_healthy());
+    edit(&rig, &json!({ "spec": { "holderIdentity": "", "leaseDurationSeconds": 1 } }));
 }

@@ -5,14 +5,16 @@
 use super::exec::{guard_of, signal};
 use crate::rig::{
     Candidate, ELECTION, Files, Ledger, Moment, NOISE, Rig, STUBBORN, Store, Timing, Znodes,
-    eventually, over_every_store, wait_for,
+    eventually, over_every_store, set_mode, wait_for,
 };
 use serde_json::{Value, json};
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// The lease is far longer than a promise.
 const TIMING: Timing = Timing::of_ms(6000, 4000, 500, 500);
@@ -212,8 +214,28 @@ fn directory_of_a_living_run_is_refused() {
     let next = rig.candidate("a").state_directory(&moved).flag("--on-lost", "stay");
     let (code, output) = next.ends();
     assert_eq!(code, 2, "{output}");
-    assert!(output.contains("cannot lock"), "{output}");
+    assert!(output.contains("another process has locked"), "{output}");
     assert!(rig.has_standing(&leader, "leading"));
+    rig.wait_for_answers();
+}
+
+/// A killed process may hold its lock for a moment longer.
+#[test]
+fn lock_of_a_dying_process_is_awaited() {
+    let rig = Rig::over(Files::fresh(), TIMING);
+    let state = state_directory(&rig, "state");
+    let folder = state.join(ELECTION);
+    fs::create_dir(&folder).expect("the directory is ours");
+    set_mode(&folder, 0o700);
+    let dying = File::create(folder.join("lock")).expect("the folder is ours");
+    dying.lock().expect("nobody else holds it");
+    let next = thread::scope(|scope| {
+        let next = scope.spawn(|| rig.candidate("a").state_directory(&state).start());
+        thread::sleep(Duration::from_millis(300));
+        drop(dying);
+        next.join().expect("it starts")
+    });
+    await_leading(&rig, &next);
     rig.wait_for_answers();
 }
 

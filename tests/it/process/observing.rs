@@ -1,14 +1,35 @@
 //! `baton observe`: prints the leader, and takes no part in the election.
 
-use crate::rig::{ELECTION, Rig, Store, eventually, over_every_store};
+use crate::rig::{ELECTION, NOISE, Rig, Store, Timing, eventually, over_every_store, wait_for};
+use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::{self, File};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, Command};
+use std::process::{Child, Command, Stdio};
 
 over_every_store! {
     observer_prints_each_change_and_takes_no_part,
+}
+
+/// The command that observes the election of `rig`.
+fn observe<S: Store>(rig: &Rig<S>) -> Command {
+    let mut observe = Command::new(env!("CARGO_BIN_EXE_baton"));
+    observe.env_clear().args(["observe", "--election", ELECTION]);
+    let timing = rig.timing;
+    for (flag, duration) in [
+        ("--lease-duration", timing.lease_duration),
+        ("--renew-deadline", timing.renew_deadline),
+        ("--retry-period", timing.retry_period),
+        ("--answer-validity", timing.answer_validity),
+    ] {
+        observe.arg(flag).arg(format!("{duration:?}"));
+    }
+    for (flag, value) in rig.store.flags() {
+        observe.arg(flag).arg(value);
+    }
+    observe
 }
 
 /// A running observer, which is killed at the end of the test.
@@ -21,22 +42,9 @@ impl Observer {
     fn of<S: Store>(rig: &Rig<S>) -> Self {
         let lines = rig.folder().join("lines");
         let output = File::create(&lines).expect("the folder is ours");
-        let mut observe = Command::new(env!("CARGO_BIN_EXE_baton"));
-        observe.env_clear().args(["observe", "--output", "json", "--election", ELECTION]);
-        let timing = rig.timing;
-        for (flag, duration) in [
-            ("--lease-duration", timing.lease_duration),
-            ("--renew-deadline", timing.renew_deadline),
-            ("--retry-period", timing.retry_period),
-            ("--answer-validity", timing.answer_validity),
-        ] {
-            observe.arg(flag).arg(format!("{duration:?}"));
-        }
-        for (flag, value) in rig.store.flags() {
-            observe.arg(flag).arg(value);
-        }
-        let process = observe.stdout(output).spawn().expect("the program is built");
-        Self { process, lines }
+        let mut observe = observe(rig);
+        let process = observe.args(["--output", "json"]).stdout(output).spawn();
+        Self { process: process.expect("the program is built"), lines }
     }
 
     /// The leaders that it has printed.
@@ -80,4 +88,75 @@ fn observer_prints_each_change_and_takes_no_part<S: Store>() {
     let pid = Pid::from_child(&observer.process);
     kill_process(pid, Signal::TERM).expect("it runs");
     assert_eq!(observer.process.wait().expect("it is our child").code(), Some(0));
+}
+
+/// Its reader goes away, as in `baton observe | head -1`. The leader does not change.
+#[test]
+fn observer_ends_when_its_output_is_closed() {
+    let rig = Rig::new(Timing::CALM);
+    let leader = rig.start_leader("a");
+    rig.wait_for_answers();
+    let mut observe = observe(&rig);
+    observe.args(["--output", "text"]).stdout(Stdio::piped());
+    let mut process = observe.spawn().expect("the program is built");
+    let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    output.read_line(&mut line).expect("it writes text");
+    let name = leader.identity.rsplit_once('_').expect("an identity ends in a UUID").0;
+    assert!(line.ends_with(&format!("Z orders: {name} leads\n")), "{line}");
+    drop(output);
+    let mut end = || process.try_wait().expect("it is our child");
+    let status = wait_for(NOISE * 4, "it ends", &mut end);
+    assert_eq!(status.code(), Some(0));
+}
+
+/// Its reader reads nothing, and the pipe is full.
+#[test]
+fn observer_whose_output_is_blocked_ends_at_a_signal() {
+    let rig = Rig::new(Timing::CALM);
+    let (reader, mut writer) = std::io::pipe().expect("there are descriptors");
+    fcntl_setfl(&writer, OFlags::NONBLOCK).expect("it is a pipe");
+    while writer.write(&[b'x'; 4096]).is_ok() {}
+    fcntl_setfl(&writer, OFlags::empty()).expect("it is a pipe");
+    let errors = rig.folder().join("errors");
+    let mut process = observe(&rig)
+        .stdout(writer)
+        .stderr(File::create(&errors).expect("the folder is ours"))
+        .spawn()
+        .expect("the program is built");
+    let tasks = format!("/proc/{}/task", process.id());
+    // A thread that waits in `write(1, …)`, by the number of that call: proc_pid_syscall(5).
+    let write = if cfg!(target_arch = "x86_64") { "1 0x1 " } else { "64 0x1 " };
+    let is_blocked = || {
+        fs::read_dir(&tasks).expect("it runs").any(|task| {
+            let call = task.expect("it is a folder").path().join("syscall");
+            fs::read_to_string(call).is_ok_and(|call| call.starts_with(write))
+        })
+    };
+    eventually(NOISE * 10, "it is blocked", is_blocked);
+    kill_process(Pid::from_child(&process), Signal::TERM).expect("it runs");
+    let mut end = || process.try_wait().expect("it is our child");
+    let status = wait_for(NOISE * 4, "it ends", &mut end);
+    assert_eq!(status.code(), Some(0));
+    drop(reader);
+}
+
+/// Standard output is a file, whose reader cannot be missed.
+#[test]
+fn observer_of_an_unreachable_store_says_so_and_goes_on() {
+    let rig = Rig::new(Timing::CALM);
+    let errors = rig.folder().join("errors");
+    let process = Command::new(env!("CARGO_BIN_EXE_baton"))
+        .env_clear()
+        .args(["observe", "--election", ELECTION, "--backend", "zookeeper"])
+        .args(["--zookeeper-servers", "127.0.0.1:1"])
+        .stdout(File::create(rig.folder().join("lines")).expect("the folder is ours"))
+        .stderr(File::create(&errors).expect("the folder is ours"))
+        .spawn()
+        .expect("the program is built");
+    let mut observer = Observer { process, lines: rig.folder().join("lines") };
+    let says = |text: &str| fs::read_to_string(&errors).expect("it is ours").contains(text);
+    eventually(NOISE * 20, "it names the address", || says("127.0.0.1:1"));
+    assert!(observer.process.try_wait().expect("it is our child").is_none(), "it goes on");
+    assert_eq!(observer.leaders(), []);
 }

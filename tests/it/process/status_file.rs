@@ -2,9 +2,9 @@
 //!
 //! Start with [`File::leads`], which reads the file by the rule of the documentation.
 
-use crate::rig::{Delay, Disk, ELECTION, NOISE, Rig, Store as _, Timing};
+use crate::rig::{Delay, Disk, ELECTION, Fuse, NOISE, Rig, Store as _, Timing};
 use crate::rig::{eventually, set_mode, throughout, uptime, wait_for};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -105,6 +105,15 @@ fn status_file_declares_that_the_application_asks() {
     eventually(NOISE, "the file says no", says_no);
 }
 
+/// A file that promises from now on, if its boot is ignored.
+fn promise_of_another_boot() -> String {
+    let boot_id = "00000000-0000-4000-8000-000000000000";
+    json!({ "is_leader": true, "token": "1", "boot_id": boot_id, "from_boottime_ms": 0,
+            "until_boottime_ms": u64::MAX >> 1, "standing": "leading" })
+    .to_string()
+        + "\n"
+}
+
 /// The loop of the guide, word for word.
 #[test]
 fn shell_loop_of_the_guide_acts_only_while_leading() {
@@ -124,6 +133,10 @@ fn shell_loop_of_the_guide_acts_only_while_leading() {
         .unwrap();
     let _shell = Killed(shell);
     let taken = || fs::read_to_string(&steps).unwrap_or_default();
+    // After a reboot the clock is smaller, and the file of the last boot may be left.
+    fs::write(&file.path, promise_of_another_boot()).unwrap();
+    assert_eq!(file.leads(), None);
+    throughout(Duration::from_secs(3), "the loop takes no step", || taken().is_empty());
     let leader = rig.candidate("a").flag("--status-file", file.path.to_string_lossy()).start();
     eventually(NOISE * 10, "the loop works twice", || taken().lines().count() >= 2);
     let token = file.leads();
@@ -197,16 +210,53 @@ fn write_that_hangs_delays_neither_renewal_nor_stop() {
     assert_eq!(leader.exit_code(), 0);
 }
 
+/// The file system hangs, and not only one call.
+#[test]
+fn file_system_that_hangs_delays_neither_renewal_nor_stop() {
+    let rig = Rig::new(Timing::CALM);
+    let mount = rig.folder().join("fuse");
+    fs::create_dir(&mount).unwrap();
+    let Some(fuse) = Fuse::mount(&mount) else { return };
+    let file = File::at(fuse.path.join("status"));
+    let leader = rig.candidate("a").flag("--status-file", file.path.to_string_lossy()).start();
+    wait_for(NOISE * 10, "the file says that it leads", || file.leads());
+    rig.wait_for_answers();
+    fuse.hang();
+    throughout(rig.timing.renew_deadline * 2, "it leads on", || rig.holds(&leader));
+    leader.terminate();
+    eventually(rig.timing.answer_validity + NOISE, "it releases", || {
+        rig.store.holder(ELECTION).is_empty()
+    });
+    assert_eq!(leader.exit_code(), 0);
+}
+
 #[test]
 fn other_clock_is_refused() {
     let rig = Rig::new(Timing::CALM);
     let folder = rig.folder().join("elections");
     fs::create_dir(&folder).unwrap();
-    let output = Command::new("unshare")
-        .args(["--time", "--boottime", "86400", env!("CARGO_BIN_EXE_baton")])
+    let uptime = rig.folder().join("uptime");
+    fs::write(&uptime, "12.34 10.00\n").unwrap();
+    let uptime = uptime.to_string_lossy();
+    // As lxcfs does, for a container that has just started.
+    let covered = "mount --bind \"$0\" /proc/uptime && exec \"$@\"";
+    for surroundings in [
+        &["--time", "--boottime", "86400"][..],
+        &["--map-root-user", "--mount", "sh", "-c", covered, &*uptime],
+    ] {
+        refuses_the_clock(&rig, &folder, surroundings);
+    }
+}
+
+/// Runs a candidate with `unshare` and these arguments, and checks that it refuses to start.
+fn refuses_the_clock(rig: &Rig, folder: &Path, surroundings: &[&str]) {
+    let output = Command::new("timeout")
+        .args(["20", "unshare"])
+        .args(surroundings)
+        .arg(env!("CARGO_BIN_EXE_baton"))
         .args(["--election=orders", "--backend=file", "--listen=127.0.0.1:0"])
         .args(["--probe-listen=none", "--status-file=status", "--directory"])
-        .arg(&folder)
+        .arg(folder)
         .current_dir(rig.folder())
         .output()
         .unwrap();

@@ -1,35 +1,13 @@
-//! An empty FUSE file system in a user and mount namespace. Like sshfs, it may be remote although
-//! it looks local.
+//! A FUSE file system in a user and mount namespace, empty at first. Like sshfs, it may be remote
+//! although it looks local, and it may hang.
 
+use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Answers the kernel's requests (`linux/fuse.h`): the attributes of the root, that it is empty,
-/// and its size.
-const SERVER: &str = r#"
-import os, struct, subprocess, sys
-fuse = os.open("/dev/fuse", os.O_RDWR)
-options = f"fd={fuse},rootmode=40755,user_id=0,group_id=0"
-subprocess.run(["mount", "-i", "-t", "fuse", "-o", options, "empty", sys.argv[1]], check=True, pass_fds=[fuse])
-os.write(1, b"mounted\n")
-LOOKUP, FORGET, GETATTR, STATFS, INIT, OPENDIR, BATCH_FORGET = 1, 2, 3, 17, 26, 27, 42
-attributes = struct.pack("<QII", 1, 0, 0) + struct.pack("<6Q", 1, 0, 0, 0, 0, 0) + struct.pack(
-    "<10I", 0, 0, 0, 0o40755, 2, 0, 0, 0, 4096, 0)
-answers = {
-    GETATTR: attributes,
-    STATFS: struct.pack("<5Q4I24x", 1, 1, 1, 1, 1, 4096, 255, 4096, 0),
-    INIT: struct.pack("<4I2HI40x", 7, 31, 0, 0, 1, 1, 4096),
-    OPENDIR: struct.pack("<QII", 0, 0, 0),
-}
-while request := os.read(fuse, 1 << 16):
-    operation, unique = struct.unpack_from("<IQ", request, 4)
-    if operation in (FORGET, BATCH_FORGET):
-        continue
-    answer = answers.get(operation, b"")
-    error = 0 if answer else -2 if operation == LOOKUP else -38
-    os.write(fuse, struct.pack("<IiQ", 16 + len(answer), error, unique) + answer)
-"#;
+/// Keeps one directory in memory, and answers the kernel's requests (`linux/fuse.h`).
+const SERVER: &str = include_str!("fuse/server.py");
 
 pub(crate) struct Fuse {
     server: Child,
@@ -57,6 +35,11 @@ impl Fuse {
         assert_eq!(line, "mounted\n", "`unshare -rm` and FUSE must be permitted");
         let path = format!("/proc/{}/root{}", server.id(), at.display()).into();
         Some(Self { server, path })
+    }
+
+    /// From now on, every call hangs that needs the file system.
+    pub(crate) fn hang(&self) {
+        kill_process(Pid::from_child(&self.server), Signal::STOP).expect("it is our child");
     }
 }
 

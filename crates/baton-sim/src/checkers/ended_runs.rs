@@ -35,7 +35,7 @@ pub(super) struct CurrentRun {
     has_entered: bool,
     /// Whether it has sent a release of that.
     pub(super) has_sent_release: bool,
-    /// What its workers have heard.
+    /// The answers that its workers have got.
     pub(super) answers: Answers,
 }
 

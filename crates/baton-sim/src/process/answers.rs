@@ -41,7 +41,7 @@ impl<E: Election> Process<E> {
     }
 }
 
-/// What hears of a change without a poll.
+/// The listeners of one process, which hear of a change without a poll.
 #[derive(Debug)]
 pub(super) struct Listeners {
     /// The revision that the waiting request has seen; `None` without such a request.
