@@ -84,7 +84,7 @@ pub enum Withdrawal {
 }
 
 /// A request to a store, as the driver and metrics see it.
-pub trait Request: fmt::Debug {
+pub trait Request: Clone + fmt::Debug {
     /// Every value of [`Self::verb`].
     const VERBS: &'static [Verb];
 
@@ -96,7 +96,7 @@ pub trait Request: fmt::Debug {
 }
 
 /// A reply or watch event, as the driver and metrics see it.
-pub trait Event: fmt::Debug {
+pub trait Event: Clone + fmt::Debug {
     /// The reply to a request of unknown outcome: it timed out, the connection broke, or the store
     /// refused it for now.
     const UNKNOWN: Self;

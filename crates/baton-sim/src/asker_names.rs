@@ -7,7 +7,7 @@ use baton_election::leadership::Asker;
 
 /// The name of the last named worker. It lasts for a whole piece of work, so it is not formatted
 /// for each poll.
-#[derive(Default, Debug)]
+#[derive(Clone, Default, Debug)]
 pub(crate) struct AskerNames {
     last: Option<(u32, Asker)>,
 }

@@ -12,12 +12,14 @@ mod server;
 mod service;
 mod tracker;
 mod tree;
+mod view;
 
 use crate::clock::{Clock, Moment};
 use crate::event_queue::EventQueue;
 use crate::rng::Rng;
 use crate::scenario::{EnsembleConfig, ExternalAction, ServerFault, ServerTarget};
 use crate::store::{Arrival, Effect, NewProcess, Store};
+use crate::world::StoreView;
 use baton_election::identity::Identity;
 use baton_election::queue::QueueElection;
 use baton_election::queue::messages::{QueueEvent, QueueRequest, SessionId};
@@ -31,7 +33,7 @@ use std::time::Duration;
 use tree::{Change, Tree};
 
 /// The servers, their clients, and the state that they agree on.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Ensemble {
     config: EnsembleConfig,
     rng: Rng,
@@ -54,7 +56,7 @@ pub struct Ensemble {
     effects: VecDeque<Effect<QueueElection>>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Transaction {
     zxid: u64,
     change: Change,
@@ -361,6 +363,10 @@ impl Store for Ensemble {
                 Change::StrayNode("n_0000000000")
             }
             ExternalAction::CreateStrayNode { is_numbered: false } => Change::StrayNode("notes"),
+            ExternalAction::CloseSession(candidate) => match self.clients[candidate].session {
+                Some(session) => Change::Close(session),
+                None => return,
+            },
             ExternalAction::EditLabel
             | ExternalAction::FalseDeletionEvent
             | ExternalAction::Recreate
@@ -384,5 +390,9 @@ impl Store for Ensemble {
 
     fn holder(&self) -> (Option<&Identity>, Duration) {
         (self.committed.first().map(|znode| &znode.identity), Duration::ZERO)
+    }
+
+    fn view(&self) -> StoreView {
+        self.store_view()
     }
 }

@@ -7,7 +7,7 @@
 use crate::clock::Moment;
 
 /// Items that are due at some moment.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EventQueue<T> {
     /// Due time and slot, the next one last. Items stay in their slots because they are expensive
     /// to move.
@@ -26,6 +26,11 @@ impl<T> EventQueue<T> {
     /// When the next item is due.
     pub(crate) fn next_at(&self) -> Moment {
         self.order.last().map_or(Moment::NEVER, |(at, _)| *at)
+    }
+
+    /// The waiting items with their due times, in no particular order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Moment, &T)> {
+        self.order.iter().filter_map(|(at, slot)| Some((*at, self.items[*slot].as_ref()?)))
     }
 
     pub(crate) fn push(&mut self, at: Moment, item: T) {

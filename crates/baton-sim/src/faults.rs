@@ -42,7 +42,14 @@ pub enum StoreKind {
     Ensemble,
 }
 
-/// The scenario of `seed`.
+/// The scenario of `seed` in a hunt. Every third one has an ensemble, and every fourth has external
+/// clients.
+pub fn scenario_for(seed: u64) -> Scenario {
+    let store_kind = if seed % 3 == 2 { StoreKind::Ensemble } else { StoreKind::Record };
+    draw(seed, store_kind, if seed % 4 == 3 { FaultModel::External } else { FaultModel::Assumed })
+}
+
+/// The scenario of `seed` with this kind of store.
 pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
     let mut rng = Rng::new(seed);
     let drift = rng.pick(&[20_000, 100_000, 100_000, 300_000]);

@@ -10,9 +10,8 @@
 
 use crate::checkers::Coverage;
 use crate::edge;
-use crate::faults::{FaultModel, StoreKind, draw};
+use crate::faults::scenario_for;
 use crate::run::{RunReport, print_trace, run_checked, trace_hash};
-use crate::scenario::Scenario;
 use crate::shrink::shrink;
 use std::num::NonZero;
 use std::process::ExitCode;
@@ -30,12 +29,6 @@ pub enum StopAfter {
     Seeds(u64),
     /// After this much time.
     Time(Duration),
-}
-
-/// The scenario of `seed`. Every third one has an ensemble, and every fourth has external clients.
-pub(crate) fn scenario_for(seed: u64) -> Scenario {
-    let store_kind = if seed % 3 == 2 { StoreKind::Ensemble } else { StoreKind::Record };
-    draw(seed, store_kind, if seed % 4 == 3 { FaultModel::External } else { FaultModel::Assumed })
 }
 
 /// Runs all seeds from `from` on, on as many threads as there are processors. The number of threads

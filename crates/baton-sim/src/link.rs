@@ -10,7 +10,7 @@ use crate::scenario::LinkFault;
 use std::time::Duration;
 
 /// The link of one candidate.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Link {
     pub(crate) rng: Rng,
     /// The shortest and the longest delivery time in nanoseconds.
@@ -124,6 +124,11 @@ impl Link {
         let arrives = now + self.latency() + late.or(delay).unwrap_or_default();
         self.last_watch_event = self.last_watch_event.max(arrives);
         (!self.watch_is_broken).then_some(self.last_watch_event)
+    }
+
+    /// Whether a fault impairs messages.
+    pub(crate) fn is_impaired(&self) -> bool {
+        !self.faults.is_empty()
     }
 
     fn active_fault(&self) -> Option<LinkFault> {

@@ -11,7 +11,7 @@ use crate::runner::{FromGuard, Runner, ToGuard};
 use crate::scenario::CandidateConfig;
 use crate::trace::{ExitCause, TraceEvent};
 use answers::Listeners;
-use baton_election::claim::{Claim, FencingToken};
+use baton_election::claim::{Claim, FencingToken, Standing};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::Leadership;
@@ -23,7 +23,7 @@ pub(crate) use input::Input;
 use std::time::Duration;
 
 /// A running process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Process<E: Election> {
     number: usize,
     pub(crate) identity: Identity,
@@ -43,7 +43,7 @@ pub(crate) struct Process<E: Election> {
     unfit: Option<Ticket>,
     has_ended_unfit: bool,
     /// The withdrawal that was reported last; `None` if the candidate campaigns.
-    withdrawal: Option<Withdrawal>,
+    pub(crate) withdrawal: Option<Withdrawal>,
     /// The claim that was published last.
     published: Option<Claim>,
     /// The token in the last promise to the worker that voids its promises.
@@ -202,6 +202,11 @@ impl<E: Election> Process<E> {
         let listeners = self.listeners.poll_timeout(&self.leadership);
         let others = withdrawals.into_iter().chain(exit_by).chain(listeners);
         self.machine_wakes_at.into_iter().chain(others).min()
+    }
+
+    /// Its role as of the last input.
+    pub(crate) fn standing(&self) -> Standing {
+        self.machine.standing()
     }
 
     /// How long a call to the store may take at present.

@@ -39,7 +39,7 @@ pub(crate) enum FromGuard {
 }
 
 /// Runs the command in every term.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Runner {
     guarded: Option<Guarded>,
     /// Only a claim that ends later is long enough for the command.
@@ -48,7 +48,7 @@ pub(crate) struct Runner {
 }
 
 /// A guard and what it was told.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Guarded {
     token: FencingToken,
     /// The deadline that the guard was started with, and the last one that it was told.

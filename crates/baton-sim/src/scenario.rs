@@ -270,6 +270,9 @@ pub enum ExternalAction {
     ClearHolder,
     /// Writes a foreign holder into the record, with a lease of this duration.
     SetHolder(Duration),
+    /// Closes the session of the candidate with this index, as any client with its id and password
+    /// can. Breaks an assumption of exclusion if that candidate leads.
+    CloseSession(usize),
 }
 
 impl Fault {

@@ -6,6 +6,7 @@
 use crate::clock::Moment;
 use crate::scenario::{CandidateConfig, ExternalAction, RecordConfig, ServerFault, ServerTarget};
 use crate::trace::Departure;
+use crate::world::StoreView;
 use baton_election::ended_run::EndedRun;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -22,7 +23,7 @@ use std::time::Duration;
 /// A store that can hold an election.
 pub trait Store: fmt::Debug {
     /// The machine that runs over this store.
-    type Election: Election<Request: Clone>;
+    type Election: Election + Clone;
 
     /// The machine of one candidate.
     fn machine(&mut self, start: NewProcess<'_>) -> Self::Election;
@@ -109,6 +110,9 @@ pub trait Store: fmt::Debug {
 
     /// The holder, and how long others must wait before they may acquire the election.
     fn holder(&self) -> (Option<&Identity>, Duration);
+
+    /// The content of the store.
+    fn view(&self) -> StoreView;
 }
 
 /// The parameters of a new process.
@@ -145,7 +149,7 @@ pub struct Arrival {
 }
 
 /// An effect that a store has some time after a request, or without one.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Effect<E: Election> {
     /// A reply to a call.
     Reply {
@@ -188,7 +192,7 @@ pub enum Effect<E: Election> {
 }
 
 /// A store of one record, which a write replaces only over the version that it names.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct RecordStore {
     config: RecordConfig,
     record: Option<Snapshot>,
@@ -309,7 +313,9 @@ impl Store for RecordStore {
         self.next_version();
         snapshot.version.number = self.number;
         match action {
-            ExternalAction::FalseDeletionEvent | ExternalAction::CreateStrayNode { .. } => return,
+            ExternalAction::FalseDeletionEvent
+            | ExternalAction::CreateStrayNode { .. }
+            | ExternalAction::CloseSession(_) => return,
             ExternalAction::EditLabel => {}
             ExternalAction::Delete => return self.set_record(None),
             ExternalAction::Recreate => {
@@ -339,5 +345,9 @@ impl Store for RecordStore {
         let record = self.record.as_ref().map(|held| &held.record);
         let lease_duration = record.and_then(|record| record.duration).unwrap_or_default();
         (record.and_then(|record| record.holder.as_ref()), lease_duration)
+    }
+
+    fn view(&self) -> StoreView {
+        StoreView::Record(self.record.clone())
     }
 }

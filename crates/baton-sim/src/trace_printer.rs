@@ -24,6 +24,7 @@ use format::{
 use std::fmt::Write as _;
 
 /// Collects the printed trace.
+#[derive(Clone)]
 pub(crate) struct TracePrinter {
     text: String,
     last_was_output: bool,
@@ -51,6 +52,11 @@ impl TracePrinter {
 
     pub(crate) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Takes the text that was printed since the last call.
+    pub(crate) fn take_text(&mut self) -> String {
+        std::mem::take(&mut self.text)
     }
 
     fn input(&mut self, context: &TraceContext<'_>, line: &str) {

@@ -18,6 +18,7 @@ mod injection;
 mod network;
 mod node;
 mod timers;
+mod view;
 
 use crate::clock::{Clock, Moment};
 use crate::event_queue::EventQueue;
@@ -25,18 +26,20 @@ use crate::link::Link;
 use crate::process::{Input, Process, ProcessAction};
 use crate::rng::Rng;
 use crate::runner::ToGuard;
-use crate::scenario::{CandidateConfig, Scenario, StoreFault};
+use crate::scenario::{CandidateConfig, Fault, Scenario, StoreFault};
 use crate::store::{NewProcess, Store};
 use crate::trace::{ExitCause, Observer, TraceContext, TraceEvent};
 use baton_election::ended_run::EndedRun;
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::timing::Jitter;
-use network::{Call, Message};
+use network::{Call, Posted};
 use node::Node;
 use std::mem::discriminant;
 use std::time::Duration;
 use timers::{Timer, Timers};
+pub(crate) use view::view;
+pub use view::{MessageKind, MessageView, NodeView, StoreView, WorldView, ZnodeView};
 
 /// The longest delay until a candidate restarts after a loss. The kubelet takes 0.2 to 1.7 s
 /// (measured).
@@ -46,7 +49,7 @@ const MAX_RESTART_DELAY: Duration = Duration::from_secs(2);
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The state of a run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct World<S: Store, O> {
     now: Moment,
     scenario: Scenario,
@@ -56,7 +59,7 @@ pub struct World<S: Store, O> {
     /// The active faults of the store, with their indices.
     store_faults: Vec<(usize, StoreFault)>,
     /// Messages in flight.
-    in_flight: EventQueue<Message<S::Election>>,
+    in_flight: EventQueue<Posted<S::Election>>,
     /// The index of the next fault to start.
     next_fault: usize,
     /// When each active fault ends, its index, and the candidate or server that it affects.
@@ -139,7 +142,21 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         true
     }
 
-    /// The true time.
+    /// Processes all events up to `until`.
+    pub fn advance(&mut self, until: Moment) {
+        while self.next().0 <= until && self.step() {}
+    }
+
+    /// Replaces the faults of the scenario.
+    ///
+    /// The result is the world that a run with these faults reaches, if both lists agree about all
+    /// faults that have started.
+    pub fn set_faults(&mut self, faults: Vec<Fault>) {
+        debug_assert_eq!(self.scenario.faults[..self.next_fault], faults[..self.next_fault]);
+        self.scenario.faults = faults;
+    }
+
+    /// The true time of the last event.
     pub const fn now(&self) -> Moment {
         self.now
     }
@@ -147,6 +164,11 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
     /// The observer.
     pub const fn observer(&self) -> &O {
         &self.observer
+    }
+
+    /// The observer.
+    pub const fn observer_mut(&mut self) -> &mut O {
+        &mut self.observer
     }
 
     /// The first candidate that holds a current claim by its own clock.

@@ -26,6 +26,7 @@ pub(super) use requests::{Race, RoleWhenSent};
 use std::time::Duration;
 
 /// One candidate. Each `Instant` is by its own clock.
+#[derive(Clone)]
 pub(super) struct CandidateView {
     pub(super) timing: Timing,
     pub(super) preference: Preference,
@@ -394,7 +395,6 @@ impl CandidateView {
 
     /// The candidate is disturbed when its clock reads `local_time`.
     pub(super) fn disturbed(&mut self, local_time: Instant) {
-        let (since, _) = self.disturbance.unwrap_or((local_time, local_time));
-        self.disturbance = Some((since, local_time));
+        self.disturbance = Some((self.disturbance.map_or(local_time, |it| it.0), local_time));
     }
 }

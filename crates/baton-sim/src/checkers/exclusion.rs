@@ -5,6 +5,7 @@
 
 use super::state::CheckerState;
 use crate::trace::{TraceContext, TraceEvent};
+use baton_election::identity::Identity;
 use baton_election::leadership::Status;
 use baton_election::machine::Election;
 
@@ -147,9 +148,10 @@ pub(super) fn record_names_claim_holder<E: Election>(
             && candidate.identity.as_ref() != *holder
             && !state.is_excused(candidate.applied_at(), candidate.applied_at())
     };
-    (0..state.candidates.len())
-        .find(|number| !is_external && is_replaced(number))
-        .map(|number| format!("the record names {holder:?} while {} holds a claim", name(number)))
+    (0..state.candidates.len()).find(|number| !is_external && is_replaced(number)).map(|number| {
+        let holder = holder.map_or("nobody", Identity::as_str);
+        format!("the record names {holder} while {} holds a claim", name(number))
+    })
 }
 
 /// The candidate whose current claim or promise begins with this event.

@@ -102,7 +102,9 @@ impl CheckerState {
                 }
                 self.store_fault_free_since = now;
             }
-            ExternalAction::ClearHolder | ExternalAction::SetHolder(_) => {
+            ExternalAction::ClearHolder
+            | ExternalAction::SetHolder(_)
+            | ExternalAction::CloseSession(_) => {
                 self.external_change = Some((now, false));
                 self.store_fault_free_since = now;
                 self.disturbed(now);

@@ -23,6 +23,9 @@ pub(crate) enum ReportedRecord<'a> {
 pub(crate) trait Inspect: Election {
     fn reported_record(event: &Self::Event) -> ReportedRecord<'_>;
 
+    /// The version of the record that a write has just created.
+    fn written_version(reply: &Self::Event) -> Option<u128>;
+
     /// The version that a write replaces.
     fn replaced_version(request: &Self::Request) -> Option<u128>;
 
@@ -45,6 +48,16 @@ impl Inspect for RecordElection {
             | RecordEvent::WatchEvent(Some(seen))
             | RecordEvent::Applied(seen) => ReportedRecord::Present(seen),
             RecordEvent::Conflict | RecordEvent::Unknown => ReportedRecord::Unspecified,
+        }
+    }
+
+    fn written_version(reply: &RecordEvent) -> Option<u128> {
+        match reply {
+            RecordEvent::Applied(snapshot) => Some(snapshot.version.number),
+            RecordEvent::Read(_)
+            | RecordEvent::Conflict
+            | RecordEvent::Unknown
+            | RecordEvent::WatchEvent(_) => None,
         }
     }
 
@@ -79,6 +92,10 @@ impl Inspect for RecordElection {
 impl Inspect for QueueElection {
     fn reported_record(_: &QueueEvent) -> ReportedRecord<'_> {
         ReportedRecord::Unspecified
+    }
+
+    fn written_version(_: &QueueEvent) -> Option<u128> {
+        None
     }
 
     fn replaced_version(_: &QueueRequest) -> Option<u128> {

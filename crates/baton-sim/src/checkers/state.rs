@@ -17,6 +17,7 @@ use baton_election::machine::{Event, Outcome, Request, Transition, Verb};
 use std::time::Duration;
 
 /// The derived state of a run.
+#[derive(Clone)]
 pub(super) struct CheckerState {
     pub(super) candidates: Vec<CandidateView>,
     /// The longest delivery time of a message without faults.

@@ -9,7 +9,7 @@ use baton_election::queue::messages::SessionId;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Server {
     pub(super) clock: Clock,
     /// The number of active faults: crashes, partitions, and pauses.
@@ -31,7 +31,7 @@ pub(super) struct Server {
 }
 
 /// The role of a server in the ensemble.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Role {
     /// It has no leader.
     Looking,
@@ -49,7 +49,7 @@ pub(super) enum Role {
 }
 
 /// The state of a leader.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Leadership {
     /// Distinguishes the timers of this term from those of others.
     pub(super) term: u64,
@@ -63,7 +63,7 @@ pub(super) struct Leadership {
 }
 
 /// A follower from its leader's point of view.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Learner {
     pub(super) stream: u64,
     /// How much of the log it has acknowledged.

@@ -11,13 +11,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// The sessions of a leading server.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Tracker {
     tick: Duration,
     sessions: BTreeMap<SessionId, Tracked>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Tracked {
     timeout: Duration,
     expires: Instant,

@@ -150,6 +150,11 @@ impl Tree {
         Vec::new()
     }
 
+    /// The znodes of candidates with their sequence numbers, in the order of the queue.
+    pub(super) fn znodes(&self) -> impl Iterator<Item = (u32, &Znode)> {
+        self.children.iter().map(|(sequence, znode)| (*sequence, znode))
+    }
+
     /// The head of the queue.
     pub(super) fn first(&self) -> Option<&Znode> {
         self.children.values().next()

@@ -8,7 +8,7 @@ use baton_election::machine::Election;
 use baton_election::withdrawals::Order;
 
 /// An input of a process.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Input<E: Election> {
     /// A timer expired.
     Wake,

@@ -158,6 +158,7 @@ pub(super) fn format_external_action(action: ExternalAction) -> String {
         ExternalAction::Recreate => "deletes the record and recreates it from a copy".to_owned(),
         ExternalAction::ClearHolder => "removes the holder".to_owned(),
         ExternalAction::SetHolder(duration) => format!("sets itself as holder for {duration:?}"),
+        ExternalAction::CloseSession(number) => format!("closes the session of {}", name(number)),
     }
 }
 

@@ -26,7 +26,7 @@ const LONGEST_REAPING: Duration = Duration::from_millis(50);
 const LATEST: Duration = KILL_MARGIN.saturating_sub(LONGEST_REAPING.saturating_mul(2));
 
 /// A guard and its command. Each `Instant` is by the clock of its machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Guard {
     /// Counts the starts of the process that it belongs to.
     starts: u32,
@@ -191,7 +191,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         let last = self.nodes[to].last_from_guard;
         let at = (self.now + delay).max(last);
         self.nodes[to].last_from_guard = at;
-        self.in_flight.push(at, Message::FromGuard { to, starts, message });
+        self.post(at, Message::FromGuard { to, starts, message });
     }
 
     /// Delivers a message of a guard, if its elector still runs.

@@ -3,6 +3,7 @@
 //! Pure. Start with [`World::send`]. [`Link`](crate::link::Link) draws the delivery of each
 //! message.
 
+use crate::clock::Moment;
 use crate::link::Delivery;
 use crate::process::{Input, Process};
 use crate::runner::FromGuard;
@@ -21,8 +22,15 @@ pub(super) struct Call {
     pub(super) is_impaired: bool,
 }
 
-/// A message in flight.
-#[derive(Debug)]
+/// A message in flight, and when it was sent.
+#[derive(Clone, Debug)]
+pub(super) struct Posted<E: Election> {
+    pub(super) sent: Moment,
+    pub(super) message: Message<E>,
+}
+
+/// The content of a message.
+#[derive(Clone, Debug)]
 pub(super) enum Message<E: Election> {
     Request(InFlightRequest<E>),
     Reply { to: usize, call: u64, event: Option<E::Event> },
@@ -31,12 +39,12 @@ pub(super) enum Message<E: Election> {
 }
 
 /// A request in flight.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct InFlightRequest<E: Election> {
-    from: usize,
+    pub(super) from: usize,
     call: u64,
     connection: u64,
-    request: E::Request,
+    pub(super) request: E::Request,
     expects_reply: bool,
     is_delayed: bool,
 }
@@ -60,7 +68,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             self.disturbed(Some(from));
         }
         if let Some(breaks) = breaks {
-            self.in_flight.push(self.now + breaks, Message::Reply { to: from, call, event: None });
+            self.post(self.now + breaks, Message::Reply { to: from, call, event: None });
         }
         let is_delayed = is_impaired;
         // A proxy that sends the request twice forwards the second reply.
@@ -68,21 +76,26 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             let (request, expects_reply) = (request.clone(), breaks.is_none());
             let sent =
                 InFlightRequest { from, call, connection, request, expects_reply, is_delayed };
-            self.in_flight.push(self.now + again, Message::Request(sent));
+            self.post(self.now + again, Message::Request(sent));
         }
         if let Some(first) = first {
             let expects_reply = breaks.is_none() && again.is_none();
             let sent =
                 InFlightRequest { from, call, connection, request, expects_reply, is_delayed };
-            self.in_flight.push(self.now + first, Message::Request(sent));
+            self.post(self.now + first, Message::Request(sent));
         }
         self.set_timer(from, Timer::CallTimeout, now + timeout);
         self.apply_effects();
     }
 
+    /// Sends a message that arrives at `at`.
+    pub(super) fn post(&mut self, at: Moment, message: Message<S::Election>) {
+        self.in_flight.push(at, Posted { sent: self.now, message });
+    }
+
     /// Delivers the next message.
     pub(super) fn deliver_next_message(&mut self) {
-        let Some(message) = self.in_flight.pop() else { return };
+        let Some(Posted { message, .. }) = self.in_flight.pop() else { return };
         match message {
             Message::Request(sent) => self.request_arrived(sent),
             Message::Reply { to, call, event } => {
@@ -115,7 +128,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         match store_fault {
             StoreFault::Refuse => {
                 let latency = self.nodes[sent.from].link.latency();
-                self.in_flight.push(
+                self.post(
                     self.now + latency,
                     Message::Reply { to: sent.from, call: sent.call, event: None },
                 );
@@ -129,7 +142,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
                 let at =
                     fault_end + self.rng.duration_between(Duration::ZERO, self.scenario.latency.1);
                 let soonest = self.now + Duration::from_nanos(1);
-                self.in_flight.push(
+                self.post(
                     at.max(soonest),
                     Message::Request(InFlightRequest { is_delayed: true, ..sent }),
                 );
@@ -150,8 +163,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             StoreFault::Slow(_) if sent.is_delayed => self.perform(&sent),
             StoreFault::Slow(longest) => {
                 let at = self.now + self.rng.skewed_duration(longest);
-                self.in_flight
-                    .push(at, Message::Request(InFlightRequest { is_delayed: true, ..sent }));
+                self.post(at, Message::Request(InFlightRequest { is_delayed: true, ..sent }));
             }
             StoreFault::StaleReads | StoreFault::IgnoreWrites | StoreFault::Restore(_) => {
                 let is_read = sent.request.verb() == Verb::Read;
@@ -255,7 +267,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             }
         }
         if let Some(after) = after {
-            self.in_flight.push(self.now + after, Message::Reply { to, call, event: Some(event) });
+            self.post(self.now + after, Message::Reply { to, call, event: Some(event) });
         }
     }
 
@@ -296,8 +308,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             if is_delayed {
                 self.watch_impaired(to);
             }
-            self.in_flight
-                .push(at, Message::WatchEvent { to, starts, connection, event, is_delayed });
+            self.post(at, Message::WatchEvent { to, starts, connection, event, is_delayed });
         }
     }
 

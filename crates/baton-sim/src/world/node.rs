@@ -21,7 +21,7 @@ use std::time::Duration;
 const FAILURE_MEMORY: Duration = Duration::from_mins(10);
 
 /// One candidate and its machine.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Node<E: Election> {
     pub(super) process: Option<Process<E>>,
     pub(super) starts: u32,

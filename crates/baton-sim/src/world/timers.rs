@@ -21,7 +21,7 @@ pub(super) enum Timer {
 }
 
 /// When each timer fires.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Timers {
     at: [Moment; Timer::ALL.len()],
     next: (Moment, Timer),
