@@ -23,7 +23,7 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick test-file test-zookeeper test-lease test-charts test-clients check prove docs fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run lab test quick test-file test-zookeeper test-lease test-charts test-clients test-lab check prove docs fuzz mutants bench image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,15 +35,20 @@ run: ## Run three candidates on this machine, live in the terminal; BACKEND=zook
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
-test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|charts|clients
+lab: ## Build the lab, a page that runs the elections, into target/lab/lab.html; TRACE=file
+	$(call need,python3)
+	TRACE='$(TRACE)' crates/baton-lab/build.sh
+
+test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|charts|clients|lab
 ifdef ONLY
-	$(if $(filter file lease zookeeper charts clients,$(ONLY)),,$(error ONLY is file, lease, zookeeper, charts, or clients, and not '$(ONLY)'))
+	$(if $(filter file lease zookeeper charts clients lab,$(ONLY)),,$(error ONLY is file, lease, zookeeper, charts, clients, or lab, and not '$(ONLY)'))
 	@$(PART) test-$(ONLY)
 else
 	@$(PART) quick
 	@$(PART) test-file
 	@$(PART) check
 	@$(PART) prove
+	@$(PART) test-lab
 	@$(PART) test-clients
 	@$(PART) test-zookeeper
 	@$(PART) test-lease
@@ -57,7 +62,8 @@ PART = tests/part.sh '$(MAKE)'
 quick:
 	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
-	$(CARGO) test --locked --package baton-election --package baton-sim --package zookeeper-client
+	$(CARGO) fmt --check --manifest-path crates/baton-lab/wasm/Cargo.toml
+	$(CARGO) test --locked --package baton-election --package baton-lab --package baton-sim --package zookeeper-client
 	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- --seeds 5000
 
 # Each part runs the cases that match its words; the file part runs all others, so that no case is left out.
@@ -103,12 +109,18 @@ test-clients:
 	$(CARGO) build --locked --quiet --bin baton
 	clients/testing/run.py
 
+# The lab in a real Chromium.
+test-lab:
+	$(call need,chromium node npm python3)
+	tests/lab/run.sh
+
 CASES = $(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
 CROWD_CASES = $(CARGO) test --locked --test it -- --test-threads=1
 
 check: $(TOOLS)/bin/cargo-deny ## Check format, lints, docs, dependencies, and prose
 	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
+	$(CARGO) fmt --check --manifest-path crates/baton-lab/wasm/Cargo.toml
 	$(CARGO) clippy --locked --workspace --features baton-sim/model --all-targets --test e2e -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib --workspace
 	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
@@ -176,7 +188,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 
 # $(1): the programs that must be installed.
 need = @for tool in $(1); do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: curl iproute2 python3-venv golang default-jdk-headless maven nodejs npm strace systemd util-linux)" >&2; exit 1; }; \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: chromium curl iproute2 python3-venv golang default-jdk-headless maven nodejs npm strace systemd util-linux)" >&2; exit 1; }; \
 	done
 
 $(TOOLS)/bin/cargo-deny:

@@ -11,5 +11,7 @@ fi
 
 rm -rf target/book
 "$tools/bin/mdbook" build docs
+crates/baton-lab/build.sh
+cp target/lab/lab.html target/book/lab.html
 python3 docs/check_links.py target/book
 echo "the book is target/book/index.html"

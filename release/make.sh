@@ -34,6 +34,9 @@ done
 for package in "$scratch"/*.tgz; do
   release/chart.py "$package" "$out"
 done
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+crates/baton-lab/build.sh
+cp target/lab/lab.html "$out/baton-$version-lab.html"
 # The crates depend on the processor, so use that of the image.
 architecture=$("$ENGINE" image inspect --format '{{.Architecture}}' "$BATON_IMAGE")
 case $architecture in
@@ -42,7 +45,6 @@ case $architecture in
   *) echo "make: no list of crates for the architecture '$architecture': set PLATFORM to linux/amd64 or linux/arm64" >&2; exit 1 ;;
 esac
 cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux-gnu" | release/sbom.py > "$scratch/sbom"
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 mv "$scratch/sbom" "$out/baton-$version.cdx.json"
 (cd "$out" && sha256sum -- * > "$scratch/SHA256SUMS")
 mv "$scratch/SHA256SUMS" "$out"

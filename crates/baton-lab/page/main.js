@@ -1,0 +1,225 @@
+// The page: holds the experiment, lets time pass, and draws.
+
+const $ = (id) => document.getElementById(id);
+const calm = matchMedia("(prefers-reduced-motion: reduce)");
+// Slow motion while a message that matters is on its way.
+const SLOW = 0.06;
+
+class Page {
+  constructor(machine) {
+    Object.assign(this, { machine, selected: new Set(), playing: false, chosen: null, frames: 0 });
+    this.stage = new Stage($("stage"), (who) => this.toggle(who));
+    this.timeline = new TimeLine($("timeline"), $("cause"));
+    this.listen();
+    this.drawTabs();
+    const trace = $("trace").textContent.trim();
+    if (trace !== "null") this.openTrace(JSON.parse(trace));
+    else this.follow();
+  }
+
+  // Opens what the address says.
+  follow() {
+    const { name, seed, actions, now } = readLink();
+    this.open(SCENARIOS.some((it) => it.name === name) || name === "prove" ? name : "join", seed, actions, now);
+  }
+
+  open(name, seed, actions = [], now = 0) {
+    this.experiment = new Experiment(this.machine, name, seed);
+    if (actions.length > 0) this.experiment.reopen(actions);
+    this.experiment.seek(now);
+    this.show();
+  }
+
+  openTrace(file) {
+    this.experiment = new Trace(file);
+    this.show();
+  }
+
+  // Shows another experiment.
+  show() {
+    const { experiment } = this;
+    Object.assign(this, { playing: false, chosen: null, scenario: SCENARIOS.find((it) => it.name === experiment.name) });
+    this.selected.clear();
+    const { scenario } = this;
+    $("title").textContent = scenario?.title ?? (experiment.name === "trace" ? "A counterexample" : `Seed ${experiment.seed} of make prove`);
+    $("lead").textContent = scenario?.lead ?? (experiment.name === "trace" ? `Seed ${experiment.seed}, as make prove recorded it.` : "A scenario of the simulator, with the machines that ship.");
+    $("prediction").hidden = !scenario?.question && !scenario?.exercises;
+    $("question").textContent = scenario?.question ?? "Exercises";
+    const choices = scenario?.choices?.map((label, index) => {
+      const radio = Object.assign(document.createElement("input"), { type: "radio", name: "choice", value: index, onchange: () => { this.chosen = index; this.draw(); } });
+      return element("label", "", radio, label);
+    });
+    $("choices").replaceChildren(...(choices ?? scenario?.exercises?.map((text) => element("span", "", text)) ?? []));
+    $("verdict").replaceChildren();
+    $("seed").value = experiment.seed;
+    $("resources").hidden = true;
+    this.drawNavigation();
+    this.drawLegend();
+    this.refresh();
+  }
+
+  // Draws everything, the controls included.
+  refresh() {
+    this.drawActions();
+    this.draw();
+    if (this.experiment.view) writeLink(this.experiment);
+  }
+
+  draw() {
+    const { experiment } = this;
+    this.frames++;
+    $("clock").textContent = `${(experiment.now / SECOND).toFixed(2)} s`;
+    $("play").textContent = this.playing ? "Pause" : "Play";
+    const scrub = $("scrub");
+    scrub.value = Math.round(1000 * experiment.now / experiment.end);
+    scrub.setAttribute("aria-valuetext", `${(experiment.now / SECOND).toFixed(1)} seconds`);
+    this.stage.draw(experiment, this.selected);
+    const summary = summarize(experiment);
+    if ($("summary").textContent !== summary) $("summary").textContent = summary;
+    this.timeline.draw(experiment);
+    drawMessages($("messages"), experiment);
+    drawCosts($("costs"), experiment);
+    drawResources($("resources"), experiment);
+    drawPrediction($("prediction"), experiment, this.scenario, this.chosen);
+    drawLog($("log"), experiment);
+    this.drawViolation();
+  }
+
+  drawViolation() {
+    const violation = this.experiment.view ? this.experiment.view.violation : this.experiment.violation;
+    const isSeen = violation && violation.at <= this.experiment.horizon;
+    $("violation").hidden = !isSeen;
+    const text = isSeen ? `Violated at ${(violation.at / SECOND).toFixed(2)} s: ${violation.property}. Here, ${violation.detail}.` : "";
+    if ($("violation").textContent !== text) $("violation").textContent = text;
+  }
+
+  drawActions() {
+    const choose = (list) => { this.selected = new Set(list); this.refresh(); };
+    const focused = document.activeElement?.closest("#actions") && document.activeElement.textContent;
+    drawActions($("actions"), this.experiment, this.selected, { choose, toggle: (who) => this.toggle(who), act: (verb) => this.act(verb) });
+    if (focused) [...$("actions").querySelectorAll("button")].find((it) => it.textContent === focused && !it.disabled)?.focus();
+  }
+
+  drawTabs() {
+    const tabs = TABS.map(({ name, title }) => {
+      const tab = Object.assign(document.createElement("button"), { type: "button", textContent: title, onclick: () => this.open(SCENARIOS.find((it) => it.tab === name).name, 1) });
+      tab.dataset.tab = name;
+      return tab;
+    });
+    $("tabs").replaceChildren(...tabs);
+  }
+
+  drawNavigation() {
+    const tab = this.scenario?.tab ?? this.experiment.info.store;
+    for (const button of $("tabs").children) {
+      if (button.dataset.tab === tab) button.setAttribute("aria-current", "page"); else button.removeAttribute("aria-current");
+    }
+    const shown = SCENARIOS.filter((it) => it.tab === tab);
+    $("scenarios").replaceChildren(...shown.map((it) => {
+      const link = Object.assign(document.createElement("a"), { href: `#scenario=${it.name}`, textContent: it.title });
+      if (it === this.scenario) link.setAttribute("aria-current", "page");
+      return element("li", "", link);
+    }));
+    $("choose").replaceChildren(...shown.map((it) => new Option(it.title, it.name, false, it === this.scenario)));
+  }
+
+  drawLegend() {
+    const entries = [["claim", "holds a claim"], ["promise", "promises leadership"], ["pause", "paused"], ["cut", "cut off"], ["overlap", "two leaders"]];
+    $("legend").replaceChildren(...entries.map(([name, text]) => element("li", "", element("i", name), text)));
+  }
+
+  toggle(who) {
+    if (!this.selected.delete(who)) this.selected.add(who);
+    this.refresh();
+  }
+
+  // Acts on the store, or on each chosen process at this moment.
+  act(verb) {
+    const deeds = /^(outage|recover|restore)/.test(verb) ? [verb] : [...this.selected].sort().map((who) => `${verb}:${who}`);
+    const errors = deeds.map((deed) => this.experiment.act(deed)).filter(Boolean);
+    if (errors.length > 0) $("cause").textContent = `${errors.join("; ")}.`;
+    this.refresh();
+  }
+
+  seek(now) {
+    this.experiment.seek(now);
+    this.draw();
+    if (this.experiment.view) writeLink(this.experiment);
+  }
+
+  play() {
+    this.playing = !this.playing;
+    if (this.playing && this.experiment.now >= this.experiment.end) this.experiment.seek(0);
+    this.lastFrame = undefined;
+    this.refresh();
+    if (this.playing) requestAnimationFrame((time) => this.frame(time));
+  }
+
+  step() {
+    this.playing = false;
+    this.experiment.seek(this.experiment.next());
+    this.refresh();
+  }
+
+  frame(time) {
+    if (!this.playing) return;
+    const passed = Math.min(time - (this.lastFrame ?? time), 100) / 1000;
+    this.lastFrame = time;
+    this.experiment.seek(this.experiment.now + passed * this.pace() * SECOND);
+    if (this.experiment.now >= this.experiment.end) this.playing = false;
+    if (this.playing) this.draw(); else this.refresh();
+    requestAnimationFrame((next) => this.frame(next));
+  }
+
+  // Simulated seconds per second.
+  pace() {
+    const speed = Number($("speed").value), { view, now } = this.experiment;
+    const matters = view?.messages.some((it) => it.sent <= now && it.arrives - it.sent < SECOND && !isHeartbeat(it.text));
+    return $("slow").checked && !calm.matches && matters ? speed * SLOW : speed;
+  }
+
+  listen() {
+    $("play").onclick = () => this.play();
+    $("step").onclick = () => this.step();
+    $("restart").onclick = () => { this.playing = false; this.seek(0); this.refresh(); };
+    $("scrub").oninput = (event) => { this.playing = false; this.seek(this.experiment.end * event.target.value / 1000); };
+    $("scrub").onchange = () => this.refresh();
+    $("timeline").onclick = (event) => { this.playing = false; this.seek(this.timeline.time(this.experiment, event.offsetX)); this.refresh(); };
+    $("choose").onchange = (event) => this.open(event.target.value, 1);
+    $("seed").onchange = (event) => { if (this.experiment.view) this.open(this.experiment.name, Math.abs(parseInt(event.target.value, 10)) || 1); };
+    $("copy").onclick = () => this.copy();
+    $("file").onchange = (event) => this.read(event.target.files[0]);
+    document.querySelector(".log").ontoggle = () => drawLog($("log"), this.experiment);
+    $("prediction").onsubmit = (event) => event.preventDefault();
+    addEventListener("hashchange", () => this.follow());
+    addEventListener("resize", () => this.draw());
+    matchMedia("(prefers-color-scheme: dark)").onchange = () => { this.timeline.colors = null; this.draw(); };
+    addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("drop"); });
+    addEventListener("dragleave", () => document.body.classList.remove("drop"));
+    addEventListener("drop", (event) => { event.preventDefault(); document.body.classList.remove("drop"); this.read(event.dataTransfer.files[0]); });
+  }
+
+  async copy() {
+    writeLink(this.experiment);
+    try {
+      await navigator.clipboard.writeText(location.href);
+      $("copied").textContent = "Copied.";
+    } catch {
+      $("copied").textContent = "The link is in the address bar.";
+    }
+  }
+
+  async read(file) {
+    if (!file) return;
+    try {
+      this.openTrace(JSON.parse(await file.text()));
+    } catch {
+      $("copied").textContent = `${file.name} is not a trace of make prove.`;
+    }
+  }
+}
+
+// Another part of the lab adds its tab here, and its scenarios to SCENARIOS.
+const TABS = [{ name: "queue", title: "Queue: ZooKeeper" }, { name: "record", title: "Record: Lease, file, etcd" }];
+
+startMachine().then((machine) => { window.lab = new Page(machine); });

@@ -1,0 +1,68 @@
+// What a death costs: counted from the run, and by the rules of two naive recipes for the same
+// death.
+
+// The watch events and writes between two moments of a run; the reads of each process from its
+// watch event until it watches again; and, apart from these, the other reads.
+function countCosts(experiment, from, until) {
+  const costs = { woken: 0, reads: 0, writes: 0, others: 0 }, awake = new Set();
+  for (let index = experiment.position(from - 1); index < experiment.position(until); index++) {
+    const [, kind, who, verb, , text] = experiment.records[index];
+    if (kind === "watch" && text.includes("watch fired")) { costs.woken++; awake.add(who); }
+    if (kind !== "sent") continue;
+    if (verb === "create" || verb === "replace") costs.writes++;
+    if (verb !== "list" && verb !== "read") continue;
+    if (awake.has(who) && !text.includes("read the leader")) costs.reads++; else costs.others++;
+    if (text.includes("> watch")) awake.delete(who);
+  }
+  return costs;
+}
+
+// All watch the znode of the leader. When it goes, each lists the queue, and all but the
+// new leader watch that leader's znode.
+function herdCosts(alive, leaderDied) {
+  const costs = { woken: 0, reads: 0, writes: 0 };
+  if (!leaderDied) return costs;
+  for (let survivor = 0; survivor < alive; survivor++) {
+    costs.woken++;
+    costs.reads++;
+    if (survivor > 0) costs.reads++;
+  }
+  return costs;
+}
+
+// All watch one lock znode. When it goes, each tries to create it, one succeeds, and the
+// others watch it again.
+function raceCosts(alive, leaderDied) {
+  const costs = { woken: 0, reads: 0, writes: 0 };
+  if (!leaderDied) return costs;
+  for (let survivor = 0; survivor < alive; survivor++) {
+    costs.woken++;
+    costs.writes++;
+    if (survivor > 0) costs.reads++;
+  }
+  return costs;
+}
+
+// The last death before the present moment: when, who, whether the leader died, and how many
+// survived it.
+function lastDeath(experiment) {
+  const leaders = new Set(), alive = new Set();
+  let death = null;
+  for (let index = 0; index < experiment.position(); index++) {
+    const [at, kind, who, detail, , text] = experiment.records[index];
+    if (kind === "start") alive.add(who);
+    if (kind === "claim") leaders.add(who);
+    if (kind === "claim-end" || (kind === "role" && detail !== "leads")) leaders.delete(who);
+    const expired = kind === "fault" && detail === "external" && /closes the session of (\w)/.exec(text);
+    if (kind === "exit" || expired) {
+      const dead = expired ? expired[1].charCodeAt(0) - 97 : who;
+      const joins = death && at - death.at < 1e6;
+      const leaderDied = leaders.has(dead) || (joins && death.leaderDied);
+      if (kind === "exit") alive.delete(dead);
+      leaders.delete(dead);
+      const dying = joins ? [...death.dying, dead] : [dead];
+      death = { at: joins ? death.at : at, dying, leaderDied, alive: alive.size - (expired ? 1 : 0) };
+    }
+  }
+  return death;
+}

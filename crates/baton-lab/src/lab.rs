@@ -1,0 +1,149 @@
+//! The interface of the lab: a line of text in, JSON out.
+//!
+//! Pure. Start with [`Lab::call`].
+//!
+//! | request | answer |
+//! |---|---|
+//! | `open NAME SEED` | the scenario: its end, its candidates' durations, its kind of store |
+//! | `act ACTION` | `kept`: how many records the action leaves as they were; or `error` |
+//! | `seek NANOSECONDS` | the world at that time, and how many records there are |
+//! | `records FROM` | the records from that index on |
+//! | `hashes FROM COUNT` | the hash of each of these seeds' traces, as `prove --traces` prints them |
+//! | `simulate FROM COUNT` | the seconds that runs of these seeds simulate, under all checkers |
+
+use crate::action::{Action, faults_after};
+use crate::resource::writes;
+use crate::scenarios::{has_resource, scenario};
+use crate::view::{write_resource, write_view};
+use baton_sim::clock::Moment;
+use baton_sim::faults::scenario_for;
+use baton_sim::json::Json;
+use baton_sim::live::LiveRun;
+use baton_sim::recording::write_records;
+use baton_sim::run::{simulate, trace_hash};
+use baton_sim::scenario::{Scenario, StoreConfig};
+use std::time::Duration;
+
+/// A lab with at most one open run.
+#[derive(Debug, Default)]
+pub struct Lab {
+    run: Option<LiveRun>,
+    has_resource: bool,
+}
+
+impl Lab {
+    /// Answers one request. An answer with the member `error` says why nothing was done.
+    pub fn call(&mut self, request: &str) -> String {
+        let mut json = Json::default();
+        if let Err(error) = self.answer(request, &mut json) {
+            json = Json::default();
+            json.object(|json| {
+                json.key("error").string(&error);
+            });
+        }
+        json.into_text()
+    }
+
+    fn answer(&mut self, request: &str, json: &mut Json) -> Result<(), String> {
+        let words: Vec<_> = request.split(' ').collect();
+        match words[..] {
+            ["open", name, seed] => self.open(name, number(seed)?, json),
+            ["act", action] => self.act(action, json),
+            ["seek", nanos] => {
+                let at = Moment::START + Duration::from_nanos(number(nanos)?);
+                let has_resource = self.has_resource;
+                let run = self.run_mut()?;
+                run.seek(at);
+                json.object(|json| write_moment(json, run, has_resource));
+                Ok(())
+            }
+            ["records", from] => {
+                let from = usize::try_from(number(from)?).map_err(|_| "too large".to_owned())?;
+                write_records(json, self.run_mut()?.records().get(from..).unwrap_or_default());
+                Ok(())
+            }
+            ["hashes", from, count] => {
+                let (from, count) = (number(from)?, number(count)?);
+                json.array(|json| {
+                    for seed in from..from.saturating_add(count) {
+                        json.string(&format!("{:016x}", trace_hash(scenario_for(seed))));
+                    }
+                });
+                Ok(())
+            }
+            ["simulate", from, count] => {
+                let (from, count) = (number(from)?, number(count)?);
+                let simulated: Duration = (from..from.saturating_add(count))
+                    .map(|seed| simulate(scenario_for(seed)))
+                    .sum();
+                json.value(simulated.as_secs_f64());
+                Ok(())
+            }
+            _ => Err(format!("unknown request: {request}")),
+        }
+    }
+
+    fn open(&mut self, name: &str, seed: u64, json: &mut Json) -> Result<(), String> {
+        let scenario = scenario(name, seed).ok_or_else(|| format!("no scenario {name}"))?;
+        json.object(|json| write_scenario(json, &scenario));
+        self.run = Some(LiveRun::new(scenario));
+        self.has_resource = has_resource(name);
+        Ok(())
+    }
+
+    fn act(&mut self, action: &str, json: &mut Json) -> Result<(), String> {
+        let run = self.run_mut()?;
+        let action = Action::parse(action).map_err(|rejection| rejection.to_string())?;
+        let faults = faults_after(run.scenario(), action).map_err(|it| it.to_string())?;
+        let kept = run.set_faults(faults);
+        json.object(|json| {
+            json.key("kept").value(kept);
+        });
+        Ok(())
+    }
+
+    fn run_mut(&mut self) -> Result<&mut LiveRun, String> {
+        self.run.as_mut().ok_or_else(|| "no scenario is open".to_owned())
+    }
+}
+
+fn write_moment(json: &mut Json, run: &LiveRun, has_resource: bool) {
+    json.key("now").moment(run.now()).key("records").value(run.records().len());
+    write_view(json, &run.view());
+    if has_resource {
+        let candidates = run.scenario().candidates.len();
+        write_resource(json, &writes(run.records(), candidates, run.now()));
+    }
+    run.write_violation(json.key("violation"));
+}
+
+fn write_scenario(json: &mut Json, scenario: &Scenario) {
+    json.key("end").moment(scenario.end).key("store").string(match scenario.store {
+        StoreConfig::Record(_) => "record",
+        StoreConfig::Ensemble(_) => "queue",
+    });
+    json.key("candidates").array(|json| {
+        for candidate in &scenario.candidates {
+            let timing = candidate.timing;
+            json.object(|json| {
+                for (name, duration) in [
+                    ("lease", timing.lease_duration()),
+                    ("renew", timing.renew_deadline()),
+                    ("retry", timing.retry_period()),
+                    ("answer", timing.answer_validity()),
+                ] {
+                    json.key(name).value(duration.as_secs_f64());
+                }
+            });
+        }
+    });
+    json.key("faults").array(|json| {
+        for fault in &scenario.faults {
+            json.moment(fault.at);
+        }
+    });
+}
+
+fn number(word: &str) -> Result<u64, String> {
+    word.parse().map_err(|_| format!("not a number: {word}"))
+}

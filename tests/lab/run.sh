@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Builds the lab and tests it in a real Chromium: `make test ONLY=lab`.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+tools=$PWD/.cache/lab
+
+crates/baton-lab/build.sh
+if ! cmp --quiet tests/lab/package.json "$tools/package.json"; then
+  mkdir -p "$tools"
+  npm install --silent --no-package-lock --ignore-scripts --prefix "$tools" \
+    "playwright-core@$(sed -n 's/.*"playwright-core": "\(.*\)".*/\1/p' tests/lab/package.json)"
+  cp tests/lab/package.json "$tools/package.json"
+fi
+cargo run --locked --quiet --package baton-sim --profile prove --bin prove -- --traces 1000 \
+  > target/lab/traces
+# Node.js looks for packages beside the importing file.
+rm -rf target/lab/tests
+cp -r tests/lab target/lab/tests
+ln -s "$tools/node_modules" target/lab/tests/node_modules
+CHROMIUM=${CHROMIUM:-$(command -v chromium)} LAB=$PWD/target/lab/lab.html \
+  TRACES=$PWD/target/lab/traces node --test --test-concurrency=2 target/lab/tests/*.test.mjs
