@@ -23,15 +23,17 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test quick test-file test-zookeeper test-lease test-charts test-clients test-lab check prove docs fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run lab test quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs fuzz mutants bench image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: ## Run three candidates on this machine, live in the terminal; BACKEND=zookeeper
-	$(if $(filter file zookeeper,$(BACKEND)),,$(error BACKEND is file or zookeeper, and not '$(BACKEND)'))
+run: ## Run three candidates on this machine, live in the terminal; BACKEND=zookeeper|etcd
+	$(if $(filter file zookeeper etcd,$(BACKEND)),,$(error BACKEND is file, zookeeper, or etcd, and not '$(BACKEND)'))
 	$(if $(filter zookeeper,$(BACKEND)),$(call need,java mvn))
 	$(if $(filter zookeeper,$(BACKEND)),tests/servers/zookeeper/fetch.sh)
+	$(if $(filter etcd,$(BACKEND)),$(call need,go))
+	$(if $(filter etcd,$(BACKEND)),tests/servers/kubernetes/build.sh)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	@target/debug/examples/demo --backend=$(BACKEND) $(ARGS)
 
@@ -39,9 +41,9 @@ lab: ## Build the lab, a page that runs the elections, into target/lab/lab.html;
 	$(call need,python3)
 	TRACE='$(TRACE)' crates/baton-lab/build.sh
 
-test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|charts|clients|lab
+test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|etcd|charts|clients|lab
 ifdef ONLY
-	$(if $(filter file lease zookeeper charts clients lab,$(ONLY)),,$(error ONLY is file, lease, zookeeper, charts, clients, or lab, and not '$(ONLY)'))
+	$(if $(filter file lease zookeeper etcd charts clients lab,$(ONLY)),,$(error ONLY is file, lease, zookeeper, etcd, charts, clients, or lab, and not '$(ONLY)'))
 	@$(PART) test-$(ONLY)
 else
 	@$(PART) quick
@@ -52,6 +54,7 @@ else
 	@$(PART) test-clients
 	@$(PART) test-zookeeper
 	@$(PART) test-lease
+	@$(PART) test-etcd
 	@$(PART) test-charts
 endif
 
@@ -68,6 +71,7 @@ quick:
 
 # Each part runs the cases that match its words; the file part runs all others, so that no case is left out.
 ZOOKEEPER_CASES := zookeeper:: over_znodes:: over_a_zookeeper_server curator_succeeds kazoo_succeeds
+ETCD_CASES := etcd:: over_etcd:: over_an_etcd_server
 LEASE_CASES := lease:: over_leases:: client_go_succeeds rig::apiserver:: rig::proxy::
 CHARTS_CASES := charts::
 
@@ -75,7 +79,7 @@ CHARTS_CASES := charts::
 test-file:
 	$(call need,curl ip python3 setpriv strace systemd-analyze unshare)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
-	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
+	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(ETCD_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_files process::exec::terms
 
 # Cases with real ZooKeeper servers, Curator, and kazoo.
@@ -84,7 +88,7 @@ test-zookeeper:
 	tests/servers/zookeeper/fetch.sh
 	tests/servers/peers/build.sh
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
-	$(CASES) $(ZOOKEEPER_CASES) $(addprefix --skip=,$(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
+	$(CASES) $(ZOOKEEPER_CASES) $(addprefix --skip=,$(ETCD_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_znodes zookeeper::crowd zookeeper::peers
 
 # Cases with a real API server, and client-go.
@@ -93,6 +97,14 @@ test-lease:
 	tests/servers/kubernetes/build.sh
 	$(CASES) $(LEASE_CASES) $(addprefix --skip=,$(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_leases lease::peers
+
+# Cases with real etcd members.
+test-etcd:
+	$(call need,go strace unshare)
+	tests/servers/kubernetes/build.sh
+	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
+	$(CASES) $(ETCD_CASES) $(addprefix --skip=,$(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
+	$(CROWD_CASES) process::crowd::over_etcd
 
 # Charts and manifests: Helm, kustomize, Prometheus, and a real API server.
 test-charts:

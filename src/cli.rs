@@ -7,12 +7,14 @@ pub mod commands;
 mod compat;
 mod documents;
 mod environment;
+mod etcd;
 mod examples;
 mod exec;
 mod formats;
 pub mod inject;
 pub mod preflight;
 pub mod query;
+mod rbac;
 pub mod reply;
 mod spelling;
 mod standing;
@@ -21,8 +23,10 @@ mod timeline;
 pub use compat::{CompatError, LeaderElector, OlderSidecar, Translation};
 pub use documents::{completions, man};
 pub use environment::{Environment, UnknownVariable, unknown_variables};
+pub use etcd::EtcdFlags;
 pub use exec::{Exec, Guard, Trampoline};
 pub use formats::{Observe, OutputFormat, Shell};
+pub use rbac::Rbac;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -146,7 +150,7 @@ pub enum Command {
         #[command(flatten)]
         sidecar: Sidecar,
     },
-    /// Print the Role and its binding for an election on Kubernetes
+    /// Print the rights for an election: a Role and its binding, or commands for etcd
     #[command(after_help = examples::RBAC)]
     Rbac(Rbac),
     /// Add the sidecar to every labeled Pod template read from stdin
@@ -211,20 +215,6 @@ pub struct Sidecar {
     pub listen: Option<String>,
 }
 
-/// The flags of `baton rbac`.
-#[derive(Debug, Clone, Args)]
-pub struct Rbac {
-    /// Name of the election
-    #[arg(long, env = "BATON_ELECTION", value_name = "NAME")]
-    pub election: String,
-    /// Service account of the Pods
-    #[arg(long, value_name = "NAME")]
-    pub service_account: String,
-    /// Namespace of the Lease, Role, and service account [default: left out]
-    #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
-    pub namespace: Option<String>,
-}
-
 /// The image that `make image` builds.
 const DEFAULT_IMAGE: &str = concat!("localhost/baton:", env!("CARGO_PKG_VERSION"));
 
@@ -265,15 +255,15 @@ pub struct Settings {
     /// Name of the election, a DNS-1123 subdomain (required)
     #[arg(long, env = "BATON_ELECTION", value_name = "NAME", help_heading = "Election")]
     pub election: Option<String>,
-    /// Store that holds the election: lease, zookeeper, file [default: lease in a Pod, else
+    /// Store that holds the election: lease, zookeeper, etcd, file [default: lease in a Pod, else
     /// required]
     #[arg(long, env = "BATON_BACKEND", value_name = "BACKEND", help_heading = "Election")]
     pub backend: Option<String>,
     /// Directory of the file store, on a local file system
     #[arg(long, env = "BATON_DIRECTORY", value_name = "DIR", help_heading = "Election")]
     pub directory: Option<String>,
-    /// Namespace of the Lease, and part of the path in ZooKeeper [default: the Pod's, else the
-    /// context's]
+    /// Namespace of the Lease, and part of the path in ZooKeeper and of the prefix in etcd
+    /// [default: the Pod's, else the context's]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME", help_heading = "Kubernetes")]
     pub namespace: Option<String>,
     /// Kubeconfig for the API server [default: the Pod's service account, else the file that
@@ -359,6 +349,10 @@ pub struct Settings {
     /// Key of the client certificate, in PEM
     #[arg(long, env = "BATON_ZOOKEEPER_KEY_FILE", value_name = "FILE", help_heading = "ZooKeeper")]
     pub zookeeper_key_file: Option<String>,
+
+    /// The flags for etcd.
+    #[command(flatten)]
+    pub etcd: EtcdFlags,
 
     /// How long the record must stay unchanged before others acquire it; the session timeout in
     /// ZooKeeper [default: 15s]

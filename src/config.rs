@@ -4,16 +4,19 @@
 //! error.
 
 mod error;
+mod etcd;
 mod exec;
 mod fitness;
 mod last_run;
 mod listen;
 mod names;
 mod patience;
+mod timing;
 mod unused_flags;
 mod zookeeper;
 
 pub use error::{ConfigError, TimingFlags};
+pub use etcd::{Endpoint, EndpointError, EtcdConfig, PrefixError, etcd_prefix};
 pub use exec::ExecConfig;
 pub use fitness::{FitnessConfig, LoopbackUrl};
 pub use last_run::LastRunSettings;
@@ -26,7 +29,7 @@ use crate::cli::{Environment, Settings};
 use crate::process::notify::NotifySettings;
 use baton_election::identity::Identity;
 use baton_election::record::preference::Preference;
-use baton_election::timing::{Drift, Durations, Timing};
+use baton_election::timing::Timing;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -83,6 +86,8 @@ pub enum StoreConfig {
     },
     /// ZooKeeper.
     ZooKeeper(Box<ZooKeeperConfig>),
+    /// etcd.
+    Etcd(Box<EtcdConfig>),
     /// Files in a directory.
     File {
         /// The directory.
@@ -96,6 +101,7 @@ impl StoreConfig {
         match self {
             Self::Lease { .. } => StoreKind::Lease.as_str(),
             Self::ZooKeeper(_) => StoreKind::ZooKeeper.as_str(),
+            Self::Etcd(_) => StoreKind::Etcd.as_str(),
             Self::File { .. } => StoreKind::File.as_str(),
         }
     }
@@ -174,7 +180,7 @@ impl Config {
             .ok_or(ConfigError::NoElection)
             .and_then(str::parse);
         let election = errors.check(election);
-        let timing = timing(settings, &mut errors);
+        let timing = timing::timing(settings, &mut errors);
         let store = store(settings, environment, election.as_ref(), timing.as_ref(), &mut errors);
         let prefix =
             non_empty(settings.identity_prefix.as_ref()).or(environment.pod_name.as_deref());
@@ -249,9 +255,6 @@ impl Config {
     }
 }
 
-/// The longest `leaseDurationSeconds` of a Lease, an int32 (`k8s.io/api/coordination/v1`).
-const MAX_LEASE_DURATION: Duration = Duration::from_secs(0x7fff_ffff);
-
 const LEVELS: [(&str, tracing::Level); 5] = [
     ("info", tracing::Level::INFO),
     ("error", tracing::Level::ERROR),
@@ -282,6 +285,8 @@ pub enum StoreKind {
     Lease,
     /// ZooKeeper.
     ZooKeeper,
+    /// etcd.
+    Etcd,
     /// Files.
     File,
 }
@@ -290,6 +295,7 @@ impl StoreKind {
     /// The store that `settings` select; in a Pod, a Lease by default.
     pub fn chosen(settings: &Settings, environment: &Environment) -> Result<Self, ConfigError> {
         match non_empty(settings.backend.as_ref()) {
+            Some("etcd") => Ok(Self::Etcd),
             Some("file") => Ok(Self::File),
             Some("lease") => Ok(Self::Lease),
             Some("zookeeper") => Ok(Self::ZooKeeper),
@@ -304,6 +310,7 @@ impl StoreKind {
         match self {
             Self::Lease => "lease",
             Self::ZooKeeper => "zookeeper",
+            Self::Etcd => "etcd",
             Self::File => "file",
         }
     }
@@ -326,6 +333,10 @@ fn store(
             let config = zookeeper::config(settings, environment, election, timing, errors)?;
             Ok(StoreConfig::ZooKeeper(Box::new(config)))
         }
+        StoreKind::Etcd => {
+            let config = etcd::config(settings, environment, election, errors)?;
+            Ok(StoreConfig::Etcd(Box::new(config)))
+        }
     };
     errors.check(store)
 }
@@ -341,50 +352,4 @@ fn lease(settings: &Settings, environment: &Environment) -> StoreConfig {
     };
     let namespace = non_empty(settings.namespace.as_ref()).or(environment.pod_namespace.as_deref());
     StoreConfig::Lease { cluster, namespace: namespace.map(str::to_owned) }
-}
-
-fn timing(settings: &Settings, errors: &mut ErrorCollector) -> Option<Timing> {
-    let before = errors.0.len();
-    let mut duration = |flag, value, default| errors.duration(flag, value).unwrap_or(default);
-    let seconds = Duration::from_secs;
-    let lease_duration =
-        duration("lease-duration", non_empty(settings.lease_duration.as_ref()), seconds(15));
-    let renew_deadline =
-        duration("renew-deadline", non_empty(settings.renew_deadline.as_ref()), seconds(10));
-    let retry_period =
-        duration("retry-period", non_empty(settings.retry_period.as_ref()), seconds(2));
-    let answer_validity =
-        duration("answer-validity", non_empty(settings.answer_validity.as_ref()), retry_period);
-    let drift =
-        non_empty(settings.max_clock_drift.as_ref()).map_or_else(|| Ok(Drift::default()), drift);
-    let drift = errors.check(drift)?;
-    if lease_duration > MAX_LEASE_DURATION {
-        errors.0.push(ConfigError::LeaseTooLong(lease_duration));
-    }
-    if errors.0.len() > before {
-        return None;
-    }
-    let durations = Durations { lease_duration, renew_deadline, retry_period, answer_validity };
-    let suggestion = match non_empty(settings.backend.as_ref()) {
-        Some("zookeeper") => zookeeper::suggestion(settings, lease_duration, drift),
-        Some(_) | None => Timing::suggestion(lease_duration, drift),
-    };
-    let to_config_error = |error| ConfigError::Timing(error, TimingFlags::new(suggestion));
-    Timing::new(durations, drift)
-        .map_err(|found| errors.0.extend(found.into_iter().map(to_config_error)))
-        .ok()
-}
-
-fn drift(text: &str) -> Result<Drift, ConfigError> {
-    let percent = text.strip_suffix('%').and_then(|number| number.trim().parse::<f64>().ok());
-    let parts = percent
-        .filter(|percent| (0.0..100.0).contains(percent))
-        .map(|percent| (percent * 10_000.0).ceil());
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "a whole number from 0 to a million"
-    )]
-    let drift = parts.and_then(|parts| Drift::parts_per_million(parts as u32));
-    drift.ok_or_else(|| ConfigError::Drift(text.to_owned()))
 }

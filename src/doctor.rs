@@ -11,6 +11,7 @@ use crate::config::{Config, ElectionName, StoreConfig, StoreKind, ZooKeeperConfi
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
+use crate::store::etcd::EtcdStore;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::{AccessReport, LeaseStore};
 use crate::store::zookeeper::ZooKeeperStore;
@@ -170,6 +171,12 @@ impl Report {
                         let text = "the kubeconfig, its files, or its program took too long";
                         self.line(Verdict::Failure(Exit::NoAnswer), "credentials", &text);
                     }
+                }
+            }
+            StoreConfig::Etcd(etcd) => {
+                match EtcdStore::open(etcd, &config.election, call, retry).await {
+                    Ok(store) => self.record(&store, call).await,
+                    Err(error) => self.failure("store", Exit::Usage, &error),
                 }
             }
             StoreConfig::ZooKeeper(zookeeper) => {

@@ -150,7 +150,7 @@ impl Watcher<'_> {
     /// was not fit. Over ZooKeeper, a withdrawn candidate may not know the leader.
     fn warn_of_no_leader(&mut self, now: Instant) {
         let knows_leaders = match self.config.store {
-            StoreConfig::Lease { .. } | StoreConfig::File { .. } => true,
+            StoreConfig::Lease { .. } | StoreConfig::Etcd(_) | StoreConfig::File { .. } => true,
             StoreConfig::ZooKeeper(_) => false,
         };
         let is_leaderless =

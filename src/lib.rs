@@ -7,7 +7,7 @@
 //! ```text
 //!  main ─► supervisor ─► driver ─► baton_election: record or queue ─► claim
 //!               │           │  performs requests
-//!               │           └──► store: kubernetes, zookeeper, file
+//!               │           └──► store: kubernetes, zookeeper, etcd, file
 //!               ├─► http ──────┐
 //!               ├─► telemetry ─┼──► driver::leadership: promise(now)
 //!               └─► watchdog ──┘

@@ -12,6 +12,7 @@ use crate::process::blocking::run_blocking;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::process::signals::Signals;
+use crate::store::etcd::EtcdStore;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::LeaseStore;
 use crate::store::zookeeper::ZooKeeperStore;
@@ -65,6 +66,13 @@ async fn over_the_store(config: &Config, output: OutputFormat) -> Result<Exit, B
             };
             let machine = QueueElection::new(identity, zookeeper.timing, jitter, now);
             observer.follow(machine, &store, &mut signals).await
+        }
+        StoreConfig::Etcd(etcd) => {
+            let opening = EtcdStore::open(etcd, &config.election, call, retry);
+            let Some(store) = unless_signaled(opening, &mut signals).await? else {
+                return Ok(Exit::Clean);
+            };
+            observer.follow(record(identity, jitter), &store, &mut signals).await
         }
         StoreConfig::Lease { cluster, namespace } => {
             let (namespace, election) = (namespace.as_deref(), &config.election);

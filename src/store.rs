@@ -2,6 +2,7 @@
 //!
 //! Touches nothing; each store has a module below this one. Start with [`Store`].
 
+pub mod etcd;
 pub mod file;
 pub mod kubernetes;
 pub mod zookeeper;

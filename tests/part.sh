@@ -19,6 +19,8 @@ case $target in
                   usual="5 minutes, 8 without caches" ;;
   test-lease) what="a real API server and client-go: builds kube-apiserver and etcd once"
               usual="5 minutes, 13 without caches" ;;
+  test-etcd) what="real etcd, one member and three: builds it once"
+             usual="3 minutes, 11 without caches" ;;
   test-charts) what="Helm, kustomize, Prometheus with a real API server: builds them once"
                usual="1 minute, 11 without caches" ;;
   test-clients) what="client libraries and recipes in Go, Python, Java, Node.js: downloads packages once"

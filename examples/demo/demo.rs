@@ -50,9 +50,9 @@ pub(crate) enum Failure {
     LedgerStart(String),
     #[error("the ledger exited unexpectedly ({0})")]
     LedgerExited(ExitStatus),
-    #[error("the ZooKeeper server did not start: {0}")]
+    #[error("the store's server did not start: {0}")]
     ServerStart(String),
-    #[error("the ZooKeeper server exited unexpectedly ({0})")]
+    #[error("the store's server exited unexpectedly ({0})")]
     ServerExited(ExitStatus),
     #[error("input or output failed")]
     Io(#[from] io::Error),
@@ -95,7 +95,7 @@ struct Demo {
     plan: Plan,
     launcher: Launcher,
     ledger: Process,
-    /// The ZooKeeper server, if the election uses one.
+    /// The store's server, if the election uses one.
     server: Option<Process>,
     candidates: Vec<Candidate>,
     journal: Journal,
@@ -131,7 +131,7 @@ impl Demo {
     fn handle_update(&mut self, update: Update) -> io::Result<()> {
         let now = now();
         match update {
-            Update::Line(Source::ZooKeeper, line) => self.events.push(now, "server", line),
+            Update::Line(Source::Server, line) => self.events.push(now, "server", line),
             Update::Line(Source::Ledger, line) => self.events.push(now, "ledger", line),
             Update::Line(Source::Candidate(index), line) => {
                 self.candidates[index].handle_baton_line(&line, now, &mut self.events);
@@ -265,7 +265,7 @@ async fn ledger_url(inbox: &mut Receiver<Update>) -> Result<String, Failure> {
     }
 }
 
-/// Starts the ZooKeeper server, if the election uses one, and waits until it serves.
+/// Starts the store's server, if the election uses one, and waits until it serves.
 async fn start_server(
     launcher: &Launcher,
     inbox: &mut Receiver<Update>,
@@ -273,12 +273,12 @@ async fn start_server(
     let Some((server, command)) = launcher.programs.server() else {
         return Ok(None);
     };
-    let mut process = launcher.start(command, Source::ZooKeeper)?;
+    let mut process = launcher.start(command, Source::Server)?;
     if server.wait_until_serving(&mut process, now).await? {
         return Ok(Some(process));
     }
     let mut output = vec![];
-    while let Ok(Update::Line(Source::ZooKeeper, line)) = inbox.try_recv() {
+    while let Ok(Update::Line(Source::Server, line)) = inbox.try_recv() {
         output.push(line);
     }
     let output = if output.is_empty() { "no output".to_owned() } else { output.join("\n") };

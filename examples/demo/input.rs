@@ -22,7 +22,7 @@ pub(crate) enum Update {
 /// The child that wrote a line.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Source {
-    ZooKeeper,
+    Server,
     Ledger,
     Candidate(usize),
     Application(usize),

@@ -19,6 +19,7 @@ mod candidate;
 #[path = "../ledger/client.rs"]
 mod client;
 mod demo;
+mod etcd;
 mod events;
 mod input;
 mod layout;

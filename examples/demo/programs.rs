@@ -2,7 +2,8 @@
 //!
 //! Start with [`Programs::find`].
 
-use crate::process;
+use crate::etcd::{EtcdError, EtcdServer};
+use crate::process::{self, Process};
 use crate::zookeeper::{Server, ServerError};
 use clap::ValueEnum;
 use humantime::format_duration;
@@ -11,7 +12,7 @@ use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A candidate's name and the port of its HTTP API.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +50,8 @@ pub(crate) enum Backend {
     /// A ZooKeeper server that the demo starts
     #[value(name = "zookeeper")]
     ZooKeeper,
+    /// An etcd that the demo starts
+    Etcd,
 }
 
 /// The paths of the programs, and the store of the election.
@@ -64,6 +67,14 @@ pub(crate) struct Programs {
 enum ElectionStore {
     Directory(PathBuf),
     ZooKeeper(Server),
+    Etcd(EtcdServer),
+}
+
+/// A server that must run before any candidate starts.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum StoreServer<'a> {
+    ZooKeeper(&'a Server),
+    Etcd(&'a EtcdServer),
 }
 
 /// Why the demo cannot start.
@@ -79,6 +90,8 @@ pub(crate) enum SetupError {
     NoPath(#[from] io::Error),
     #[error("cannot set up the ZooKeeper server")]
     ZooKeeper(#[from] ServerError),
+    #[error("cannot set up etcd")]
+    Etcd(#[from] EtcdError),
 }
 
 impl Programs {
@@ -99,6 +112,7 @@ impl Programs {
         let store = match backend {
             Backend::File => ElectionStore::Directory(directory.to_owned()),
             Backend::ZooKeeper => ElectionStore::ZooKeeper(Server::set_up(directory)?),
+            Backend::Etcd => ElectionStore::Etcd(EtcdServer::set_up(directory)?),
         };
         Ok(Self { baton, ledger, store, has_setpriv: process::has_setpriv() })
     }
@@ -111,6 +125,7 @@ impl Programs {
                 command.args(["--backend=file", "--directory"]).arg(directory)
             }
             ElectionStore::ZooKeeper(server) => command.args(server.flags()),
+            ElectionStore::Etcd(server) => command.args(server.flags()),
         };
     }
 
@@ -144,14 +159,19 @@ impl Programs {
         command
     }
 
-    /// The server that must run before any candidate starts, if there is one.
-    pub(crate) fn server(&self) -> Option<(&Server, Command)> {
+    /// The store's server, if there is one.
+    pub(crate) fn server(&self) -> Option<(StoreServer<'_>, Command)> {
         match &self.store {
             ElectionStore::Directory(_) => None,
             ElectionStore::ZooKeeper(server) => {
                 let mut command = self.guarded(Path::new("java"));
                 command.args(server.arguments());
-                Some((server, command))
+                Some((StoreServer::ZooKeeper(server), command))
+            }
+            ElectionStore::Etcd(server) => {
+                let mut command = self.guarded(Path::new(EtcdServer::program()));
+                command.args(server.arguments());
+                Some((StoreServer::Etcd(server), command))
             }
         }
     }
@@ -164,6 +184,20 @@ impl Programs {
 
     fn guarded(&self, program: &Path) -> Command {
         process::guarded(program.as_os_str(), self.has_setpriv)
+    }
+}
+
+impl StoreServer<'_> {
+    /// Waits until the server responds. Returns `false` if it exits or takes too long.
+    pub(crate) async fn wait_until_serving(
+        self,
+        process: &mut Process,
+        now: impl Fn() -> Instant,
+    ) -> io::Result<bool> {
+        match self {
+            Self::ZooKeeper(server) => server.wait_until_serving(process, now).await,
+            Self::Etcd(server) => server.wait_until_serving(process, now).await,
+        }
     }
 }
 

@@ -92,6 +92,9 @@ fn check_config(config: &Config, settings: &Settings) {
         StoreConfig::ZooKeeper(zookeeper) => {
             assert!(check_path(&zookeeper.path).is_ok(), "{}", zookeeper.path);
         }
+        StoreConfig::Etcd(etcd) => {
+            assert!(!etcd.endpoints.is_empty() && !etcd.prefix.ends_with('/'), "{etcd:?}");
+        }
         StoreConfig::File { directory } => assert!(!directory.as_os_str().is_empty()),
         StoreConfig::Lease { .. } => {}
     }

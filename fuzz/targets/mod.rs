@@ -6,6 +6,7 @@
 //! mutations of it. Start reading at [`ALL`].
 
 mod credentials;
+mod etcd;
 mod files;
 mod flags;
 mod http;
@@ -26,8 +27,9 @@ pub(crate) struct Target {
 }
 
 /// All targets.
-pub(crate) const ALL: [Target; 8] = [
+pub(crate) const ALL: [Target; 9] = [
     Target { name: "credentials", read: credentials::read, memory: (1 << 20, 64) },
+    Target { name: "etcd", read: etcd::read, memory: (64 << 10, 64) },
     Target { name: "files", read: files::read, memory: (64 << 10, 64) },
     Target { name: "flags", read: flags::read, memory: (1 << 20, 256) },
     Target { name: "http", read: http::read, memory: (256 << 10, 64) },

@@ -20,6 +20,7 @@ use crate::http::BuildInfo;
 use crate::kubernetes::rbac::{RbacManifest, Subject};
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
+use crate::store::etcd::role::EtcdRole;
 use hyper::{Method, StatusCode};
 use std::error::Error;
 use std::fmt::{self, Display};
@@ -138,23 +139,29 @@ pub fn resign(hold_off: Option<&str>, sidecar: &Sidecar) -> Exit {
     })
 }
 
-/// Prints the Role and its binding for an election.
+/// Prints the Role and its binding for an election, or the commands for etcd.
 pub fn rbac(rbac: &Rbac) -> Exit {
-    let namespace = rbac.namespace.clone().filter(|namespace| !namespace.is_empty());
+    let non_empty = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let namespace = non_empty(&rbac.namespace);
+    let prefix = config::etcd_prefix(non_empty(&rbac.etcd_prefix).as_deref(), namespace.as_deref());
+    let account = rbac.service_account.as_deref();
     let checked = [
         rbac.election.parse::<ElectionName>().map(drop),
-        config::check_service_account(&rbac.service_account),
+        account.map_or(Ok(()), config::check_service_account),
         namespace.as_deref().map_or(Ok(()), config::check_namespace),
+        prefix.clone().map(drop),
     ];
     let errors: Vec<_> = checked.into_iter().filter_map(Result::err).collect();
     if !errors.is_empty() {
         return print_config_errors(&errors);
     }
-    let subject = Subject::ServiceAccount {
-        name: rbac.service_account.clone(),
-        namespace: namespace.clone(),
-    };
-    print_stdout(&RbacManifest { election: rbac.election.clone(), namespace, subject })
+    let election = rbac.election.clone();
+    if let (Ok(prefix), Some(user)) = (prefix, rbac.etcd_user.clone()) {
+        return print_stdout(&EtcdRole { election, prefix, user });
+    }
+    let name = account.expect("clap requires it without a user of etcd").to_owned();
+    let subject = Subject::ServiceAccount { name, namespace: namespace.clone() };
+    print_stdout(&RbacManifest { election, namespace, subject })
 }
 
 /// Prints the manifests from standard input with a sidecar in every labeled Pod template. Prints

@@ -5,6 +5,7 @@
 pub(super) const RUN: &str = "Examples:
   baton run --election orders
   baton run --election orders --backend zookeeper --zookeeper-servers zk-0:2181,zk-1:2181
+  baton run --election orders --backend etcd --etcd-endpoints http://etcd-0:2379
   baton run --election orders --backend file --directory /tmp/baton
   curl http://localhost:4040/leader
 
@@ -60,8 +61,9 @@ pub(super) const RESIGN: &str = "Examples:
 
 Exit codes: 0 handed over, 1 not leading, refused, or not confirmed, 69 no answer or not Baton.";
 
-pub(super) const RBAC: &str = "Example:
-  baton rbac --election orders --service-account shop --namespace sales | kubectl apply -f -";
+pub(super) const RBAC: &str = "Examples:
+  baton rbac --election orders --service-account shop --namespace sales | kubectl apply -f -
+  baton rbac --election orders --etcd-user shop --namespace sales";
 
 pub(super) const INSTALL: &str = "Example, as an init container:
   args: [install, /opt/baton]

@@ -39,6 +39,12 @@ pub fn unusable_files(settings: &Settings, store: StoreKind) -> Vec<UnusableFile
             ("zookeeper-cert-file", &settings.zookeeper_cert_file),
             ("zookeeper-key-file", &settings.zookeeper_key_file),
         ],
+        StoreKind::Etcd => &[
+            ("etcd-user-file", &settings.etcd.user_file),
+            ("etcd-ca-file", &settings.etcd.ca_file),
+            ("etcd-cert-file", &settings.etcd.cert_file),
+            ("etcd-key-file", &settings.etcd.key_file),
+        ],
         StoreKind::File => return check_directory(settings).into_iter().collect(),
     };
     files.iter().filter_map(|(flag, path)| check_file(flag, path.as_deref()?)).collect()

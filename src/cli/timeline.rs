@@ -20,7 +20,9 @@ impl Display for Timeline<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Config { election, store, identity_prefix, timing, on_lost, .. } = self.config;
         let (timing, margin) = match store {
-            StoreConfig::Lease { .. } | StoreConfig::File { .. } => (*timing, timing.margin()),
+            StoreConfig::Lease { .. } | StoreConfig::Etcd(_) | StoreConfig::File { .. } => {
+                (*timing, timing.margin())
+            }
             StoreConfig::ZooKeeper(zookeeper) => zookeeper.timing.expected(),
         };
         let (lease, renew) = (timing.lease_duration(), timing.renew_deadline());
@@ -44,7 +46,7 @@ impl Display for Timeline<'_> {
         )?;
         let restarts_containers = match store {
             StoreConfig::Lease { .. } => true,
-            StoreConfig::ZooKeeper(_) => self.in_kubernetes,
+            StoreConfig::ZooKeeper(_) | StoreConfig::Etcd(_) => self.in_kubernetes,
             StoreConfig::File { .. } => false,
         };
         match on_lost {

@@ -2,6 +2,7 @@
 //!
 //! Pure. Start with [`ConfigError`]. Every message names the flag and ends with what to pass.
 
+use crate::config::{EndpointError, PrefixError, StoreKind};
 use baton_election::duration::Rounded;
 use baton_election::identity::IdentityError;
 use baton_election::queue::timing::SessionTooShort;
@@ -27,12 +28,12 @@ pub enum ConfigError {
     /// There is no store, and no default outside a Pod.
     #[error(
         "--backend is missing, and only a Pod has a default: pass --backend lease, or --backend \
-         zookeeper --zookeeper-servers HOST:PORT, or --backend file --directory DIR (for \
-         candidates on one machine)"
+         zookeeper --zookeeper-servers HOST:PORT, or --backend etcd --etcd-endpoints URL, or \
+         --backend file --directory DIR (for candidates on one machine)"
     )]
     NoStore,
     /// There is no such store.
-    #[error("--backend {0:?} is unknown: use lease, zookeeper, or file")]
+    #[error("--backend {0:?} is unknown: use lease, zookeeper, etcd, or file")]
     UnknownStore(String),
     /// The file store has no directory.
     #[error("--backend file needs a directory: pass --directory DIR or set BATON_DIRECTORY=DIR")]
@@ -57,13 +58,47 @@ pub enum ConfigError {
     NoZooKeeperPath,
     /// There is a certificate without its key, or a key without its certificate.
     #[error(
-        "a client certificate needs its key: pass both --zookeeper-cert-file FILE and \
-         --zookeeper-key-file FILE, or neither"
+        "a client certificate needs its key: pass both --{store}-cert-file FILE and \
+         --{store}-key-file FILE, or neither",
+        store = .store.as_str()
     )]
-    CertificateWithoutKey,
+    CertificateWithoutKey {
+        /// The store.
+        store: StoreKind,
+    },
     /// There is a client certificate but no authority to check the servers' certificates.
-    #[error("TLS needs the certificate authority of the servers: pass --zookeeper-ca-file FILE")]
-    NoCertificateAuthority,
+    #[error(
+        "TLS needs the certificate authority of the servers: pass --{store}-ca-file FILE",
+        store = .store.as_str()
+    )]
+    NoCertificateAuthority {
+        /// The store.
+        store: StoreKind,
+    },
+    /// The etcd store has no endpoints.
+    #[error(
+        "--backend etcd needs endpoints: pass, for example, --etcd-endpoints \
+         https://etcd-0:2379,https://etcd-1:2379,https://etcd-2:2379 or set BATON_ETCD_ENDPOINTS"
+    )]
+    NoEtcdEndpoints,
+    /// The list of endpoints is invalid.
+    #[error("--etcd-endpoints cannot be used: {0}")]
+    EtcdEndpoints(EndpointError),
+    /// The prefix of the keys is invalid.
+    #[error("--etcd-prefix {0:?} cannot be used: {1}")]
+    EtcdPrefix(String, PrefixError),
+    /// The Pod's namespace is unknown.
+    #[error(
+        "the prefix of the election's keys needs the Pod's namespace: set POD_NAMESPACE (fieldRef \
+         metadata.namespace) or pass --etcd-prefix PREFIX"
+    )]
+    NoEtcdPrefix,
+    /// There are files for TLS but the endpoints do not use it.
+    #[error(
+        "--etcd-ca-file does nothing with http:// endpoints: write https:// in --etcd-endpoints, or \
+         remove the flag"
+    )]
+    EtcdAuthorityWithoutTls,
     /// No server can have such a short tick.
     #[error(
         "--zookeeper-tick-time is less than 1ms: pass the tickTime of the servers' configuration, \
@@ -85,7 +120,7 @@ pub enum ConfigError {
     #[error(
         "--lease-duration {} is too long: a Lease object holds at most {}",
         Rounded::up(*.0),
-        Rounded::down(crate::config::MAX_LEASE_DURATION)
+        Rounded::down(crate::config::timing::MAX_LEASE_DURATION)
     )]
     LeaseTooLong(Duration),
     /// The value is not a percentage.

@@ -82,7 +82,9 @@ impl Config {
     pub fn expected_timing(&self) -> Timing {
         match &self.store {
             StoreConfig::ZooKeeper(zookeeper) => zookeeper.timing.expected().0,
-            StoreConfig::Lease { .. } | StoreConfig::File { .. } => self.timing,
+            StoreConfig::Lease { .. } | StoreConfig::Etcd(_) | StoreConfig::File { .. } => {
+                self.timing
+            }
         }
     }
 

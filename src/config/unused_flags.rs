@@ -39,11 +39,15 @@ impl Owners {
 /// A flag, its value, and its owners.
 type OwnedFlag<'a> = (&'static str, Option<&'a String>, Owners);
 
-fn owned_flags(settings: &Settings) -> [OwnedFlag<'_>; 11] {
+fn owned_flags(settings: &Settings) -> [OwnedFlag<'_>; 17] {
     let file = Owners(&[StoreKind::File], "file");
     let lease = Owners(&[StoreKind::Lease], "lease");
-    let namespaced = Owners(&[StoreKind::Lease, StoreKind::ZooKeeper], "lease and zookeeper");
+    let namespaced = Owners(
+        &[StoreKind::Lease, StoreKind::ZooKeeper, StoreKind::Etcd],
+        "lease, zookeeper, and etcd",
+    );
     let zookeeper = Owners(&[StoreKind::ZooKeeper], "zookeeper");
+    let etcd = Owners(&[StoreKind::Etcd], "etcd");
     [
         ("directory", settings.directory.as_ref(), file),
         ("namespace", settings.namespace.as_ref(), namespaced),
@@ -56,5 +60,11 @@ fn owned_flags(settings: &Settings) -> [OwnedFlag<'_>; 11] {
         ("zookeeper-ca-file", settings.zookeeper_ca_file.as_ref(), zookeeper),
         ("zookeeper-cert-file", settings.zookeeper_cert_file.as_ref(), zookeeper),
         ("zookeeper-key-file", settings.zookeeper_key_file.as_ref(), zookeeper),
+        ("etcd-endpoints", settings.etcd.endpoints.as_ref(), etcd),
+        ("etcd-prefix", settings.etcd.prefix.as_ref(), etcd),
+        ("etcd-user-file", settings.etcd.user_file.as_ref(), etcd),
+        ("etcd-ca-file", settings.etcd.ca_file.as_ref(), etcd),
+        ("etcd-cert-file", settings.etcd.cert_file.as_ref(), etcd),
+        ("etcd-key-file", settings.etcd.key_file.as_ref(), etcd),
     ]
 }

@@ -3,7 +3,7 @@
 //! Pure. Start with [`config`].
 
 use crate::cli::{Environment, Settings};
-use crate::config::{ConfigError, ElectionName, ErrorCollector, TimingFlags, non_empty};
+use crate::config::{ConfigError, ElectionName, ErrorCollector, StoreKind, TimingFlags, non_empty};
 use baton_election::queue::timing::{SessionTiming, SessionTooShort};
 use baton_election::timing::{Drift, Durations, Timing};
 use std::path::PathBuf;
@@ -101,7 +101,7 @@ fn tls(settings: &Settings) -> Result<Option<TlsFiles>, ConfigError> {
         (Some(authorities), Some(certificate), Some(key)) => {
             Ok(Some(TlsFiles { authorities, client: Some(ClientCertificate { certificate, key }) }))
         }
-        (Some(_), _, _) => Err(ConfigError::CertificateWithoutKey),
-        (None, _, _) => Err(ConfigError::NoCertificateAuthority),
+        (Some(_), _, _) => Err(ConfigError::CertificateWithoutKey { store: StoreKind::ZooKeeper }),
+        (None, _, _) => Err(ConfigError::NoCertificateAuthority { store: StoreKind::ZooKeeper }),
     }
 }

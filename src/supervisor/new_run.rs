@@ -10,6 +10,7 @@ use crate::process::ended_run::SavedSession;
 use crate::process::exit::Exit;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::store::Store;
+use crate::store::etcd::EtcdStore;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::LeaseStore;
 use crate::store::zookeeper::{CredentialFilesError, ZooKeeperStore};
@@ -75,6 +76,10 @@ impl NewRun<'_> {
                     }
                 };
                 Box::pin(self.take_part(opening, queue_election)).await
+            }
+            StoreConfig::Etcd(etcd) => {
+                let opening = EtcdStore::open(etcd, &config.election, call, retry);
+                Box::pin(self.take_part(opening, record_election)).await
             }
             StoreConfig::Lease { cluster, namespace } => {
                 let (namespace, election) = (namespace.as_deref(), &config.election);

@@ -43,6 +43,9 @@ mod server;
 /// Elections over ZooKeeper instead of a Lease.
 mod zookeeper;
 
+/// Elections over etcd instead of a Lease.
+mod etcd;
+
 /// Schemas of Kubernetes objects for kubeconform.
 mod schemas;
 

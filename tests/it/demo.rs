@@ -1,4 +1,4 @@
-//! The demo of `make run` over files and ZooKeeper: its keys, a killed leader and its successor,
+//! The demo of `make run` over files, ZooKeeper, and etcd: its keys, a killed leader and its successor,
 //! and the ledger's journal.
 //!
 //! The demo's ports are fixed, so each demo runs in its own network namespace, which needs no root.
@@ -143,4 +143,9 @@ fn demo_shows_a_succession_over_files() {
 #[test]
 fn demo_shows_a_succession_over_a_zookeeper_server() {
     assert_shows_a_succession("zookeeper");
+}
+
+#[test]
+fn demo_shows_a_succession_over_an_etcd_server() {
+    assert_shows_a_succession("etcd");
 }

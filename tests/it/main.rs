@@ -28,6 +28,9 @@ mod lease;
 /// The ZooKeeper store and its client, against real servers.
 mod zookeeper;
 
+/// The etcd store, against real members.
+mod etcd;
+
 /// The demonstration that `make run` starts.
 mod demo;
 

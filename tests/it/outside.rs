@@ -28,7 +28,7 @@ macro_rules! replayed {
     };
 }
 
-replayed!(credentials, files, flags, http, lease, servers, wire, znodes);
+replayed!(credentials, etcd, files, flags, http, lease, servers, wire, znodes);
 
 #[test]
 fn every_target_has_a_corpus_and_is_replayed() {

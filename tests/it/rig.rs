@@ -47,13 +47,13 @@ pub(crate) use contender::{
 };
 pub(crate) use daemon::Daemon;
 pub(crate) use disk::Disk;
-pub(crate) use etcd::Etcd;
+pub(crate) use etcd::{Etcd, EtcdSettings};
 pub(crate) use fuse::Fuse;
 pub(crate) use gateway::{Gateway, Page};
 pub(crate) use history::lock;
 use history::{Answer, History, Journal, Property, Reply, Silence, check};
 pub(crate) use history::{Moment, Timing, eventually, succeeds, throughout, wait_for};
-pub(crate) use keys::Authority;
+pub(crate) use keys::{Authority, pair};
 pub(crate) use ledger::{KILL_AFTER, Ledger, STUBBORN, uptime};
 pub(crate) use name_server::NameServer;
 pub(crate) use names::Names;
@@ -70,7 +70,9 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
-pub(crate) use store::{Files, Leases, Store, Znodes, over_every_record, over_every_store};
+pub(crate) use store::{
+    EtcdKeys, Files, Leases, Store, Znodes, over_every_record, over_every_store,
+};
 pub(crate) use strace::Delay;
 pub(crate) use stranger::{Stranger, set_mode};
 use tempfile::TempDir;

@@ -82,8 +82,8 @@ The environment variables that a sidecar and `baton exec` have in common.
   value: {{ required "no election is named: set `election` in the sidecar's values" $settings.election | quote }}
 - name: BATON_STATE_DIRECTORY
   value: /var/lib/baton
-{{- if include "baton-sidecar.overZooKeeper" $settings }}
-{{ include "baton-sidecar.zookeeperEnvironment" . }}
+{{- if not (include "baton-sidecar.overLease" $settings) }}
+{{ include "baton-sidecar.storeEnvironment" . }}
 {{- end }}
 {{- $port := $settings.port | default 4040 | int }}
 {{- if ne $port 4040 }}

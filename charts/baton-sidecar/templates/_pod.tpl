@@ -13,7 +13,7 @@ volumes:
 
 {{/*
 The state directory, which keeps the end of the last run across container restarts but not beyond
-the Pod, and the Secrets for a ZooKeeper ensemble, if any are set.
+the Pod, and the Secrets for ZooKeeper or etcd, if any are set.
 */}}
 {{- define "baton-sidecar.volume" -}}
 - name: {{ include "baton-sidecar.suffixed" (list "baton-state" (index . 1)) }}

@@ -1,12 +1,12 @@
 {{/*
 The rights of one election, as `baton rbac` prints them: a Role limited to the election's Lease, and
 a RoleBinding to the service account of its Pods. `resourceNames` limits `create` too, because Baton
-creates by PUT. Renders nothing with ZooKeeper.
+creates by PUT. Renders nothing for other stores.
 */}}
 {{- define "baton-sidecar.rbac" -}}
 {{- $root := index . 0 -}}
 {{- $settings := index . 1 -}}
-{{- if not (include "baton-sidecar.overZooKeeper" $settings) -}}
+{{- if include "baton-sidecar.overLease" $settings -}}
 {{- $election := required "no election is named: set `election` in the sidecar's values" $settings.election -}}
 {{- $account := required "no service account is named: set `serviceAccountName` in the sidecar's values" $settings.serviceAccountName -}}
 {{- $namespace := $settings.namespace | default $root.Release.Namespace -}}

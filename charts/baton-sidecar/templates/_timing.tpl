@@ -25,6 +25,7 @@ tick. The claim may then end before renewDeadline.
 {{- $deadline := $renew -}}
 {{- $deadlineMs := $renewMs -}}
 {{- $overZooKeeper := include "baton-sidecar.overZooKeeper" . -}}
+{{- $overEtcd := include "baton-sidecar.overEtcd" . -}}
 {{- $tick := (.zookeeper | default dict).tickTime | default "2s" -}}
 {{- if $overZooKeeper -}}
 {{- /* ¾ tick of a fast server clock, measured by a slow local one. */ -}}
@@ -95,6 +96,9 @@ tick. The claim may then end before renewDeadline.
 {{- end -}}
 {{- if $overZooKeeper -}}
 {{- $command = printf "%s --backend=zookeeper --zookeeper-servers=%s --zookeeper-tick-time=%s" $command .zookeeper.servers $tick -}}
+{{- else if $overEtcd -}}
+{{- /* The durations do not depend on the members. */ -}}
+{{- $command = printf "%s --backend=etcd --etcd-endpoints=http://localhost:2379" $command -}}
 {{- else -}}
 {{- $command = printf "%s --backend=lease" $command -}}
 {{- end -}}

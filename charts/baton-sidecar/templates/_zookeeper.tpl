@@ -19,15 +19,14 @@ true
 {{- else -}}
 {{- range $key, $value := $zookeeper -}}
 {{- if $value -}}
-{{- fail (printf "zookeeper.%s is set, but backend is lease: set backend to zookeeper, or remove zookeeper.%s" $key $key) -}}
+{{- fail (printf "zookeeper.%s is set, but backend is %s: set backend to zookeeper, or remove zookeeper.%s" $key ($.backend | default "lease") $key) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
 {{- end }}
 
 {{/*
-The environment variables for the ensemble. This and the following templates take the same list as
-baton-sidecar.pod.
+The environment variables for the ensemble. Takes the same list as baton-sidecar.pod.
 */}}
 {{- define "baton-sidecar.zookeeperEnvironment" -}}
 {{- $zookeeper := (index . 1).zookeeper -}}
@@ -57,48 +56,4 @@ baton-sidecar.pod.
 - name: BATON_ZOOKEEPER_KEY_FILE
   value: /etc/baton/zookeeper/tls.key
 {{- end }}
-{{- end }}
-
-{{/*
-Whether any Secret is to be mounted: "true" or empty.
-*/}}
-{{- define "baton-sidecar.hasSecrets" -}}
-{{- $settings := index . 1 -}}
-{{- if include "baton-sidecar.overZooKeeper" $settings -}}
-{{- with $settings.zookeeper -}}
-{{- if or .authSecret .caSecret .certificateSecret }}true{{ end -}}
-{{- end -}}
-{{- end -}}
-{{- end }}
-
-{{- define "baton-sidecar.secretsMount" -}}
-- name: {{ include "baton-sidecar.suffixed" (list "baton-zookeeper" (index . 1)) }}
-  mountPath: /etc/baton/zookeeper
-  readOnly: true
-{{- end }}
-
-{{/*
-One volume for all Secrets, since one Secret may serve several purposes. kubelet updates the files,
-and the program reads them each time it connects.
-*/}}
-{{- define "baton-sidecar.secretsVolume" -}}
-{{- $zookeeper := (index . 1).zookeeper -}}
-- name: {{ include "baton-sidecar.suffixed" (list "baton-zookeeper" (index . 1)) }}
-  projected:
-    sources:
-      {{- with $zookeeper.authSecret }}
-      - secret:
-          name: {{ . | quote }}
-          items: [{key: auth, path: auth}]
-      {{- end }}
-      {{- with $zookeeper.caSecret }}
-      - secret:
-          name: {{ . | quote }}
-          items: [{key: ca.crt, path: ca.crt}]
-      {{- end }}
-      {{- with $zookeeper.certificateSecret }}
-      - secret:
-          name: {{ . | quote }}
-          items: [{key: tls.crt, path: tls.crt}, {key: tls.key, path: tls.key}]
-      {{- end }}
 {{- end }}

@@ -1,6 +1,6 @@
 //! The record election: one record in a store, replaced only by conditional writes.
 //!
-//! Pure. Kubernetes Leases and files use it. Start with [`RecordElection::plan`], which alone
+//! Pure. Kubernetes Leases, etcd, and files use it. Start with [`RecordElection::plan`], which alone
 //! decides what to request next, and when. `record/replies.rs` handles replies and watch events.
 //!
 //! ```text

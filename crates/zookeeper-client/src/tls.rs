@@ -75,6 +75,11 @@ pub enum TlsError {
 impl TlsFiles {
     /// Reads the files.
     pub fn load(&self) -> Result<Tls, TlsError> {
+        Ok(Tls(TlsConnector::from(Arc::new(self.client_config()?))))
+    }
+
+    /// Reads the files, for a connection with another protocol.
+    pub fn client_config(&self) -> Result<ClientConfig, TlsError> {
         let mut roots = RootCertStore::empty();
         let authorities = certificates(TlsFile::Authorities, &self.authorities)?;
         let content = |file, path: &Path, remedy, source| TlsError::Content {
@@ -93,7 +98,7 @@ impl TlsFiles {
         let builder =
             ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.expect("ring supports TLS 1.2 and 1.3").with_root_certificates(roots);
-        let config = match &self.client {
+        Ok(match &self.client {
             None => builder.with_no_client_auth(),
             Some(ClientCertificate { certificate, key }) => {
                 let chain = certificates(TlsFile::Certificate, certificate)?;
@@ -104,8 +109,7 @@ impl TlsFiles {
                     .with_client_auth_cert(chain, private)
                     .map_err(|source| content(TlsFile::Key, key, remedy, source))?
             }
-        };
-        Ok(Tls(TlsConnector::from(Arc::new(config))))
+        })
     }
 }
 

@@ -119,7 +119,7 @@ fn lock_of(rig: &Rig<Leases>) -> &str {
 impl Program {
     fn store(self) -> SocketAddr {
         match self {
-            Self::Etcdctl => Etcd::shared().address,
+            Self::Etcdctl => Etcd::shared().address(0),
             Self::Baton => ApiServer::shared().address(),
         }
     }

@@ -42,6 +42,17 @@ impl Authority {
         self.issue(name, &params);
     }
 
+    /// Writes `<name>.crt` and `<name>.key` for a server that is also a client of itself, as etcd's
+    /// gateway is.
+    pub(crate) fn member(&self, name: &str, reached_by: &[&str]) {
+        let reached_by: Vec<_> = reached_by.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(reached_by).expect(INFALLIBLE);
+        params.distinguished_name = DistinguishedName::new();
+        params.extended_key_usages =
+            vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+        self.issue(name, &params);
+    }
+
     fn issue(&self, name: &str, params: &CertificateParams) {
         let key = key();
         let certificate = params.signed_by(&key, &self.issuer).expect(INFALLIBLE);

@@ -3,11 +3,13 @@
 //! A scenario that does not depend on the store is written once, for any [`Store`], and runs over
 //! each: see [`over_every_store`].
 
+mod etcd_keys;
 mod files;
 mod leases;
 mod znodes;
 
 use super::Timing;
+pub(crate) use etcd_keys::EtcdKeys;
 pub(crate) use files::Files;
 pub(crate) use leases::Leases;
 use std::collections::BTreeMap;
@@ -76,6 +78,13 @@ macro_rules! over_every_record {
             $(#[test]
             fn $scenario() {
                 super::$scenario::<crate::rig::Leases>();
+            })*
+        }
+
+        mod over_etcd {
+            $(#[test]
+            fn $scenario() {
+                super::$scenario::<crate::rig::EtcdKeys>();
             })*
         }
     };

@@ -254,7 +254,7 @@ pub(crate) fn connect_string(addresses: impl Iterator<Item = SocketAddr>) -> Str
 }
 
 /// An unused address in 127.0.0.0/8, from this process's PID and a counter.
-pub(super) fn own_address() -> IpAddr {
+pub(in crate::rig) fn own_address() -> IpAddr {
     static COUNT: AtomicU32 = AtomicU32::new(1);
     let [_, _, high, low] = process::id().to_be_bytes();
     let count = u8::try_from(COUNT.fetch_add(1, Ordering::Relaxed))

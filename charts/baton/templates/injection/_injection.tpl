@@ -57,8 +57,8 @@ The flags that annotations can set: those of `config` in the schema, in kebab ca
 Refuses servers without MutatingAdmissionPolicy v1, and stores other than Leases.
 */}}
 {{- define "baton.injection.check" -}}
-{{- if eq .Values.backend "zookeeper" -}}
-{{- fail "injection.enabled works with Leases only, but backend is zookeeper: use the chart baton-sidecar, or set backend to lease" -}}
+{{- if ne .Values.backend "lease" -}}
+{{- fail (printf "injection.enabled works with Leases only, but backend is %s: use the chart baton-sidecar, or set backend to lease" .Values.backend) -}}
 {{- end -}}
 {{- $version := .Values.kubeVersionOverride | default .Capabilities.KubeVersion.Version -}}
 {{- if not (semverCompare ">=1.36.0-0" $version) -}}

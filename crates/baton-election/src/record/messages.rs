@@ -1,7 +1,7 @@
 //! The requests and replies between a record election and its store.
 //!
-//! Pure. A Kubernetes Lease and a file have the same shape: one record, replaced only if its
-//! version has not changed since it was read. Start with [`Write`].
+//! Pure. A Kubernetes Lease, a key in etcd, and a file have the same shape: one record, replaced only
+//! if its version has not changed since it was read. Start with [`Write`].
 
 use crate::identity::Identity;
 use crate::machine::{Diagnostic, Event, Outcome, Request, Verb};

@@ -1,0 +1,255 @@
+//! etcd's API through the JSON gateway of its members, over HTTP/1.1.
+//!
+//! Touches sockets and files. Start with [`EtcdApi`], which hides the gateway from the store. A call
+//! sends its request once. If it has no answer, the next call asks the next member, over a new
+//! connection. A refused token is replaced, and the request sent once more: it was not applied.
+
+use crate::config::{Endpoint, EtcdConfig};
+use crate::process::resolver::Resolver;
+use crate::store::etcd::connection::{Connection, ConnectionError, HttpAnswer, LineStream};
+use crate::store::etcd::files::{EtcdFiles, EtcdFilesError};
+use crate::store::etcd::messages::{
+    self, Answer, InvalidAnswer, KeyValue, Txn, TxnOutcome, range_answer, range_request,
+    txn_answer, watch_request,
+};
+use crate::store::etcd::refusal::{ConnectionErrors, EtcdError, Failure};
+use hyper::body::Bytes;
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+
+/// The operations that the store needs of etcd. Each is one request.
+pub(super) trait EtcdApi {
+    /// Reads `key`, linearizably: a serializable read may be older than a read before it.
+    async fn range(&self, key: &str) -> Result<Answer<Option<KeyValue>>, EtcdError>;
+
+    /// Puts keys if another is as compared.
+    async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError>;
+
+    /// Watches `key` from the first revision after `after`, over a connection of its own.
+    /// `attempt` chooses the member: one more after each failure.
+    async fn watch(&self, key: &str, after: u64, attempt: usize) -> Result<LineStream, EtcdError>;
+}
+
+/// The members of one cluster.
+pub(super) struct Gateway {
+    endpoints: Vec<Endpoint>,
+    files: EtcdFiles,
+    resolver: Resolver,
+    /// The member to ask next.
+    current: Cell<usize>,
+    /// The connection to that member, between two calls.
+    idle: RefCell<Option<Connection>>,
+    authentication: RefCell<Authentication>,
+    /// The cluster of the first answer.
+    cluster_id: Cell<Option<u64>>,
+    /// How long one member may take to accept a connection.
+    connect_timeout: Duration,
+}
+
+/// The state of the token that goes with each request.
+enum Authentication {
+    /// There is no token yet, or it was refused.
+    Needed,
+    /// No user is configured, or etcd knows none.
+    Off,
+    /// This token.
+    Token(String),
+}
+
+impl Gateway {
+    /// Reads the files of `config`; one call may take `call_timeout`.
+    pub(super) async fn open(
+        config: &EtcdConfig,
+        call_timeout: Duration,
+    ) -> Result<Self, EtcdFilesError> {
+        let files = EtcdFiles::open(config.user_file.clone(), config.tls.clone()).await?;
+        let needs_token = files.name_a_user();
+        let authentication = if needs_token { Authentication::Needed } else { Authentication::Off };
+        Ok(Self {
+            endpoints: config.endpoints.clone(),
+            files,
+            resolver: Resolver::default(),
+            current: Cell::new(0),
+            idle: RefCell::default(),
+            authentication: RefCell::new(authentication),
+            cluster_id: Cell::new(None),
+            connect_timeout: call_timeout / 3,
+        })
+    }
+
+    /// The members, for logs and errors.
+    pub(super) fn location(&self) -> String {
+        self.endpoints.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    /// Discards the token, because a watch was refused with it.
+    pub(super) fn forget_token(&self) {
+        if self.files.name_a_user() {
+            self.authentication.replace(Authentication::Needed);
+        }
+    }
+
+    /// Sends one request to the current member, and parses its answer.
+    async fn call<T>(
+        &self,
+        path: &'static str,
+        body: Vec<u8>,
+        parse: impl FnOnce(&[u8]) -> Result<Answer<T>, InvalidAnswer>,
+    ) -> Result<Answer<T>, EtcdError> {
+        let (at, mut connection) = self.connection().await?;
+        // Stays unless the answer is good: the driver may drop this call at any await.
+        self.current.set((at + 1) % self.endpoints.len());
+        let answer = self.post(&mut connection, path, body).await;
+        let endpoint = self.endpoints[at].to_string();
+        let body = match answer {
+            Ok(body) => body,
+            Err(error) => return Err(error.into_error(endpoint)),
+        };
+        let answer = parse(&body)
+            .map_err(|source| EtcdError::NotEtcd { endpoint: endpoint.clone(), source })?;
+        let found = answer.cluster_id;
+        match self.cluster_id.get() {
+            Some(pinned) if pinned != found => {
+                return Err(EtcdError::OtherCluster { endpoint, pinned, found });
+            }
+            Some(_) | None => self.cluster_id.set(Some(found)),
+        }
+        self.current.set(at);
+        self.idle.replace(Some(connection));
+        Ok(answer)
+    }
+
+    /// A connection to the current member, or to the next one that accepts a connection. Nothing
+    /// has been sent then, so trying another is no second attempt.
+    async fn connection(&self) -> Result<(usize, Connection), EtcdError> {
+        let first = self.current.get();
+        if let Some(mut connection) = self.idle.take()
+            && connection.is_reusable()
+        {
+            return Ok((first, connection));
+        }
+        let mut failures = Vec::new();
+        for at in (0..self.endpoints.len()).map(|step| (first + step) % self.endpoints.len()) {
+            self.current.set((at + 1) % self.endpoints.len());
+            match self.connect(at).await {
+                Ok(connection) => return Ok((at, connection)),
+                Err(error) => failures.push(error),
+            }
+        }
+        Err(EtcdError::Connection(ConnectionErrors(failures)))
+    }
+
+    async fn connect(&self, at: usize) -> Result<Connection, ConnectionError> {
+        let secrets = self.files.reload(self.connect_timeout / 8).await;
+        let tls = secrets.tls.as_ref();
+        Connection::open(&self.endpoints[at], tls, &self.resolver, self.connect_timeout).await
+    }
+
+    /// Sends a request with a token, and once more with a new one if that was refused.
+    async fn post(
+        &self,
+        connection: &mut Connection,
+        path: &'static str,
+        body: Vec<u8>,
+    ) -> Result<Bytes, CallError> {
+        let is_new = matches!(*self.authentication.borrow(), Authentication::Needed);
+        let token = self.token(connection).await?;
+        match accept(connection.post(path, token.as_deref(), body.clone()).await?) {
+            Err(Failure::TokenRefused(_)) if self.files.name_a_user() && !is_new => {
+                self.forget_token();
+                let token = self.token(connection).await?;
+                let answer = connection.post(path, token.as_deref(), body).await?;
+                accept(answer).map_err(CallError::Failure)
+            }
+            Err(Failure::TokenRefused(text)) => {
+                self.forget_token();
+                Err(CallError::Failure(Failure::TokenRefused(text)))
+            }
+            answer => answer.map_err(CallError::Failure),
+        }
+    }
+
+    /// The token to send. Gets one, over `connection`, if there is none.
+    async fn token(&self, connection: &mut Connection) -> Result<Option<String>, CallError> {
+        match &*self.authentication.borrow() {
+            Authentication::Off => return Ok(None),
+            Authentication::Token(token) => return Ok(Some(token.clone())),
+            Authentication::Needed => {}
+        }
+        let secrets = self.files.reload(self.connect_timeout / 8).await;
+        let Some(user) = &secrets.user else { return Ok(None) };
+        let request = messages::authenticate_request(&user.name, &user.password);
+        match accept(connection.post("/v3/auth/authenticate", None, request).await?) {
+            Ok(body) => {
+                let token = messages::authenticate_answer(&body).map_err(CallError::Invalid)?;
+                self.authentication.replace(Authentication::Token(token.clone()));
+                Ok(Some(token))
+            }
+            Err(Failure::AuthenticationOff) => {
+                self.authentication.replace(Authentication::Off);
+                Ok(None)
+            }
+            Err(failure) => Err(CallError::Failure(failure)),
+        }
+    }
+}
+
+impl EtcdApi for Gateway {
+    async fn range(&self, key: &str) -> Result<Answer<Option<KeyValue>>, EtcdError> {
+        self.call("/v3/kv/range", range_request(key), range_answer).await
+    }
+
+    async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError> {
+        self.call("/v3/kv/txn", txn.request(), txn_answer).await
+    }
+
+    async fn watch(&self, key: &str, after: u64, attempt: usize) -> Result<LineStream, EtcdError> {
+        let at = (self.current.get() + attempt) % self.endpoints.len();
+        let opened = async {
+            let mut connection = self.connect(at).await?;
+            let token = self.token(&mut connection).await?;
+            let request = watch_request(key, after);
+            let stream = connection.stream("/v3/watch", token.as_deref(), request).await?;
+            stream.map_err(|answer| CallError::Failure(Failure::of(answer.status, &answer.body)))
+        };
+        let error = match opened.await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => error,
+        };
+        if matches!(error, CallError::Failure(Failure::TokenRefused(_))) {
+            self.forget_token();
+        }
+        Err(error.into_error(self.endpoints[at].to_string()))
+    }
+}
+
+/// Why a member did not do what was asked.
+enum CallError {
+    Connection(ConnectionError),
+    Failure(Failure),
+    Invalid(InvalidAnswer),
+}
+
+impl CallError {
+    fn into_error(self, endpoint: String) -> EtcdError {
+        match self {
+            Self::Connection(error) => EtcdError::Connection(ConnectionErrors(vec![error])),
+            Self::Failure(failure) => failure.into_error(endpoint),
+            Self::Invalid(source) => EtcdError::NotEtcd { endpoint, source },
+        }
+    }
+}
+
+impl From<ConnectionError> for CallError {
+    fn from(error: ConnectionError) -> Self {
+        Self::Connection(error)
+    }
+}
+
+/// The body of an answer, if it is a good one.
+fn accept(answer: HttpAnswer) -> Result<Bytes, Failure> {
+    match answer.status {
+        200 => Ok(answer.body),
+        status => Err(Failure::of(status, &answer.body)),
+    }
+}

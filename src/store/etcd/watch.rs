@@ -1,0 +1,209 @@
+//! A watch of the record's key, reopened whenever it ends.
+//!
+//! Touches the gateway and the clock. Start with [`EtcdWatch::next`]. A watch may stay open and
+//! deliver nothing: its start was compacted, or lies ahead of a restored store, or its member is
+//! stopped. So every answer reports its revision ([`EtcdWatch::note_read`]), and a watch behind or
+//! ahead of it is reopened.
+//!
+//! It starts after the newest revision at which the record is known, which need not be a revision of
+//! the record: that one may be compacted. A failing watch is opened at most once per retry period,
+//! each time at the next member.
+
+use crate::error_chain::ErrorChain;
+use crate::process::clock::Clock;
+use crate::store::StoreError;
+use crate::store::etcd::connection::LineStream;
+use crate::store::etcd::gateway::{EtcdApi as _, Gateway};
+use crate::store::etcd::messages::{KeyValue, WatchLine};
+use crate::store::etcd::refusal::{EtcdError, Failure};
+use baton_election::instant::Instant;
+use std::cell::{Cell, RefCell};
+use std::time::Duration;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+/// The watch and its position.
+pub(super) struct EtcdWatch {
+    key: String,
+    call_timeout: Duration,
+    retry_period: Duration,
+    stream: RefCell<Option<WatchStream>>,
+    /// The revision up to which the record is known; absent until the first read.
+    position: Cell<Option<u64>>,
+    /// The revision of the newest answer.
+    answered: Cell<u64>,
+    /// A read moved the position. Only current waiters wake: a watch opened later starts there.
+    moved: Notify,
+    /// How many watches in a row have failed.
+    failures: Cell<usize>,
+    has_logged_refusal: Cell<bool>,
+}
+
+/// An open watch.
+struct WatchStream {
+    lines: LineStream,
+    opened_at: Instant,
+}
+
+/// A report of a watch.
+pub(super) enum WatchUpdate {
+    /// The record at some moment.
+    Changed(KeyValue),
+    /// The record may have been deleted or changed unseen, and must be read.
+    ReadRequired,
+}
+
+/// Why an open watch ended.
+enum StreamEnd {
+    /// A read returned a newer record, or the store went back.
+    Overtaken,
+    /// The position is compacted.
+    Compacted,
+    /// The member or the network ended it.
+    Ended,
+    /// etcd refused it.
+    Refused(Failure),
+}
+
+impl EtcdWatch {
+    pub(super) fn new(key: String, call_timeout: Duration, retry_period: Duration) -> Self {
+        Self {
+            key,
+            call_timeout,
+            retry_period,
+            stream: RefCell::default(),
+            position: Cell::new(None),
+            answered: Cell::new(0),
+            moved: Notify::new(),
+            failures: Cell::new(0),
+            has_logged_refusal: Cell::new(false),
+        }
+    }
+
+    /// Notes that a read at `revision` returned the record as of `record_revision`, 0 if there is
+    /// none.
+    pub(super) fn note_read(&self, revision: u64, record_revision: u64) {
+        // Answers come one after another, so only a restored store has a lower revision.
+        let went_back = revision < self.answered.replace(revision);
+        let position = self.position.get();
+        self.position.set(Some(if went_back {
+            revision
+        } else {
+            revision.max(position.unwrap_or(0))
+        }));
+        if went_back || position.is_none_or(|position| position < record_revision) {
+            self.moved.notify_waiters();
+        }
+    }
+
+    /// Notes that a write of ours was applied at `revision`.
+    pub(super) fn note_write(&self, revision: u64) {
+        self.answered.set(revision);
+        self.position.set(self.position.get().max(Some(revision)));
+    }
+
+    /// The next update. Waits until the record has been read once.
+    pub(super) async fn next(&self, gateway: &Gateway) -> WatchUpdate {
+        loop {
+            // Take it out: a borrow must not be held across an await.
+            let stream = self.stream.take();
+            match (stream, self.position.get()) {
+                (Some(mut stream), _) => match self.next_line(&mut stream).await {
+                    Ok(update) => {
+                        self.stream.replace(Some(stream));
+                        if let Some(update) = update {
+                            return update;
+                        }
+                    }
+                    Err(StreamEnd::Overtaken) => {}
+                    Err(StreamEnd::Compacted) => {
+                        self.position.set(None);
+                        return WatchUpdate::ReadRequired;
+                    }
+                    Err(StreamEnd::Ended) => self.pause(stream.opened_at).await,
+                    Err(StreamEnd::Refused(failure)) => {
+                        self.refused(gateway, failure);
+                        self.pause(stream.opened_at).await;
+                    }
+                },
+                (None, Some(position)) => self.open(gateway, position).await,
+                (None, None) => self.moved.notified().await,
+            }
+        }
+    }
+
+    async fn open(&self, gateway: &Gateway, position: u64) {
+        let opening_at = Clock.now();
+        let opening = gateway.watch(&self.key, position, self.failures.get());
+        match timeout(self.call_timeout, opening).await {
+            Ok(Ok(lines)) => {
+                self.stream.replace(Some(WatchStream { lines, opened_at: Clock.now() }));
+            }
+            Ok(Err(error)) => {
+                self.log_refusal(error);
+                self.pause(opening_at).await;
+            }
+            Err(_elapsed) => self.pause(opening_at).await,
+        }
+    }
+
+    /// The next line of a watch; `None` if it brings nothing new.
+    async fn next_line(&self, stream: &mut WatchStream) -> Result<Option<WatchUpdate>, StreamEnd> {
+        let line = tokio::select! {
+            // No report: without watch events, the machine sends a read, whose error is reported.
+            line = stream.lines.next() => line.map_err(|_| StreamEnd::Ended)?,
+            () = self.moved.notified() => return Err(StreamEnd::Overtaken),
+        };
+        let line = WatchLine::parse(&line).map_err(|_| StreamEnd::Ended)?;
+        let (revision, update) = match line {
+            WatchLine::Idle => {
+                self.failures.set(0);
+                self.has_logged_refusal.set(false);
+                return Ok(None);
+            }
+            WatchLine::Put(found) => (found.mod_revision, WatchUpdate::Changed(found)),
+            WatchLine::Deleted(revision) => (revision, WatchUpdate::ReadRequired),
+            WatchLine::Compacted => return Err(StreamEnd::Compacted),
+            WatchLine::Ended(reason) => return Err(StreamEnd::Refused(Failure::of_watch(&reason))),
+        };
+        if self.position.get().is_some_and(|position| revision <= position) {
+            return Ok(None);
+        }
+        self.position.set(Some(revision));
+        Ok(Some(update))
+    }
+
+    /// Waits after a failure, until a retry period has passed since `opened_at`, or until a read
+    /// moves the position: etcd answers again then. The next watch asks another member.
+    async fn pause(&self, opened_at: Instant) {
+        self.failures.set(self.failures.get().wrapping_add(1));
+        tokio::select! {
+            () = Clock.sleep_until(opened_at + self.retry_period) => {}
+            () = self.moved.notified() => {}
+        }
+    }
+
+    /// Notes that etcd ended the watch with an error.
+    fn refused(&self, gateway: &Gateway, failure: Failure) {
+        if matches!(failure, Failure::TokenRefused(_)) {
+            return gateway.forget_token();
+        }
+        self.log_refusal(failure.into_error("the watch".to_owned()));
+    }
+
+    /// Logs once if etcd refuses the watch, since it may still allow reads. An unreachable member is
+    /// reported by the machine's next read.
+    fn log_refusal(&self, error: EtcdError) {
+        match error.into() {
+            StoreError::Refused(error) if !self.has_logged_refusal.replace(true) => {
+                let key = &self.key;
+                let chain = ErrorChain(&*error);
+                tracing::error!(
+                    event = "store_refuses",
+                    "cannot watch {key}, so changes are noticed late: {chain}"
+                );
+            }
+            StoreError::Refused(_) | StoreError::Unusable(_) | StoreError::Unreachable(_) => {}
+        }
+    }
+}

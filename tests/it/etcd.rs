@@ -1,0 +1,17 @@
+//! The etcd store, tested against real members.
+//!
+//! It adds to the scenarios of `process` those that need the members themselves. The rig checks
+//! every history as it does there.
+
+mod access;
+mod keys;
+mod members;
+mod outages;
+mod partitions;
+mod restores;
+mod tls;
+
+use std::time::Duration;
+
+/// A generous bound on anything that has to happen eventually.
+const PATIENCE: Duration = Duration::from_mins(1);

@@ -1,0 +1,89 @@
+//! The keys of an election: what others find there, and what they may do to them.
+
+use super::PATIENCE;
+use crate::rig::{ELECTION, Etcd, EtcdKeys, Rig, Store as _, eventually, throughout};
+
+/// The token is the revision of the term's key, so a transaction on the same etcd can compare it.
+#[test]
+fn term_key_fences_a_transaction() {
+    let rig = Rig::over(EtcdKeys::fresh(), EtcdKeys::FAST);
+    let old = rig.start_leader("old");
+    rig.start_followers(["new"]);
+    let token = |candidate: &crate::rig::Candidate| {
+        candidate.ask().fencing_token.expect("it leads").parse::<u64>().unwrap()
+    };
+    let term = rig.store.term_key(ELECTION);
+    let first = token(&old);
+    let found = rig.store.admin.read(&term).expect("there is a term");
+    assert_eq!((found.revision, &found.value), (first, &old.identity));
+    let state = format!("{}/state", rig.store.prefix());
+    // As docs/guides/etcd.md shows.
+    let write = |token: u64, value: &str| {
+        let transaction =
+            format!("mod(\"{term}\") = \"{token}\"\n\nput {state} {value}\n\nget {state}\n\n");
+        etcdctl_txn(&transaction).starts_with("SUCCESS")
+    };
+    assert!(write(first, "a"));
+    eventually(PATIENCE, "it renews, which leaves the term alone", || {
+        rig.store.admin.read(&rig.store.record_key(ELECTION)).unwrap().revision > first + 2
+    });
+    assert!(write(first, "b"));
+    let since = rig.now();
+    old.terminate();
+    assert_eq!(old.exit_code(), 0);
+    assert!(!write(first, "late"), "the release ends the term");
+    let (new, _) = rig.successor(&old, since, PATIENCE);
+    let second = token(&new);
+    assert!(second > first);
+    assert!(!write(first, "late"));
+    assert!(write(second, "c"));
+    assert_eq!(rig.store.admin.read(&state).unwrap().value, "c");
+}
+
+fn etcdctl_txn(transaction: &str) -> String {
+    Etcd::shared().etcdctl_with_input(&["txn"], transaction)
+}
+
+#[test]
+fn foreign_value_is_named_and_not_overwritten() {
+    let rig = Rig::over(EtcdKeys::fresh(), EtcdKeys::FAST);
+    let key = rig.store.record_key(ELECTION);
+    rig.store.admin.put(&key, "me");
+    let candidate = rig.start("a");
+    throughout(rig.timing.takeover(), "it does not touch the key", || {
+        candidate.is_healthy() && rig.store.admin.read(&key).unwrap().value == "me"
+    });
+    let events = candidate.events("store_refuses");
+    assert!(
+        events.iter().any(|event| event["message"].to_string().contains(&key)),
+        "{}",
+        candidate.output()
+    );
+    rig.store.admin.delete(&key);
+    assert_eq!(rig.leader().identity, candidate.identity);
+    rig.wait_for_answers();
+}
+
+#[test]
+fn value_too_large_to_read_is_named() {
+    let rig = Rig::over(EtcdKeys::fresh(), EtcdKeys::FAST);
+    let key = rig.store.record_key(ELECTION);
+    rig.store.admin.put(&key, &"x".repeat(200_000));
+    let candidate = rig.start("a");
+    eventually(PATIENCE, "it names the cause", || candidate.output().contains("delete the key"));
+    rig.store.admin.delete(&key);
+    assert_eq!(rig.leader().identity, candidate.identity);
+    rig.wait_for_answers();
+}
+
+#[test]
+fn leader_whose_record_is_deleted_stops_at_once() {
+    let rig = Rig::over(EtcdKeys::fresh(), EtcdKeys::CALM);
+    let old = rig.start_leader("a");
+    rig.start_followers(["b"]);
+    let deleted = rig.now();
+    rig.store.remove(ELECTION);
+    old.loses(EtcdKeys::NOISE, "deleted");
+    assert_eq!(old.exit_code(), 75);
+    rig.successor(&old, deleted, rig.timing.takeover() + EtcdKeys::NOISE);
+}
