@@ -224,8 +224,8 @@ fn draw_preferences(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
     }
 }
 
-/// Whether applications ask, what they are told without a poll, and whether state directories
-/// outlast processes. A status file declares that the application asks.
+/// Draws whether applications ask, which listeners they have, and whether state directories outlast
+/// processes. A status file declares that the application asks.
 fn draw_applications(rng: &mut Rng, candidates: &mut [CandidateConfig]) {
     for candidate in candidates.iter_mut() {
         candidate.asks |= rng.permille(300);

@@ -245,7 +245,7 @@ impl<E: Election> Process<E> {
             }
         }
         self.report_withdrawal(now, emit);
-        self.answer_listeners(now, emit);
+        self.answer_listeners(true, now, emit);
         self.settle(now, emit);
         if self.is_unfit_for_good(now) {
             return Some(ExitCause::LeadershipLost(Reason::Unfit));
@@ -329,7 +329,7 @@ impl<E: Election> Process<E> {
             emit(&TraceEvent::Withdrew(self.number, how));
         }
         self.publish(now, emit);
-        self.answer_listeners(now, emit);
+        self.answer_listeners(true, now, emit);
         let promised_until = self.leadership.promised_until().unwrap_or(now);
         match order {
             Order::Shutdown => {

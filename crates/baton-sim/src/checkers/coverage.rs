@@ -11,8 +11,8 @@ use std::fmt;
 pub(crate) struct Coverage {
     pub(super) terms: u64,
     promises: u64,
-    /// Promises to waiting requests, and in status files.
-    pushed_promises: [u64; 2],
+    promises_to_waiting: u64,
+    promises_in_files: u64,
     pub(super) commands: u64,
     pub(super) losses: u64,
     pub(super) releases: u64,
@@ -31,9 +31,9 @@ impl Coverage {
     pub(crate) fn counts(&self) -> [(&'static str, u64); 14] {
         [
             ("terms", self.terms),
-            ("promises", self.promises),
-            ("promises to waiting requests", self.pushed_promises[0]),
-            ("promises in status files", self.pushed_promises[1]),
+            ("promises to polls", self.promises),
+            ("promises to waiting requests", self.promises_to_waiting),
+            ("promises in status files", self.promises_in_files),
             ("commands", self.commands),
             ("losses", self.losses),
             ("releases", self.releases),
@@ -51,8 +51,8 @@ impl Coverage {
     pub(super) fn add_promise(&mut self, worker: Worker) {
         match worker {
             Worker::Named(_) | Worker::Anonymous => self.promises += 1,
-            Worker::Waiting => self.pushed_promises[0] += 1,
-            Worker::FileReader => self.pushed_promises[1] += 1,
+            Worker::Waiting => self.promises_to_waiting += 1,
+            Worker::FileReader => self.promises_in_files += 1,
         }
     }
 
@@ -64,6 +64,8 @@ impl Coverage {
     pub(crate) fn add(&mut self, other: &Self) {
         self.terms += other.terms;
         self.promises += other.promises;
+        self.promises_to_waiting += other.promises_to_waiting;
+        self.promises_in_files += other.promises_in_files;
         self.commands += other.commands;
         self.losses += other.losses;
         self.releases += other.releases;
@@ -71,7 +73,6 @@ impl Coverage {
         self.unknowns += other.unknowns;
         self.faults += other.faults;
         for (counts, others) in [
-            (&mut self.pushed_promises, other.pushed_promises),
             (&mut self.calm_periods, other.calm_periods),
             (&mut self.ended_run_releases, other.ended_run_releases),
         ] {

@@ -42,10 +42,8 @@ pub(super) fn first_violation<E: Inspect>(
         EXCLUSION[2], HolderChanged => exclusion::record_names_claim_holder;
         "promises are backed by claims", QueryAnswered => exclusion::promises_are_backed;
         "a leader answers that it leads", QueryAnswered => exclusion::leader_answers_leading;
-        "answers agree on order", QueryAnswered => answers::answers_agree;
-        "listeners hear of each change", QueryAnswered => answers::listeners_hear_first;
-        "the status file of a leader does not expire", QueryAnswered
-            => answers::file_lasts_while_leading;
+        "the revision counts changes", QueryAnswered => answers::revision_counts_changes;
+        "the status file of a leader lasts", QueryAnswered => answers::file_lasts_while_leading;
         "claims are backed by writes", ClaimPublished => exclusion::claims_are_backed;
         "at most one command runs", Command => commands::at_most_one_command;
         "a command ends before its claim" => commands::command_ends_before_its_claim;

@@ -2,8 +2,8 @@
 //! status file.
 //!
 //! Pure. Start with [`Listeners::poll`]. The rules are those of `src/http/leader.rs` and
-//! `src/status_file.rs`. A write of the file that is slow or fails needs no model, because its
-//! promise is recorded before the write begins.
+//! `src/status_file.rs`, with two omissions. A wait never times out, and a write of the file neither
+//! is slow nor fails: its promise is recorded before the write begins.
 
 use super::Process;
 use crate::scenario::Push;
@@ -26,23 +26,26 @@ impl<E: Election> Process<E> {
             self.promised_token = Some(promise.token);
         }
         emit(&TraceEvent::QueryAnswered(self.number, worker, &answer, now));
-        self.answer_listeners(now, emit);
+        // A poll may notice that a claim has become too short, but it is no turn of the driver.
+        self.answer_listeners(false, now, emit);
     }
 
-    /// Tells the waiting request and the status file what has changed.
+    /// Tells the waiting request and the status file what has changed. In a turn of the driver, a
+    /// leader also writes its file again when that is due.
     pub(super) fn answer_listeners(
         &mut self,
+        is_turn: bool,
         now: Instant,
         emit: &mut impl FnMut(&TraceEvent<'_, E>),
     ) {
-        while let Some((worker, answer)) = self.listeners.poll(&mut self.leadership, now) {
+        while let Some((worker, answer)) = self.listeners.poll(&mut self.leadership, is_turn, now) {
             emit(&TraceEvent::QueryAnswered(self.number, worker, &answer, now));
         }
     }
 }
 
 /// The listeners of one process, which hear of a change without a poll.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Listeners {
     /// The revision that the waiting request has seen; `None` without such a request.
     waiter: Option<u64>,
@@ -51,7 +54,7 @@ pub(super) struct Listeners {
 }
 
 /// The status file.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct File {
     /// The revision that it shows.
     revision: u64,
@@ -73,6 +76,7 @@ impl Listeners {
     pub(super) fn poll(
         &mut self,
         leadership: &mut Leadership,
+        is_turn: bool,
         now: Instant,
     ) -> Option<(Worker, Answer)> {
         if let Some(seen) = &mut self.waiter
@@ -83,7 +87,7 @@ impl Listeners {
             return Some((Worker::Waiting, answer));
         }
         let file = self.file.as_mut()?;
-        let is_due = file.is_due.is_some_and(|due| due <= now);
+        let is_due = is_turn && file.is_due.is_some_and(|due| due <= now);
         if !is_due && leadership.revision() == file.revision {
             return None;
         }
