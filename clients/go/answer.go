@@ -31,9 +31,7 @@ func (t Token) Compare(other Token) int {
 
 func parseToken(text string) (Token, bool) {
 	isDecimal := text != "" && strings.Trim(text, "0123456789") == ""
-	if text = strings.TrimLeft(text, "0"); text == "" {
-		text = "0"
-	}
+	text = cmp.Or(strings.TrimLeft(text, "0"), "0")
 	return Token(text), isDecimal && Token(text).Compare(largestToken) <= 0
 }
 
@@ -47,12 +45,7 @@ type Answer struct {
 }
 
 // Remaining returns how long the promise still holds, and 0 or less if it does not.
-func (a Answer) Remaining() time.Duration {
-	if a.Token == "" {
-		return 0
-	}
-	return a.until - now()
-}
+func (a Answer) Remaining() time.Duration { return a.until - now() }
 
 // IsLeading tells whether the promise still holds. It reads the clock, and asks nothing.
 func (a Answer) IsLeading() bool { return a.Remaining() > 0 }
@@ -79,7 +72,7 @@ func read(status int, body []byte, asked time.Duration) reply {
 		json.Unmarshal(fields["revision"], &none.revision)
 	}
 	if status != http.StatusOK {
-		none.err = fmt.Errorf("the sidecar answered with status %d", status)
+		none.err = fmt.Errorf("status %d", status)
 		if status == http.StatusServiceUnavailable {
 			none.err = ErrNotLeading
 		}
@@ -97,7 +90,7 @@ func read(status int, body []byte, asked time.Duration) reply {
 	token, isToken := parseToken(text)
 	isValid := milliseconds > 0 && milliseconds <= longestValidity
 	if err != nil || !leads || standing != "leading" || !isToken || !isValid {
-		none.err = errors.New("the answer with status 200 is no promise")
+		none.err = errors.New("status 200 without a promise")
 		return none
 	}
 	validFor := time.Duration(milliseconds) * time.Millisecond

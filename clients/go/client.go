@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,18 +24,21 @@ const (
 	// longPoll is how long the sidecar may wait with an answer.
 	longPoll     = 30 * time.Second
 	maxBodyBytes = 64 << 10
+	// warnAfter is how long no sidecar may answer before a warning, and warnAgain before another.
+	warnAfter = 5 * time.Second
+	warnAgain = time.Minute
 )
 
-// transport uses each connection once, because after a timeout a late answer would be read as the
-// answer to the next request. It uses no proxy.
-var transport = &http.Transport{
-	DisableKeepAlives:      true,
-	DisableCompression:     true,
-	MaxResponseHeaderBytes: maxBodyBytes,
-}
+var sidecarURL = regexp.MustCompile(`^http://([^/?#@:\[]+|\[[0-9a-fA-F:.]+\])(:[0-9]{1,5})?/?$`)
 
+// httpClient uses each connection once, because after a timeout a late answer would be read as the
+// answer to the next request. It uses no proxy.
 var httpClient = http.Client{
-	Transport:     transport,
+	Transport: &http.Transport{
+		DisableKeepAlives:      true,
+		DisableCompression:     true,
+		MaxResponseHeaderBytes: maxBodyBytes,
+	},
 	CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 }
 
@@ -58,6 +62,8 @@ type Client struct {
 	refusesWait atomic.Bool
 	mu          sync.Mutex
 	largest     Token
+	silentSince time.Duration
+	warnNext    time.Duration
 }
 
 // DefaultClient is used by [Run], [Ask], and [Changes].
@@ -91,14 +97,20 @@ func (c *Client) ask(ctx context.Context, asker string, revision int64) reply {
 		query.Set("after", fmt.Sprint(revision))
 	}
 	asked := now()
+	r := reply{revision: noRevision}
 	status, body, err := c.send(ctx, http.MethodGet, "/leader", query, timeout)
-	if err != nil {
-		return reply{revision: noRevision, err: err}
+	if r.err = err; err == nil {
+		r = read(status, body, asked)
 	}
 	if waits && status == http.StatusBadRequest {
 		c.refusesWait.Store(true)
 	}
-	return c.checked(read(status, body, asked))
+	if c.isOverdue(r) {
+		base, _ := c.base()
+		slog.Warn(fmt.Sprintf(
+			"baton: no sidecar answers at %s (%v): start baton, or set BATON_URL", base, r.err))
+	}
+	return c.checked(r)
 }
 
 // checked refuses a token that is smaller than one seen before.
@@ -116,6 +128,31 @@ func (c *Client) checked(r reply) reply {
 	return r
 }
 
+// isOverdue tells whether no sidecar has answered for so long that the user has to know.
+func (c *Client) isOverdue(r reply) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.revision != noRevision {
+		c.silentSince = 0
+		return false
+	}
+	c.silentSince = cmp.Or(c.silentSince, now())
+	isOverdue := now() >= max(c.silentSince+warnAfter, c.warnNext)
+	if isOverdue {
+		c.warnNext = now() + warnAgain
+	}
+	return isOverdue
+}
+
+// base returns the URL of the sidecar.
+func (c *Client) base() (string, error) {
+	base := cmp.Or(c.URL, os.Getenv("BATON_URL"), defaultURL)
+	if !sidecarURL.MatchString(base) {
+		return base, fmt.Errorf("not the URL of a sidecar: %q: write http://HOST:PORT (BATON_URL)", base)
+	}
+	return strings.TrimRight(base, "/"), nil
+}
+
 // done voids the promises to one asker. Without it, they end a little later.
 func (c *Client) done(ctx context.Context, asker string, token Token) {
 	query := url.Values{"token": {string(token)}, "asker": {asker}}
@@ -131,9 +168,9 @@ func (c *Client) send(
 ) (int, []byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	base := strings.TrimRight(cmp.Or(c.URL, os.Getenv("BATON_URL"), defaultURL), "/")
-	if !strings.HasPrefix(base, "http://") {
-		return 0, nil, fmt.Errorf("not the URL of a sidecar: %q: write http://HOST:PORT", base)
+	base, err := c.base()
+	if err != nil {
+		return 0, nil, err
 	}
 	request, err := http.NewRequestWithContext(ctx, method, base+path+"?"+query.Encode(), nil)
 	if err != nil {
@@ -144,7 +181,7 @@ func (c *Client) send(
 	}
 	response, err := httpClient.Do(request)
 	if err != nil {
-		return 0, nil, err
+		return 0, nil, errors.Unwrap(err) // without the URL
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBodyBytes+1))

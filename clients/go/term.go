@@ -1,6 +1,7 @@
 package baton
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -29,12 +30,13 @@ func (t Term) Token() Token { return t.t.token }
 // it must stop now.
 func (t Term) Remaining() time.Duration { return t.t.remaining() }
 
-// Check returns [ErrRevoked] unless a step may begin. It reads the clock, and asks nothing.
+// Check returns an error unless a step may begin: [ErrRevoked], or the cause if the context of [Run]
+// has ended. It reads the clock, and asks nothing.
 func (t Term) Check() error {
 	if t.Remaining() <= 0 {
 		return ErrRevoked
 	}
-	return nil
+	return context.Cause(t.t.ctx)
 }
 
 // A Change tells that leadership was granted or revoked.
@@ -76,7 +78,8 @@ func (c *Client) Run(ctx context.Context, work func(context.Context, Term) error
 
 // Changes tells when leadership is granted and revoked, until ctx ends. A change is news, not a
 // license to act: ask its term before each step. The promise is not voided at the end, because
-// the client cannot know when the work has stopped.
+// the client cannot know when the work has stopped. If the URL is unusable, it ends at once, and
+// slog says why.
 func (c *Client) Changes(ctx context.Context) iter.Seq[Change] {
 	return func(yield func(Change) bool) {
 		for c.change(ctx, yield) {
@@ -88,6 +91,9 @@ func (c *Client) Changes(ctx context.Context) iter.Seq[Change] {
 func (c *Client) change(ctx context.Context, yield func(Change) bool) bool {
 	term, err := c.lead(ctx)
 	if err != nil {
+		if ctx.Err() == nil {
+			slog.Error("baton: cannot ask", "error", err)
+		}
 		return false
 	}
 	defer term.finish(false)
@@ -117,6 +123,9 @@ type term struct {
 
 // lead waits until this process leads, and starts the term.
 func (c *Client) lead(ctx context.Context) (*term, error) {
+	if _, err := c.base(); err != nil {
+		return nil, err
+	}
 	var random [16]byte
 	rand.Read(random[:])
 	t := &term{client: c, asker: hex.EncodeToString(random[:])}
@@ -157,10 +166,7 @@ func (t *term) wait(ctx context.Context) (Answer, error) {
 
 // cancelAt returns when work under a promise has to be canceled.
 func (c *Client) cancelAt(answer Answer) time.Duration {
-	step := c.Step
-	if step == 0 {
-		step = answer.validFor / 4
-	}
+	step := cmp.Or(c.Step, answer.validFor/4)
 	if step >= answer.validFor {
 		slog.Warn("baton: a step does not fit a promise", "step", step, "promise", answer.validFor)
 	}
@@ -171,16 +177,14 @@ func (c *Client) cancelAt(answer Answer) time.Duration {
 func (t *term) renew(validFor time.Duration) {
 	defer t.running.Done()
 	defer t.end()
-	usual := validFor / 4
-	pause := usual
+	usual, pause := validFor/4, validFor/4
 	for sleep(t.asking, pause) {
 		r := t.client.ask(t.asking, t.asker, noRevision)
 		switch {
 		case errors.Is(r.err, ErrNotLeading) || r.err == nil && r.Token != t.token:
 			return
 		case r.err == nil && t.extend(r.Answer):
-			usual = r.validFor / 4
-			pause = usual
+			usual, pause = r.validFor/4, r.validFor/4
 		default:
 			pause = min(usual/2, t.client.poll())
 		}

@@ -19,8 +19,14 @@ DONE_WITHIN = 6000 * MS
 
 def judge(played):
     case, lines = played.case, played.lines
-    expect(played.exit_code == 0, f"the worker ended with {played.exit_code}")
     asked = Asked(played.record)
+    if case.get("exits") == "refusing":
+        expect(played.exit_code != 0, f"it accepted the URL {played.url}")
+        says = "http://HOST:PORT" in played.errors and "BATON_URL" in played.errors
+        expect(says, "it did not say how to write the URL")
+        expect(not asked.questions, "it asked at a malformed URL")
+        return
+    expect(played.exit_code == 0, f"the worker ended with {played.exit_code}")
     if "works" in case:
         works = [line.token for line in lines if line.event == "start"]
         # A script may repeat its last answer, so a worker may start again in the same term.
@@ -42,6 +48,11 @@ def judge(played):
     if case.get("waited"):
         waits = ["wait" in question["query"] for question in asked.questions]
         expect(True in waits and False in waits, "it did not ask with wait and then without")
+    if "warnings" in case:
+        warnings = played.errors.count(f"no sidecar answers at {played.url} (")
+        expect(warnings == case["warnings"], f"it warned {warnings} times that no sidecar answers")
+    early = case.get("earliest_ms", 0) - played.took_ms
+    expect(early <= 0, f"it warned {early:.0f} ms too early")
     check_connections(asked)
     check_work(played, asked)
     check_done(played, asked)

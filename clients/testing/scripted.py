@@ -7,6 +7,7 @@ returns what `judge.py` needs.
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -39,6 +40,10 @@ class Played:
     record: list = field(default_factory=list)
     stopped_at: int = 0
     exit_code: int | None = None
+    url: str = ""
+    errors: str = ""
+    # How long the case took to reach its end.
+    took_ms: float = 0
 
 
 @dataclass
@@ -70,7 +75,8 @@ class Worker:
     def __init__(self, command, mode, url, folder, name, options, environment=None):
         self.log = folder / f"{name}.log"
         self._read, self._lines = 0, []
-        self._errors = open(folder / f"{name}.err", "ab")
+        self.errors = folder / f"{name}.err"
+        self._errors = open(self.errors, "ab")
         options = [f"{key}={value}" for key, value in options.items()]
         offset = clock_offset()
         surroundings = {**os.environ, **(environment or {})}
@@ -122,15 +128,15 @@ def wait_for(what, is_true, within_ms, process):
 def play(command, case, folder):
     """Plays one case to its end."""
     record = folder / "record"
-    sidecar = processes.start(
-        [sys.executable, "-B", str(HERE / "sidecar.py"), case["name"], "--record", str(record)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    sidecar, url = start_sidecar(case["name"], record)
     options = DEFAULTS | case.get("options", {})
     played = Played(case, options)
+    # Bound without listening: it refuses connections.
+    refusing = socket.socket()
+    refusing.bind(("127.0.0.1", 0))
     try:
-        url = sidecar.stdout.readline().strip()
+        ports = {"port": url.rpartition(":")[2], "refusing": refusing.getsockname()[1]}
+        played.url = url = case.get("url", url).format(**ports)
         proxies = through_proxy(url) if case.get("proxy") else None
         worker = Worker(command, case.get("mode", "run"), url, folder, "worker", options, proxies)
         try:
@@ -140,13 +146,29 @@ def play(command, case, folder):
     finally:
         processes.kill(sidecar)
         sidecar.stdout.close()
+        refusing.close()
     played.lines, played.record = worker.lines(), read_record(record)
+    played.errors = worker.errors.read_text(encoding="utf-8", errors="replace")
     return played
 
 
+def start_sidecar(case, record):
+    """Starts the scripted sidecar. Returns its process and its URL."""
+    sidecar = processes.start(
+        [sys.executable, "-B", str(HERE / "sidecar.py"), case, "--record", str(record)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return sidecar, sidecar.stdout.readline().strip()
+
+
 def follow(played, worker, record):
-    case = played.case
-    wait_for("the first request", lambda: record.stat().st_size, STARTING_MS, worker.process)
+    case, began = played.case, time.monotonic()
+    if case.get("exits") == "refusing":
+        played.exit_code = exit_of(worker)
+        return
+    if "url" not in case:
+        wait_for("the first request", lambda: record.stat().st_size, STARTING_MS, worker.process)
     if "pause_ms" in case:
         wait_for(
             "5 beats",
@@ -160,28 +182,35 @@ def follow(played, worker, record):
     until = case["until"]
 
     def reached():
+        if "text" in until:
+            return worker.errors.read_text(encoding="utf-8").count(until["text"]) >= until["count"]
         if "line" in until:
             return count(worker.lines(), until["line"]) >= until["count"]
         return requests(read_record(record), until["request"]) >= until["count"]
 
-    what = f"{until['count']} of {until.get('line') or until['request']}"
+    what = f"{until['count']} of {next(iter(until.values()))}"
     wait_for(what, reached, case.get("within_ms", 15_000) + STARTING_MS, worker.process)
+    played.took_ms = (time.monotonic() - began) * 1000
     if until.get("line") == "stop":
         # A signal in this moment may keep a worker from saying it.
         said = lambda: requests(read_record(record), "/done") >= until["count"]
         wait_for("done", said, STARTING_MS, worker.process)
     time.sleep(case.get("settle_ms", 0) / 1000)
     if case.get("exits"):
-        try:
-            played.exit_code = worker.process.wait(STOPPING_MS / 1000)
-        except subprocess.TimeoutExpired:
-            raise Failed("the worker did not end by itself") from None
+        played.exit_code = exit_of(worker)
         played.stopped_at = boottime()
     else:
         if worker.process.poll() is not None:
             raise Failed(f"the worker ended by itself, with {worker.process.returncode}")
         played.stopped_at = boottime()
         played.exit_code = worker.stop()
+
+
+def exit_of(worker):
+    try:
+        return worker.process.wait(STOPPING_MS / 1000)
+    except subprocess.TimeoutExpired:
+        raise Failed("the worker did not end by itself") from None
 
 
 def count(lines, event):

@@ -3,6 +3,9 @@ import { Deadline } from "./deadline.js";
 
 const MAX_BODY_BYTES = 64 * 1024;
 const MAX_TOKEN = 2n ** 128n - 1n;
+/** How long no sidecar may answer before a warning, and before another one. */
+const WARN_AFTER = 5000;
+const WARN_AGAIN = 60_000;
 
 /**
  * An answer of `/leader`. Without a promise, this process does not lead.
@@ -36,6 +39,9 @@ export class Sidecar {
   #url;
   /** The largest token seen. A smaller one comes from a sidecar or a store that went back. */
   #newest = 0n;
+  /** When the silence of the sidecar began. */
+  #silentSince = Infinity;
+  #warnNext = 0;
 
   /** @param {string} url `http://HOST:PORT` */
   constructor(url) {
@@ -58,10 +64,28 @@ export class Sidecar {
     try {
       const asked = Deadline.now(); // The promise counts from here; the sidecar makes it later.
       const { status, body } = await this.#send("GET", "/leader", parameters, timeout, signal);
-      return this.#read(status, fields(body), asked);
-    } catch {
+      const answer = this.#read(status, fields(body), asked);
+      this.#warnIfSilent(answer, `status ${status}`);
+      return answer;
+    } catch (error) {
+      const { code, message } = /** @type {NodeJS.ErrnoException} */ (error);
+      this.#warnIfSilent(NO_ANSWER, code ?? message);
       return NO_ANSWER;
     }
+  }
+
+  /**
+   * @param {Answer} answer
+   * @param {string} cause
+   */
+  #warnIfSilent({ revision }, cause) {
+    const now = performance.now();
+    this.#silentSince = revision >= 0 ? Infinity : Math.min(this.#silentSince, now);
+    if (now < Math.max(this.#silentSince + WARN_AFTER, this.#warnNext)) return;
+    this.#warnNext = now + WARN_AGAIN;
+    process.emitWarning(
+      `no sidecar answers at ${this.#url} (${cause}): start baton, or set BATON_URL`,
+    );
   }
 
   /**

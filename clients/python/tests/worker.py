@@ -108,7 +108,8 @@ class Worker:
 
     async def run_async(self):
         task = asyncio.current_task()
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
+        if self.signal:  # else a blocked loop would not see it
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, task.cancel)
         while self.terms:
             async with self.client.leading() as term:
                 await self.work_async(term)
@@ -134,11 +135,11 @@ class Worker:
 def main():
     form, mode, log, *options = sys.argv[1:]
     worker = Worker(log, options)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if form == "asyncio" and mode == "run":
         with contextlib.suppress(asyncio.CancelledError):
             asyncio.run(worker.run_async())
         return
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     if mode == "run":
         worker.run()
     elif mode == "ask":

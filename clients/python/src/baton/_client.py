@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import http.client
 import logging
+import math
 import os
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,8 @@ from baton._term import Change, Closed, Leading, Term
 
 DEFAULT_URL = "http://localhost:4040"
 WAIT = 30  # Seconds of a long poll.
+# Seconds without an answer of a sidecar before a warning, and before another one.
+WARN_AFTER, WARN_AGAIN = 5.0, 60.0
 
 log = logging.getLogger("baton")
 
@@ -48,6 +51,8 @@ class Client:
         self._step, self._timeout, self._poll = step, timeout, poll
         self._lock = threading.Lock()
         self._largest_token = 0
+        self._silent_since = math.inf
+        self._warn_next = 0.0
         self._knows_wait = True
         self._is_closed = False
         self._terms: set[Term] = set()
@@ -113,14 +118,28 @@ class Client:
         try:
             status, body = call.send("GET", target, timeout)
         except (OSError, http.client.HTTPException) as error:
-            answer = Answer(reason=f"no answer: {error}")
+            answer = Answer(reason=getattr(error, "strerror", None) or str(error))
         else:
             if waits and status == 400:
                 self._knows_wait = False
-            answer = self._checked(_answer.read(status, body, asked))
+            answer = _answer.read(status, body, asked)
+        if self._is_overdue(answer):
+            message = "no sidecar answers at http://%s (%s): start baton, or set BATON_URL"
+            log.warning(message, self._origin.host, answer.reason)
+        answer = self._checked(answer)
         if answer.reason:
             log.debug("%s", answer.reason)
         return answer
+
+    def _is_overdue(self, answer: Answer) -> bool:
+        """Whether no sidecar has answered for so long that the user has to know."""
+        is_silent, now = answer.revision is None, _answer.now()
+        with self._lock:
+            self._silent_since = min(self._silent_since, now) if is_silent else math.inf
+            is_due = now >= max(self._silent_since + WARN_AFTER, self._warn_next)
+            if is_due:
+                self._warn_next = now + WARN_AGAIN
+        return is_due
 
     def _checked(self, answer: Answer) -> Answer:
         if answer.token is None:

@@ -18,15 +18,16 @@ MAX_BODY_BYTES = 64 << 10
 
 
 class Origin:
-    """Where the sidecar listens: `http://HOST:PORT`, perhaps with a path before the endpoints."""
+    """Where the sidecar listens: `http://HOST:PORT`."""
 
     def __init__(self, url: str) -> None:
         parts = urllib.parse.urlsplit(url)
-        if parts.scheme != "http" or not parts.hostname or parts.query or parts.fragment:
-            raise ValueError(f"not the URL of a sidecar: {url!r}: write http://HOST:PORT")
+        is_bare = url.removesuffix("/") == f"http://{parts.netloc}" and "@" not in url
+        if not is_bare or not parts.hostname:
+            message = "not the URL of a sidecar: {!r}: write http://HOST:PORT (BATON_URL)"
+            raise ValueError(message.format(url))
         self.address = (parts.hostname, parts.port or 80)
-        self.host = parts.netloc.rpartition("@")[2]
-        self.path = parts.path.rstrip("/")
+        self.host = parts.netloc
 
 
 class Call:
@@ -49,7 +50,7 @@ class Call:
                 self._socket = connection
             try:
                 request = (
-                    f"{method} {self._origin.path}{target} HTTP/1.1\r\n"
+                    f"{method} {target} HTTP/1.1\r\n"
                     f"Host: {self._origin.host}\r\nConnection: close\r\n{header}\r\n"
                 )
                 connection.sendall(request.encode("ascii"))

@@ -26,21 +26,50 @@ final class Sidecar {
 
     private static final int MAX_TOKEN_BITS = 128;
 
+    /** How long no sidecar may answer before a warning, and before another one. */
+    private static final long WARN_AFTER_NANOS = Duration.ofSeconds(5).toNanos();
+    private static final long WARN_AGAIN_NANOS = Duration.ofMinutes(1).toNanos();
+
+    private final String url;
     private final Http http;
+
+    /** When the silence of the sidecar began, or null if its last answer came. */
+    private Long silentSince;
+    private Long warned;
 
     /** The largest token seen. A smaller one comes from a sidecar or a store that went back. */
     private BigInteger newest = BigInteger.ZERO;
 
     Sidecar(String url) {
+        this.url = url;
         http = new Http(url);
     }
 
     /** Asks whether this process leads. {@code query} is empty or begins with a question mark. */
     Answer ask(String query, Duration timeout) {
         try {
-            return read(http.send("GET", "/leader" + query, timeout));
+            Answer answer = read(http.send("GET", "/leader" + query, timeout));
+            warnIfSilent(answer, "status " + answer.status());
+            return answer;
         } catch (IOException notLeading) {
+            warnIfSilent(Answer.NONE, notLeading.toString());
             return Answer.NONE;
+        }
+    }
+
+    private synchronized void warnIfSilent(Answer answer, String cause) {
+        long now = System.nanoTime();
+        if (answer.revision() >= 0) {
+            silentSince = null;
+            return;
+        }
+        silentSince = silentSince == null ? Long.valueOf(now) : silentSince;
+        boolean isDue = warned == null || now - warned >= WARN_AGAIN_NANOS;
+        if (isDue && now - silentSince >= WARN_AFTER_NANOS) {
+            warned = now;
+            System.getLogger("baton.client").log(System.Logger.Level.WARNING,
+                    "no sidecar answers at " + url + " (" + cause
+                            + "): start baton, or set BATON_URL");
         }
     }
 
