@@ -2,12 +2,14 @@
 
 Touches the folder that it is given, one loopback port, and the processes that it starts. Start with
 `add`. Each program prints `work TOKEN` for each step. It has to do so while its sidecar leads, may
-not while the sidecar is gone, and has to again when the sidecar leads in a later term.
+not while the sidecar is gone, and has to again when the sidecar leads in a later term. If `stops` is
+true, the program is also stopped beside a scripted sidecar.
 """
 
 import json
 import os
 import re
+import subprocess
 import time
 from pathlib import Path
 
@@ -15,7 +17,7 @@ import processes
 from language import CACHE, CLIENTS
 from real import Application
 from report import Failure
-from scripted import Failed, wait_for
+from scripted import Failed, read_record, requests, start_sidecar, wait_for
 
 ROOT = CLIENTS.parent
 PROGRAMS = Path(__file__).resolve().parent / "documents.json"
@@ -28,6 +30,7 @@ TIMING = {
 STARTING_MS = 60_000
 # The rest of a promise, one step, and a busy machine.
 LAST_STEP_S = 4.5
+STOPPING_S = 20
 
 
 def add(tests, folder, program, wanted):
@@ -61,19 +64,15 @@ class Document:
                 raise Failure(f"{' '.join(command)} ended with {code}:\n{output}")
         try:
             self.play(Sidecar(program, self.folder))
+            if self.document.get("stops"):
+                self.stop("stop", lambda record: requests(record, "/leader") > 2, dones=1)
+                self.stop("stop_while_waiting", lambda record: requests(record, "/leader") > 1, dones=0)
         except Failed as failure:
             raise Failure(f"{failure}\n{self.output.read_text()[-3000:]}") from None
 
     def play(self, sidecar):
         sidecar.start_sidecar()
-        command = [self.expand(word) for word in self.document["run"]]
-        own = {name: self.expand(text) for name, text in self.document.get("env", {}).items()}
-        path = f"{self.folder}:{os.environ['PATH']}"
-        environment = os.environ | {"PATH": path, "BATON_URL": f"http://{sidecar.address}"} | own
-        with open(self.output, "ab") as output:
-            process = processes.start(
-                command, cwd=self.folder, env=environment, stdout=output, stderr=output
-            )
+        process = self.start(f"http://{sidecar.address}")
         try:
             first = self.next_step(process, after=0)
             sidecar.kill()
@@ -89,6 +88,35 @@ class Document:
         finally:
             sidecar.kill()
             processes.kill(process)
+
+    def start(self, url):
+        command = [self.expand(word) for word in self.document["run"]]
+        own = {name: self.expand(text) for name, text in self.document.get("env", {}).items()}
+        path = f"{self.folder}:{os.environ['PATH']}"
+        environment = os.environ | {"PATH": path, "BATON_URL": url} | own
+        with open(self.output, "ab") as output:
+            return processes.start(
+                command, cwd=self.folder, env=environment, stdout=output, stderr=output
+            )
+
+    def stop(self, case, is_ready, dones):
+        """Stops the program in a case of the scripted sidecar. It has to exit with 0."""
+        record = self.folder / case
+        sidecar, url = start_sidecar(case, record)
+        process = self.start(url)
+        try:
+            wait_for(case, lambda: is_ready(read_record(record)), STARTING_MS, process)
+            process.terminate()
+            code = process.wait(STOPPING_S)
+            said = requests(read_record(record), "/done")
+            if code != 0 or said != dones:
+                raise Failed(f"{case}: it ended with {code}, and said done {said} times")
+        except subprocess.TimeoutExpired:
+            raise Failed(f"{case}: it did not end after SIGTERM") from None
+        finally:
+            processes.kill(process)
+            processes.kill(sidecar)
+            sidecar.stdout.close()
 
     def next_step(self, process, after):
         """Waits for two steps of a later term, and returns its token."""
