@@ -23,10 +23,10 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run lab test quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs lab-table fuzz mutants bench image release twice e2e setup clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## Run three candidates on this machine, live in the terminal; BACKEND=zookeeper|etcd
 	$(if $(filter file zookeeper etcd,$(BACKEND)),,$(error BACKEND is file, zookeeper, or etcd, and not '$(BACKEND)'))
@@ -66,7 +66,7 @@ quick:
 	$(CARGO) fmt --check --all
 	$(CARGO) fmt --check --manifest-path fuzz/Cargo.toml
 	$(CARGO) fmt --check --manifest-path crates/baton-lab/wasm/Cargo.toml
-	$(CARGO) test --locked --package baton-election --package baton-lab --package baton-sim --package zookeeper-client
+	$(CARGO) test --locked --package baton-classics --package baton-election --package baton-lab --package baton-sim --package zookeeper-client
 	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- --seeds 5000
 
 # Each part runs the cases that match its words; the file part runs all others, so that no case is left out.
@@ -153,6 +153,11 @@ endif
 
 docs: ## Build the book into target/book and check its links
 	docs/build.sh
+
+lab-table: ## Compare the classical election algorithms; SEEDS=1000, WRITE=1 (into the book)
+	$(LAB_TABLE) $(if $(SEEDS),--seeds $(SEEDS)) $(if $(WRITE),--write docs/concepts/which-election.md)
+
+LAB_TABLE = $(CARGO) run --locked --quiet --package baton-classics --profile prove --bin lab-table --
 
 fuzz: ## Fuzz every parser of untrusted input; TIME=600 (seconds each), TARGET=wire
 	TIME='$(TIME)' TARGET='$(TARGET)' fuzz/run.sh

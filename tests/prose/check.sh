@@ -12,7 +12,7 @@ planted=$(vale "$here/planted.md" | wc -l)
 [[ $planted -ge 10 ]] || { echo "prose: vale finds only $planted of the ten planted sentences" >&2; exit 1; }
 
 rm -rf "$out"
-git ls-files '*.rs' '*.sh' '*.toml' '*.yaml' 'crates/baton-election/tests/transcripts/*.txt' \
+git ls-files '*.rs' '*.sh' '*.toml' '*.yaml' 'crates/*/tests/*transcripts/*.txt' \
   | grep -v -e '^fuzz/corpus' | while read -r file; do [[ -L $file || ! -f $file ]] || echo "$file"; done \
   | python3 "$here/extract.py" "$out"
 mapfile -t pages < <(git ls-files '*.md' | grep -v -e "^$here/planted.md")

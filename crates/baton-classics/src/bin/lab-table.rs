@@ -1,0 +1,107 @@
+//! Compares the classical election algorithms: `make lab-table`.
+//!
+//! Touches threads, stdout, and with `--check` or `--write` the page that it names. Start with
+//! [`count_all`].
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "the program prints its table")]
+#![expect(clippy::disallowed_methods, reason = "the program reads and writes the page")]
+
+use baton_classics::draw::Condition;
+use baton_classics::measure::Job;
+use baton_classics::table::{self, CONTENDERS, Results, SIZES};
+use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::{env, fs, thread};
+
+const USAGE: &str = "lab-table [--seeds N] [--check PAGE | --write PAGE]";
+const SEEDS: u64 = 1_000;
+/// The table stands between these lines of the page.
+const BEGIN: &str = "<!-- generated: make lab-table WRITE=1 -->\n";
+const END: &str = "<!-- end of the generated part -->\n";
+
+fn main() -> ExitCode {
+    let mut seeds = SEEDS;
+    let mut page = None;
+    let arguments: Vec<_> = env::args().skip(1).collect();
+    for pair in arguments.chunks(2) {
+        match pair {
+            [name, value] if name == "--seeds" && value.parse::<u64>().is_ok() => {
+                seeds = value.parse().unwrap_or(SEEDS);
+            }
+            [name, value] if name == "--check" || name == "--write" => {
+                page = Some((name == "--write", value.clone()));
+            }
+            _ => {
+                eprintln!("usage: {USAGE}");
+                return ExitCode::from(2);
+            }
+        }
+    }
+    let table = table::render(&count_all(seeds), seeds);
+    let Some((writes, path)) = page else {
+        print!("{table}");
+        return ExitCode::SUCCESS;
+    };
+    match update(&path, &table, writes) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("lab-table: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Compares the table in the page with `table`, or replaces it.
+fn update(path: &str, table: &str, writes: bool) -> Result<(), String> {
+    let page = fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))?;
+    let parts = page.split_once(BEGIN).and_then(|(before, rest)| {
+        rest.split_once(END).map(|(old, after)| (before, old.trim(), after))
+    });
+    let Some((before, old, after)) = parts else {
+        return Err(format!("{path} lacks the line {BEGIN:?} or {END:?}"));
+    };
+    if old == table.trim() {
+        return Ok(());
+    }
+    if !writes {
+        return Err(format!("the table in {path} differs: run `make lab-table WRITE=1`"));
+    }
+    let page = format!("{before}{BEGIN}\n{table}\n{END}{after}");
+    fs::write(path, page).map_err(|error| format!("cannot write {path}: {error}"))
+}
+
+/// Runs every job on all processors.
+fn count_all(seeds: u64) -> Vec<Results> {
+    let conditions: Vec<_> = Condition::ALL.into_iter().map(Some).chain([None]).collect();
+    let mut jobs = Vec::new();
+    for row in 0..CONTENDERS.len() {
+        for candidates in SIZES.into_iter().rev() {
+            for condition in &conditions {
+                let condition = *condition;
+                jobs.push((row, Job { candidates, condition, seeds: 0..seeds }));
+            }
+        }
+    }
+    let next = AtomicUsize::new(0);
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    let work = || {
+        let mut results = vec![Results::new(); CONTENDERS.len()];
+        while let Some((row, job)) = jobs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let tally = (CONTENDERS[*row].count)(job);
+            results[*row].entry(job.candidates).or_default().add(tally);
+        }
+        results
+    };
+    let mut sum = vec![Results::new(); CONTENDERS.len()];
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(work)).collect();
+        for worker in workers {
+            let results = worker.join().expect("a worker does not panic");
+            for (sum, results) in sum.iter_mut().zip(results) {
+                for (candidates, tally) in results {
+                    sum.entry(candidates).or_default().add(tally);
+                }
+            }
+        }
+    });
+    sum
+}

@@ -1,0 +1,28 @@
+//! Mutants: each algorithm without one of its rules, which the checker must notice.
+//!
+//! Pure. Every test runs the algorithm and its mutant over the same seeds.
+
+mod raft;
+
+use baton_classics::draw;
+use baton_classics::machine::Algorithm;
+use baton_classics::measure::{self, Outcomes};
+use baton_classics::scenario::Scenario;
+
+/// The outcomes of runs of `scenario` over some seeds.
+fn runs<A: Algorithm + Copy>(
+    algorithm: A,
+    seeds: u64,
+    scenario: impl Fn(u64) -> Scenario,
+) -> Outcomes {
+    let mut sum = Outcomes::default();
+    for seed in 0..seeds {
+        sum.add(&measure::run_scenario(algorithm, scenario(seed)));
+    }
+    sum
+}
+
+/// A scenario without faults for `algorithm`.
+fn calm<A: Algorithm>(algorithm: &A, candidates: usize, seed: u64) -> Scenario {
+    draw::calm(candidates, seed, algorithm.patience())
+}
