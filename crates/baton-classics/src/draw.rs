@@ -16,7 +16,7 @@ pub enum Condition {
     Calm,
     /// Leaders and others crash; most start again.
     Crash,
-    /// One message in twenty is lost.
+    /// One message in twenty is lost, or late over TCP.
     Loss,
     /// The network splits, or the leader is alone.
     Partition,

@@ -13,6 +13,7 @@
 
 pub mod checker;
 pub mod draw;
+pub mod fle;
 pub mod machine;
 pub mod measure;
 pub mod raft;

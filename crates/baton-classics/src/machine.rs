@@ -9,8 +9,14 @@ use std::fmt;
 use std::time::Duration;
 
 /// A node of the network, counted from zero.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub usize);
+
+impl fmt::Debug for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
 
 impl fmt::Display for NodeId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -146,6 +152,11 @@ pub trait Algorithm {
     /// they can be cut off.
     fn servers(&self) -> usize {
         0
+    }
+
+    /// Whether the messages go over TCP: in order, and lost ones again after a while.
+    fn uses_tcp(&self) -> bool {
+        false
     }
 
     /// The state that a node has stored before its first start; `random` is drawn per node.

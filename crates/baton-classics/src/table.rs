@@ -3,6 +3,7 @@
 //! Pure. Start with [`CONTENDERS`] and [`render`].
 
 use crate::draw::Condition;
+use crate::fle::Fle;
 use crate::measure::{self, Job, Outcomes, Spread, Tally};
 use crate::raft::Raft;
 use std::collections::BTreeMap;
@@ -30,6 +31,11 @@ pub const CONTENDERS: &[Contender] = &[
         name: "Raft with pre-vote and quorum check",
         theory: "5(n − 1) without split votes",
         count: |job| measure::count(Raft::ETCD, job),
+    },
+    Contender {
+        name: "ZooKeeper's Fast Leader Election",
+        theory: "O(n²) votes; none is published for its quorum",
+        count: |job| measure::count(Fle::SAMPLE, job),
     },
 ];
 

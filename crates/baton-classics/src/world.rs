@@ -121,6 +121,8 @@ pub struct World<A: Algorithm, O> {
     clocks: Vec<Clock>,
     queue: EventQueue<Due<<A::Machine as Machine>::Message>>,
     cuts: Vec<Cut>,
+    /// When the last message between two nodes arrives, by sender, then receiver.
+    last_arrivals: Vec<Moment>,
     rng: Rng,
 }
 
@@ -132,6 +134,8 @@ impl<A: Algorithm, O> fmt::Debug for World<A, O> {
 
 /// The longest time between a leader's check and its write, without a pause.
 const LONGEST_WORK: Duration = Duration::from_millis(5);
+/// The time after which TCP sends a lost segment again (the shortest on Linux).
+const RETRANSMISSION: Duration = Duration::from_millis(200);
 /// The time from power-off to the next start of a process.
 const REBOOT: Duration = Duration::from_secs(30);
 
@@ -158,8 +162,18 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
         for (at, fault) in &scenario.faults {
             queue.push(*at, Due::Fault(*fault));
         }
-        let now = Moment::START;
-        Self { algorithm, scenario, observer, now, nodes, clocks, queue, cuts: Vec::new(), rng }
+        Self {
+            algorithm,
+            scenario,
+            observer,
+            now: Moment::START,
+            last_arrivals: vec![Moment::START; nodes.len() * nodes.len()],
+            nodes,
+            clocks,
+            queue,
+            cuts: Vec::new(),
+            rng,
+        }
     }
 
     /// The current true time.
@@ -247,17 +261,15 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
         while let Some(machine) = self.nodes[node.0].machine.as_mut() {
             let Some(outgoing) = machine.poll_message() else { break };
             let to = outgoing.to;
-            let is_lost = self.is_cut(node, to)
-                || (self.now < self.scenario.calm_from
-                    && self.rng.permille(self.scenario.loss_permille));
+            let (delay, is_lost) = self.pass(node, to);
             let purpose = outgoing.purpose;
             let message = &outgoing.message;
             self.observer
                 .observe(self.now, &Event::Sent { from: node, to, message, purpose, is_lost });
-            let delay = self.delay();
             if !is_lost {
                 let delivery = Delivery { from: node, to, message: outgoing.message, purpose };
-                self.queue.push(self.now + delay, Due::Message(delivery));
+                let at = self.arrival(node, to, delay);
+                self.queue.push(at, Due::Message(delivery));
             }
         }
         let machine = self.nodes[node.0].machine.as_mut();
@@ -265,6 +277,32 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
             self.crash(victim, Some(REBOOT));
         }
         self.schedule_wake(node);
+    }
+
+    /// How long a message takes, and whether it is lost. TCP sends a lost segment again.
+    fn pass(&mut self, from: NodeId, to: NodeId) -> (Duration, bool) {
+        let mut delay = self.delay();
+        if self.is_cut(from, to) {
+            return (delay, true);
+        }
+        while self.now < self.scenario.calm_from && self.rng.permille(self.scenario.loss_permille) {
+            if !self.algorithm.uses_tcp() {
+                return (delay, true);
+            }
+            delay += RETRANSMISSION;
+        }
+        (delay, false)
+    }
+
+    /// When a message arrives; over TCP, not before earlier ones.
+    fn arrival(&mut self, from: NodeId, to: NodeId, delay: Duration) -> Moment {
+        let mut at = self.now + delay;
+        if self.algorithm.uses_tcp() {
+            let last = &mut self.last_arrivals[from.0 * self.nodes.len() + to.0];
+            at = at.max(*last);
+            *last = at;
+        }
+        at
     }
 
     fn delay(&mut self) -> Duration {

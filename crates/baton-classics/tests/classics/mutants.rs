@@ -2,6 +2,7 @@
 //!
 //! Pure. Every test runs the algorithm and its mutant over the same seeds.
 
+mod fle;
 mod raft;
 
 use baton_classics::draw;

@@ -9,6 +9,7 @@
 #![expect(clippy::disallowed_methods, reason = "the tests read transcripts; the crate does not")]
 
 use baton_classics::draw;
+use baton_classics::fle::Fle;
 use baton_classics::machine::{Algorithm, Purpose, Role};
 use baton_classics::raft::Raft;
 use baton_classics::scenario::{Fault, Target};
@@ -27,6 +28,7 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
     Ok(match name {
         "raft" => start(Raft::PAPER, candidates, seed),
         "raft-etcd" => start(Raft::ETCD, candidates, seed),
+        "fle" => start(Fle::SAMPLE, candidates, seed),
         _ => return Err(format!("no algorithm is called {name:?}")),
     })
 }
