@@ -11,9 +11,11 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod bully;
 pub mod checker;
 pub mod draw;
 pub mod fle;
+pub mod lease;
 pub mod machine;
 pub mod measure;
 pub mod raft;

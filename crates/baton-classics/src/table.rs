@@ -2,8 +2,10 @@
 //!
 //! Pure. Start with [`CONTENDERS`] and [`render`].
 
+use crate::bully::Bully;
 use crate::draw::Condition;
 use crate::fle::Fle;
+use crate::lease::Lease;
 use crate::measure::{self, Job, Outcomes, Spread, Tally};
 use crate::raft::Raft;
 use std::collections::BTreeMap;
@@ -36,6 +38,21 @@ pub const CONTENDERS: &[Contender] = &[
         name: "ZooKeeper's Fast Leader Election",
         theory: "O(n²) votes; none is published for its quorum",
         count: |job| measure::count(Fle::SAMPLE, job),
+    },
+    Contender {
+        name: "Bully",
+        theory: "O(n²) in the worst case",
+        count: |job| measure::count(Bully::PAPER, job),
+    },
+    Contender {
+        name: "Lease that assumes equal clocks",
+        theory: "4n − 3 with a herd",
+        count: |job| measure::count(Lease::EQUAL_CLOCKS, job),
+    },
+    Contender {
+        name: "Lease that allows for drift",
+        theory: "4n − 3 with a herd",
+        count: |job| measure::count(Lease::DRIFTING_CLOCKS, job),
     },
 ];
 

@@ -2,13 +2,18 @@
 //!
 //! Pure. Every test runs the algorithm and its mutant over the same seeds.
 
+mod bully;
 mod fle;
+mod lease;
 mod raft;
 
 use baton_classics::draw;
 use baton_classics::machine::Algorithm;
 use baton_classics::measure::{self, Outcomes};
 use baton_classics::scenario::Scenario;
+
+/// How many seeds of drawn scenarios a test runs.
+const DRAWN: u64 = 50;
 
 /// The outcomes of runs of `scenario` over some seeds.
 fn runs<A: Algorithm + Copy>(

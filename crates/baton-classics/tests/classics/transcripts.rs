@@ -8,8 +8,10 @@
 //! the result only if you understand each difference.
 #![expect(clippy::disallowed_methods, reason = "the tests read transcripts; the crate does not")]
 
+use baton_classics::bully::Bully;
 use baton_classics::draw;
 use baton_classics::fle::Fle;
+use baton_classics::lease::Lease;
 use baton_classics::machine::{Algorithm, Purpose, Role};
 use baton_classics::raft::Raft;
 use baton_classics::scenario::{Fault, Target};
@@ -29,6 +31,8 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
         "raft" => start(Raft::PAPER, candidates, seed),
         "raft-etcd" => start(Raft::ETCD, candidates, seed),
         "fle" => start(Fle::SAMPLE, candidates, seed),
+        "bully" => start(Bully::PAPER, candidates, seed),
+        "lease" => start(Lease::DRIFTING_CLOCKS, candidates, seed),
         _ => return Err(format!("no algorithm is called {name:?}")),
     })
 }
