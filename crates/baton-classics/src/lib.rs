@@ -15,6 +15,7 @@ pub mod bully;
 pub mod checker;
 pub mod draw;
 pub mod fle;
+pub mod kafka;
 pub mod lease;
 pub mod machine;
 pub mod measure;

@@ -5,6 +5,7 @@
 use crate::bully::Bully;
 use crate::draw::Condition;
 use crate::fle::Fle;
+use crate::kafka::Kafka;
 use crate::lease::Lease;
 use crate::measure::{self, Job, Outcomes, Spread, Tally};
 use crate::raft::Raft;
@@ -53,6 +54,11 @@ pub const CONTENDERS: &[Contender] = &[
         name: "Lease that allows for drift",
         theory: "4n − 3 with a herd",
         count: |job| measure::count(Lease::DRIFTING_CLOCKS, job),
+    },
+    Contender {
+        name: "Kafka's race for one znode",
+        theory: "O(n) with a herd",
+        count: |job| measure::count(Kafka::DEFAULT, job),
     },
 ];
 

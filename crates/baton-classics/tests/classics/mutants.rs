@@ -4,6 +4,7 @@
 
 mod bully;
 mod fle;
+mod kafka;
 mod lease;
 mod raft;
 

@@ -11,6 +11,7 @@
 use baton_classics::bully::Bully;
 use baton_classics::draw;
 use baton_classics::fle::Fle;
+use baton_classics::kafka::Kafka;
 use baton_classics::lease::Lease;
 use baton_classics::machine::{Algorithm, Purpose, Role};
 use baton_classics::raft::Raft;
@@ -33,6 +34,7 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
         "fle" => start(Fle::SAMPLE, candidates, seed),
         "bully" => start(Bully::PAPER, candidates, seed),
         "lease" => start(Lease::DRIFTING_CLOCKS, candidates, seed),
+        "kafka" => start(Kafka::DEFAULT, candidates, seed),
         _ => return Err(format!("no algorithm is called {name:?}")),
     })
 }
