@@ -137,6 +137,7 @@ check: $(TOOLS)/bin/cargo-deny ## Check format, lints, docs, dependencies, and p
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib --workspace
 	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
 	tests/prose/check.sh
+	$(LAB_TABLE) --check docs/concepts/which-election.md
 
 MODEL_CHECKER = $(CARGO) run --locked --quiet --package baton-sim --features model --profile prove --bin model --
 
