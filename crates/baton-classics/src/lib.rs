@@ -20,6 +20,8 @@ pub mod lease;
 pub mod machine;
 pub mod measure;
 pub mod raft;
+pub mod ring;
 pub mod scenario;
+pub mod stonith;
 pub mod table;
 pub mod world;

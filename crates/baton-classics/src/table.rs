@@ -9,6 +9,8 @@ use crate::kafka::Kafka;
 use crate::lease::Lease;
 use crate::measure::{self, Job, Outcomes, Spread, Tally};
 use crate::raft::Raft;
+use crate::ring::Ring;
+use crate::stonith::Stonith;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -59,6 +61,16 @@ pub const CONTENDERS: &[Contender] = &[
         name: "Kafka's race for one znode",
         theory: "O(n) with a herd",
         count: |job| measure::count(Kafka::DEFAULT, job),
+    },
+    Contender {
+        name: "Ring",
+        theory: "n·Hₙ + n on average, O(n log n)",
+        count: |job| measure::count(Ring::PAPER, job),
+    },
+    Contender {
+        name: "STONITH",
+        theory: "3n with one claimant",
+        count: |job| measure::count(Stonith::COROSYNC, job),
     },
 ];
 

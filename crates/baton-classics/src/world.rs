@@ -272,8 +272,9 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
                 self.queue.push(at, Due::Message(delivery));
             }
         }
-        let machine = self.nodes[node.0].machine.as_mut();
-        if let Some(victim) = machine.and_then(Machine::poll_power_off) {
+        while let Some(victim) =
+            self.nodes[node.0].machine.as_mut().and_then(Machine::poll_power_off)
+        {
             self.crash(victim, Some(REBOOT));
         }
         self.schedule_wake(node);

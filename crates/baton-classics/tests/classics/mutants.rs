@@ -7,6 +7,8 @@ mod fle;
 mod kafka;
 mod lease;
 mod raft;
+mod ring;
+mod stonith;
 
 use baton_classics::draw;
 use baton_classics::machine::Algorithm;

@@ -15,7 +15,9 @@ use baton_classics::kafka::Kafka;
 use baton_classics::lease::Lease;
 use baton_classics::machine::{Algorithm, Purpose, Role};
 use baton_classics::raft::Raft;
+use baton_classics::ring::Ring;
 use baton_classics::scenario::{Fault, Target};
+use baton_classics::stonith::Stonith;
 use baton_classics::world::{Event, Observer, World};
 use baton_sim::clock::Moment;
 use std::fmt::{Debug, Write as _};
@@ -35,6 +37,8 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
         "bully" => start(Bully::PAPER, candidates, seed),
         "lease" => start(Lease::DRIFTING_CLOCKS, candidates, seed),
         "kafka" => start(Kafka::DEFAULT, candidates, seed),
+        "ring" => start(Ring::PAPER, candidates, seed),
+        "stonith" => start(Stonith::COROSYNC, candidates, seed),
         _ => return Err(format!("no algorithm is called {name:?}")),
     })
 }
