@@ -22,6 +22,7 @@ pub mod measure;
 pub mod raft;
 pub mod ring;
 pub mod scenario;
+pub mod sentinel;
 pub mod stonith;
 pub mod table;
 pub mod world;

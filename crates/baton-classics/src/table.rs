@@ -10,6 +10,7 @@ use crate::lease::Lease;
 use crate::measure::{self, Job, Outcomes, Spread, Tally};
 use crate::raft::Raft;
 use crate::ring::Ring;
+use crate::sentinel::Sentinel;
 use crate::stonith::Stonith;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -66,6 +67,16 @@ pub const CONTENDERS: &[Contender] = &[
         name: "Ring",
         theory: "n·Hₙ + n on average, O(n log n)",
         count: |job| measure::count(Ring::PAPER, job),
+    },
+    Contender {
+        name: "Redis Sentinel",
+        theory: "O(n²), as every sentinel asks all",
+        count: |job| measure::count(Sentinel::TUTORIAL, job),
+    },
+    Contender {
+        name: "Redis Sentinel with min-replicas",
+        theory: "O(n²), as every sentinel asks all",
+        count: |job| measure::count(Sentinel::MIN_REPLICAS, job),
     },
     Contender {
         name: "STONITH",

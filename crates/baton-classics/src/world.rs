@@ -221,13 +221,8 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
 
     /// Begins a fault now.
     pub fn inject(&mut self, fault: Fault) {
-        self.begin_fault(fault);
         self.refresh_roles();
-    }
-
-    /// Starts a node that does not run.
-    pub fn restart(&mut self, node: NodeId) {
-        self.start(node);
+        self.begin_fault(fault);
         self.refresh_roles();
     }
 
@@ -235,21 +230,38 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
     pub fn step(&mut self) {
         self.now = self.now.max(self.queue.next_at());
         let Some(due) = self.queue.pop() else { return };
-        match due {
-            Due::Start(node) => self.start(node),
-            Due::Message(delivery) => self.deliver(delivery),
-            Due::Wake(node) => self.wake(node),
-            Due::Fault(fault) => self.begin_fault(fault),
-            Due::EndOfCut => self.end_cuts(),
-            Due::Resume(node) => self.resume(node),
+        let node = match due {
+            Due::Start(node) => {
+                self.start(node);
+                node
+            }
+            Due::Message(delivery) => {
+                let to = delivery.to;
+                self.deliver(delivery);
+                to
+            }
+            Due::Wake(node) => {
+                self.wake(node);
+                node
+            }
+            Due::Resume(node) => {
+                self.resume(node);
+                node
+            }
             Due::Decide(node) => {
+                self.refresh_role(node);
                 self.decide(node);
                 self.queue.push(self.now + self.scenario.write_every, Due::Decide(node));
+                node
             }
-            Due::Act { starts, write } => self.act(starts, write),
-            Due::Write(write) => self.observe(&Event::WriteArrived(write)),
+            Due::Fault(fault) => return self.inject(fault),
+            Due::EndOfCut => return self.end_cuts(),
+            Due::Act { starts, write } => return self.act(starts, write),
+            Due::Write(write) => return self.observe(&Event::WriteArrived(write)),
+        };
+        if self.refresh_role(node) {
+            self.refresh_roles();
         }
-        self.refresh_roles();
     }
 
     fn observe(&mut self, event: &Event<'_, <A::Machine as Machine>::Message>) {
@@ -314,16 +326,22 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
     /// Reports every role that has changed, also by the mere passing of time.
     fn refresh_roles(&mut self) {
         for index in 0..self.nodes.len() {
-            let node = &mut self.nodes[index];
-            let instant = self.clocks[index].read(self.now);
-            let role = node.machine.as_ref().map_or(Role::Looking, |machine| machine.role(instant));
-            if role != node.role {
-                if role.is_leading() {
-                    node.leaderships += 1;
-                }
-                node.role = role;
-                self.observer.observe(self.now, &Event::RoleChanged(NodeId(index), role));
-            }
+            self.refresh_role(NodeId(index));
         }
+    }
+
+    /// Reports the role of `id` if it has changed. Only machines that were called and paused
+    /// leaders change roles, and a pause matters only when another role changes.
+    fn refresh_role(&mut self, id: NodeId) -> bool {
+        let node = &mut self.nodes[id.0];
+        let instant = self.clocks[id.0].read(self.now);
+        let role = node.machine.as_ref().map_or(Role::Looking, |machine| machine.role(instant));
+        let has_changed = role != node.role;
+        if has_changed {
+            node.leaderships += u64::from(role.is_leading());
+            node.role = role;
+            self.observer.observe(self.now, &Event::RoleChanged(id, role));
+        }
+        has_changed
     }
 }

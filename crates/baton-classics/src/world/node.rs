@@ -71,6 +71,7 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
             self.queue.push(self.now + lasts, Due::Start(id));
         }
         self.observe(&Event::Crashed(id));
+        self.refresh_role(id);
     }
 
     pub(super) fn pause(&mut self, id: NodeId, lasts: Duration) {

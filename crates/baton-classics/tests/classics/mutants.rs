@@ -8,6 +8,7 @@ mod kafka;
 mod lease;
 mod raft;
 mod ring;
+mod sentinel;
 mod stonith;
 
 use baton_classics::draw;

@@ -17,6 +17,7 @@ use baton_classics::machine::{Algorithm, Purpose, Role};
 use baton_classics::raft::Raft;
 use baton_classics::ring::Ring;
 use baton_classics::scenario::{Fault, Target};
+use baton_classics::sentinel::Sentinel;
 use baton_classics::stonith::Stonith;
 use baton_classics::world::{Event, Observer, World};
 use baton_sim::clock::Moment;
@@ -38,6 +39,7 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
         "lease" => start(Lease::DRIFTING_CLOCKS, candidates, seed),
         "kafka" => start(Kafka::DEFAULT, candidates, seed),
         "ring" => start(Ring::PAPER, candidates, seed),
+        "sentinel" => start(Sentinel::TUTORIAL, candidates, seed),
         "stonith" => start(Stonith::COROSYNC, candidates, seed),
         _ => return Err(format!("no algorithm is called {name:?}")),
     })
