@@ -11,6 +11,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod baton;
 pub mod bully;
 pub mod checker;
 pub mod draw;

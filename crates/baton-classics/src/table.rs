@@ -2,6 +2,7 @@
 //!
 //! Pure. Start with [`CONTENDERS`] and [`render`].
 
+use crate::baton::Baton;
 use crate::bully::Bully;
 use crate::draw::Condition;
 use crate::fle::Fle;
@@ -28,6 +29,11 @@ pub struct Contender {
 
 /// Every row.
 pub const CONTENDERS: &[Contender] = &[
+    Contender {
+        name: "Baton over a record",
+        theory: "O(n) with a herd",
+        count: |job| measure::count(Baton::DEFAULT, job),
+    },
     Contender {
         name: "Raft",
         theory: "3(n − 1) without split votes",

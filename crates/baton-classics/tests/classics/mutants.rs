@@ -2,6 +2,7 @@
 //!
 //! Pure. Every test runs the algorithm and its mutant over the same seeds.
 
+mod baton;
 mod bully;
 mod fle;
 mod kafka;

@@ -8,6 +8,7 @@
 //! the result only if you understand each difference.
 #![expect(clippy::disallowed_methods, reason = "the tests read transcripts; the crate does not")]
 
+use baton_classics::baton::Baton;
 use baton_classics::bully::Bully;
 use baton_classics::draw;
 use baton_classics::fle::Fle;
@@ -35,6 +36,7 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
         "raft" => start(Raft::PAPER, candidates, seed),
         "raft-etcd" => start(Raft::ETCD, candidates, seed),
         "fle" => start(Fle::SAMPLE, candidates, seed),
+        "baton" => start(Baton::DEFAULT, candidates, seed),
         "bully" => start(Bully::PAPER, candidates, seed),
         "lease" => start(Lease::DRIFTING_CLOCKS, candidates, seed),
         "kafka" => start(Kafka::DEFAULT, candidates, seed),
