@@ -2,7 +2,8 @@
 //!
 //! Pure. Start with [`CONTENDERS`] and [`render`].
 
-use crate::baton::Baton;
+use crate::baton::queue::BatonQueue;
+use crate::baton::record::BatonRecord;
 use crate::bully::Bully;
 use crate::draw::Condition;
 use crate::fle::Fle;
@@ -31,8 +32,13 @@ pub struct Contender {
 pub const CONTENDERS: &[Contender] = &[
     Contender {
         name: "Baton over a record",
-        theory: "O(n) with a herd",
-        count: |job| measure::count(Baton::DEFAULT, job),
+        theory: "O(n): every watch hears of the write",
+        count: |job| measure::count(BatonRecord, job),
+    },
+    Contender {
+        name: "Baton over ZooKeeper's queue",
+        theory: "O(1): one watch fires",
+        count: |job| measure::count(BatonQueue, job),
     },
     Contender {
         name: "Raft",

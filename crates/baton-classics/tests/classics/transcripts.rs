@@ -8,7 +8,8 @@
 //! the result only if you understand each difference.
 #![expect(clippy::disallowed_methods, reason = "the tests read transcripts; the crate does not")]
 
-use baton_classics::baton::Baton;
+use baton_classics::baton::queue::BatonQueue;
+use baton_classics::baton::record::BatonRecord;
 use baton_classics::bully::Bully;
 use baton_classics::draw;
 use baton_classics::fle::Fle;
@@ -36,7 +37,8 @@ fn cluster(name: &str, candidates: usize, seed: u64) -> Result<Box<dyn Cluster>,
         "raft" => start(Raft::PAPER, candidates, seed),
         "raft-etcd" => start(Raft::ETCD, candidates, seed),
         "fle" => start(Fle::SAMPLE, candidates, seed),
-        "baton" => start(Baton::DEFAULT, candidates, seed),
+        "baton-queue" => start(BatonQueue, candidates, seed),
+        "baton-record" => start(BatonRecord, candidates, seed),
         "bully" => start(Bully::PAPER, candidates, seed),
         "lease" => start(Lease::DRIFTING_CLOCKS, candidates, seed),
         "kafka" => start(Kafka::DEFAULT, candidates, seed),
