@@ -1,9 +1,9 @@
 //! The bully algorithm: the largest node that is up becomes the coordinator.
 //!
 //! Pure. Start with [`Bully`]. The rules are those of Garcia-Molina, "Elections in a Distributed
-//! Computing System" (1982), §IV: the procedures Election, Check, Timeout, and Recovery, and the
-//! calls that nodes answer at any time. The paper assumes that the network loses nothing and
-//! delivers within a known time, and that a node never pauses.
+//! Computing System" (1982). They are the procedures Election, Check, Timeout, and Recovery of its
+//! bully algorithm, and the calls that nodes answer at any time. The paper assumes that the network
+//! loses nothing and delivers within a known time, and that a node never pauses.
 //!
 //! Every remote call is a message and a reply. A node that misses a reply for
 //! [`Bully::reply_within`] takes the other node for dead.

@@ -2,8 +2,8 @@
 //!
 //! Pure. Start with [`Fle`]. Written from `FastLeaderElection`, `Leader`, `Learner`, and
 //! `LearnerHandler` of Apache `ZooKeeper` 3.9, and from Junqueira, Reed, and Serafini, "Zab" (2011),
-//! §III (discovery and synchronization). Voting is in `fle/looking.rs`, the leader's half of the
-//! handshake in `fle/leading.rs`, and the follower's half here.
+//! phases 1 and 2 (discovery and synchronization). Voting is in `fle/looking.rs`, the leader's half of
+//! the handshake in `fle/leading.rs`, and the follower's half here.
 //!
 //! A log is represented by its last zxid. A TCP connection is represented by [`Message::FollowerInfo`],
 //! which a follower repeats up to five times, a second apart (`Learner.connectToLeader`). A process
@@ -244,14 +244,14 @@ impl Machine for FleNode {
         match &mut self.state {
             State::Looking(_) => self.continue_looking(now),
             State::Leading(_) => self.continue_leading(now),
-            State::Following(following) => {
-                if now < following.due {
-                } else if following.tries < CONNECT_TRIES {
+            State::Following(following) if now >= following.due => {
+                if following.tries < CONNECT_TRIES {
                     self.connect(now);
                 } else {
                     self.look_for_leader(now);
                 }
             }
+            State::Following(_) => {}
         }
     }
 

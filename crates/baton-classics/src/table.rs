@@ -37,7 +37,7 @@ pub const CONTENDERS: &[Contender] = &[
     },
     Contender {
         name: "Baton over ZooKeeper's queue",
-        theory: "O(1): one watch fires",
+        theory: "O(1) after a death, O(n) at the start",
         count: |job| measure::count(BatonQueue, job),
     },
     Contender {
@@ -105,97 +105,150 @@ pub type Results = BTreeMap<usize, Tally>;
 
 /// All tables, as Markdown, from `seeds` runs of each kind.
 pub fn render(results: &[Results], seeds: u64) -> String {
-    let mut text = String::new();
-    let sizes: Vec<_> = SIZES.iter().map(|size| format!("n = {size}")).collect();
-    let sizes_and_theory = [sizes.iter().map(String::as_str).collect(), vec!["theory"]].concat();
-    let conditions: Vec<_> = Condition::ALL.iter().map(|condition| condition.name()).collect();
-
-    table(&mut text, "Messages after the leader's crash, mean / worst", &sizes_and_theory, |row| {
-        let cells = SIZES.iter().map(|size| spread(&results[row][size].crash.messages, 1, ""));
-        cells.chain([CONTENDERS[row].theory.to_owned()]).collect()
-    });
-    let sizes: Vec<_> = sizes.iter().map(String::as_str).collect();
-    let mut costs = |title: &str, cell: &dyn Fn(&Tally) -> String| {
-        table(&mut text, title, &sizes, |row| {
-            SIZES.iter().map(|size| cell(&results[row][size])).collect()
-        });
-    };
-    costs("Messages when all start together, mean / worst", &|tally| {
-        spread(&tally.start.messages, 1, "")
-    });
-    costs("Wake-ups of candidates after the leader's crash, mean / worst", &|tally| {
-        spread(&tally.crash.wakeups, 1, "")
-    });
-    costs("Time to one leader after the leader's crash, mean / worst", &|tally| {
-        spread(&tally.crash.millis, 1_000, " s")
-    });
-    costs("Time to one leader when all start together, mean / worst", &|tally| {
-        spread(&tally.start.millis, 1_000, " s")
-    });
-    costs("Messages per second at rest", &|tally| {
-        tally.rest.mean(1).map_or_else(String::new, |mean| mean.to_string())
-    });
-
-    let runs = seeds * SIZES.len() as u64;
-    let mut outcomes = |title: &str, cell: &dyn Fn(&Outcomes) -> String| {
-        table(&mut text, title, &conditions, |row| {
-            let sum = |condition: &Condition| {
-                let mut sum = Outcomes::default();
-                for tally in results[row].values() {
-                    sum.add(&tally.outcomes[condition]);
-                }
-                cell(&sum)
-            };
-            Condition::ALL.iter().map(sum).collect()
-        });
-    };
-    outcomes(&format!("Runs with two leaders at once, of {}", thousands(runs)), &|sum| {
-        thousands(sum.overlaps)
-    });
-    outcomes(
-        &format!("Runs with a late write, unchecked / by token, of {}", thousands(runs)),
-        &|sum| {
-            let by_token = if sum.without_tokens > 0 {
-                "no token".to_owned()
-            } else {
-                thousands(sum.late_writes_by_token)
-            };
-            format!("{} / {by_token}", thousands(sum.late_writes))
-        },
-    );
-    outcomes(&format!("Runs without one leader at the end, of {}", thousands(runs)), &|sum| {
-        thousands(sum.runs - sum.settled)
-    });
+    let tables = Tables { results, seeds };
+    let text = [tables.costs(), tables.outcomes()].concat();
     text.trim_end().to_owned() + "\n"
 }
 
-fn table(text: &mut String, title: &str, columns: &[&str], cells: impl Fn(usize) -> Vec<String>) {
-    let mut line = |first: &str, rest: &[String]| {
-        writeln!(text, "| {first} | {} |", rest.join(" | ")).expect("a string takes everything");
-    };
-    line(title, &columns.iter().map(|&column| column.to_owned()).collect::<Vec<_>>());
-    line("---", &vec!["---".to_owned(); columns.len()]);
-    for (row, contender) in CONTENDERS.iter().enumerate() {
-        line(contender.name, &cells(row));
-    }
-    text.push('\n');
+/// Formats a cell.
+type Cell<T> = fn(&T) -> String;
+
+struct Tables<'a> {
+    results: &'a [Results],
+    seeds: u64,
 }
 
-/// The mean with two digits after the point if `unit` divides, and the worst.
-fn spread(spread: &Spread, unit: u64, suffix: &str) -> String {
+impl Tables<'_> {
+    /// The costs of elections, by the number of candidates.
+    fn costs(&self) -> String {
+        let messages: [(&str, Cell<Tally>); 2] = [
+            ("Messages when all start together, mean / worst", |tally| {
+                count(&tally.start.messages)
+            }),
+            ("Messages after the leader's crash, mean / worst", |tally| {
+                count(&tally.crash.messages)
+            }),
+        ];
+        let mut text = String::new();
+        for (title, cell) in messages {
+            let columns: Vec<_> = sizes().chain(["theory".to_owned()]).collect();
+            text += &table(title, &columns, |row| {
+                let counted = self.results[row].values().map(cell);
+                counted.chain([CONTENDERS[row].theory.to_owned()]).collect()
+            });
+        }
+        let others: [(&str, Cell<Tally>); 4] = [
+            ("Wake-ups of candidates after the leader's crash, mean / worst", |tally| {
+                count(&tally.crash.wakeups)
+            }),
+            ("Time to one leader when all start together, mean / worst", |tally| {
+                seconds(&tally.start.millis)
+            }),
+            ("Time to one leader after the leader's crash, mean / worst", |tally| {
+                seconds(&tally.crash.millis)
+            }),
+            ("Messages per second at rest", |tally| {
+                tally.rest.mean(1).map_or_else(String::new, thousands)
+            }),
+        ];
+        for (title, cell) in others {
+            let columns: Vec<_> = sizes().collect();
+            text += &table(title, &columns, |row| self.results[row].values().map(cell).collect());
+        }
+        let all = self.results.iter().flat_map(Results::values);
+        let endless: u64 = all.map(|tally| tally.start.unsettled + tally.crash.unsettled).sum();
+        writeln!(text, "Elections without an end, which are not in these tables: {endless}.\n")
+            .expect("a string takes everything");
+        text
+    }
+
+    /// The outcomes of runs with faults.
+    fn outcomes(&self) -> String {
+        let columns: Vec<_> = Condition::ALL.iter().map(|one| one.name().to_owned()).collect();
+        let each = thousands(self.seeds);
+        let all = thousands(self.seeds * SIZES.len() as u64);
+        let mut text = table(
+            &format!("Runs with two leaders at once, for n = 3, 5, 7, and 9, of {each} each"),
+            &columns,
+            |row| Condition::ALL.iter().map(|condition| self.overlaps(row, *condition)).collect(),
+        );
+        let sums: [(String, Cell<Outcomes>); 2] = [
+            (format!("Runs with a late write, unchecked / by token, of {all}"), |sum| {
+                let by_token = if sum.without_tokens > 0 {
+                    "no token".to_owned()
+                } else {
+                    thousands(sum.late_writes_by_token)
+                };
+                format!("{} / {by_token}", thousands(sum.late_writes))
+            }),
+            (format!("Runs without one leader at the end, of {all}"), |sum| {
+                thousands(sum.runs - sum.settled)
+            }),
+        ];
+        for (title, cell) in sums {
+            text += &table(&title, &columns, |row| {
+                Condition::ALL.iter().map(|condition| cell(&self.sum(row, *condition))).collect()
+            });
+        }
+        let of_all = |row| Condition::ALL.iter().map(move |condition| self.sum(row, *condition));
+        let shared: u64 = (0..CONTENDERS.len()).flat_map(of_all).map(|sum| sum.shared_tokens).sum();
+        writeln!(text, "Runs in which two nodes led with the same token, at any time: {shared}.")
+            .expect("a string takes everything");
+        text
+    }
+
+    fn overlaps(&self, row: usize, condition: Condition) -> String {
+        let of = |tally: &Tally| tally.outcomes[&condition].overlaps;
+        let counted: Vec<_> = self.results[row].values().map(of).collect();
+        if counted.iter().all(|overlaps| *overlaps == 0) {
+            return "0".to_owned();
+        }
+        let counted: Vec<_> = counted.into_iter().map(thousands).collect();
+        counted.join(", ")
+    }
+
+    fn sum(&self, row: usize, condition: Condition) -> Outcomes {
+        let mut sum = Outcomes::default();
+        for tally in self.results[row].values() {
+            sum.add(&tally.outcomes[&condition]);
+        }
+        sum
+    }
+}
+
+fn sizes() -> impl Iterator<Item = String> {
+    SIZES.iter().map(|size| format!("n = {size}"))
+}
+
+fn table(title: &str, columns: &[String], cells: impl Fn(usize) -> Vec<String>) -> String {
+    let line = |first: &str, rest: &[String]| format!("| {first} | {} |\n", rest.join(" | "));
+    let mut text = format!("### {title}\n\n");
+    text += &line("algorithm", columns);
+    text += &line("---", &vec!["---".to_owned(); columns.len()]);
+    for (row, contender) in CONTENDERS.iter().enumerate() {
+        text += &line(contender.name, &cells(row));
+    }
+    text + "\n"
+}
+
+/// The mean with one digit after the point, and the worst.
+fn count(spread: &Spread) -> String {
     let (Some(mean), Some(worst)) = (spread.mean(10), spread.worst()) else {
         return "never".to_owned();
     };
-    let (mean, worst) = if unit == 1 {
-        (format!("{}.{}", mean / 10, mean % 10), worst.to_string())
-    } else {
-        let tenths = |tenths: u64| {
-            let hundredths = (tenths + unit / 20) / (unit / 10);
-            format!("{}.{:02}", hundredths / 100, hundredths % 100)
-        };
-        (tenths(mean), tenths(worst * 10))
+    format!("{}.{} / {}", thousands(mean / 10), mean % 10, thousands(worst))
+}
+
+/// The mean and the worst of milliseconds, in seconds with two digits after the point.
+fn seconds(spread: &Spread) -> String {
+    let (Some(mean), Some(worst)) = (spread.mean(10), spread.worst()) else {
+        return "never".to_owned();
     };
-    format!("{mean} / {worst}{suffix}")
+    let format = |tenths: u64| {
+        let hundredths = (tenths + 50) / 100;
+        format!("{}.{:02}", hundredths / 100, hundredths % 100)
+    };
+    format!("{} / {} s", format(mean), format(worst * 10))
 }
 
 /// A number with commas.

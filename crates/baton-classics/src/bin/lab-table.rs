@@ -19,25 +19,13 @@ const BEGIN: &str = "<!-- generated: make lab-table WRITE=1 -->\n";
 const END: &str = "<!-- end of the generated part -->\n";
 
 fn main() -> ExitCode {
-    let mut seeds = SEEDS;
-    let mut page = None;
     let arguments: Vec<_> = env::args().skip(1).collect();
-    for pair in arguments.chunks(2) {
-        match pair {
-            [name, value] if name == "--seeds" && value.parse::<u64>().is_ok() => {
-                seeds = value.parse().unwrap_or(SEEDS);
-            }
-            [name, value] if name == "--check" || name == "--write" => {
-                page = Some((name == "--write", value.clone()));
-            }
-            _ => {
-                eprintln!("usage: {USAGE}");
-                return ExitCode::from(2);
-            }
-        }
-    }
+    let Some((seeds, page)) = parse(&arguments) else {
+        eprintln!("usage: {USAGE}");
+        return ExitCode::from(2);
+    };
     let table = table::render(&count_all(seeds), seeds);
-    let Some((writes, path)) = page else {
+    let Some(Page { path, writes }) = page else {
         print!("{table}");
         return ExitCode::SUCCESS;
     };
@@ -48,6 +36,28 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The page that holds the table.
+struct Page {
+    path: String,
+    /// Whether the table is replaced, and not only compared.
+    writes: bool,
+}
+
+fn parse(arguments: &[String]) -> Option<(u64, Option<Page>)> {
+    let (mut seeds, mut page) = (SEEDS, None);
+    for pair in arguments.chunks(2) {
+        let [name, value] = pair else { return None };
+        match name.as_str() {
+            "--seeds" => seeds = value.parse().ok().filter(|seeds| *seeds > 0)?,
+            "--check" | "--write" => {
+                page = Some(Page { path: value.clone(), writes: name == "--write" });
+            }
+            _ => return None,
+        }
+    }
+    Some((seeds, page))
 }
 
 /// Compares the table in the page with `table`, or replaces it.
