@@ -23,6 +23,7 @@ use baton_election::queue::QueueElection;
 use baton_election::record::RecordElection;
 use baton_election::timing::Jitter;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::retry_on_intr;
 use serde::Serialize;
 use std::error::Error;
 use std::future::pending;
@@ -100,7 +101,7 @@ async fn unless_signaled<T, E>(
 async fn standard_output_is_closed() {
     let polled = run_blocking("the wait for the end of standard output", || {
         // Without a requested event, only an error or the end wakes the thread.
-        poll(&mut [PollFd::new(&io::stdout(), PollFlags::empty())], None)
+        retry_on_intr(|| poll(&mut [PollFd::new(&io::stdout(), PollFlags::empty())], None))
     });
     if polled.await.is_err() {
         pending::<()>().await;
@@ -113,6 +114,18 @@ async fn result_of<F: Future + Unpin>(future: &mut Option<F>) -> F::Output {
         Some(future) => future.await,
         None => pending().await,
     }
+}
+
+/// The exit after a line could not be written.
+fn end_of_output(error: &io::Error) -> Exit {
+    if error.kind() == ErrorKind::BrokenPipe {
+        // Its reader has seen enough.
+        return Exit::Clean;
+    }
+    print_stderr(&format_args!(
+        "cannot write to standard output: {error}: free space there, or redirect it elsewhere"
+    ));
+    Exit::Usage
 }
 
 /// The settings of the store keep the observer from ever reading.
@@ -192,9 +205,8 @@ impl Observer<'_> {
                 } => {}
                 printed = result_of(&mut printing) => {
                     printing = None;
-                    match printed {
-                        Err(error) if error.kind() != ErrorKind::BrokenPipe => return Exit::Fault,
-                        Ok(()) | Err(_) => {}
+                    if let Err(error) = printed {
+                        return end_of_output(&error);
                     }
                 }
                 () = signals.next() => return Exit::Clean,

@@ -19,7 +19,7 @@ use tokio::time::timeout;
 
 /// How often to try the lock of the state directory.
 const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(10);
-/// How long to wait for the lock of a killed process that has not ended yet.
+/// How long to wait for a lock. A killed process releases its lock only when it has ended.
 const KILLED_PROCESS_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long an ending process waits for its state directory.
 const SAVE_TIMEOUT: Duration = Duration::from_millis(200);
@@ -34,8 +34,8 @@ pub(super) struct OpenHistory {
 /// Opens the history. `None` if a signal arrives first.
 ///
 /// The guard of a killed `baton exec` holds the lock until its command has ended, which is no later
-/// than the deadline of the claim. So `baton exec` waits up to one lease duration for the lock. Others
-/// wait only for a process that was killed a moment ago.
+/// than the deadline of the claim. So `baton exec` waits up to one lease duration for the lock.
+/// Others wait only for a process that was killed a moment ago.
 pub(super) async fn open(
     config: &Config,
     signals: &mut Signals,
@@ -50,7 +50,9 @@ pub(super) async fn open(
         match RunHistory::open(config.state_directory.as_deref(), &config.election) {
             Err(error) if error.is_locked() && Clock.now() < until => {
                 if !replace(&mut has_logged, true) {
-                    tracing::info!("waiting for the previous run to end");
+                    tracing::info!(
+                        "the state directory is locked: waiting for the previous run to end"
+                    );
                 }
             }
             opened => return opened.map(|(history, last)| Some(OpenHistory { history, last })),

@@ -1,5 +1,5 @@
-//! The time of one check whether this machine's sidecar leads: with the status file in shell, Go, and
-//! C, beside a request over a kept connection.
+//! The time of one check whether this machine's sidecar leads: with the status file in shell, Go,
+//! and C, beside a request over a kept connection. Go and C read the boot id once.
 //!
 //! Touches processes and sockets. Start with [`measure`]. The shell runs the function of
 //! docs/guides/applications.md, which is what `$(token)` costs: a subshell and four reads. Go and C
@@ -19,7 +19,7 @@ const GUIDE: &str = include_str!("../../docs/guides/applications.md");
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bench/status_file");
 /// Checks of the compiled programs in one turn.
 const CHECKS: u32 = 20_000;
-/// Each is slower in shell, and over a socket.
+/// Checks in one turn in shell or over a socket, which are slower.
 const SLOW_CHECKS: u32 = 2_000;
 const PATIENCE: Duration = Duration::from_secs(10);
 

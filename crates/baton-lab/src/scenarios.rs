@@ -11,7 +11,7 @@ use baton_sim::faults::scenario_for;
 use baton_sim::rng::Rng;
 use baton_sim::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
-    RecordConfig, Scenario, StoreConfig, StoreFault,
+    Push, RecordConfig, Scenario, StoreConfig, StoreFault,
 };
 use std::time::Duration;
 
@@ -127,6 +127,7 @@ fn candidates(rng: &mut Rng, timing: Timing, count: u64) -> Vec<CandidateConfig>
         asks: true,
         keeps_state: false,
         poll_interval: timing.retry_period() / 2,
+        push: Push::default(),
         preference: Preference::FIRST,
         command: None,
     };

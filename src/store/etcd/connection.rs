@@ -15,6 +15,7 @@ use hyper::header::{AUTHORIZATION, CONTENT_TYPE, HOST};
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
+use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::mem::replace;
 use std::net::SocketAddr;
@@ -110,6 +111,7 @@ impl Connection {
             let tcp = TcpStream::connect(&*addresses).await.map_err(failed)?;
             // A request is one small write, which must not wait for an acknowledgement.
             tcp.set_nodelay(true).map_err(failed)?;
+            SockRef::from(&tcp).set_tcp_keepalive(&keepalive()).map_err(failed)?;
             let socket: Box<dyn Socket> = match tls {
                 None => Box::new(tcp),
                 Some(tls) => {
@@ -244,6 +246,13 @@ impl LineStream {
             }
         }
     }
+}
+
+/// The kernel's probes of a silent peer. A follower's connection may be silent for days: without
+/// probes, a firewall forgets it, and a release finds it dead.
+fn keepalive() -> TcpKeepalive {
+    let (idle, interval) = (Duration::from_secs(10), Duration::from_secs(5));
+    TcpKeepalive::new().with_time(idle).with_interval(interval).with_retries(3)
 }
 
 /// Awaits `work` while the connection makes progress.

@@ -1,6 +1,8 @@
 //! `baton observe`: prints the leader, and takes no part in the election.
 
-use crate::rig::{ELECTION, NOISE, Rig, Store, Timing, eventually, over_every_store, wait_for};
+use crate::rig::{
+    ELECTION, NOISE, Rig, Store, Timing, eventually, over_every_store, throughout, wait_for,
+};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -45,6 +47,12 @@ impl Observer {
         let mut observe = observe(rig);
         let process = observe.args(["--output", "json"]).stdout(output).spawn();
         Self { process: process.expect("the program is built"), lines }
+    }
+
+    /// Waits until it ends by itself.
+    fn exit_code(&mut self) -> Option<i32> {
+        let mut end = || self.process.try_wait().expect("it is our child");
+        wait_for(NOISE * 4, "it ends", &mut end).code()
     }
 
     /// The leaders that it has printed.
@@ -98,16 +106,15 @@ fn observer_ends_when_its_output_is_closed() {
     rig.wait_for_answers();
     let mut observe = observe(&rig);
     observe.args(["--output", "text"]).stdout(Stdio::piped());
-    let mut process = observe.spawn().expect("the program is built");
-    let mut output = BufReader::new(process.stdout.take().expect("it is piped"));
+    let process = observe.spawn().expect("the program is built");
+    let mut observer = Observer { process, lines: PathBuf::new() };
+    let mut output = BufReader::new(observer.process.stdout.take().expect("it is piped"));
     let mut line = String::new();
     output.read_line(&mut line).expect("it writes text");
     let name = leader.identity.rsplit_once('_').expect("an identity ends in a UUID").0;
     assert!(line.ends_with(&format!("Z orders: {name} leads\n")), "{line}");
     drop(output);
-    let mut end = || process.try_wait().expect("it is our child");
-    let status = wait_for(NOISE * 4, "it ends", &mut end);
-    assert_eq!(status.code(), Some(0));
+    assert_eq!(observer.exit_code(), Some(0));
 }
 
 /// Its reader reads nothing, and the pipe is full.
@@ -118,13 +125,10 @@ fn observer_whose_output_is_blocked_ends_at_a_signal() {
     fcntl_setfl(&writer, OFlags::NONBLOCK).expect("it is a pipe");
     while writer.write(&[b'x'; 4096]).is_ok() {}
     fcntl_setfl(&writer, OFlags::empty()).expect("it is a pipe");
-    let errors = rig.folder().join("errors");
-    let mut process = observe(&rig)
-        .stdout(writer)
-        .stderr(File::create(&errors).expect("the folder is ours"))
-        .spawn()
-        .expect("the program is built");
-    let tasks = format!("/proc/{}/task", process.id());
+    let process = observe(&rig).stdout(writer).stderr(Stdio::null()).spawn();
+    let process = process.expect("the program is built");
+    let mut observer = Observer { process, lines: PathBuf::new() };
+    let tasks = format!("/proc/{}/task", observer.process.id());
     // A thread that waits in `write(1, …)`, by the number of that call: proc_pid_syscall(5).
     let write = if cfg!(target_arch = "x86_64") { "1 0x1 " } else { "64 0x1 " };
     let is_blocked = || {
@@ -134,14 +138,12 @@ fn observer_whose_output_is_blocked_ends_at_a_signal() {
         })
     };
     eventually(NOISE * 10, "it is blocked", is_blocked);
-    kill_process(Pid::from_child(&process), Signal::TERM).expect("it runs");
-    let mut end = || process.try_wait().expect("it is our child");
-    let status = wait_for(NOISE * 4, "it ends", &mut end);
-    assert_eq!(status.code(), Some(0));
+    kill_process(Pid::from_child(&observer.process), Signal::TERM).expect("it runs");
+    assert_eq!(observer.exit_code(), Some(0));
     drop(reader);
 }
 
-/// Standard output is a file, whose reader cannot be missed.
+/// Standard output is a file, so only a signal ends the observer.
 #[test]
 fn observer_of_an_unreachable_store_says_so_and_goes_on() {
     let rig = Rig::new(Timing::CALM);
@@ -157,6 +159,24 @@ fn observer_of_an_unreachable_store_says_so_and_goes_on() {
     let mut observer = Observer { process, lines: rig.folder().join("lines") };
     let says = |text: &str| fs::read_to_string(&errors).expect("it is ours").contains(text);
     eventually(NOISE * 20, "it names the address", || says("127.0.0.1:1"));
-    assert!(observer.process.try_wait().expect("it is our child").is_none(), "it goes on");
+    throughout(NOISE * 2, "it goes on", || {
+        observer.process.try_wait().expect("it is our child").is_none()
+    });
     assert_eq!(observer.leaders(), []);
+}
+
+#[test]
+fn observer_names_an_output_that_cannot_be_written() {
+    let rig = Rig::new(Timing::CALM);
+    let full = File::options().write(true).open("/dev/full").expect("Linux has it");
+    let errors = rig.folder().join("errors");
+    let process = observe(&rig)
+        .stdout(full)
+        .stderr(File::create(&errors).expect("the folder is ours"))
+        .spawn()
+        .expect("the program is built");
+    let mut observer = Observer { process, lines: PathBuf::new() };
+    assert_eq!(observer.exit_code(), Some(2));
+    let text = fs::read_to_string(&errors).expect("it is ours");
+    assert!(text.contains("cannot write to standard output: No space left"), "{text}");
 }

@@ -216,7 +216,7 @@ fn file_system_that_hangs_delays_neither_renewal_nor_stop() {
     let rig = Rig::new(Timing::CALM);
     let mount = rig.folder().join("fuse");
     fs::create_dir(&mount).unwrap();
-    let Some(fuse) = Fuse::mount(&mount) else { return };
+    let Some(mut fuse) = Fuse::mount(&mount) else { return };
     let file = File::at(fuse.path.join("status"));
     let leader = rig.candidate("a").flag("--status-file", file.path.to_string_lossy()).start();
     wait_for(NOISE * 10, "the file says that it leads", || file.leads());

@@ -4,13 +4,14 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 /// Keeps one directory in memory, and answers the kernel's requests (`linux/fuse.h`).
 const SERVER: &str = include_str!("fuse/server.py");
 
 pub(crate) struct Fuse {
     server: Child,
+    output: BufReader<ChildStdout>,
     /// The mount, as every process reaches it; only the namespace sees it at its own path.
     pub(crate) path: PathBuf,
 }
@@ -30,16 +31,19 @@ impl Fuse {
         command.stdin(Stdio::null()).stdout(Stdio::piped());
         let mut server = command.spawn().expect("util-linux is installed");
         let mut line = String::new();
-        let output = server.stdout.take().expect("it is piped");
-        BufReader::new(output).read_line(&mut line).expect("it writes text");
+        let mut output = BufReader::new(server.stdout.take().expect("it is piped"));
+        output.read_line(&mut line).expect("it writes text");
         assert_eq!(line, "mounted\n", "`unshare -rm` and FUSE must be permitted");
         let path = format!("/proc/{}/root{}", server.id(), at.display()).into();
-        Some(Self { server, path })
+        Some(Self { server, output, path })
     }
 
-    /// From now on, every call hangs that needs the file system.
-    pub(crate) fn hang(&self) {
-        kill_process(Pid::from_child(&self.server), Signal::STOP).expect("it is our child");
+    /// Makes every later call to the file system hang.
+    pub(crate) fn hang(&mut self) {
+        kill_process(Pid::from_child(&self.server), Signal::USR1).expect("it is our child");
+        let mut line = String::new();
+        self.output.read_line(&mut line).expect("it writes text");
+        assert_eq!(line, "hung\n");
     }
 }
 
