@@ -184,7 +184,8 @@ fn measure_costs<A: Algorithm>(algorithm: A, candidates: usize, seed: u64, tally
     let patience = algorithm.patience();
     let mut scenario = draw::calm(candidates, seed, patience);
     // The moment of the crash must not depend on the leader's heartbeats.
-    let phase = patience * u32::try_from(seed % 1_000).expect("the number is below 1,000") / 1_000;
+    let thousandths = u32::try_from(seed % 1_000 + 1).expect("the number is at most 1,000");
+    let phase = patience * thousandths / 1_000;
     let crash_at = Moment::START + patience * 10 + phase;
     scenario.faults.push((crash_at, Fault::Crash { target: Target::LeaderOr(0), lasts: None }));
     let mut world = World::new(algorithm, scenario, Counter::new(candidates));

@@ -15,7 +15,6 @@ use crate::ring::Ring;
 use crate::sentinel::Sentinel;
 use crate::stonith::Stonith;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 
 /// One row of every table.
 #[derive(Clone, Copy, Debug)]
@@ -155,11 +154,26 @@ impl Tables<'_> {
             let columns: Vec<_> = sizes().collect();
             text += &table(title, &columns, |row| self.results[row].values().map(cell).collect());
         }
-        let all = self.results.iter().flat_map(Results::values);
-        let endless: u64 = all.map(|tally| tally.start.unsettled + tally.crash.unsettled).sum();
-        writeln!(text, "Elections without an end, which are not in these tables: {endless}.\n")
-            .expect("a string takes everything");
-        text
+        text + &self.endless()
+    }
+
+    /// The elections that the means leave out.
+    fn endless(&self) -> String {
+        let mut rows = Vec::new();
+        for (contender, results) in CONTENDERS.iter().zip(self.results) {
+            let of = |tally: &Tally| tally.start.unsettled + tally.crash.unsettled;
+            let endless: u64 = results.values().map(of).sum();
+            if endless > 0 {
+                rows.push(format!("* {}: {}\n", contender.name, thousands(endless)));
+            }
+        }
+        if rows.is_empty() {
+            return "Every election came to an end.\n\n".to_owned();
+        }
+        let (all, rows) = (thousands(2 * self.seeds * SIZES.len() as u64), rows.concat());
+        format!(
+            "Of {all} elections each, these had no end, and the tables leave them out:\n\n{rows}\n"
+        )
     }
 
     /// The outcomes of runs with faults.
@@ -192,9 +206,7 @@ impl Tables<'_> {
         }
         let of_all = |row| Condition::ALL.iter().map(move |condition| self.sum(row, *condition));
         let shared: u64 = (0..CONTENDERS.len()).flat_map(of_all).map(|sum| sum.shared_tokens).sum();
-        writeln!(text, "Runs in which two nodes led with the same token, at any time: {shared}.")
-            .expect("a string takes everything");
-        text
+        text + &format!("Runs in which two nodes led with the same token, at any time: {shared}.\n")
     }
 
     fn overlaps(&self, row: usize, condition: Condition) -> String {
