@@ -149,7 +149,7 @@ else ifdef MODEL
 else
 	$(if $(REPLAY),,$(MODEL_CHECKER) short)
 	$(CARGO) run --locked --quiet --package baton-sim --profile prove --bin prove -- \
-	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY))
+	  $(if $(SEEDS),--seeds $(SEEDS)) $(if $(MINUTES),--minutes $(MINUTES)) $(if $(FROM),--from $(FROM)) $(if $(REPLAY),--replay $(REPLAY)) --trace target/trace.json
 endif
 
 docs: ## Build the book into target/book and check its links

@@ -25,8 +25,8 @@ case $target in
                usual="1 minute, 11 without caches" ;;
   test-clients) what="client libraries and recipes in Go, Python, Java, Node.js: downloads packages once"
                 usual="2 minutes, 5 without caches" ;;
-  test-lab) what="the lab in a real Chromium: builds Rust's std for WebAssembly once"
-            usual="1 minute, 5 without caches" ;;
+  test-lab) what="the lab in a real Chromium, five mutants: builds Rust's std for WebAssembly once"
+            usual="1 minute, 6 without caches" ;;
   *) echo "part.sh: unknown part '$target'" >&2; exit 2 ;;
 esac
 

@@ -41,6 +41,7 @@ class Page {
     Object.assign(this, { playing: false, chosen: null, scenario: SCENARIOS.find((it) => it.name === experiment.name) });
     this.selected.clear();
     const { scenario } = this;
+    document.querySelector(".log").open = experiment.name === "trace";
     $("title").textContent = scenario?.title ?? (experiment.name === "trace" ? "A counterexample" : `Seed ${experiment.seed} of make prove`);
     $("lead").textContent = scenario?.lead ?? (experiment.name === "trace" ? `Seed ${experiment.seed}, as make prove recorded it.` : "A scenario of the simulator, with the machines that ship.");
     $("prediction").hidden = !scenario?.question && !scenario?.exercises;
@@ -65,7 +66,8 @@ class Page {
     if (this.experiment.view) writeLink(this.experiment);
   }
 
-  draw() {
+  // Draws the moment; the cards only if they are due, since a person reads them more slowly.
+  draw(withCards = true) {
     const { experiment } = this;
     this.frames++;
     $("clock").textContent = `${(experiment.now / SECOND).toFixed(2)} s`;
@@ -77,6 +79,11 @@ class Page {
     const summary = summarize(experiment);
     if ($("summary").textContent !== summary) $("summary").textContent = summary;
     this.timeline.draw(experiment);
+    if (withCards) this.drawCards();
+  }
+
+  drawCards() {
+    const { experiment } = this;
     drawMessages($("messages"), experiment);
     drawCosts($("costs"), experiment);
     drawResources($("resources"), experiment);
@@ -167,7 +174,9 @@ class Page {
     this.lastFrame = time;
     this.experiment.seek(this.experiment.now + passed * this.pace() * SECOND);
     if (this.experiment.now >= this.experiment.end) this.playing = false;
-    if (this.playing) this.draw(); else this.refresh();
+    const isDue = !(time - this.lastCards < 120);
+    if (isDue) this.lastCards = time;
+    if (this.playing) this.draw(isDue); else this.refresh();
     requestAnimationFrame((next) => this.frame(next));
   }
 

@@ -19,7 +19,7 @@ class Stage {
     if (!view) return;
     const width = Math.max(300, this.svg.clientWidth), isQueue = view.store.kind === "queue";
     const box = { left: 12, right: width - 12, top: 14, bottom: isQueue ? 168 : 112 };
-    const row = box.bottom + 122, height = row + 62;
+    const row = box.bottom + 122, height = row + 78;
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.style.height = `${height}px`;
     const parts = [];
@@ -31,7 +31,9 @@ class Stage {
       const x = place(who);
       add("line", { class: `link${node.cut ? " cut" : ""}`, x1: x, x2: x, y1: box.bottom, y2: row - PROCESS });
     });
-    for (const message of view.messages) this.message(add, message, experiment, place, box, row, anchors);
+    // A process that is down receives nothing.
+    const arrives = (message) => message.kind === "request" || view.nodes[message.who].identity !== null;
+    for (const message of view.messages.filter(arrives)) this.message(add, message, experiment, place, box, row, anchors);
     view.nodes.forEach((node, who) => this.process(parts, add, experiment, node, who, place(who), row, selected.has(who)));
     this.svg.replaceChildren(...parts);
   }
@@ -88,7 +90,8 @@ class Stage {
     }
     if (isSelected) add("circle", { class: "selected", cx: x, cy: y, r: PROCESS + 11 });
     add("text", { class: state === "leads" ? "letter on-lead" : "letter", x, y: y + 6, "text-anchor": "middle" }, letter(who));
-    add("text", { class: node.cut ? "wrong-text small" : "quiet small", x, y: y + PROCESS + 26, "text-anchor": "middle" }, describe(node, now));
+    add("text", { class: "quiet small", x, y: y + PROCESS + 26, "text-anchor": "middle" }, describe({ ...node, cut: false }, now));
+    if (node.cut) add("text", { class: "wrong-text small", x, y: y + PROCESS + 42, "text-anchor": "middle" }, "cut off");
     const hit = shape("circle", { class: "hit", cx: x, cy: y, r: PROCESS + 12 });
     hit.addEventListener("click", () => this.select(who));
     parts.push(hit);

@@ -65,6 +65,11 @@ class TimeLine {
     }
     this.store(pen, model, x, limit, color);
     this.axis(pen, from, until, x, width, height, color);
+    const violation = experiment.view ? experiment.view.violation : experiment.violation;
+    if (violation && violation.at <= limit) {
+      pen.fillStyle = color.wrong;
+      pen.fillRect(x(violation.at) - 1, 0, 2, height - AXIS);
+    }
     pen.fillStyle = color.ink;
     pen.fillRect(x(experiment.now) - 1, 0, 2, height - AXIS);
     this.last = experiment;

@@ -19,9 +19,8 @@ use baton_sim::clock::Moment;
 use baton_sim::faults::scenario_for;
 use baton_sim::json::Json;
 use baton_sim::live::LiveRun;
-use baton_sim::recording::write_records;
+use baton_sim::recording::{write_records, write_scenario};
 use baton_sim::run::{simulate, trace_hash};
-use baton_sim::scenario::{Scenario, StoreConfig};
 use std::time::Duration;
 
 /// A lab with at most one open run.
@@ -115,33 +114,6 @@ fn write_moment(json: &mut Json, run: &LiveRun, has_resource: bool) {
         write_resource(json, &writes(run.records(), candidates, run.now()));
     }
     run.write_violation(json.key("violation"));
-}
-
-fn write_scenario(json: &mut Json, scenario: &Scenario) {
-    json.key("end").moment(scenario.end).key("store").string(match scenario.store {
-        StoreConfig::Record(_) => "record",
-        StoreConfig::Ensemble(_) => "queue",
-    });
-    json.key("candidates").array(|json| {
-        for candidate in &scenario.candidates {
-            let timing = candidate.timing;
-            json.object(|json| {
-                for (name, duration) in [
-                    ("lease", timing.lease_duration()),
-                    ("renew", timing.renew_deadline()),
-                    ("retry", timing.retry_period()),
-                    ("answer", timing.answer_validity()),
-                ] {
-                    json.key(name).value(duration.as_secs_f64());
-                }
-            });
-        }
-    });
-    json.key("faults").array(|json| {
-        for fault in &scenario.faults {
-            json.moment(fault.at);
-        }
-    });
 }
 
 fn number(word: &str) -> Result<u64, String> {

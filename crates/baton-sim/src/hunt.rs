@@ -1,6 +1,6 @@
 //! Runs seed after seed until one fails or a limit is reached.
 //!
-//! Uses threads and the clock. Start with [`hunt`].
+//! Uses threads, the clock, and a trace file. Start with [`hunt`].
 #![expect(clippy::disallowed_methods, reason = "the duration of a run is measured in real time")]
 #![expect(
     clippy::print_stdout,
@@ -11,9 +11,12 @@
 use crate::checkers::Coverage;
 use crate::edge;
 use crate::faults::scenario_for;
-use crate::run::{RunReport, print_trace, run_checked, trace_hash};
+use crate::run::{RunReport, print_trace, run_checked, trace_file, trace_hash};
+use crate::scenario::Scenario;
 use crate::shrink::shrink;
+use std::fs;
 use std::num::NonZero;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -33,7 +36,9 @@ pub enum StopAfter {
 
 /// Runs all seeds from `from` on, on as many threads as there are processors. The number of threads
 /// does not change which seeds fail.
-pub fn hunt(from: u64, stop_after: StopAfter) -> ExitCode {
+///
+/// Writes the trace file of a failure to `trace`, if given.
+pub fn hunt(from: u64, stop_after: StopAfter, trace: Option<&Path>) -> ExitCode {
     let workers = thread::available_parallelism().map_or(1, NonZero::get);
     let progress = Mutex::new(Progress::new(from));
     let next = || lock(&progress).next(stop_after);
@@ -52,7 +57,7 @@ pub fn hunt(from: u64, stop_after: StopAfter) -> ExitCode {
     let progress = progress.into_inner().unwrap_or_else(PoisonError::into_inner);
     progress.print();
     if let Some(seed) = progress.failed {
-        report_failure(seed, MAX_TRACE_LINES);
+        report_failure(seed, MAX_TRACE_LINES, trace);
         return ExitCode::FAILURE;
     }
     match progress.missing_coverage() {
@@ -69,9 +74,10 @@ fn lock(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs `seed` and prints its whole trace, shrunk if it fails.
-pub fn replay(seed: u64) -> ExitCode {
-    if report_failure(seed, usize::MAX) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+/// Runs `seed` and prints its whole trace, shrunk if it fails. Writes the trace file to `trace`, if
+/// given.
+pub fn replay(seed: u64, trace: Option<&Path>) -> ExitCode {
+    if report_failure(seed, usize::MAX, trace) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
 /// Whether every assumption of exclusion has its limit exactly where theory puts it.
@@ -88,16 +94,17 @@ pub fn print_trace_hashes(from: u64, seeds: u64) -> ExitCode {
 }
 
 /// Shrinks a failing seed and prints the last lines of its trace; false if it does not fail.
-fn report_failure(seed: u64, lines: usize) -> bool {
+fn report_failure(seed: u64, lines: usize, trace_path: Option<&Path>) -> bool {
     let scenario = scenario_for(seed);
     let Some(violation) = run_checked(scenario.clone()).violation else {
-        println!("{}\nseed {seed}: no violation", print_trace(scenario));
+        println!("{}\nseed {seed}: no violation", print_trace(scenario.clone()));
+        write_trace_file(&scenario, seed, trace_path);
         return false;
     };
     let (faults, scenario) = (scenario.faults.len(), shrink(scenario, violation.property));
     let violation = run_checked(scenario.clone()).violation.expect("a shrunk scenario still fails");
     let kept = scenario.faults.len();
-    let trace = print_trace(scenario);
+    let trace = print_trace(scenario.clone());
     let skipped = trace.lines().count().saturating_sub(lines);
     if skipped > 0 {
         println!("# {skipped} earlier lines omitted");
@@ -107,7 +114,16 @@ fn report_failure(seed: u64, lines: usize) -> bool {
     }
     println!("\nseed {seed}, shrunk from {faults} faults to {kept}: {violation}");
     println!("replay with: make prove REPLAY={seed}");
+    write_trace_file(&scenario, seed, trace_path);
     true
+}
+
+fn write_trace_file(scenario: &Scenario, seed: u64, path: Option<&Path>) {
+    let Some(path) = path else { return };
+    match fs::write(path, trace_file(scenario, seed)) {
+        Ok(()) => println!("look at it with: make lab TRACE={}", path.display()),
+        Err(error) => eprintln!("prove: cannot write {}: {error}", path.display()),
+    }
 }
 
 /// The runs so far.

@@ -5,7 +5,7 @@
 use crate::checkers::{Inspect, Violation};
 use crate::clock::Moment;
 use crate::json::Json;
-use crate::scenario::{CandidateFault, Fault, FaultKind, Scenario};
+use crate::scenario::{CandidateFault, Fault, FaultKind, Scenario, StoreConfig};
 use crate::trace::{Observer, TraceContext, TraceEvent};
 use crate::trace_printer::{Printable, TracePrinter};
 use baton_election::claim::{Claim, FencingToken};
@@ -290,6 +290,35 @@ fn write_fact(json: &mut Json, fact: &Fact) {
         }
         Fact::Noted(who) => json.string("note").option(*who).option(none).option(none),
     };
+}
+
+/// Adds what a page needs of `scenario` to an object: its end, its kind of store, the durations of
+/// its candidates in seconds, and the starts of its faults.
+pub fn write_scenario(json: &mut Json, scenario: &Scenario) {
+    json.key("end").moment(scenario.end).key("store").string(match scenario.store {
+        StoreConfig::Record(_) => "record",
+        StoreConfig::Ensemble(_) => "queue",
+    });
+    json.key("candidates").array(|json| {
+        for candidate in &scenario.candidates {
+            let timing = candidate.timing;
+            json.object(|json| {
+                for (name, duration) in [
+                    ("lease", timing.lease_duration()),
+                    ("renew", timing.renew_deadline()),
+                    ("retry", timing.retry_period()),
+                    ("answer", timing.answer_validity()),
+                ] {
+                    json.key(name).value(duration.as_secs_f64());
+                }
+            });
+        }
+    });
+    json.key("faults").array(|json| {
+        for fault in &scenario.faults {
+            json.moment(fault.at);
+        }
+    });
 }
 
 /// Writes a violation as an object: the property, the time, and the observation.

@@ -5,6 +5,8 @@
 use crate::checkers::{Checker, Coverage, Inspect, Violation};
 use crate::clock::Moment;
 use crate::ensemble::Ensemble;
+use crate::json::Json;
+use crate::recording::{Recorder, write_records, write_scenario, write_violation};
 use crate::scenario::{Scenario, StoreConfig};
 use crate::store::{RecordStore, Store};
 use crate::trace::Observer;
@@ -90,6 +92,47 @@ pub(crate) fn print_trace(scenario: Scenario) -> String {
             print_trace_with_store(scenario, store)
         }
     }
+}
+
+/// The run of `scenario` as a trace file for the lab: its records up to the first violation.
+pub(crate) fn trace_file(scenario: &Scenario, seed: u64) -> String {
+    match scenario.store.clone() {
+        StoreConfig::Record(config) => {
+            trace_file_with_store(scenario, seed, RecordStore::new(config))
+        }
+        StoreConfig::Ensemble(config) => {
+            let store = Ensemble::new(config, scenario.candidates.len(), scenario.seed);
+            trace_file_with_store(scenario, seed, store)
+        }
+    }
+}
+
+fn trace_file_with_store<S: Store<Election: Printable + Inspect>>(
+    scenario: &Scenario,
+    seed: u64,
+    store: S,
+) -> String {
+    let mut json = Json::default();
+    let observers = (Checker::new(scenario), Recorder::new(scenario));
+    let mut world = World::new(scenario.clone(), store, observers);
+    run_until(&mut world, |(checker, _)| checker.violation().is_some());
+    if world.observer().0.violation().is_some() {
+        // The time after the violation shows for how long two candidates lead.
+        let longest = scenario.candidates.iter().map(|it| it.timing.lease_duration()).max();
+        world.advance(world.now() + longest.unwrap_or_default());
+    }
+    json.object(|json| {
+        json.key("seed").value(seed);
+        write_scenario(json, scenario);
+        match world.observer().0.violation() {
+            Some(violation) => write_violation(json.key("violation"), violation),
+            None => {
+                json.key("violation").option(None::<u8>);
+            }
+        }
+        write_records(json.key("records"), &world.observer_mut().1.take());
+    });
+    json.into_text()
 }
 
 fn print_trace_with_store<S: Store<Election: Printable + Inspect>>(

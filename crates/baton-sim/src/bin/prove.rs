@@ -7,11 +7,12 @@
 use baton_sim::hunt;
 use baton_sim::hunt::StopAfter;
 use std::env;
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
-const USAGE: &str =
-    "prove [--seeds N | --minutes N | --traces N] [--from SEED], or prove --replay SEED";
+const USAGE: &str = "prove [--seeds N | --minutes N | --traces N] [--from SEED] [--trace FILE], or prove --replay \
+     SEED [--trace FILE]";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
@@ -20,10 +21,10 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     };
     match command {
-        Command::Replay(seed) => hunt::replay(seed),
+        Command::Replay { seed, trace } => hunt::replay(seed, trace.as_deref()),
         Command::Traces { from, seeds } => hunt::print_trace_hashes(from, seeds),
-        Command::Hunt { from, stop_after } if hunt::limits_match_theory() => {
-            hunt::hunt(from, stop_after)
+        Command::Hunt { from, stop_after, trace } if hunt::limits_match_theory() => {
+            hunt::hunt(from, stop_after, trace.as_deref())
         }
         Command::Hunt { .. } => {
             eprintln!("prove: the limit of an assumption is not where theory puts it");
@@ -34,16 +35,20 @@ fn main() -> ExitCode {
 
 /// The command that the arguments select.
 enum Command {
-    Hunt { from: u64, stop_after: StopAfter },
+    Hunt { from: u64, stop_after: StopAfter, trace: Option<PathBuf> },
     Traces { from: u64, seeds: u64 },
-    Replay(u64),
+    Replay { seed: u64, trace: Option<PathBuf> },
 }
 
 fn parse(arguments: &[String]) -> Option<Command> {
-    let (mut stop_after, mut from, mut traces, mut replay) =
-        (StopAfter::Seeds(100_000), 0, None, None);
+    let (mut stop_after, mut from, mut traces, mut replay, mut trace) =
+        (StopAfter::Seeds(100_000), 0, None, None, None);
     for pair in arguments.chunks(2) {
         let [name, value] = pair else { return None };
+        if name == "--trace" {
+            trace = Some(PathBuf::from(value));
+            continue;
+        }
         let number: u64 = value.parse().ok()?;
         match name.as_str() {
             "--seeds" => stop_after = StopAfter::Seeds(number),
@@ -55,8 +60,8 @@ fn parse(arguments: &[String]) -> Option<Command> {
         }
     }
     Some(match (replay, traces) {
-        (Some(seed), _) => Command::Replay(seed),
+        (Some(seed), _) => Command::Replay { seed, trace },
         (None, Some(seeds)) => Command::Traces { from, seeds },
-        (None, None) => Command::Hunt { from, stop_after },
+        (None, None) => Command::Hunt { from, stop_after, trace },
     })
 }
