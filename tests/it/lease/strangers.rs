@@ -131,7 +131,7 @@ fn follower_waits_out_a_malformed_spec() {
     );
 }
 
-/// Whether the server's socket of this connection is established: proc_pid_net(5), tcp.
+/// Whether the server's socket of this connection is established: `proc_pid_net(5)`, tcp.
 fn is_established(server_port: u16, client_port: u16) -> bool {
     let sockets = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
     let ends = format!(":{server_port:04X} 0100007F:{client_port:04X} 01 ");

@@ -129,7 +129,7 @@ fn observer_whose_output_is_blocked_ends_at_a_signal() {
     let process = process.expect("the program is built");
     let mut observer = Observer { process, lines: PathBuf::new() };
     let tasks = format!("/proc/{}/task", observer.process.id());
-    // A thread that waits in `write(1, …)`, by the number of that call: proc_pid_syscall(5).
+    // A thread that waits in `write(1, …)`, by the number of that call: `proc_pid_syscall(5)`.
     let write = if cfg!(target_arch = "x86_64") { "1 0x1 " } else { "64 0x1 " };
     let is_blocked = || {
         fs::read_dir(&tasks).expect("it runs").any(|task| {
