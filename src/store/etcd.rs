@@ -74,6 +74,15 @@ impl EtcdStore {
         })
     }
 
+    /// How much older than the known record its first version is, by the clocks of those who wrote
+    /// them. `None` if etcd has compacted that version: its history does not grow without bound.
+    pub async fn kept_history(&self) -> Option<Duration> {
+        let latest = self.latest.borrow().clone()?;
+        let first = self.gateway.range(&self.record_key, Some(latest.found.create_revision)).await;
+        let first = self.known(first.ok()?.content?).ok()?;
+        latest.stored.renewed_at()?.duration_since(first.stored.renewed_at()?).ok()
+    }
+
     async fn try_perform(&self, request: &RecordRequest) -> Result<RecordEvent, EtcdError> {
         match request {
             RecordRequest::Read => Ok(RecordEvent::Read(self.read().await?)),
@@ -82,7 +91,8 @@ impl EtcdStore {
     }
 
     async fn get(&self) -> Result<Answer<Option<Rc<KnownRecord>>>, EtcdError> {
-        let Answer { cluster_id, revision, content } = self.gateway.range(&self.record_key).await?;
+        let Answer { cluster_id, revision, content } =
+            self.gateway.range(&self.record_key, None).await?;
         let content = content.map(|found| self.known(found)).transpose()?;
         Ok(Answer { cluster_id, revision, content })
     }

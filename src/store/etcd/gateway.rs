@@ -19,8 +19,13 @@ use std::time::Duration;
 
 /// The operations that the store needs of etcd. Each is one request.
 pub(super) trait EtcdApi {
-    /// Reads `key`, linearizably: a serializable read may be older than a read before it.
-    async fn range(&self, key: &str) -> Result<Answer<Option<KeyValue>>, EtcdError>;
+    /// Reads `key`, linearizably: a serializable read may be older than a read before it. Returns
+    /// what it holds now, or held `at` a revision, which only the check of the history asks for.
+    async fn range(
+        &self,
+        key: &str,
+        at: Option<u64>,
+    ) -> Result<Answer<Option<KeyValue>>, EtcdError>;
 
     /// Puts keys if another is as compared.
     async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError>;
@@ -195,8 +200,12 @@ impl Gateway {
 }
 
 impl EtcdApi for Gateway {
-    async fn range(&self, key: &str) -> Result<Answer<Option<KeyValue>>, EtcdError> {
-        self.call("/v3/kv/range", range_request(key), range_answer).await
+    async fn range(
+        &self,
+        key: &str,
+        at: Option<u64>,
+    ) -> Result<Answer<Option<KeyValue>>, EtcdError> {
+        self.call("/v3/kv/range", range_request(key, at), range_answer).await
     }
 
     async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError> {

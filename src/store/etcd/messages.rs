@@ -82,6 +82,8 @@ pub(super) struct Txn<'a> {
 #[derive(Serialize)]
 struct RangeRequest {
     key: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    revision: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -142,9 +144,10 @@ pub(super) fn authenticate_request(name: &str, password: &str) -> Vec<u8> {
     to_json(&AuthenticateRequest { name, password })
 }
 
-/// The body of a linearizable read of `key`.
-pub(super) fn range_request(key: &str) -> Vec<u8> {
-    to_json(&RangeRequest { key: base64(key.as_bytes()) })
+/// The body of a linearizable read of `key`, as it is now, or as it was `at` a revision.
+pub(super) fn range_request(key: &str, at: Option<u64>) -> Vec<u8> {
+    let revision = at.map(|revision| revision.to_string());
+    to_json(&RangeRequest { key: base64(key.as_bytes()), revision })
 }
 
 impl Txn<'_> {

@@ -68,13 +68,17 @@ impl StoredRecord {
         serde_json::to_vec(self).expect("a record of strings and numbers serializes")
     }
 
+    /// When it was last written, by its writer's clock.
+    pub(super) fn renewed_at(&self) -> Option<SystemTime> {
+        humantime::parse_rfc3339(&self.renew_time).ok()
+    }
+
     /// The record after `write` replaces `current` at the time `wall`.
     ///
     /// Its time is later than that of `current`, even if the clock stops or goes back. So two
     /// renewals differ, and a candidate that saw the first notices the second.
     pub(super) fn after(current: Option<&Self>, write: &Write, wall: SystemTime) -> Self {
-        let renewed_before =
-            current.and_then(|stored| humantime::parse_rfc3339(&stored.renew_time).ok());
+        let renewed_before = current.and_then(Self::renewed_at);
         let floor = renewed_before.map_or(0, |renewed| microseconds(renewed) + 1);
         let now = time_of(microseconds(wall).max(floor));
         let acquired = current.map(|stored| stored.acquire_time.clone());

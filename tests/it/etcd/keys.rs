@@ -1,7 +1,8 @@
 //! The keys of an election: what others find there, and what they may do to them.
 
 use super::PATIENCE;
-use crate::rig::{ELECTION, Etcd, EtcdKeys, Rig, Store as _, eventually, throughout};
+use crate::rig::{ELECTION, Etcd, EtcdKeys, EtcdSettings, Rig, Store as _, eventually, throughout};
+use std::process::Command;
 
 /// The token is the revision of the term's key, so a transaction on the same etcd can compare it.
 #[test]
@@ -73,6 +74,30 @@ fn value_too_large_to_read_is_named() {
     eventually(PATIENCE, "it names the cause", || candidate.output().contains("delete the key"));
     rig.store.admin.delete(&key);
     assert_eq!(rig.leader().identity, candidate.identity);
+    rig.wait_for_answers();
+}
+
+/// The record was released hours ago, and etcd was not compacted since.
+#[test]
+fn doctor_warns_of_a_history_that_is_never_compacted() {
+    // Compaction would disturb no other test, but theirs would disturb this one.
+    let etcd = Etcd::start(EtcdSettings::default());
+    let rig = Rig::over(EtcdKeys::on(&etcd), EtcdKeys::FAST);
+    let old = r#"{"format":"baton.etcd-record/1","holderIdentity":"","leaseDurationMs":1000,
+        "acquireTime":"2026-01-01T00:00:00Z","renewTime":"2026-01-01T00:00:00Z",
+        "leaseTransitions":1}"#;
+    rig.store.admin.put(&rig.store.record_key(ELECTION), old);
+    rig.start_leader("a");
+    let warnings = || {
+        let mut doctor = Command::new(env!("CARGO_BIN_EXE_baton"));
+        doctor.env_clear().args(["doctor", "--election", ELECTION]);
+        doctor.args(rig.store.flags().iter().flat_map(|(flag, value)| [*flag, value]));
+        let output = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
+        output.lines().filter(|line| line.contains("--auto-compaction-retention")).count()
+    };
+    assert_eq!(warnings(), 1);
+    rig.store.admin.compact();
+    assert_eq!(warnings(), 0);
     rig.wait_for_answers();
 }
 
