@@ -80,7 +80,8 @@ fn stopped_and_isolated_leader_renews_nothing() {
     scene.assert_succession(since, scene.rig.store.takeover(scene.rig.timing));
 }
 
-/// The watch of a follower beside an isolated member ends, because it asks for `hasleader`.
+/// The watch of a follower beside an isolated member is silent. etcd ends it for want of a leader, or
+/// a read through another member shows that it is behind.
 #[test]
 fn follower_beside_an_isolated_member_hears_of_the_release() {
     let etcd = Etcd::start(EtcdSettings::cluster());
@@ -94,7 +95,8 @@ fn follower_beside_an_isolated_member_hears_of_the_release() {
     let follower = rig.candidate("follower").flag("--etcd-endpoints", first).start();
     eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
     etcd.cut_off(isolated);
-    // etcd ends the watch three election timeouts later.
+    // Longer than two retry periods, after which a follower reads, and than three election timeouts,
+    // after which etcd ends the watch.
     thread::sleep(2 * rig.timing.lease_duration / 3);
     leader.terminate();
     assert_eq!(leader.exit_code(), 0);
