@@ -7,8 +7,8 @@ use std::fs;
 use std::process::Command;
 
 /// Flags without a setting in `config`: the chart sets them itself, a Pod does not need them, ports
-/// or volumes depend on them, or they are under `zookeeper`.
-const OTHER_FLAGS: [&str; 19] = [
+/// or volumes depend on them, or they are under `etcd` or `zookeeper`.
+const OTHER_FLAGS: [&str; 25] = [
     "backend",
     "context",
     "directory",
@@ -21,6 +21,12 @@ const OTHER_FLAGS: [&str; 19] = [
     "probe-listen",
     "state-directory",
     "status-file",
+    "etcd-ca-file",
+    "etcd-cert-file",
+    "etcd-endpoints",
+    "etcd-key-file",
+    "etcd-prefix",
+    "etcd-user-file",
     "zookeeper-auth-file",
     "zookeeper-ca-file",
     "zookeeper-cert-file",
