@@ -105,7 +105,7 @@ const SCENARIOS = [
   {
     name: "outage", tab: "record", title: "A store outage",
     lead: "At 10 s the store refuses all requests for 12 s.",
-    question: "Who leads during the outage?",
+    question: "Which process leads during the outage?",
     choices: ["the old leader throughout", "none, after the claim has ended", "whichever process starts first"],
     settled: (e) => e.now >= 34 * SECOND,
     answer: (e) => { const terms = termsOf(e); const end = claimEnd(e, terms[0][1], terms[1]?.[0] ?? Infinity); return [end < 22 * SECOND ? 1 : 0, `The claim ended at ${seconds(end)}, and no process led until the store was back. Without the store no process can prove that it leads alone. ${letter(terms.at(-1)[1])} led again at ${seconds(terms.at(-1)[0])}.`]; },
