@@ -5,6 +5,7 @@
 
 mod cost;
 mod many_elections;
+mod peers;
 
 use crate::nodes::recover;
 use crate::rig::{Case, PATIENCE, SHOP};

@@ -100,11 +100,15 @@ impl<'a> Ensemble<'a> {
         ]);
     }
 
+    /// The servers with their ports, as every client takes them.
+    pub(crate) fn servers(&self) -> String {
+        let port = if self.secured { 2281 } else { 2181 };
+        SERVERS.map(|server| format!("{server}:{port}")).join(",")
+    }
+
     /// A sidecar's values for this ensemble.
     pub(crate) fn values(&self) -> Value {
-        let port = if self.secured { 2281 } else { 2181 };
-        let mut zookeeper =
-            json!({ "servers": SERVERS.map(|server| format!("{server}:{port}")).join(",") });
+        let mut zookeeper = json!({ "servers": self.servers() });
         if self.secured {
             zookeeper["authSecret"] = SECRETS[0].into();
             zookeeper["caSecret"] = SECRETS[1].into();

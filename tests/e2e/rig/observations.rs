@@ -138,4 +138,17 @@ impl Case {
                 .find(|source, text| if source.starts_with(pod) { message(text) } else { None })
         })
     }
+
+    /// Waits until a peer's candidate, in a Pod with this name prefix, logs at `since` or later that
+    /// its work has started. Returns that time and the Pod.
+    #[track_caller]
+    pub(crate) fn wait_for_peer_to_lead(&self, prefix: &str, since: Moment) -> (Moment, String) {
+        let pod = |source: &str, text: &str| {
+            let line: Value = serde_json::from_str(text).ok()?;
+            let (pod, _) = source.split_once('/')?;
+            let starts = line["event"] == "started_leading" && pod.starts_with(prefix);
+            starts.then(|| pod.to_owned())
+        };
+        wait_for(PATIENCE, "a candidate of the peer leads", || self.journal.find_since(since, pod))
+    }
 }

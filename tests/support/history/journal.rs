@@ -92,8 +92,18 @@ impl Journal {
     /// The first value that `select` returns for a process and its line, and the moment of that
     /// line.
     pub(crate) fn find<T>(&self, select: impl Fn(&str, &str) -> Option<T>) -> Option<(Moment, T)> {
+        self.find_since(Moment::from_ms(0), select)
+    }
+
+    /// As [`Self::find`], among the lines from `since` on.
+    pub(crate) fn find_since<T>(
+        &self,
+        since: Moment,
+        select: impl Fn(&str, &str) -> Option<T>,
+    ) -> Option<(Moment, T)> {
         lock(&self.lines)
             .iter()
+            .filter(|line| line.at >= since)
             .find_map(|line| Some((line.at, select(&line.process, &line.text)?)))
     }
 

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/tools/leaderelection"
@@ -32,7 +33,7 @@ var (
 	kubeconfig = flag.String("kubeconfig", "", "path of the kubeconfig")
 	namespace  = flag.String("namespace", "", "namespace of the Lease (default that of the kubeconfig)")
 	lease      = flag.String("lease", "", "name of the Lease")
-	identity   = flag.String("identity", "", "identity of this candidate")
+	identity   = flag.String("identity", "", "identity of this candidate (default the host name and a UUID, as controllers do)")
 	listen     = flag.String("listen", "", "address for an application's requests (default none)")
 	duration   = flag.Duration("lease-duration", 15*time.Second, "client-go's LeaseDuration, in whole seconds")
 	deadline   = flag.Duration("renew-deadline", 10*time.Second, "client-go's RenewDeadline")
@@ -75,6 +76,9 @@ var lines = log.New(os.Stdout, "", 0)
 func main() {
 	klog.InitFlags(nil)
 	flag.Parse()
+	if *identity == "" {
+		*identity = newIdentity()
+	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 
@@ -112,6 +116,16 @@ func main() {
 	if ctx.Err() == nil {
 		os.Exit(1) // lost the Lease
 	}
+}
+
+// newIdentity returns an identity that no other run of this Pod has. With one of an earlier run,
+// client-go would lead at once, without waiting for the promises of that run.
+func newIdentity() string {
+	host, err := os.Hostname()
+	if err != nil {
+		log.Fatal(err)
+	}
+	return host + "_" + string(uuid.NewUUID())
 }
 
 // lock returns the lock that controllers use, with the timeouts that client-go recommends.
