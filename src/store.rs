@@ -5,6 +5,7 @@
 pub mod etcd;
 pub mod file;
 pub mod kubernetes;
+mod line_buffer;
 pub mod zookeeper;
 
 use baton_election::machine::{Election, Verb};

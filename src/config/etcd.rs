@@ -46,6 +46,12 @@ pub enum EndpointError {
          between two"
     )]
     Url(String),
+    /// The list holds a user or a password, so its text is not shown.
+    #[error(
+        "they hold a user: write only http://HOST:2379, put user:password into a file, and pass \
+         --etcd-user-file"
+    )]
+    User,
     /// Some endpoints use TLS, and others do not.
     #[error("some use http:// and some https://: a password would cross the network unencrypted")]
     MixedSchemes,
@@ -81,6 +87,10 @@ pub(super) fn config(
 }
 
 fn parse(text: &str) -> Result<Vec<Endpoint>, EndpointError> {
+    // A password may hold a comma, so this check comes before the list is split.
+    if text.contains('@') {
+        return Err(EndpointError::User);
+    }
     let endpoints = text.split(',').map(|url| url.trim().parse());
     let endpoints: Vec<Endpoint> = endpoints.collect::<Result<_, _>>()?;
     let is_secure = |endpoint: &Endpoint| endpoint.is_secure;
@@ -147,7 +157,7 @@ impl FromStr for Endpoint {
         };
         let authority = url.authority().ok_or_else(error)?;
         let is_bare = url.path_and_query().is_none_or(|rest| rest.as_str() == "/");
-        if !is_bare || authority.as_str().contains('@') || authority.host().is_empty() {
+        if !is_bare || authority.host().is_empty() {
             return Err(error());
         }
         // A port that is not a number would count as absent.
@@ -199,7 +209,6 @@ mod tests {
             "etcd-0:2379",
             "ftp://etcd-0",
             "http://a/v3",
-            "http://u:p@a:1",
             "http://a:99999",
             "http://a,",
             "http://",
@@ -209,5 +218,8 @@ mod tests {
             assert!(matches!(shown(wrong), Err(EndpointError::Url(_))), "{wrong}");
         }
         assert_eq!(shown("http://a,https://b"), Err(EndpointError::MixedSchemes));
+        for with_user in ["http://u:p@a:1", "http://u:p,q@a:1", "u@a"] {
+            assert_eq!(shown(with_user), Err(EndpointError::User), "{with_user}");
+        }
     }
 }

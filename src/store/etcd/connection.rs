@@ -5,8 +5,11 @@
 //! the future of a request and the connection abandons both.
 
 use crate::config::Endpoint;
+use crate::process::clock::Clock;
 use crate::process::resolver::{LookupError, Resolver};
 use crate::store::etcd::refusal::MAX_ANSWER_BYTES;
+use crate::store::line_buffer::LineBuffer;
+use baton_election::instant::Instant;
 use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Full, LengthLimitError, Limited};
 use hyper::body::{Bytes, Incoming};
@@ -17,14 +20,15 @@ use hyper_util::rt::TokioIo;
 use rustls::pki_types::ServerName;
 use socket2::{SockRef, TcpKeepalive};
 use std::io;
-use std::mem::replace;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio::task::consume_budget;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
+use uuid::Uuid;
 
 /// Ends a watch with an error when its member loses the leader.
 const HAS_LEADER: &str = "grpc-metadata-hasleader";
@@ -54,8 +58,7 @@ pub(super) struct HttpAnswer {
 pub(super) struct LineStream {
     connection: Connection,
     body: Incoming,
-    /// Bytes received and not returned yet.
-    buffer: Vec<u8>,
+    buffer: LineBuffer,
 }
 
 /// Why there is no answer.
@@ -91,46 +94,70 @@ pub(super) enum ConnectionError {
 }
 
 impl Connection {
-    /// Connects to `endpoint` within `max_wait`.
+    /// Connects to an address of `endpoint` within `max_wait`.
     pub(super) async fn open(
         endpoint: &Endpoint,
         tls: Option<&TlsConnector>,
         resolver: &Resolver,
         max_wait: Duration,
     ) -> Result<Self, ConnectionError> {
-        let connecting = async {
-            let addresses = resolver
-                .look_up(&endpoint.host, max_wait)
-                .await
-                .map_err(|error| ConnectionError::Resolve(endpoint.clone(), error))?;
-            let addresses: Vec<_> = addresses
-                .into_iter()
-                .map(|address| SocketAddr::new(address.ip(), endpoint.port))
-                .collect();
-            let failed = |error| ConnectionError::Connect(endpoint.clone(), error);
-            let tcp = TcpStream::connect(&*addresses).await.map_err(failed)?;
-            // A request is one small write, which must not wait for an acknowledgement.
-            tcp.set_nodelay(true).map_err(failed)?;
-            SockRef::from(&tcp).set_tcp_keepalive(&keepalive()).map_err(failed)?;
-            let socket: Box<dyn Socket> = match tls {
-                None => Box::new(tcp),
-                Some(tls) => {
-                    let failed = |error| ConnectionError::Tls(endpoint.clone(), error);
-                    let name = ServerName::try_from(endpoint.host.clone())
-                        .map_err(|error| failed(io::Error::other(error)))?;
-                    Box::new(tls.connect(name, tcp).await.map_err(failed)?)
-                }
+        let deadline = Clock.now() + max_wait;
+        let mut addresses = resolver
+            .look_up(&endpoint.host, max_wait)
+            .await
+            .map_err(|error| ConnectionError::Resolve(endpoint.clone(), error))?;
+        // The first address of a name may be that of a member without power, for days.
+        addresses.sort_by_cached_key(|_| Uuid::new_v4());
+        Self::try_addresses(endpoint, &addresses, tls, deadline).await
+    }
+
+    /// Connects to the first of `addresses` that accepts a connection. Each but the last may take
+    /// half of the time that is left. The error is that of the last one.
+    async fn try_addresses(
+        endpoint: &Endpoint,
+        addresses: &[SocketAddr],
+        tls: Option<&TlsConnector>,
+        deadline: Instant,
+    ) -> Result<Self, ConnectionError> {
+        let mut tried = Err(ConnectionError::Timeout(endpoint.clone(), Duration::ZERO));
+        for (index, address) in addresses.iter().enumerate() {
+            let left = deadline.since(Clock.now());
+            let max_wait = if index + 1 < addresses.len() { left / 2 } else { left };
+            let address = SocketAddr::new(address.ip(), endpoint.port);
+            tried = match timeout(max_wait, Self::connect(endpoint, address, tls)).await {
+                Ok(connected) => connected,
+                Err(_elapsed) => Err(ConnectionError::Timeout(endpoint.clone(), max_wait)),
             };
-            let (sender, driver) = http1::handshake(TokioIo::new(socket))
-                .await
-                .map_err(|error| ConnectionError::Http(endpoint.clone(), error))?;
-            let driver = Some(Box::pin(driver));
-            Ok(Self { endpoint: endpoint.clone(), sender, driver })
-        };
-        match timeout(max_wait, connecting).await {
-            Ok(connected) => connected,
-            Err(_elapsed) => Err(ConnectionError::Timeout(endpoint.clone(), max_wait)),
+            if tried.is_ok() {
+                break;
+            }
         }
+        tried
+    }
+
+    async fn connect(
+        endpoint: &Endpoint,
+        address: SocketAddr,
+        tls: Option<&TlsConnector>,
+    ) -> Result<Self, ConnectionError> {
+        let failed = |error| ConnectionError::Connect(endpoint.clone(), error);
+        let tcp = TcpStream::connect(address).await.map_err(failed)?;
+        // A request is one small write, which must not wait for an acknowledgement.
+        tcp.set_nodelay(true).map_err(failed)?;
+        SockRef::from(&tcp).set_tcp_keepalive(&keepalive()).map_err(failed)?;
+        let socket: Box<dyn Socket> = match tls {
+            None => Box::new(tcp),
+            Some(tls) => {
+                let failed = |error| ConnectionError::Tls(endpoint.clone(), error);
+                let name = ServerName::try_from(endpoint.host.clone())
+                    .map_err(|error| failed(io::Error::other(error)))?;
+                Box::new(tls.connect(name, tcp).await.map_err(failed)?)
+            }
+        };
+        let (sender, driver) = http1::handshake(TokioIo::new(socket))
+            .await
+            .map_err(|error| ConnectionError::Http(endpoint.clone(), error))?;
+        Ok(Self { endpoint: endpoint.clone(), sender, driver: Some(Box::pin(driver)) })
     }
 
     /// Whether another request can be sent. Notices if the member has closed the connection.
@@ -177,8 +204,11 @@ impl Connection {
         request.headers_mut().insert(HAS_LEADER, "true".parse().expect("it is ASCII"));
         let response = self.send(request).await?;
         let status = response.status();
-        let mut stream =
-            LineStream { connection: self, body: response.into_body(), buffer: Vec::new() };
+        let mut stream = LineStream {
+            connection: self,
+            body: response.into_body(),
+            buffer: LineBuffer::default(),
+        };
         if status.is_success() {
             return Ok(Ok(stream));
         }
@@ -189,7 +219,7 @@ impl Connection {
                 break;
             }
         }
-        body.append(&mut stream.buffer);
+        body.extend(stream.buffer.take_rest());
         Ok(Err(HttpAnswer { status: status.as_u16(), body: body.into() }))
     }
 
@@ -230,17 +260,18 @@ impl LineStream {
     /// The next line. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Vec<u8>, ConnectionError> {
         let endpoint = &self.connection.endpoint;
+        // Many lines may arrive at once, and other tasks must run between them.
+        consume_budget().await;
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let rest = self.buffer.split_off(end + 1);
-                return Ok(replace(&mut self.buffer, rest));
+            if let Some(line) = self.buffer.take_line() {
+                return Ok(line);
             }
             if self.buffer.len() > MAX_ANSWER_BYTES {
                 return Err(ConnectionError::TooLarge(endpoint.clone()));
             }
             let frame = self.body.frame().map(Option::transpose);
             match drive(&mut self.connection.driver, frame).await {
-                Ok(Some(frame)) => self.buffer.extend(frame.into_data().iter().flatten()),
+                Ok(Some(frame)) => self.buffer.extend(&frame.into_data().unwrap_or_default()),
                 Ok(None) => return Err(ConnectionError::Ended(endpoint.clone())),
                 Err(error) => return Err(ConnectionError::Http(endpoint.clone(), error)),
             }
@@ -268,4 +299,67 @@ async fn drive<T>(driver: &mut Option<Pin<Box<Driver>>>, work: impl Future<Outpu
         *driver = None;
     }
     work.await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::{Domain, Socket as RawSocket, Type};
+    use std::net::{Ipv4Addr, TcpListener, TcpStream as StdTcpStream};
+
+    /// An address that never accepts a connection: its queue is full.
+    fn silent_address() -> (RawSocket, SocketAddr, Vec<StdTcpStream>) {
+        let listener = RawSocket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        listener.bind(&SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()).unwrap();
+        listener.listen(0).unwrap();
+        let address = listener.local_addr().unwrap().as_socket().unwrap();
+        let fill = || StdTcpStream::connect_timeout(&address, Duration::from_millis(100));
+        let queued = std::iter::from_fn(|| fill().ok()).collect();
+        (listener, address, queued)
+    }
+
+    #[tokio::test]
+    async fn silent_address_leaves_time_for_the_others_of_a_name() {
+        // The same port on another address of this machine.
+        let (_listener, silent, _queued) = silent_address();
+        let member = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 2), silent.port())).unwrap();
+        let endpoint: Endpoint = format!("http://etcd:{}", silent.port()).parse().unwrap();
+        let addresses = [silent, member.local_addr().unwrap()];
+        let deadline = Clock.now() + Duration::from_secs(2);
+        let connected = Connection::try_addresses(&endpoint, &addresses, None, deadline).await;
+        assert!(connected.is_ok(), "{:?}", connected.err());
+        assert!(Clock.now() < deadline, "the silent address took all the time");
+    }
+
+    #[tokio::test]
+    async fn many_lines_at_once_do_not_delay_other_tasks() {
+        let member = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let port = member.local_addr().unwrap().port();
+        let endpoint: Endpoint = format!("http://127.0.0.1:{port}").parse().unwrap();
+        let serve = async {
+            let (mut socket, _) = member.accept().await.unwrap();
+            let body = "{\"result\":{}}\n".repeat(30_000);
+            let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+            let answer = head + &body;
+            tokio::io::AsyncWriteExt::write_all(&mut socket, answer.as_bytes()).await.unwrap();
+            socket
+        };
+        let read = async {
+            let (resolver, max_wait) = (Resolver::default(), Duration::from_secs(10));
+            let open = Connection::open(&endpoint, None, &resolver, max_wait).await;
+            let stream = open.unwrap().stream("/v3/watch", None, Vec::new()).await.unwrap();
+            let Ok(mut stream) = stream else { panic!("the status is 200") };
+            let mut polls = 0_u32;
+            let reading = async { while stream.next().await.is_ok() {} };
+            let mut reading = pin!(reading);
+            std::future::poll_fn(|context| {
+                polls += 1;
+                reading.as_mut().poll(context)
+            })
+            .await;
+            polls
+        };
+        let (_socket, polls) = tokio::join!(serve, read);
+        assert!(polls > 100, "30,000 lines were read in {polls} polls");
+    }
 }

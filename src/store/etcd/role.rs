@@ -1,9 +1,13 @@
 //! The role that candidates of an election need in etcd.
 //!
-//! Pure. Start with [`EtcdRole`]. The right on a prefix of keys covers the record, the term, and any
-//! state that an application fences by the term below the same prefix.
+//! Pure. Start with [`EtcdRole`]. The rights name the two keys of the election and no prefix: with a
+//! right on `/baton/sales/`, candidates of an election `sales` could write every election of a
+//! namespace `sales`.
 
 use std::fmt;
+
+/// The names of an election's keys.
+const KEYS: [&str; 2] = ["record", "term"];
 
 /// A role limited to one election, and the user that gets it; displays as `etcdctl` commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,12 +23,15 @@ pub struct EtcdRole {
 impl fmt::Display for EtcdRole {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { election, prefix, user } = self;
-        let role = quoted(&format!("baton-{election}"));
-        let (keys, user) = (quoted(&format!("{prefix}/{election}/")), quoted(user));
+        // Elections of one name in two namespaces have two roles.
+        let role = quoted(&format!("baton:{prefix}/{election}"));
+        let [record, term] = KEYS.map(|key| quoted(&format!("{prefix}/{election}/{key}")));
+        let user = quoted(user);
         write!(
             f,
             "etcdctl role add {role}\n\
-             etcdctl role grant-permission --prefix=true {role} readwrite {keys}\n\
+             etcdctl role grant-permission {role} readwrite {record}\n\
+             etcdctl role grant-permission {role} readwrite {term}\n\
              etcdctl user add {user}\n\
              etcdctl user grant-role {user} {role}"
         )
@@ -49,10 +56,11 @@ mod tests {
         };
         assert_eq!(
             role.to_string(),
-            r"etcdctl role add 'baton-orders'
-etcdctl role grant-permission --prefix=true 'baton-orders' readwrite '/it'\''s/orders/'
+            r"etcdctl role add 'baton:/it'\''s/orders'
+etcdctl role grant-permission 'baton:/it'\''s/orders' readwrite '/it'\''s/orders/record'
+etcdctl role grant-permission 'baton:/it'\''s/orders' readwrite '/it'\''s/orders/term'
 etcdctl user add 'shop'
-etcdctl user grant-role 'shop' 'baton-orders'"
+etcdctl user grant-role 'shop' 'baton:/it'\''s/orders'"
         );
     }
 }

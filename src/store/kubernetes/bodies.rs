@@ -6,11 +6,12 @@
 
 use crate::store::kubernetes::lease_object::MAX_OBJECT_BYTES;
 use crate::store::kubernetes::refusal::LeaseError;
+use crate::store::line_buffer::LineBuffer;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use hyper::Response;
 use hyper::body::Bytes;
 use kube::client::Body;
-use std::mem::replace;
+use tokio::task::consume_budget;
 
 /// Reads the whole body of a response.
 pub(super) async fn read_body(response: Response<Body>) -> Result<Bytes, LeaseError> {
@@ -24,27 +25,27 @@ pub(super) async fn read_body(response: Response<Body>) -> Result<Bytes, LeaseEr
 /// The lines of a response, as they arrive.
 pub(super) struct BodyLines {
     body: Body,
-    /// Bytes received and not returned yet.
-    buffer: Vec<u8>,
+    buffer: LineBuffer,
 }
 
 impl BodyLines {
     pub(super) fn new(response: Response<Body>) -> Self {
-        Self { body: response.into_body(), buffer: Vec::new() }
+        Self { body: response.into_body(), buffer: LineBuffer::default() }
     }
 
     /// The next line; `None` at the end. Cancel-safe.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LeaseError> {
+        // Many lines may arrive at once, and other tasks must run between them.
+        consume_budget().await;
         loop {
-            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
-                let rest = self.buffer.split_off(end + 1);
-                return Ok(Some(replace(&mut self.buffer, rest)));
+            if let Some(line) = self.buffer.take_line() {
+                return Ok(Some(line));
             }
             if self.buffer.len() > MAX_OBJECT_BYTES {
                 return Err(LeaseError::TooLarge);
             }
             match self.body.frame().await {
-                Some(Ok(frame)) => self.buffer.extend(frame.into_data().iter().flatten()),
+                Some(Ok(frame)) => self.buffer.extend(&frame.into_data().unwrap_or_default()),
                 Some(Err(error)) => return Err(LeaseError::Transport(error)),
                 None => return Ok(None),
             }
