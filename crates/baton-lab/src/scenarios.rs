@@ -11,7 +11,7 @@ use baton_sim::faults::scenario_for;
 use baton_sim::rng::Rng;
 use baton_sim::scenario::{
     CandidateConfig, CandidateFault, CandidateTarget, EnsembleConfig, Fault, FaultKind, LinkFault,
-    Push, RecordConfig, Scenario, StoreConfig, StoreFault,
+    Numbering, Push, RecordConfig, Scenario, StoreConfig, StoreFault,
 };
 use std::time::Duration;
 
@@ -100,7 +100,8 @@ fn record(seed: u64, seconds: u64, faults: &[(u64, FaultKind)]) -> Scenario {
     let timing = Timing::new(Timing::suggestion(LEASE, drift()), drift())
         .expect("the suggested durations are valid");
     let candidates = candidates(&mut rng, timing, 3);
-    let config = RecordConfig { whole_seconds: false, checks_version: true };
+    let config =
+        RecordConfig { whole_seconds: false, checks_version: true, numbering: Numbering::Unique };
     build(rng.next_u64(), StoreConfig::Record(config), candidates, seconds, faults)
 }
 

@@ -23,7 +23,7 @@ use crate::checkers::Violation;
 use crate::clock::{Moment, Rate};
 use crate::run::run_checked;
 use crate::scenario::{
-    CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, Push,
+    CandidateConfig, CandidateFault, CandidateTarget, Fault, FaultKind, LinkFault, Numbering, Push,
     RecordConfig, Scenario, StoreConfig,
 };
 use baton_election::record::preference::Preference;
@@ -101,7 +101,11 @@ fn scenario(seed: u64, lease: u32, renew: u32, off: i32) -> Scenario {
     Scenario {
         seed,
         candidates: vec![candidate(0, -off), candidate(1, off)],
-        store: StoreConfig::Record(RecordConfig { whole_seconds: false, checks_version: true }),
+        store: StoreConfig::Record(RecordConfig {
+            whole_seconds: false,
+            checks_version: true,
+            numbering: Numbering::Unique,
+        }),
         leaders_watch: true,
         latency: (Duration::from_micros(10), Duration::from_micros(100)),
         faults: vec![Fault { at, duration: lease_duration * 2, kind: partition }],

@@ -262,7 +262,7 @@ impl Store for Ensemble {
     }
 
     fn perform(&mut self, arrival: Arrival, request: &QueueRequest) -> Option<QueueEvent> {
-        let Arrival { now, from, call, connection } = arrival;
+        let Arrival { now, from, call, attached: connection } = arrival;
         self.now = now;
         let caller = Caller { server: self.server_of(connection), from, call, connection };
         self.handle(EnsembleEvent::Request { caller, request: request.clone() });

@@ -6,13 +6,15 @@
 //! the drift.
 
 mod kinds;
+mod revisions;
 
 use crate::clock::{Moment, Rate};
 use crate::isolation::isolate;
 use crate::rng::{Rng, nanos};
 use crate::scenario::{
     CandidateConfig, CandidateTarget, CommandConfig, EnsembleConfig, ExternalAction, Fault,
-    FaultKind, Push, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig, StoreFault,
+    FaultKind, Numbering, Push, RecordConfig, Scenario, ServerFault, ServerTarget, StoreConfig,
+    StoreFault,
 };
 use baton_election::command::KILL_MARGIN;
 use baton_election::queue::timing::SessionTiming;
@@ -22,6 +24,7 @@ use kinds::{
     draw_candidate_fault, draw_external_action, draw_server_fault, draw_store_fault,
     fault_duration, supported_fault,
 };
+use revisions::draw_revisions;
 use std::time::Duration;
 
 /// Which faults a scenario may contain.
@@ -113,6 +116,7 @@ pub fn draw(seed: u64, store_kind: StoreKind, model: FaultModel) -> Scenario {
         draw_commands(&mut rng, &mut scenario);
     }
     draw_applications(&mut rng, &mut scenario.candidates);
+    draw_revisions(&mut rng, &mut scenario, model);
     scenario.faults.sort_by_key(|fault| fault.at);
     scenario
 }
@@ -135,7 +139,11 @@ fn draw_timing(rng: &mut Rng, lease: Duration, drift: u32) -> Timing {
 }
 
 fn draw_record(rng: &mut Rng) -> StoreConfig {
-    StoreConfig::Record(RecordConfig { whole_seconds: rng.permille(500), checks_version: true })
+    StoreConfig::Record(RecordConfig {
+        whole_seconds: rng.permille(500),
+        checks_version: true,
+        numbering: Numbering::Unique,
+    })
 }
 
 /// Servers, and durations for a session of about `scale` under which a candidate can lead.

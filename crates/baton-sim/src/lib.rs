@@ -19,6 +19,7 @@ pub mod json;
 mod link;
 pub mod live;
 mod process;
+pub mod record_store;
 pub mod recording;
 pub mod rng;
 pub mod run;

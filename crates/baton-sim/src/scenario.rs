@@ -108,6 +108,21 @@ pub struct RecordConfig {
     /// Whether a write replaces only the version that it names. A store without this check breaks
     /// an assumption of exclusion.
     pub checks_version: bool,
+    /// How versions are numbered.
+    pub numbering: Numbering,
+}
+
+/// How a store of one record numbers its versions.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Numbering {
+    /// Each change takes a number that never recurs, not even after a restore.
+    Unique,
+    /// Each change takes a revision, as in etcd: other keys take revisions too, and a restored store
+    /// hands out the same ones again. Writes also compare the value, since a version may recur.
+    Revisions {
+        /// Seeds how many revisions other keys take.
+        seed: u64,
+    },
 }
 
 /// A fault and when it is active.

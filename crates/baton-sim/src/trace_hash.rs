@@ -8,12 +8,15 @@ use crate::trace::{Observer, TraceContext, TraceEvent};
 use baton_election::machine::Election;
 use std::hash::{Hash, Hasher};
 
+/// The hash of nothing.
+const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
+
 /// Hashes every event together with its true time.
 pub(crate) struct TraceHash(Fnv);
 
 impl TraceHash {
     pub(crate) const fn new() -> Self {
-        Self(Fnv(0xcbf2_9ce4_8422_2325))
+        Self(Fnv(OFFSET_BASIS))
     }
 
     /// The hash of all events so far.
@@ -27,6 +30,13 @@ impl<E: Election<Request: Hash, Event: Hash> + Hash> Observer<E> for TraceHash {
         context.now.hash(&mut self.0);
         event.hash(&mut self.0);
     }
+}
+
+/// The hash of `value`.
+pub(crate) fn hash_of(value: &impl Hash) -> u64 {
+    let mut hasher = Fnv(OFFSET_BASIS);
+    value.hash(&mut hasher);
+    hasher.finish()
 }
 
 struct Fnv(u64);

@@ -228,8 +228,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         }
     }
 
-    /// Hands `input` to the process of candidate `number`, or queues it while the process is
-    /// suspended.
+    /// Hands `input` to the process of candidate `number`, or queues it while that is suspended.
     fn deliver(&mut self, number: usize, input: Input<S::Election>) {
         let now = self.clocks[number].read(self.now);
         let node = &mut self.nodes[number];
@@ -263,6 +262,9 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
             if call.is_impaired {
                 self.observer.observe(&context, &TraceEvent::Disturbed(Some(number)));
             }
+        }
+        if let Input::Reply { event: Some(event), .. } | Input::WatchEvent(event) = &input {
+            self.store.on_handle(number, event);
         }
         let observer = &mut self.observer;
         let action = process.handle(input, now, &mut |event| observer.observe(&context, event));

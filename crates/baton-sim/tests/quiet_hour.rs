@@ -9,10 +9,11 @@ use baton_election::record::preference::Preference;
 use baton_election::timing::{Drift, Durations, Timing};
 use baton_sim::clock::{Moment, Rate};
 use baton_sim::ensemble::Ensemble;
+use baton_sim::record_store::RecordStore;
 use baton_sim::scenario::{
-    CandidateConfig, EnsembleConfig, Push, RecordConfig, Scenario, StoreConfig,
+    CandidateConfig, EnsembleConfig, Numbering, Push, RecordConfig, Scenario, StoreConfig,
 };
-use baton_sim::store::{RecordStore, Store};
+use baton_sim::store::Store;
 use baton_sim::trace::{Observer, TraceContext, TraceEvent};
 use baton_sim::world::World;
 use std::collections::BTreeMap;
@@ -80,7 +81,8 @@ impl<E: Election> Observer<E> for Counter {
 
 /// Counts over a Lease.
 fn count_over_lease(durations: Seconds) -> Counter {
-    let config = RecordConfig { whole_seconds: true, checks_version: true };
+    let config =
+        RecordConfig { whole_seconds: true, checks_version: true, numbering: Numbering::Unique };
     count(durations, StoreConfig::Record(config), RecordStore::new(config))
 }
 

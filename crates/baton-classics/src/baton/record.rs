@@ -13,8 +13,9 @@ use baton_election::record::messages::{Intent, RecordEvent, RecordRequest, Snaps
 use baton_election::timing::{Drift, Jitter, Timing};
 use baton_election::transcript;
 use baton_sim::clock::Moment;
-use baton_sim::scenario::RecordConfig;
-use baton_sim::store::{Arrival, RecordStore, Store as _};
+use baton_sim::record_store::RecordStore;
+use baton_sim::scenario::{Numbering, RecordConfig};
+use baton_sim::store::{Arrival, Store as _};
 use std::fmt;
 use std::time::Duration;
 
@@ -125,7 +126,11 @@ impl Algorithm for BatonRecord {
     fn boot(&self, boot: Boot<()>) -> RecordNode {
         let outbox = Outbox::default();
         if boot.me.0 == boot.candidates {
-            let config = RecordConfig { whole_seconds: true, checks_version: true };
+            let config = RecordConfig {
+                whole_seconds: true,
+                checks_version: true,
+                numbering: Numbering::Unique,
+            };
             let record = RecordStore::new(config);
             let store = Store { record, candidates: boot.candidates, outbox };
             return RecordNode::Store(Box::new(store));
@@ -212,7 +217,7 @@ impl Candidate {
 
 impl Store {
     fn perform(&mut self, from: NodeId, number: u64, request: &RecordRequest, purpose: Purpose) {
-        let arrival = Arrival { now: Moment::START, from: from.0, call: number, connection: 0 };
+        let arrival = Arrival { now: Moment::START, from: from.0, call: number, attached: 0 };
         let changes = self.record.changes();
         if let Some(event) = self.record.perform(arrival, request) {
             self.outbox.push(from, Message::Reply { number, event }, purpose);

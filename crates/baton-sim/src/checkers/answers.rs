@@ -94,7 +94,7 @@ pub(super) fn file_lasts_while_leading<E: Election>(
 fn content(answer: &Answer) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &answer.status {
-        Status::Leading(promise) => promise.token.hash(&mut hasher),
+        Status::Leading(promise) => ("leading", promise.token).hash(&mut hasher),
         status @ (Status::Unknown | Status::Following { .. } | Status::Resigning) => {
             status.hash(&mut hasher);
         }

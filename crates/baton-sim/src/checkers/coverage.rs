@@ -18,6 +18,8 @@ pub(crate) struct Coverage {
     pub(super) releases: u64,
     pub(super) conflicts: u64,
     pub(super) unknowns: u64,
+    /// Writes that were applied as a version that another record had before.
+    pub(super) recurring_versions: u64,
     pub(super) faults: u64,
     /// Periods without faults that were so long that no transition was allowed: over a record, and
     /// over an ensemble.
@@ -28,7 +30,7 @@ pub(crate) struct Coverage {
 
 impl Coverage {
     /// Each count and its name.
-    pub(crate) fn counts(&self) -> [(&'static str, u64); 14] {
+    pub(crate) fn counts(&self) -> [(&'static str, u64); 15] {
         [
             ("terms", self.terms),
             ("promises to polls", self.promises),
@@ -39,6 +41,7 @@ impl Coverage {
             ("releases", self.releases),
             ("conflicts", self.conflicts),
             ("unknown outcomes", self.unknowns),
+            ("recurring versions", self.recurring_versions),
             ("faults", self.faults),
             ("calm periods over a record", self.calm_periods[0]),
             ("calm periods over an ensemble", self.calm_periods[1]),
@@ -71,6 +74,7 @@ impl Coverage {
         self.releases += other.releases;
         self.conflicts += other.conflicts;
         self.unknowns += other.unknowns;
+        self.recurring_versions += other.recurring_versions;
         self.faults += other.faults;
         for (counts, others) in [
             (&mut self.calm_periods, other.calm_periods),

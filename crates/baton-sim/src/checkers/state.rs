@@ -14,6 +14,7 @@ use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::{Answer, Status};
 use baton_election::machine::{Event, Outcome, Request, Transition, Verb};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 /// The derived state of a run.
@@ -57,6 +58,8 @@ pub(super) struct CheckerState {
     pub(super) settling_time: Duration,
     /// The largest token of any term so far, and the candidate that held it.
     pub(super) greatest_token: Option<(FencingToken, usize)>,
+    /// The versions of all writes that were applied.
+    written_versions: BTreeSet<u128>,
     /// When another client last deleted the record.
     pub(super) deleted_at: Option<Moment>,
     /// When another client last changed the record, and whether all candidates had long been
@@ -107,6 +110,7 @@ impl CheckerState {
             longest_lease: Duration::ZERO,
             settling_time: Duration::ZERO,
             greatest_token: None,
+            written_versions: BTreeSet::new(),
             deleted_at: None,
             external_change: None,
             last_external_action: Moment::START,
@@ -227,6 +231,10 @@ impl CheckerState {
                 self.candidates[*number].send_request::<E>(request, *sent);
             }
             TraceEvent::RequestPerformed(number, request, reply) => {
+                if let Some(version) = E::written_version(reply) {
+                    let recurs = !self.written_versions.insert(version);
+                    self.coverage.recurring_versions += u64::from(recurs);
+                }
                 self.performed(context, *number, *request, *reply);
             }
             TraceEvent::HolderChanged(holder, lease) => self.holder_changed(*holder, *lease, now),

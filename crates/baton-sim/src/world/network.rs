@@ -43,7 +43,7 @@ pub(super) enum Message<E: Election> {
 pub(super) struct InFlightRequest<E: Election> {
     pub(super) from: usize,
     call: u64,
-    connection: u64,
+    attached: u64,
     pub(super) request: E::Request,
     expects_reply: bool,
     is_delayed: bool,
@@ -57,7 +57,7 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         request: <S::Election as Election>::Request,
         now: Instant,
     ) {
-        let connection = self.store.on_send(from, &request);
+        let attached = self.store.on_send(from, &request);
         let node = &mut self.nodes[from];
         let timeout = node.process.as_ref().map_or(Duration::ZERO, Process::call_timeout);
         node.calls += 1;
@@ -74,14 +74,12 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
         // A proxy that sends the request twice forwards the second reply.
         if let Some(again) = again {
             let (request, expects_reply) = (request.clone(), breaks.is_none());
-            let sent =
-                InFlightRequest { from, call, connection, request, expects_reply, is_delayed };
+            let sent = InFlightRequest { from, call, attached, request, expects_reply, is_delayed };
             self.post(self.now + again, Message::Request(sent));
         }
         if let Some(first) = first {
             let expects_reply = breaks.is_none() && again.is_none();
-            let sent =
-                InFlightRequest { from, call, connection, request, expects_reply, is_delayed };
+            let sent = InFlightRequest { from, call, attached, request, expects_reply, is_delayed };
             self.post(self.now + first, Message::Request(sent));
         }
         self.set_timer(from, Timer::CallTimeout, now + timeout);
@@ -187,13 +185,13 @@ impl<S: Store, O: Observer<S::Election>> World<S, O> {
 
     /// Lets the store process a request. The reply may come later, as an effect.
     fn perform(&mut self, sent: &InFlightRequest<S::Election>) {
-        let InFlightRequest { from, call, connection, .. } = *sent;
+        let InFlightRequest { from, call, attached, .. } = *sent;
         let before = self.store.changes();
         // No call has this number, so the reply is dropped.
         let reply_to = if sent.expects_reply { call } else { u64::MAX };
         let event = self
             .store
-            .perform(Arrival { now: self.now, from, call: reply_to, connection }, &sent.request);
+            .perform(Arrival { now: self.now, from, call: reply_to, attached }, &sent.request);
         let has_changed = self.store.changes() != before;
         if has_changed {
             self.record_changed();
