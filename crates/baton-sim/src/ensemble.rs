@@ -373,8 +373,11 @@ impl Store for Ensemble {
             | ExternalAction::ClearHolder
             | ExternalAction::SetHolder(_) => return,
         };
-        if let Role::Leading(leadership) = &self.servers[leader_id].role {
+        if let Role::Leading(leadership) = &mut self.servers[leader_id].role {
             let zxid = leadership.epoch << 32 | (leadership.counter + 1);
+            if let (Change::Close(session), Some(tracker)) = (&change, &mut leadership.tracker) {
+                tracker.mark_closing(*session);
+            }
             self.propose(leader_id, Transaction { zxid, change, caller: None });
         }
     }

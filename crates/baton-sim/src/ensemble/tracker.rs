@@ -95,6 +95,8 @@ impl Tracker {
         }
     }
 
+    /// Lets no request extend or resume the session, as `setSessionClosing` does when a server
+    /// prepares to close it.
     pub(super) fn mark_closing(&mut self, session: SessionId) {
         if let Some(tracked) = self.sessions.get_mut(&session) {
             tracked.is_closing = true;
