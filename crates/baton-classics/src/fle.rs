@@ -5,9 +5,10 @@
 //! phases 1 and 2 (discovery and synchronization). Voting is in `fle/looking.rs`, the leader's half of
 //! the handshake in `fle/leading.rs`, and the follower's half here.
 //!
-//! A log is represented by its last zxid. A TCP connection is represented by [`Message::FollowerInfo`],
-//! which a follower repeats up to five times, a second apart (`Learner.connectToLeader`). A process
-//! that ends resets no connection here, so all deaths look like those of machines.
+//! A log is represented by its last zxid. A TCP connection is represented by
+//! [`Message::FollowerInfo`], which a follower repeats up to five times, 100 ms apart
+//! (`zookeeper.leaderConnectDelayDuringRetryMs`). A process that ends resets no connection here, so
+//! all deaths look like those of machines.
 
 mod leading;
 mod looking;
@@ -49,7 +50,7 @@ const FINALIZE_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_INTERVAL: Duration = Duration::from_mins(1);
 /// How often a follower tries to reach its leader, and how long it waits after each try.
 const CONNECT_TRIES: u32 = 5;
-const CONNECT_WAIT: Duration = Duration::from_secs(1);
+const CONNECT_WAIT: Duration = Duration::from_millis(100);
 
 /// The state that a node stores: two small files, and its log.
 #[derive(Clone, Copy, Debug)]

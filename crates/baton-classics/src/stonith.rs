@@ -25,7 +25,8 @@ pub struct Stonith {
 }
 
 impl Stonith {
-    /// The token timeout of corosync 3, 3 s, with a third of it between signs of life.
+    /// The token timeout of corosync 3, 3 s, with a third of it between signs of life. For each node
+    /// beyond two, corosync adds 650 ms, which are left out here.
     pub const COROSYNC: Self = Self {
         beat: Duration::from_secs(1),
         timeout: Duration::from_secs(3),
