@@ -3,7 +3,8 @@
 
     page.py WASM OUT [TRACE]
 
-The Content Security Policy names the script and the style by their hashes, and allows no origin.
+The style, the script, and the WebAssembly are compressed. The Content Security Policy names the
+style, the script, and its loader by their hashes, and allows no origin.
 """
 
 import base64
@@ -16,8 +17,8 @@ from pathlib import Path
 PAGE = Path(__file__).parent / "page"
 # In the order in which they use one another.
 SCRIPTS = [
-    "machine", "experiment", "intervals", "timeline", "stage", "recipes", "scenarios", "link",
-    "actions", "cards", "main",
+    "machine", "experiment", "intervals", "timeline", "network", "stage", "recipes", "scenarios",
+    "classics", "link", "actions", "cards", "main",
 ]
 MOST_BYTES = 500_000
 
@@ -26,16 +27,16 @@ def main(wasm, out, trace=None):
     style = (PAGE / "style.css").read_text()
     scripts = [(PAGE / f"{name}.js").read_text() for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
-    packed = gzip.compress(Path(wasm).read_bytes(), 9, mtime=0)
+    loader = (PAGE / "loader.js").read_text()
     recorded = json.loads(Path(trace).read_text()) if trace else None
     parts = {
         "policy": "; ".join([
-            "default-src 'none'", f"script-src 'wasm-unsafe-eval' '{sha256(script)}'",
+            "default-src 'none'", f"script-src 'wasm-unsafe-eval' '{sha256(script)}' '{sha256(loader)}'",
             f"style-src '{sha256(style)}'", "img-src data:", "base-uri 'none'", "form-action 'none'",
         ]),
-        "style": style,
-        "script": script,
-        "wasm": base64.b64encode(packed).decode(),
+        "loader": loader,
+        "code": packed(json.dumps({"style": style, "script": script}).encode()),
+        "wasm": packed(Path(wasm).read_bytes()),
         "trace": json.dumps(recorded, separators=(",", ":")).replace("<", "\\u003c"),
     }
     html = (PAGE / "index.html").read_text()
@@ -46,6 +47,10 @@ def main(wasm, out, trace=None):
         sys.exit(f"page.py: the page has {size} bytes, and {MOST_BYTES} are allowed")
     Path(out).write_text(html)
     print(f"{out}: {size // 1000} kB", file=sys.stderr)
+
+
+def packed(data):
+    return base64.b64encode(gzip.compress(data, 9, mtime=0)).decode()
 
 
 def sha256(text):

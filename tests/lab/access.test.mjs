@@ -5,7 +5,7 @@ import { lab, open, press, seek, text } from "./browser.mjs";
 
 for (const width of [360, 600, 901, 1280, 1920]) {
   lab(`nothing is cut off at ${width} pixels`, "scenario=fencing&seed=1&t=30", async (page) => {
-    for (const hash of ["scenario=fencing&seed=1&t=30", "scenario=leader-dies&seed=1&t=16.33", "scenario=free-play&seed=1&t=12"]) {
+    for (const hash of ["scenario=fencing&seed=1&t=30", "scenario=leader-dies&seed=1&t=16.33", "scenario=free-play-9&seed=1&t=12", "scenario=sentinel.partition.9&seed=1&t=30"]) {
       await open(page, hash);
       const [inner, scroll] = await page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
       assert.ok(scroll <= inner, `${hash}: ${scroll} of ${inner} pixels`);
@@ -32,6 +32,26 @@ lab("the keyboard alone kills the leader", "scenario=free-play&seed=1&t=10", asy
   assert.equal(await text(page, "#clock"), "0.00 s");
 });
 
+lab("the keyboard alone shows a cause", "scenario=leader-dies&seed=1&t=20", async (page) => {
+  const cause = page.locator("#cause");
+  await page.locator("#timeline").focus();
+  assert.match(await cause.innerText(), /^a: .*s: a is killed|^a: 10\.0/);
+  await page.keyboard.press("ArrowDown");
+  assert.match(await cause.innerText(), /^b: /);
+  const last = await cause.innerText();
+  await page.keyboard.press("ArrowLeft");
+  await page.keyboard.press("ArrowLeft");
+  assert.notEqual(await cause.innerText(), last, "an earlier event of b");
+  await page.keyboard.press("ArrowRight");
+  await page.keyboard.press("ArrowRight");
+  assert.equal(await cause.innerText(), last);
+  await page.keyboard.press("ArrowUp");
+  await page.keyboard.press("ArrowUp");
+  assert.match(await cause.innerText(), /^store: /);
+  await page.keyboard.press("Tab");
+  assert.match(await cause.innerText(), /^Point at the time line/);
+});
+
 lab("reduced motion runs without slow motion", "scenario=leader-dies&seed=1&t=16.33", async (page) => {
   assert.equal(await page.evaluate(() => window.lab.pace()), 1);
 }, { reducedMotion: "reduce" });
@@ -52,7 +72,7 @@ function contrast(one, other) {
 
 for (const colorScheme of ["light", "dark"]) {
   lab(`text is readable in ${colorScheme}`, "scenario=fencing&seed=1&t=30", async (page) => {
-    for (const hash of ["scenario=fencing&seed=1&t=30", "scenario=drift-beyond&seed=1&t=28", "scenario=leader-dies&seed=1&t=21"]) {
+    for (const hash of ["scenario=fencing&seed=1&t=30", "scenario=drift-beyond&seed=1&t=28", "scenario=leader-dies&seed=1&t=21", "scenario=bully.partition.5&seed=1&t=24"]) {
       await open(page, hash);
       const pairs = await page.evaluate(() => {
         const background = (element) => {

@@ -13,6 +13,8 @@ if ! cmp --quiet tests/lab/package.json "$tools/package.json"; then
 fi
 cargo run --locked --quiet --package baton-sim --profile prove --bin prove -- --traces 1000 \
   > target/lab/traces
+cargo run --locked --quiet --package baton-classics --profile prove --bin lab-table -- \
+  --exhibits 1 > target/lab/exhibits
 tests/lab/mutants.sh
 crates/baton-lab/page.py target/lab/cargo/wasm32-unknown-unknown/release/baton_lab_wasm.wasm \
   target/lab/traced.html target/lab/mutants/half-the-drift.json
@@ -22,5 +24,5 @@ cp -r tests/lab target/lab/tests
 ln -s "$tools/node_modules" target/lab/tests/node_modules
 CHROMIUM=${CHROMIUM:-$(command -v chromium)} LAB=$PWD/target/lab/lab.html \
   TRACES=$PWD/target/lab/traces MUTANT_TRACES=$PWD/target/lab/mutants \
-  TRACED_LAB=$PWD/target/lab/traced.html \
+  EXHIBITS=$PWD/target/lab/exhibits TRACED_LAB=$PWD/target/lab/traced.html \
   node --test --test-concurrency=2 target/lab/tests/*.test.mjs

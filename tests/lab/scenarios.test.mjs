@@ -15,7 +15,7 @@ const ENDS = [
   ["paused-leader", 30, "", "“not leading”, at once"],
   ["drift-within", 28, "", "It is: no"],
   ["drift-beyond", 28, "", "It is: yes"],
-  ["restored-store", 26, "", "It is: "],
+  ["restored-store", 26, "", "It is: end its term."],
   ["outage", 36, "", "none, after the claim has ended"],
   ["fencing", 30, "", "only the one that checks the token refuses it"],
 ];
@@ -33,6 +33,17 @@ for (const [name, end, summary, verdict] of ENDS) {
     assert.equal(isRed, name === "drift-beyond", "only clocks beyond the bound break exclusion");
   });
 }
+
+lab("a restored store ends the term at once", "scenario=restored-store&seed=1&t=12", async (page) => {
+  assert.match(await text(page, "#summary"), /wait/);
+  assert.doesNotMatch(await text(page, "#summary"), /leads/);
+  await seek(page, 26);
+  const [first, second] = await page.evaluate(() => window.lab.experiment.records.filter((record) => record[1] === "role" && record[3] === "leads").map((record) => [record[0] / 1e9, record[2]]));
+  const verdict = await text(page, "#verdict");
+  assert.ok(second[0] > 15 && second[0] < 19, `a lease after the restore: ${second[0]}`);
+  assert.ok(verdict.includes(`${"abc"[second[1]]} led from ${second[0].toFixed(1)} s`), verdict);
+  assert.ok(first[0] < 2);
+});
 
 lab("a prediction is judged", "scenario=leader-dies&seed=2", async (page) => {
   await page.getByLabel("all four").check();

@@ -92,7 +92,7 @@ impl<M> Observer<M> for Checker {
             }
             Event::WriteArrived(write) => {
                 self.unchecked.take(write);
-                if write.token >= self.checked.largest {
+                if self.checked.accepts(write) {
                     self.checked.take(write);
                 }
             }
@@ -110,7 +110,7 @@ impl<M> Observer<M> for Checker {
 
 /// The writes that a resource has taken.
 #[derive(Clone, Default, Debug)]
-struct Resource {
+pub(crate) struct Resource {
     largest: Option<u64>,
     last: Option<(NodeId, u64)>,
     followed: BTreeSet<(NodeId, u64)>,
@@ -118,7 +118,13 @@ struct Resource {
 }
 
 impl Resource {
-    fn take(&mut self, write: &Write) {
+    /// Whether a resource that checks tokens takes this write.
+    pub(crate) fn accepts(&self, write: &Write) -> bool {
+        write.token >= self.largest
+    }
+
+    /// Takes a write.
+    pub(crate) fn take(&mut self, write: &Write) {
         let leadership = (write.node, write.leadership);
         if let Some(last) = self.last.replace(leadership)
             && last != leadership

@@ -21,7 +21,7 @@ use std::time::Duration;
 /// Something that happened, at true time.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a, M> {
-    /// A message was sent, and arrives unless `is_lost`.
+    /// A message was sent.
     Sent {
         /// The sender.
         from: NodeId,
@@ -31,8 +31,8 @@ pub enum Event<'a, M> {
         message: &'a M,
         /// Why it was sent.
         purpose: Purpose,
-        /// Whether the network loses it.
-        is_lost: bool,
+        /// When it arrives; `None` if the network loses it.
+        arrives: Option<Moment>,
     },
     /// A machine handles a message, for this purpose, or a timeout.
     Woken {
@@ -273,14 +273,13 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
         while let Some(machine) = self.nodes[node.0].machine.as_mut() {
             let Some(outgoing) = machine.poll_message() else { break };
             let to = outgoing.to;
-            let (delay, is_lost) = self.pass(node, to);
+            let arrives = self.pass(node, to).map(|delay| self.arrival(node, to, delay));
             let purpose = outgoing.purpose;
             let message = &outgoing.message;
             self.observer
-                .observe(self.now, &Event::Sent { from: node, to, message, purpose, is_lost });
-            if !is_lost {
+                .observe(self.now, &Event::Sent { from: node, to, message, purpose, arrives });
+            if let Some(at) = arrives {
                 let delivery = Delivery { from: node, to, message: outgoing.message, purpose };
-                let at = self.arrival(node, to, delay);
                 self.queue.push(at, Due::Message(delivery));
             }
         }
@@ -292,19 +291,19 @@ impl<A: Algorithm, O: Observer<<A::Machine as Machine>::Message>> World<A, O> {
         self.schedule_wake(node);
     }
 
-    /// How long a message takes, and whether it is lost. TCP sends a lost segment again.
-    fn pass(&mut self, from: NodeId, to: NodeId) -> (Duration, bool) {
+    /// How long a message takes; `None` if it is lost. TCP sends a lost segment again.
+    fn pass(&mut self, from: NodeId, to: NodeId) -> Option<Duration> {
         let mut delay = self.delay();
         if self.is_cut(from, to) {
-            return (delay, true);
+            return None;
         }
         while self.now < self.scenario.calm_from && self.rng.permille(self.scenario.loss_permille) {
             if !self.algorithm.uses_tcp() {
-                return (delay, true);
+                return None;
             }
             delay += RETRANSMISSION;
         }
-        (delay, false)
+        Some(delay)
     }
 
     /// When a message arrives; over TCP, not before earlier ones.

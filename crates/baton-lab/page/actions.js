@@ -24,7 +24,7 @@ const CHOICES = [
 ];
 
 // Fills the panel. `choose` gets a list of processes, and `act` the deed for all that are chosen.
-function drawActions(panel, experiment, selected, { choose, toggle, act }) {
+function drawActions(panel, experiment, selected, { choose, toggle, act, open }) {
   if (!experiment.view) return panel.replaceChildren();
   const button = (label, onclick, attributes = {}) => {
     const element = document.createElement("button");
@@ -39,6 +39,14 @@ function drawActions(panel, experiment, selected, { choose, toggle, act }) {
     element.append(name, ...buttons);
     return element;
   };
+  if (experiment.info.store === "network") {
+    const [algorithm, fault, size] = experiment.name.split(".");
+    const option = (label, name) => button(label, () => open(name), { "aria-pressed": name === experiment.name });
+    return panel.replaceChildren(
+      row("Fault", ...FAULTS.map(([name, label]) => option(label, `${algorithm}.${name}.${size}`))),
+      row("Processes", ...SIZES.map((count) => option(String(count), `${algorithm}.${fault}.${count}`))),
+    );
+  }
   const isQueue = experiment.info.store === "queue";
   const processes = experiment.view.nodes.map((_, who) => button(letter(who), () => toggle(who), { class: "process", "aria-pressed": selected.has(who), "data-who": who }));
   const deeds = DEEDS.filter(([verb]) => verb !== "expire" || isQueue).map(([verb, label]) => button(label, () => act(verb), { "data-deed": verb }));

@@ -15,20 +15,23 @@ function drawMessages(list, experiment) {
     if (!["sent", "watch", "performed"].includes(record[1]) || !record[5]) continue;
     const text = tidy(record[5]).replace(/^\d+\.\d+ s: /, "");
     if (isHeartbeat(text.replace(/^the store performs for \w: ([^:]*):.*/, "$1").replace(/^\w (> )?/, ""))) continue;
-    shown.push(element("li", "", element("b", "", heading(record)), element("span", "", `${(record[0] / SECOND).toFixed(2)} s: ${text}`)));
+    shown.push(element("li", "", element("b", "", heading(record, experiment.info.store === "network" && experiment)), element("span", "", `${(record[0] / SECOND).toFixed(2)} s: ${text}`)));
   }
   list.replaceChildren(...(shown.length ? shown : [element("li", "", element("span", "", "None yet."))]));
 }
 
-function heading([, kind, who]) {
+function heading([, kind, who, to], network) {
+  if (network) return `${network.nameOf(who)} to ${network.nameOf(to)}`;
   if (kind === "watch") return `The store wakes ${letter(who)}`;
   return kind === "sent" ? `${letter(who)} asks the store` : `The store answers ${letter(who)}`;
 }
 
 function drawCosts(card, experiment) {
-  const isQueue = experiment.info.store === "queue";
-  card.parentElement.hidden = !isQueue || !experiment.view;
+  const { store } = experiment.info, isQueue = store === "queue";
+  card.parentElement.hidden = !(isQueue || store === "network") || !experiment.view;
+  card.previousElementSibling.textContent = isQueue ? "What this death cost" : "Messages so far";
   if (card.parentElement.hidden) return;
+  if (!isQueue) return drawCounts(card, experiment);
   const death = lastDeath(experiment);
   if (!death) return card.replaceChildren(element("p", "note", "No process has died yet."));
   const { others, ...baton } = countCosts(experiment, death.at, experiment.now);
@@ -44,6 +47,24 @@ function drawCosts(card, experiment) {
   card.replaceChildren(element("p", "note", `${who} at ${(death.at / SECOND).toFixed(1)} s, counted until now. The other two rows follow their recipes for the same death.`), table, element("p", "note", `Besides, the processes read ${others} times to learn the leader’s name and to check that their watches stand. No election needs these.`));
 }
 
+// The messages of a classical algorithm, before and after its fault.
+function drawCounts(card, experiment) {
+  const fault = experiment.info.faults[0] ?? Infinity, shown = experiment.position();
+  const count = (kind, isLater) => {
+    let sum = 0;
+    for (let index = 0; index < shown; index++) {
+      const record = experiment.records[index];
+      if (record[1] === kind && record[0] >= fault === isLater) sum++;
+    }
+    return sum;
+  };
+  const table = element("table", ""), body = element("tbody", "");
+  table.append(element("thead", "", tableRow("th", "", "before the fault", "since")), body);
+  body.append(tableRow("td", "Of elections", count("sent", false), count("sent", true)));
+  body.append(tableRow("td", "Signs of life", count("beat", false), count("beat", true)));
+  card.replaceChildren(table);
+}
+
 function tableRow(cell, label, ...values) {
   const row = element("tr", "", element("th", "", label));
   row.append(...values.map((value) => element(cell, "", String(value))));
@@ -56,10 +77,12 @@ function drawResources(panel, experiment) {
   if (!writes) return;
   const cards = [["A resource that checks the token", true], ["A resource that does not", false]].map(([title, checks]) => {
     const list = element("ol", "writes");
-    for (const write of writes.filter((write, index) => write.stale || index > writes.length - 4)) {
+    const late = writes.filter((write) => write.stale).slice(-4);
+    for (const write of writes.filter((write, index) => late.includes(write) || index > writes.length - 4)) {
       const verdict = !write.stale ? "accepted" : checks ? "refused" : "accepted: the new leader’s data is lost";
-      list.append(element("li", "", `${(write.at / SECOND).toFixed(1)} s  ${letter(write.who)}, token ${write.token}: `, element("span", write.stale ? (checks ? "good" : "bad") : "", verdict)));
+      list.append(element("li", "", `${(write.at / SECOND).toFixed(1)} s  ${experiment.nameOf(write.who)}${write.token === null ? "" : `, token ${write.token}`}: `, element("span", write.stale ? (checks ? "good" : "bad") : "", verdict)));
     }
+    if (checks && writes.some((write) => write.token === null)) return element("section", "card", element("h2", "", title), element("p", "note", "This algorithm has no token that a resource could check."));
     return element("section", "card", element("h2", "", title), writes.length ? list : element("p", "note", "No write yet."));
   });
   panel.replaceChildren(...cards);

@@ -15,6 +15,12 @@ class Experiment {
   get end() { return this.info.end; }
   get size() { return this.info.candidates.length; }
 
+  // Classical algorithms know their processes by number, and may have a server after them.
+  nameOf(who) {
+    if (this.info.store !== "network") return letter(who);
+    return who < this.size ? String(who) : serverOf(this.name);
+  }
+
   seek(now) {
     this.now = Math.round(Math.min(Math.max(now, 0), this.end));
     this.view = this.machine(`seek ${this.now}`);
@@ -24,7 +30,8 @@ class Experiment {
 
   fetch() {
     if (this.view.records > this.records.length) {
-      this.records.push(...this.machine(`records ${this.records.length}`));
+      // A million arguments would be too many for one push.
+      for (const record of this.machine(`records ${this.records.length}`)) this.records.push(record);
     }
   }
 
@@ -84,6 +91,7 @@ class Trace {
       end: last, horizon: last, now: 0, violation: file.violation, size: file.candidates.length,
     });
     this.position = Experiment.prototype.position;
+    this.nameOf = letter;
     this.seek(this.violation?.at ?? 0);
   }
 

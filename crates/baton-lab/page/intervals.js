@@ -8,6 +8,7 @@ function intervalsOf(experiment) {
   const shown = experiment.position(experiment.horizon);
   for (let index = 0; index < shown; index++) {
     const [at, kind, who, detail, until] = experiment.records[index];
+    if (who >= experiment.size) continue;
     const lane = lanes[who];
     switch (kind) {
       case "start": lane.up.push([at, Infinity, "runs", index]); break;
@@ -25,6 +26,11 @@ function intervalsOf(experiment) {
         else lane.promise.push([at, until, detail, index]);
         break;
       }
+      case "role":
+        if (experiment.info.store !== "network" || !lane) break;
+        close(lane.claim, at);
+        if (detail === "leads") lane.claim.push([at, experiment.end, detail, index]);
+        break;
       case "clock": close(lane.clock, at); if (detail) lane.clock.push([at, Infinity, detail, index]); break;
       case "fault":
         if (detail === "pause" || detail === "freeze" || detail === "stall") lane.pause.push([at, until, detail, index]);

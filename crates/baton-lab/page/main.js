@@ -20,7 +20,7 @@ class Page {
   // Opens what the address says.
   follow() {
     const { name, seed, actions, now } = readLink();
-    this.open(SCENARIOS.some((it) => it.name === name) || name === "prove" ? name : "join", seed, actions, now);
+    this.open(scenarioOf(name) || name === "prove" ? name : "join", seed, actions, now);
   }
 
   open(name, seed, actions = [], now = 0) {
@@ -38,12 +38,13 @@ class Page {
   // Shows another experiment.
   show() {
     const { experiment } = this;
-    Object.assign(this, { playing: false, chosen: null, scenario: SCENARIOS.find((it) => it.name === experiment.name) });
+    Object.assign(this, { playing: false, chosen: null, scenario: scenarioOf(experiment.name) });
     this.selected.clear();
     const { scenario } = this;
     document.querySelector(".log").open = experiment.name === "trace";
     $("title").textContent = scenario?.title ?? (experiment.name === "trace" ? "A counterexample" : `Seed ${experiment.seed} of make prove`);
-    $("lead").textContent = scenario?.lead ?? (experiment.name === "trace" ? `Seed ${experiment.seed}, as make prove recorded it.` : "A scenario of the simulator, with the machines that ship.");
+    const lead = typeof scenario?.lead === "function" ? scenario.lead(experiment) : scenario?.lead;
+    $("lead").textContent = lead ?? (experiment.name === "trace" ? `Seed ${experiment.seed}, as make prove recorded it.` : "A scenario of the simulator, with the machines that ship.");
     $("prediction").hidden = !scenario?.question && !scenario?.exercises;
     $("question").textContent = scenario?.question ?? "Exercises";
     const choices = scenario?.choices?.map((label, index) => {
@@ -54,6 +55,8 @@ class Page {
     $("verdict").replaceChildren();
     $("seed").value = experiment.seed;
     $("resources").hidden = true;
+    // The fault of a classical algorithm is chosen before the prediction.
+    (experiment.info.store === "network" ? $("prediction") : document.querySelector(".cards")).before($("actions"));
     this.drawNavigation();
     this.drawLegend();
     this.refresh();
@@ -96,20 +99,22 @@ class Page {
     const violation = this.experiment.view ? this.experiment.view.violation : this.experiment.violation;
     const isSeen = violation && violation.at <= this.experiment.horizon;
     $("violation").hidden = !isSeen;
-    const text = isSeen ? `Violated at ${(violation.at / SECOND).toFixed(2)} s: ${violation.property}. Here, ${violation.detail}.` : "";
+    const at = isSeen && `${(violation.at / SECOND).toFixed(2)} s`;
+    const isClassic = this.experiment.info.store === "network";
+    const text = !isSeen ? "" : isClassic ? `Two processes lead at once from ${at} on: ${violation.detail}.` : `Violated at ${at}: ${violation.property}. Here, ${violation.detail}.`;
     if ($("violation").textContent !== text) $("violation").textContent = text;
   }
 
   drawActions() {
     const choose = (list) => { this.selected = new Set(list); this.refresh(); };
     const focused = document.activeElement?.closest("#actions") && document.activeElement.textContent;
-    drawActions($("actions"), this.experiment, this.selected, { choose, toggle: (who) => this.toggle(who), act: (verb) => this.act(verb) });
+    drawActions($("actions"), this.experiment, this.selected, { choose, toggle: (who) => this.toggle(who), act: (verb) => this.act(verb), open: (name) => this.open(name, this.experiment.seed) });
     if (focused) [...$("actions").querySelectorAll("button")].find((it) => it.textContent === focused && !it.disabled)?.focus();
   }
 
   drawTabs() {
     const tabs = TABS.map(({ name, title }) => {
-      const tab = Object.assign(document.createElement("button"), { type: "button", textContent: title, onclick: () => this.open(SCENARIOS.find((it) => it.tab === name).name, 1) });
+      const tab = Object.assign(document.createElement("button"), { type: "button", textContent: title, onclick: () => this.open(scenariosIn(name)[0].name, 1) });
       tab.dataset.tab = name;
       return tab;
     });
@@ -121,17 +126,18 @@ class Page {
     for (const button of $("tabs").children) {
       if (button.dataset.tab === tab) button.setAttribute("aria-current", "page"); else button.removeAttribute("aria-current");
     }
-    const shown = SCENARIOS.filter((it) => it.tab === tab);
+    const shown = scenariosIn(tab), isCurrent = (it) => it.title === this.scenario?.title;
     $("scenarios").replaceChildren(...shown.map((it) => {
       const link = Object.assign(document.createElement("a"), { href: `#scenario=${it.name}`, textContent: it.title });
-      if (it === this.scenario) link.setAttribute("aria-current", "page");
+      if (isCurrent(it)) link.setAttribute("aria-current", "page");
       return element("li", "", link);
     }));
-    $("choose").replaceChildren(...shown.map((it) => new Option(it.title, it.name, false, it === this.scenario)));
+    $("choose").replaceChildren(...shown.map((it) => new Option(it.title, it.name, false, isCurrent(it))));
   }
 
   drawLegend() {
-    const entries = [["claim", "holds a claim"], ["promise", "promises leadership"], ["pause", "paused"], ["cut", "cut off"], ["overlap", "two leaders"]];
+    const roles = this.experiment.info.store === "network" ? [["promise", "leads"]] : [["claim", "holds a claim"], ["promise", "promises leadership"]];
+    const entries = [...roles, ["pause", "paused"], ["cut", "cut off"], ["overlap", "two leaders"]];
     $("legend").replaceChildren(...entries.map(([name, text]) => element("li", "", element("i", name), text)));
   }
 
@@ -183,8 +189,9 @@ class Page {
   // Simulated seconds per second.
   pace() {
     const speed = Number($("speed").value), { view, now } = this.experiment;
-    const matters = view?.messages.some((it) => it.sent <= now && it.arrives - it.sent < SECOND && !isHeartbeat(it.text));
-    return $("slow").checked && !calm.matches && matters ? speed * SLOW : speed;
+    const matters = view?.messages.some((it) => it.sent <= now && it.arrives - it.sent < SECOND && !it.beat && !isHeartbeat(it.text));
+    const slow = view.store.kind === "network" ? SLOW / 5 : SLOW;
+    return $("slow").checked && !calm.matches && matters ? speed * slow : speed;
   }
 
   listen() {
@@ -228,7 +235,6 @@ class Page {
   }
 }
 
-// Another part of the lab adds its tab here, and its scenarios to SCENARIOS.
-const TABS = [{ name: "queue", title: "Queue: ZooKeeper" }, { name: "record", title: "Record: Lease, file, etcd" }];
+const TABS = [{ name: "queue", title: "Queue: ZooKeeper" }, { name: "record", title: "Record: Lease, file, etcd" }, { name: "classics", title: "Classics" }];
 
 startMachine().then((machine) => { window.lab = new Page(machine); });

@@ -39,6 +39,11 @@ const SCENARIOS = [
     exercises: ["Try to crash the second smallest.", "Kill two followers that are not neighbors, at once.", "Kill the largest: no process watches it."],
   },
   {
+    name: "free-play-9", tab: "queue", title: "Free play with nine",
+    lead: "The same with nine processes. A longer queue costs no more messages after a death.",
+    exercises: ["Kill the leader. How many processes wake?", "Kill the leader and its successor, at once."],
+  },
+  {
     name: "crash", tab: "record", title: "The leader crashes",
     lead: "Three processes share one record: a Lease, a file, or a key in etcd. The leader renews it every 0.8 s. At 10 s it is killed.",
     question: "When will another process lead?",
@@ -96,11 +101,11 @@ const SCENARIOS = [
   },
   {
     name: "restored-store", tab: "record", title: "A restored store",
-    lead: "At 10 s an operator restores a backup of the store that is eight changes old. The newer renewals are gone.",
+    lead: "At 10 s an operator restores an empty backup of the store. The leader’s record is gone, and so are its renewals.",
     question: "What should the leader do?",
     choices: ["lead on: its claim is still running", "end its term"],
     settled: (e) => e.now >= 25 * SECOND,
-    answer: (e) => { const ended = e.records.slice(e.position(10 * SECOND), e.position()).some((r) => r[1] === "role" && (r[3] === "lost" || r[3] === "released")); return [ended ? 1 : 0, ended ? "It ended its term as soon as it saw a smaller version than it knew. Versions are fencing tokens, and a token must never be given out twice." : `It led on: the backup still held a record of its own term, and the next renewal created a newer version. ${letter(leaderOf(e))} leads.`]; },
+    answer: (e) => { const [first, second] = termsOf(e); const end = claimEnd(e, first[1], second?.[0] ?? e.now); return [second && end < 12 * SECOND ? 1 : 0, second ? `${letter(first[1])} saw at ${seconds(end)} that its record is gone, and ended its term: it can no longer prove that it leads alone. The others waited for a whole lease, and ${letter(second[1])} led from ${seconds(second[0])}. With a backup that still holds the record of its term, a leader may lead on.` : "It led on, because the backup still held the record of its term."]; },
   },
   {
     name: "outage", tab: "record", title: "A store outage",
@@ -117,6 +122,11 @@ const SCENARIOS = [
     choices: ["both resources refuse it", "both accept it", "only the one that checks the token refuses it"],
     settled: (e) => e.now >= 28 * SECOND,
     answer: (e) => { const stale = e.view.writes.find((write) => write.stale); return [stale ? 2 : 1, stale ? `${letter(stale.who)} asked before its work and wrote after its pause, at ${seconds(stale.at)}. No election can take back a write that is under way. The resource that remembers the largest token refused it. The other one lost what the new leader had written.` : "There was no late write."]; },
+  },
+  {
+    name: "free-play-record", tab: "record", title: "Free play",
+    lead: "Three processes share one record for ten minutes. Choose processes below and kill, pause, cut, or restart them, or restore a backup of the store.",
+    exercises: ["Pause the leader for less than 4 s.", "Cut the links of two followers, and kill the leader.", "End an outage of the store after 3 s, and after 10 s."],
   },
 ];
 

@@ -1,4 +1,5 @@
-// The drawing: processes below, the store above, and messages on their way between them.
+// The drawing: processes below, the store above, and messages on their way between them. A network
+// without a store is drawn in network.js.
 
 const SVG = "http://www.w3.org/2000/svg";
 const PROCESS = 24;
@@ -17,13 +18,21 @@ class Stage {
     const { view } = experiment;
     this.svg.parentElement.hidden = !view;
     if (!view) return;
-    const width = Math.max(300, this.svg.clientWidth), isQueue = view.store.kind === "queue";
-    const box = { left: 12, right: width - 12, top: 14, bottom: isQueue ? 168 : 112 };
-    const row = box.bottom + 122, height = row + 78;
+    const width = Math.max(300, this.svg.clientWidth), parts = [];
+    const add = (name, attributes, text) => parts.push(shape(name, attributes, text));
+    const height = view.store.kind === "network"
+      ? drawNetwork(this, add, parts, experiment, selected, width)
+      : this.world(add, parts, experiment, selected, width);
     this.svg.setAttribute("viewBox", `0 0 ${width} ${height}`);
     this.svg.style.height = `${height}px`;
-    const parts = [];
-    const add = (name, attributes, text) => parts.push(shape(name, attributes, text));
+    this.svg.replaceChildren(...parts);
+  }
+
+  // Draws processes and their store, and returns the height of the drawing.
+  world(add, parts, experiment, selected, width) {
+    const { view } = experiment, isQueue = view.store.kind === "queue";
+    const box = { left: 12, right: width - 12, top: 14, bottom: isQueue ? 168 : 112 };
+    const row = box.bottom + 122;
     const place = (who) => box.left + (box.right - box.left) * (who + 0.5) / view.nodes.length;
     add("rect", { class: "store", x: box.left, y: box.top, width: box.right - box.left, height: box.bottom - box.top, rx: 10 });
     const anchors = isQueue ? this.queue(add, view, box, place) : this.record(add, view, box, place);
@@ -35,7 +44,7 @@ class Stage {
     const arrives = (message) => message.kind === "request" || view.nodes[message.who].identity !== null;
     for (const message of view.messages.filter(arrives)) this.message(add, message, experiment, place, box, row, anchors);
     view.nodes.forEach((node, who) => this.process(parts, add, experiment, node, who, place(who), row, selected.has(who)));
-    this.svg.replaceChildren(...parts);
+    return row + 78;
   }
 
   queue(add, view, box, place) {
@@ -78,20 +87,21 @@ class Stage {
     return new Map();
   }
 
-  process(parts, add, experiment, node, who, x, y, isSelected) {
-    const { now } = experiment, leads = node.until > now;
+  process(parts, add, experiment, node, who, x, y, isSelected, isWrong = false) {
+    const { now } = experiment, leads = node.until > now, renew = experiment.info.candidates[who].renew;
     const state = node.identity === null ? "down" : node.paused ? "paused" : leads ? "leads" : "";
     if (wokenAt(experiment, who)) add("circle", { class: "woken", cx: x, cy: y, r: PROCESS + 9 });
-    add("circle", { class: `process ${state}`, cx: x, cy: y, r: PROCESS });
-    if (leads) {
-      const part = Math.min(0.999, (node.until - now) / SECOND / experiment.info.candidates[who].renew);
+    add("circle", { class: `process ${state}${leads && isWrong ? " wrong" : ""}`, cx: x, cy: y, r: PROCESS });
+    if (leads && renew) {
+      const part = Math.min(0.999, (node.until - now) / SECOND / renew);
       const angle = part * 2 * Math.PI, r = PROCESS + 5;
       add("path", { class: "claim", d: `M${x} ${y - r} A${r} ${r} 0 ${part > 0.5 ? 1 : 0} 1 ${x + r * Math.sin(angle)} ${y - r * Math.cos(angle)}` });
     }
     if (isSelected) add("circle", { class: "selected", cx: x, cy: y, r: PROCESS + 11 });
-    add("text", { class: state === "leads" ? "letter on-lead" : "letter", x, y: y + 6, "text-anchor": "middle" }, letter(who));
+    add("text", { class: state === "leads" ? "letter on-lead" : "letter", x, y: y + 6, "text-anchor": "middle" }, experiment.nameOf(who));
     add("text", { class: "quiet small", x, y: y + PROCESS + 26, "text-anchor": "middle" }, describe({ ...node, cut: false }, now));
     if (node.cut) add("text", { class: "wrong-text small", x, y: y + PROCESS + 42, "text-anchor": "middle" }, "cut off");
+    if (experiment.info.store === "network") return;
     const hit = shape("circle", { class: "hit", cx: x, cy: y, r: PROCESS + 12 });
     hit.addEventListener("click", () => this.select(who));
     parts.push(hit);
@@ -141,7 +151,7 @@ function summarize(experiment) {
   const groups = new Map();
   view.nodes.forEach((node, who) => {
     const state = describe(node, now);
-    groups.set(state, [...(groups.get(state) ?? []), letter(who)]);
+    groups.set(state, [...(groups.get(state) ?? []), experiment.nameOf(who)]);
   });
   const verb = (state, many) => many ? state.replace(/^leads/, "lead").replace(/^follows/, "follow").replace(/^waits/, "wait").replace(/^(down|paused)/, "are $1") : state.replace(/^(down|paused)/, "is $1");
   return [...groups].map(([state, who]) => `${who.join(", ")} ${verb(state, who.length > 1)}`).join("; ") + ".";

@@ -4,14 +4,33 @@ const LANE = 38, GUTTER = 44, AXIS = 20, LEADERS = 16, STORE = 18;
 
 class TimeLine {
   constructor(canvas, cause) {
-    Object.assign(this, { canvas, cause, hover: null });
+    Object.assign(this, { canvas, cause, hover: null, cursor: null });
     canvas.addEventListener("pointermove", (event) => { this.hover = event; this.explain(); });
-    canvas.addEventListener("pointerleave", () => { this.hover = null; cause.textContent = "Point at the time line to see the cause."; });
+    canvas.addEventListener("pointerleave", () => { this.hover = null; this.explain(); });
+    canvas.addEventListener("focus", () => this.moveTo({ who: 0, time: this.last.now }));
+    canvas.addEventListener("blur", () => this.moveTo(null));
+    canvas.addEventListener("keydown", (event) => this.press(event));
+  }
+
+  // Up and down choose a lane. Left and right go to its last and next event that was seen.
+  press(event) {
+    const step = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
+    if (!step || !this.cursor) return;
+    event.preventDefault();
+    const lanes = this.last.size + 1, who = (this.cursor.who + step[0] + lanes) % lanes;
+    const time = step[1] === 0 ? this.cursor.time : nextCause(this.last, who, this.cursor.time, step[1]);
+    this.moveTo({ who, time });
+  }
+
+  moveTo(cursor) {
+    this.cursor = cursor;
+    this.draw(this.last);
+    this.explain();
   }
 
   // The times at the left and right edges.
   window(experiment) {
-    const width = Math.min(experiment.end, 60 * SECOND);
+    const width = experiment.info.store === "network" ? experiment.end : Math.min(experiment.end, 60 * SECOND);
     const from = Math.min(Math.max(0, experiment.now - width * 0.7), experiment.end - width);
     return [from, from + width];
   }
@@ -22,7 +41,7 @@ class TimeLine {
   }
 
   draw(experiment) {
-    const model = this.model(experiment);
+    const model = this.model(experiment), isNetwork = experiment.info.store === "network";
     const { canvas } = this, scale = devicePixelRatio || 1;
     const width = canvas.clientWidth, height = LEADERS + LANE * model.lanes.length + STORE + AXIS + 8;
     if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(height * scale)) {
@@ -41,6 +60,7 @@ class TimeLine {
     const bar = (list, top, tall, fill) => {
       pen.fillStyle = fill;
       for (const [start, stop] of list) {
+        if (stop < from || start > until) continue;
         const left = x(start), right = x(Math.min(stop, limit));
         if (right > left) pen.fillRect(left, top, right - left, tall);
       }
@@ -48,9 +68,9 @@ class TimeLine {
     model.lanes.forEach((lane, who) => {
       const top = LEADERS + who * LANE;
       pen.fillStyle = color.ink;
-      pen.fillText(letter(who), 8, top + 26);
+      pen.fillText(experiment.nameOf(who), 8, top + 26);
       bar(lane.up, top + 12, LANE - 14, color.idle);
-      bar(lane.claim, top + 12, LANE - 14, color.soft);
+      bar(lane.claim, top + 12, LANE - 14, isNetwork ? color.lead : color.soft);
       bar(lane.promise, top + 18, LANE - 26, color.lead);
       this.hatch(pen, lane.pause, x, limit, top, color);
       this.dash(pen, lane.cut, x, limit, top + LANE - 3, color);
@@ -63,7 +83,7 @@ class TimeLine {
     for (const [start, stop] of model.overlaps) {
       if (x(Math.min(stop, limit)) > x(start)) bar([[start, stop]], LEADERS + 2, LANE * model.lanes.length - 4, color.veil);
     }
-    this.store(pen, model, x, limit, color);
+    if (!isNetwork) this.store(pen, model, x, limit, color);
     this.axis(pen, from, until, x, width, height, color);
     const violation = experiment.view ? experiment.view.violation : experiment.violation;
     if (violation && violation.at <= limit) {
@@ -72,8 +92,15 @@ class TimeLine {
     }
     pen.fillStyle = color.ink;
     pen.fillRect(x(experiment.now) - 1, 0, 2, height - AXIS);
+    if (this.cursor) {
+      pen.strokeStyle = color.ink;
+      pen.lineWidth = 2;
+      pen.strokeRect(x(this.cursor.time) - 5, LEADERS + this.cursor.who * LANE + 8, 10, LANE - 6);
+      pen.lineWidth = 1;
+    }
+    if (this.last !== experiment && this.cursor) this.cursor = { who: 0, time: experiment.now };
     this.last = experiment;
-    if (this.hover) this.explain();
+    if (this.hover || this.cursor) this.explain();
   }
 
   store(pen, model, x, limit, color) {
@@ -143,26 +170,50 @@ class TimeLine {
     return this.colors;
   }
 
-  // Tells the cause of what is under the pointer: the last event that changed this lane.
+  // Tells the cause of what is under the pointer or the cursor: the last event that changed this
+  // lane.
   explain() {
     const experiment = this.last;
-    if (!experiment || !this.hover) return;
+    if (this.cursor && !this.hover) {
+      const { who, time } = this.cursor, lane = who < experiment.size ? experiment.nameOf(who) : "store";
+      this.say(`${lane}: ${causeAt(experiment, who, Math.min(time, experiment.horizon)) || "nothing yet"}`);
+    } else if (!experiment || !this.hover) {
+      this.say("Point at the time line, or focus it and use the arrow keys, to see the cause.");
+    } else this.explainPointer(experiment);
+  }
+
+  explainPointer(experiment) {
     const box = this.canvas.getBoundingClientRect();
     const time = this.time(experiment, this.hover.clientX - box.left);
     const who = Math.floor((this.hover.clientY - box.top - LEADERS) / LANE);
-    this.cause.textContent = causeAt(experiment, who, Math.min(time, experiment.horizon));
+    this.say(causeAt(experiment, who, Math.min(time, experiment.horizon)));
   }
+
+  say(text) { if (this.cause.textContent !== text) this.cause.textContent = text; }
+}
+
+// Whether a record explains the state of candidate `who`, or of the store after the last one.
+function explains([, kind, of, , , text], who, experiment) {
+  const isStore = who < 0 || who >= experiment.size;
+  return text && (isStore
+    ? kind === "performed" || (kind === "fault" && of === null)
+    : of === who && ["claim", "claim-end", "role", "fault", "fault-end", "exit", "start", "watch"].includes(kind));
+}
+
+// The time of the last or next event that was seen and explains a state; `time` without one.
+function nextCause(experiment, who, time, direction) {
+  const { records } = experiment, seen = experiment.position(experiment.horizon);
+  let index = direction > 0 ? experiment.position(time) : experiment.position(time - 1) - 1;
+  for (; index >= 0 && index < seen; index += direction) {
+    if (explains(records[index], who, experiment)) return records[index][0];
+  }
+  return time;
 }
 
 // The last event before `time` that explains the state of candidate `who`, or of the store.
 function causeAt(experiment, who, time) {
-  const isStore = who < 0 || who >= experiment.size;
   for (let index = experiment.position(time) - 1; index >= 0; index--) {
-    const [, kind, of, , , text] = experiment.records[index];
-    const explains = isStore
-      ? kind === "performed" || (kind === "fault" && of === null)
-      : of === who && ["claim", "claim-end", "role", "fault", "fault-end", "exit", "start", "watch"].includes(kind);
-    if (explains && text) return tidy(text);
+    if (explains(experiment.records[index], who, experiment)) return tidy(experiment.records[index][5]);
   }
   return "";
 }

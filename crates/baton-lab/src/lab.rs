@@ -5,13 +5,14 @@
 //! | request | answer |
 //! |---|---|
 //! | `open NAME SEED` | the scenario: its end, its candidates' durations, its kind of store |
+//! | `open ALGORITHM.FAULT.N SEED` | the same of a classical algorithm with so many candidates |
 //! | `act ACTION` | `kept`: how many records the action leaves as they were; or `error` |
 //! | `seek NANOSECONDS` | the world at that time, and how many records there are |
 //! | `records FROM` | the records from that index on |
 //! | `hashes FROM COUNT` | the hash of each of these seeds' traces, as `prove --traces` prints them |
-//! | `simulate FROM COUNT` | the seconds that runs of these seeds simulate, under all checkers |
 
 use crate::action::{Action, faults_after};
+use crate::classics::ClassicRun;
 use crate::resource::writes;
 use crate::scenarios::{has_resource, scenario};
 use crate::view::{write_resource, write_view};
@@ -20,14 +21,19 @@ use baton_sim::faults::scenario_for;
 use baton_sim::json::Json;
 use baton_sim::live::LiveRun;
 use baton_sim::recording::{write_records, write_scenario};
-use baton_sim::run::{simulate, trace_hash};
+use baton_sim::run::trace_hash;
 use std::time::Duration;
 
 /// A lab with at most one open run.
 #[derive(Debug, Default)]
 pub struct Lab {
-    run: Option<LiveRun>,
-    has_resource: bool,
+    run: Option<OpenRun>,
+}
+
+#[derive(Debug)]
+enum OpenRun {
+    Live { run: Box<LiveRun>, has_resource: bool },
+    Classic(ClassicRun),
 }
 
 impl Lab {
@@ -50,15 +56,23 @@ impl Lab {
             ["act", action] => self.act(action, json),
             ["seek", nanos] => {
                 let at = Moment::START + Duration::from_nanos(number(nanos)?);
-                let has_resource = self.has_resource;
-                let run = self.run_mut()?;
-                run.seek(at);
-                json.object(|json| write_moment(json, run, has_resource));
+                match self.run_mut()? {
+                    OpenRun::Live { run, has_resource } => {
+                        run.seek(at);
+                        json.object(|json| write_moment(json, run, *has_resource));
+                    }
+                    OpenRun::Classic(run) => run.write_moment(json, at),
+                }
                 Ok(())
             }
             ["records", from] => {
                 let from = usize::try_from(number(from)?).map_err(|_| "too large".to_owned())?;
-                write_records(json, self.run_mut()?.records().get(from..).unwrap_or_default());
+                match self.run_mut()? {
+                    OpenRun::Live { run, .. } => {
+                        write_records(json, run.records().get(from..).unwrap_or_default());
+                    }
+                    OpenRun::Classic(run) => run.write_records(json, from),
+                }
                 Ok(())
             }
             ["hashes", from, count] => {
@@ -70,28 +84,27 @@ impl Lab {
                 });
                 Ok(())
             }
-            ["simulate", from, count] => {
-                let (from, count) = (number(from)?, number(count)?);
-                let simulated: Duration = (from..from.saturating_add(count))
-                    .map(|seed| simulate(scenario_for(seed)))
-                    .sum();
-                json.value(simulated.as_secs_f64());
-                Ok(())
-            }
             _ => Err(format!("unknown request: {request}")),
         }
     }
 
     fn open(&mut self, name: &str, seed: u64, json: &mut Json) -> Result<(), String> {
+        if let Some(run) = ClassicRun::open(name, seed) {
+            run.write_info(json);
+            self.run = Some(OpenRun::Classic(run));
+            return Ok(());
+        }
         let scenario = scenario(name, seed).ok_or_else(|| format!("no scenario {name}"))?;
         json.object(|json| write_scenario(json, &scenario));
-        self.run = Some(LiveRun::new(scenario));
-        self.has_resource = has_resource(name);
+        let has_resource = has_resource(name);
+        self.run = Some(OpenRun::Live { run: Box::new(LiveRun::new(scenario)), has_resource });
         Ok(())
     }
 
     fn act(&mut self, action: &str, json: &mut Json) -> Result<(), String> {
-        let run = self.run_mut()?;
+        let OpenRun::Live { run, .. } = self.run_mut()? else {
+            return Err("a classical algorithm has only the faults of its list".to_owned());
+        };
         let action = Action::parse(action).map_err(|rejection| rejection.to_string())?;
         let faults = faults_after(run.scenario(), action).map_err(|it| it.to_string())?;
         let kept = run.set_faults(faults);
@@ -101,7 +114,7 @@ impl Lab {
         Ok(())
     }
 
-    fn run_mut(&mut self) -> Result<&mut LiveRun, String> {
+    fn run_mut(&mut self) -> Result<&mut OpenRun, String> {
         self.run.as_mut().ok_or_else(|| "no scenario is open".to_owned())
     }
 }

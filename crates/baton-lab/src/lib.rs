@@ -6,10 +6,12 @@
 //! ```text
 //!  page/*.js ──► wasm/lib.rs ──► Lab ──► LiveRun (baton-sim) ──► machines (baton-election)
 //!   a line        bytes           │       run to a moment, records
-//!                                 └─► scenarios, actions, the fenced resource
+//!                                 ├─► scenarios, actions, the fenced resource
+//!                                 └─► classics (baton-classics): whole runs
 //! ```
 
 pub mod action;
+mod classics;
 pub mod lab;
 pub mod resource;
 pub mod scenarios;

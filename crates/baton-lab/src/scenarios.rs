@@ -28,11 +28,12 @@ const CALM: Duration = Duration::from_secs(10);
 const DRIFT_PPM: u32 = 100_000;
 
 /// The names of all scenarios, in the order in which a page offers them.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 16] = [
     "join",
     "leader-dies",
     "mid-chain",
     "free-play",
+    "free-play-9",
     "crash",
     "handoff",
     "short-partition",
@@ -43,20 +44,23 @@ pub const NAMES: [&str; 14] = [
     "restored-store",
     "outage",
     "fencing",
+    "free-play-record",
 ];
 
 /// The scenario `name` with random choices from `seed`. The name `prove` gives the scenario of that
-/// seed in `make prove`.
+/// seed in `make prove`, and `long-play` is free play of eighteen hours, for measurements.
 pub fn scenario(name: &str, seed: u64) -> Option<Scenario> {
     let leader = |fault| FaultKind::Candidate(CandidateTarget::Leader, fault);
     let partition = leader(CandidateFault::Link(LinkFault::PARTITION));
     let pause = leader(CandidateFault::Pause);
     let third = FaultKind::Candidate(CandidateTarget::Candidate(2), CandidateFault::Crash);
     Some(match name {
-        "join" => queue(seed, 25, &[]),
-        "leader-dies" => queue(seed, 30, &[(0, leader(CandidateFault::Crash))]),
-        "mid-chain" => queue(seed, 30, &[(0, third)]),
-        "free-play" => queue(seed, 600, &[]),
+        "join" => queue(seed, 5, 25, &[]),
+        "leader-dies" => queue(seed, 5, 30, &[(0, leader(CandidateFault::Crash))]),
+        "mid-chain" => queue(seed, 5, 30, &[(0, third)]),
+        "free-play" => queue(seed, 5, 600, &[]),
+        "free-play-9" => queue(seed, 9, 600, &[]),
+        "free-play-record" => record(seed, 600, &[]),
         "crash" => record(seed, 30, &[(0, leader(CandidateFault::Crash))]),
         "handoff" => record(seed, 25, &[(0, leader(CandidateFault::Stop))]),
         "short-partition" => record(seed, 25, &[(1_500, partition)]),
@@ -64,10 +68,11 @@ pub fn scenario(name: &str, seed: u64) -> Option<Scenario> {
         "paused-leader" => record(seed, 35, &[(15_000, pause)]),
         "drift-within" => drifting(seed, 100_000),
         "drift-beyond" => drifting(seed, 400_000),
-        "restored-store" => record(seed, 30, &[(0, FaultKind::Store(StoreFault::Restore(8)))]),
+        "restored-store" => record(seed, 30, &[(0, FaultKind::Store(StoreFault::Restore(100)))]),
         "outage" => record(seed, 40, &[(12_000, FaultKind::Store(StoreFault::Refuse))]),
         "fencing" => record(seed, 35, &[(14_000, pause)]),
         "prove" => scenario_for(seed),
+        "long-play" => queue(seed, 9, 65_000, &[]),
         _ => return None,
     })
 }
@@ -77,12 +82,12 @@ pub fn has_resource(name: &str) -> bool {
     name == "fencing"
 }
 
-/// Five candidates in a queue. Each fault begins when all is calm and lasts for some milliseconds.
-fn queue(seed: u64, seconds: u64, faults: &[(u64, FaultKind)]) -> Scenario {
+/// So many candidates in a queue. Each fault begins when all is calm and lasts for some milliseconds.
+fn queue(seed: u64, count: u64, seconds: u64, faults: &[(u64, FaultKind)]) -> Scenario {
     let mut rng = Rng::new(seed);
     let durations = SessionTiming::suggestion(LEASE, drift(), TICK);
     let timing = Timing::new(durations, drift()).expect("the suggested durations are valid");
-    let candidates = candidates(&mut rng, timing, 5);
+    let candidates = candidates(&mut rng, timing, count);
     let config = EnsembleConfig {
         clock_start: rng.duration_between(Duration::ZERO, TICK),
         clock_rates: vec![Rate::TRUE; 3],

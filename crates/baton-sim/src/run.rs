@@ -66,11 +66,6 @@ fn run_until<S: Store, O: Observer<S::Election>>(
     }
 }
 
-/// Runs `scenario` under the checkers, and returns the time that was simulated.
-pub fn simulate(scenario: Scenario) -> Duration {
-    run_checked(scenario).simulated
-}
-
 /// The hash of the trace of `scenario`.
 pub fn trace_hash(scenario: Scenario) -> u64 {
     match scenario.store.clone() {

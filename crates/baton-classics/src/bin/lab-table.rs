@@ -1,18 +1,21 @@
 //! Compares the classical election algorithms: `make lab-table`.
 //!
+//! `--exhibits` prints the outcomes of the runs in the lab instead.
+//!
 //! Touches threads, stdout, and with `--check` or `--write` the page that it names. Start with
 //! [`count_all`].
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "the program prints its table")]
 #![expect(clippy::disallowed_methods, reason = "the program reads and writes the page")]
 
 use baton_classics::draw::Condition;
+use baton_classics::exhibits;
 use baton_classics::measure::Job;
 use baton_classics::table::{self, CONTENDERS, Results, SIZES};
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::{env, fs, thread};
 
-const USAGE: &str = "lab-table [--seeds N] [--check PAGE | --write PAGE]";
+const USAGE: &str = "lab-table [--seeds N] [--check PAGE | --write PAGE] | --exhibits SEED";
 const SEEDS: u64 = 1_000;
 /// The table stands between these lines of the page.
 const BEGIN: &str = "<!-- generated: make lab-table WRITE=1 -->\n";
@@ -20,6 +23,12 @@ const END: &str = "<!-- end of the generated part -->\n";
 
 fn main() -> ExitCode {
     let arguments: Vec<_> = env::args().skip(1).collect();
+    if let [flag, seed] = &arguments[..]
+        && let ("--exhibits", Ok(seed)) = (flag.as_str(), seed.parse())
+    {
+        print_exhibits(seed);
+        return ExitCode::SUCCESS;
+    }
     let Some((seeds, page)) = parse(&arguments) else {
         eprintln!("usage: {USAGE}");
         return ExitCode::from(2);
@@ -35,6 +44,18 @@ fn main() -> ExitCode {
             eprintln!("lab-table: {error}");
             ExitCode::FAILURE
         }
+    }
+}
+
+/// Prints each run of the lab: the leaders at its end, how many milliseconds two led at once, how
+/// many messages elections took, and the late writes of the resources.
+fn print_exhibits(seed: u64) {
+    for name in [5, 9].into_iter().flat_map(exhibits::names) {
+        let run = exhibits::open(&name, seed).expect("a name from the list");
+        let (leaders, overlap) = (&run.leaders, run.verdict.overlap.as_millis());
+        let late = u8::from(run.verdict.takes_late_write);
+        let by_token = run.verdict.takes_late_write_by_token.map(u8::from);
+        println!("{name} {leaders:?} {overlap} {} {late} {by_token:?}", run.messages());
     }
 }
 

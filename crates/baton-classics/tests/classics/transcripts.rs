@@ -185,8 +185,9 @@ struct Printer {
 impl<M: Debug> Observer<M> for Printer {
     fn observe(&mut self, now: Moment, event: &Event<'_, M>) {
         let story = match event {
-            Event::Sent { from, to, message, purpose: Purpose::Election, is_lost } => {
-                format!("{from} -> {to} {message:?}{}", if *is_lost { " (lost)" } else { "" })
+            Event::Sent { from, to, message, purpose: Purpose::Election, arrives } => {
+                let lost = if arrives.is_none() { " (lost)" } else { "" };
+                format!("{from} -> {to} {message:?}{lost}")
             }
             Event::RoleChanged(node, Role::Looking) => format!("{node} looks for a leader"),
             Event::RoleChanged(node, Role::Following(leader)) => format!("{node} follows {leader}"),
