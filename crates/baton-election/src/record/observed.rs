@@ -51,9 +51,10 @@ impl ObservedRecord {
         };
         let known = before.map_or(0, |old| old.version);
         let version = snapshot.as_ref().map_or(known, |snapshot| snapshot.version.number);
-        // A restored store has lost writes, but their authors may still lead.
+        // A restored store has lost writes, but their authors may still lead. A record that changed
+        // under one version shows a restored store too: that version was handed out again.
         let lost_lapses_at =
-            before.filter(|_| version < known).map_or(lapses_at, |old| old.lapses_at);
+            before.filter(|_| version <= known).map_or(lapses_at, |old| old.lapses_at);
         Self { snapshot, version, lapses_at: lapses_at.max(lost_lapses_at), spread }
     }
 
