@@ -43,12 +43,17 @@ function raceCosts(alive, leaderDied) {
   return costs;
 }
 
+// Whether a process ends, or its session.
+const isDeath = (record) => record[1] === "exit" || (record[1] === "fault" && record[3] === "external");
+
 // The last death before the present moment: when, who, whether the leader died, and how many
 // survived it.
 function lastDeath(experiment) {
+  let last = experiment.position() - 1;
+  while (last >= 0 && !isDeath(experiment.records[last])) last--;
   const leaders = new Set(), alive = new Set();
   let death = null;
-  for (let index = 0; index < experiment.position(); index++) {
+  for (let index = 0; index <= last; index++) {
     const [at, kind, who, detail, , text] = experiment.records[index];
     if (kind === "start") alive.add(who);
     if (kind === "claim") leaders.add(who);
