@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { inside, lab, press, seek, text } from "./browser.mjs";
 
-const DEEDS = ["kill", "restart", "stop", "pause", "resume", "cut", "heal", "outage", "recover"];
+const VERBS = ["kill", "restart", "stop", "pause", "resume", "cut", "heal", "outage", "recover"];
 
 for (const [name, own] of [["free-play", "expire"], ["free-play-9", "expire"], ["free-play-record", "restore"]]) {
   lab(`500 random actions in ${name} never give two leaders`, `scenario=${name}&seed=5`, async (page) => {
@@ -14,12 +14,12 @@ for (const [name, own] of [["free-play", "expire"], ["free-play-9", "expire"], [
       for (let done = 0; done < 500; done++) {
         window.lab.seek(window.lab.experiment.now + draw(1200) * 1e6);
         const who = draw(window.lab.experiment.size), verb = verbs[draw(verbs.length)];
-        const deed = verb === "restore" ? "restore:8" : /out|rec/.test(verb) ? verb : `${verb}:${who}`;
-        if (window.lab.experiment.act(deed)) refused++;
+        const action = verb === "restore" ? "restore:8" : /out|rec/.test(verb) ? verb : `${verb}:${who}`;
+        if (window.lab.experiment.act(action)) refused++;
         window.lab.refresh();
       }
       return refused;
-    }, [...DEEDS, own]);
+    }, [...VERBS, own]);
     assert.ok(refused < 350, `${refused} of 500 actions made no sense`);
     assert.equal(await page.locator("#violation").isVisible(), false);
     assert.equal(await inside(page, () => window.lab.timeline.cached.overlaps.length), 0);

@@ -1,6 +1,6 @@
 // What a person can do: choose processes, then act on all of them at the same moment.
 
-const DEEDS = [
+const ACTIONS = [
   ["kill", "Kill"], ["restart", "Restart"], ["stop", "Stop cleanly"], ["pause", "Pause"], ["resume", "Resume"],
   ["cut", "Cut the link"], ["heal", "Heal the link"], ["expire", "Expire the session"],
 ];
@@ -23,7 +23,7 @@ const CHOICES = [
   ["none", () => []],
 ];
 
-// Fills the panel. `choose` gets a list of processes, and `act` the deed for all that are chosen.
+// Fills the panel. `choose` gets a list of processes, and `act` the verb of an action on all of them.
 function drawActions(panel, experiment, selected, { choose, toggle, act, open }) {
   if (!experiment.view) return panel.replaceChildren();
   const button = (label, onclick, attributes = {}) => {
@@ -49,11 +49,11 @@ function drawActions(panel, experiment, selected, { choose, toggle, act, open })
   }
   const isQueue = experiment.info.store === "queue";
   const processes = experiment.view.nodes.map((_, who) => button(letter(who), () => toggle(who), { class: "process", "aria-pressed": selected.has(who), "data-who": who }));
-  const deeds = DEEDS.filter(([verb]) => verb !== "expire" || isQueue).map(([verb, label]) => button(label, () => act(verb), { "data-deed": verb }));
-  for (const deed of deeds) deed.disabled = selected.size === 0;
+  const buttons = ACTIONS.filter(([verb]) => verb !== "expire" || isQueue).map(([verb, label]) => button(label, () => act(verb), { "data-verb": verb }));
+  for (const button of buttons) button.disabled = selected.size === 0;
   panel.replaceChildren(
     row("Choose", ...processes, ...CHOICES.filter(([label]) => isQueue || !/smallest|neighbors|largest/.test(label)).map(([label, pick]) => button(label, () => choose(pick(orderOf(experiment)))))),
-    row("Then", ...deeds),
-    row("The store", button("Outage", () => act("outage"), { "data-deed": "outage" }), button("End the outage", () => act("recover"), { "data-deed": "recover" }), ...(isQueue ? [] : [button("Restore a backup", () => act("restore:8"), { "data-deed": "restore" })])),
+    row("Then", ...buttons),
+    row("The store", button("Outage", () => act("outage"), { "data-verb": "outage" }), button("End the outage", () => act("recover"), { "data-verb": "recover" }), ...(isQueue ? [] : [button("Restore a backup", () => act("restore:8"), { "data-verb": "restore" })])),
   );
 }

@@ -126,7 +126,7 @@ function late(experiment) {
   const write = experiment.view.writes.find((it) => it.stale);
   if (!write) return "";
   const refused = write.token === null ? "there is no token by which a resource could refuse it" : "only the resource that checks tokens refused it";
-  return ` A write that ${experiment.nameOf(write.who)} had decided on before reached the resources late, and ${refused}.`;
+  return ` A late write of ${experiment.nameOf(write.who)} reached both resources, and ${refused}.`;
 }
 
 function eventOf(experiment, fault) {

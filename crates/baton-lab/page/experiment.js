@@ -36,8 +36,8 @@ class Experiment {
   }
 
   // Acts at the present moment. What was seen of the future is forgotten, and so are later actions.
-  act(deed) {
-    const action = `${deed}@${Math.round(this.now / 1000)}`;
+  act(what) {
+    const action = `${what}@${Math.round(this.now / 1000)}`;
     const later = (text) => Number(text.split("@")[1]) > this.now / 1000;
     if (this.actions.some(later)) this.reopen(this.actions.filter((text) => !later(text)));
     const answer = this.machine(`act ${action}`);

@@ -1,4 +1,4 @@
-// The address: scenario, seed, actions, and moment, so that a link shows what one saw.
+// The address: scenario, seed, actions, and moment, so that a link shows what you saw.
 
 function readLink() {
   const fields = new URLSearchParams(location.hash.slice(1));

@@ -17,7 +17,7 @@ class Page {
     else this.follow();
   }
 
-  // Opens what the address says.
+  // Opens the scenario in the address.
   follow() {
     const { name, seed, actions, now } = readLink();
     this.open(scenarioOf(name) || name === "prove" ? name : "join", seed, actions, now);
@@ -148,8 +148,8 @@ class Page {
 
   // Acts on the store, or on each chosen process at this moment.
   act(verb) {
-    const deeds = /^(outage|recover|restore)/.test(verb) ? [verb] : [...this.selected].sort().map((who) => `${verb}:${who}`);
-    const errors = deeds.map((deed) => this.experiment.act(deed)).filter(Boolean);
+    const actions = /^(outage|recover|restore)/.test(verb) ? [verb] : [...this.selected].sort().map((who) => `${verb}:${who}`);
+    const errors = actions.map((action) => this.experiment.act(action)).filter(Boolean);
     if (errors.length > 0) $("cause").textContent = `${errors.join("; ")}.`;
     this.refresh();
   }

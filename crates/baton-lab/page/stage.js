@@ -144,7 +144,7 @@ function wokenAt(experiment, who) {
   return false;
 }
 
-// The whole picture as a sentence, for those who do not see it.
+// The whole picture as a sentence, for readers without the picture.
 function summarize(experiment) {
   const { view, now } = experiment;
   if (!view) return "";
