@@ -102,6 +102,7 @@ test-lease:
 test-etcd:
 	$(call need,go strace unshare)
 	tests/servers/kubernetes/build.sh
+	tests/servers/etcd/build.sh
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo
 	$(CASES) $(ETCD_CASES) $(addprefix --skip=,$(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_etcd
@@ -198,6 +199,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 	$(call need,curl ip python3 go java mvn node npm setpriv strace systemd-analyze unshare)
 	clients/testing/fetch.sh
 	tests/servers/kubernetes/build.sh
+	tests/servers/etcd/build.sh
 	tests/servers/charts/build.sh
 	tests/servers/prometheus/build.sh
 	tests/servers/zookeeper/fetch.sh

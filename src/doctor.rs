@@ -38,10 +38,6 @@ const OPENING_TIMEOUT: Duration = Duration::from_secs(5);
 /// answer takes a while.
 const MAX_CLOCK_DIFFERENCE: Duration = Duration::from_secs(5);
 
-/// A history of this length shows that etcd is not compacted hourly, as docs/operating/etcd.md
-/// advises.
-const UNCOMPACTED: Duration = Duration::from_hours(3);
-
 /// The result of one check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Verdict {
@@ -178,10 +174,10 @@ impl Report {
                 }
             }
             StoreConfig::Etcd(etcd) => {
-                match EtcdStore::open(etcd, &config.election, call, retry).await {
+                match EtcdStore::open(etcd, &config.election, timing).await {
                     Ok(store) => {
                         self.record(&store, call).await;
-                        self.history(&store).await;
+                        self.history(&store, call).await;
                     }
                     Err(error) => self.failure("store", Exit::Usage, &error),
                 }
@@ -241,16 +237,10 @@ impl Report {
         }
     }
 
-    /// Warns if etcd keeps the whole history of the record.
-    async fn history(&mut self, store: &EtcdStore) {
-        let kept = store.kept_history().await.filter(|kept| *kept >= UNCOMPACTED);
-        if let Some(kept) = kept {
-            let kept = humantime::format_duration(Duration::from_secs(kept.as_secs()));
-            let text = format!(
-                "etcd still has the record as it was {kept} ago, so its database grows until it \
-                 refuses writes: start etcd with --auto-compaction-retention=1h"
-            );
-            self.line(Verdict::Warning, "history", &text);
+    /// Warns if etcd keeps a long history of the record.
+    async fn history(&mut self, store: &EtcdStore, call: Duration) {
+        if let Ok(Some(found)) = timeout(call, store.uncompacted_history()).await {
+            self.line(Verdict::Warning, "history", &found);
         }
     }
 

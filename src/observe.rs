@@ -69,7 +69,7 @@ async fn over_the_store(config: &Config, output: OutputFormat) -> Result<Exit, B
             observer.follow(machine, &store, &mut signals).await
         }
         StoreConfig::Etcd(etcd) => {
-            let opening = EtcdStore::open(etcd, &config.election, call, retry);
+            let opening = EtcdStore::open(etcd, &config.election, &config.timing);
             let Some(store) = unless_signaled(opening, &mut signals).await? else {
                 return Ok(Exit::Clean);
             };

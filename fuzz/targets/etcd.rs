@@ -6,7 +6,8 @@
 
 use super::json;
 use baton::store::etcd::messages::{
-    Answer, KeyValue, TxnOutcome, WatchLine, authenticate_answer, range_answer, txn_answer,
+    Answer, KeyValue, TxnOutcome, WatchLine, WatchMessage, authenticate_answer, range_answer,
+    txn_answer,
 };
 use baton::store::etcd::record_value::StoredRecord;
 use baton::store::etcd::refusal::Failure;
@@ -57,7 +58,8 @@ fn check_header(answer: &Value, cluster_id: u64, revision: u64) {
     let number = |name: &str| header[name].as_str().and_then(|text| text.parse::<u64>().ok());
     assert_eq!(number("revision"), Some(revision));
     assert!(revision > 0, "a store has a revision from its start on");
-    assert_eq!(number("cluster_id").unwrap_or(0), cluster_id);
+    assert_eq!(number("cluster_id"), Some(cluster_id));
+    assert!(cluster_id > 0, "an answer without a cluster must pin none");
 }
 
 fn check_record(found: &KeyValue) {
@@ -69,8 +71,9 @@ fn check_record(found: &KeyValue) {
 }
 
 fn watch(body: &[u8]) {
-    let Ok(line) = WatchLine::parse(body) else { return };
+    let Ok(WatchMessage { header, line }) = WatchMessage::parse(body) else { return };
     let value = json(body).expect("only JSON is a message");
+    assert!(header.is_none() || value["error"].is_null());
     let is_canceled = value["result"]["canceled"] == Value::Bool(true);
     match line {
         WatchLine::Put(found) => {

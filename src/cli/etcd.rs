@@ -16,7 +16,7 @@ pub struct EtcdFlags {
     )]
     pub endpoints: Option<String>,
     /// Prefix of the keys PREFIX/ELECTION/record and PREFIX/ELECTION/term [default:
-    /// /baton/NAMESPACE, outside a Pod /baton]
+    /// /baton/NAMESPACE, without a namespace /baton]
     #[arg(
         long = "etcd-prefix",
         env = "BATON_ETCD_PREFIX",

@@ -7,13 +7,15 @@
 //! There is no etcd lease. A keepalive is no raft write: a member that was stopped may acknowledge
 //! one after the cluster has ended the lease. A transaction is ordered with all others.
 //!
-//! The key `PREFIX/ELECTION/term` is put in the same transaction whenever a term begins or ends, so
-//! its `mod_revision` is the token while that term lasts. An application fences writes to the same
+//! The key `PREFIX/ELECTION/term` is put in the same transaction at an acquisition and at a release,
+//! so its `mod_revision` is the token while that term lasts. An application fences writes to the same
 //! etcd by comparing it.
 
+mod cluster;
 mod connection;
 mod files;
 mod gateway;
+pub mod history;
 pub mod messages;
 pub mod record_value;
 pub mod refusal;
@@ -23,20 +25,28 @@ mod watch;
 use crate::config::{ElectionName, EtcdConfig};
 use crate::process::clock::Clock;
 use crate::store::{Store, StoreError};
+use baton_election::instant::Instant;
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{
     Intent, RecordEvent, RecordRequest, Snapshot, Version, Write,
 };
+use baton_election::timing::Timing;
 pub use files::EtcdFilesError;
 use gateway::{EtcdApi as _, Gateway};
+use history::Uncompacted;
 use messages::{Answer, KeyValue, Txn, TxnOutcome};
 use record_value::StoredRecord;
 use refusal::EtcdError;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::convert::Infallible;
 use std::fmt;
+use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
 use watch::{EtcdWatch, WatchUpdate};
+
+/// The pause between two checks whether etcd is compacted.
+const HISTORY_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
 /// An election held in etcd.
 pub struct EtcdStore {
@@ -46,6 +56,8 @@ pub struct EtcdStore {
     /// The newest record that was read, written, or watched.
     latest: RefCell<Option<Rc<KnownRecord>>>,
     watch: EtcdWatch,
+    next_history_check: Cell<Instant>,
+    retry_period: Duration,
 }
 
 /// A record with the value that holds it.
@@ -56,31 +68,48 @@ struct KnownRecord {
 }
 
 impl EtcdStore {
-    /// Opens the `election` of `config`, without a request. One call may take `call_timeout`.
+    /// Opens the `election` of `config`, without a request.
     pub async fn open(
         config: &EtcdConfig,
         election: &ElectionName,
-        call_timeout: Duration,
-        retry_period: Duration,
+        timing: &Timing,
     ) -> Result<Self, EtcdFilesError> {
         let key = |name| format!("{}/{election}/{name}", config.prefix);
         let record_key = key("record");
         Ok(Self {
-            gateway: Gateway::open(config, call_timeout).await?,
-            watch: EtcdWatch::new(record_key.clone(), call_timeout, retry_period),
+            gateway: Gateway::open(config, timing).await?,
+            watch: EtcdWatch::new(record_key.clone(), timing),
             record_key,
             term_key: key("term"),
             latest: RefCell::default(),
+            next_history_check: Cell::new(Clock.now()),
+            retry_period: timing.retry_period(),
         })
     }
 
-    /// How much older than the known record its first version is, by the clocks of those who wrote
-    /// them. `None` if etcd has compacted that version: its history does not grow without bound.
-    pub async fn kept_history(&self) -> Option<Duration> {
+    /// Compares the known record with its first version, by the clocks of those who wrote them.
+    /// `None` if etcd has compacted that version, or if the history is short.
+    pub async fn uncompacted_history(&self) -> Option<Uncompacted> {
         let latest = self.latest.borrow().clone()?;
         let first = self.gateway.range(&self.record_key, Some(latest.found.create_revision)).await;
-        let first = self.known(first.ok()?.content?).ok()?;
-        latest.stored.renewed_at()?.duration_since(first.stored.renewed_at()?).ok()
+        let Answer { cluster_id, content, .. } = first.ok()?;
+        let first = self.known(content?, cluster_id).ok()?;
+        let kept = latest.stored.renewed_at()?.duration_since(first.stored.renewed_at()?);
+        Uncompacted::if_long(kept.ok()?)
+    }
+
+    /// Warns once if etcd is not compacted. Checks as soon as there is a record, and then hourly.
+    async fn warn_uncompacted(&self) -> Infallible {
+        loop {
+            Clock.sleep_until(self.next_history_check.get()).await;
+            let is_known = self.latest.borrow().is_some();
+            let pause = if is_known { HISTORY_CHECK_INTERVAL } else { self.retry_period };
+            self.next_history_check.set(Clock.now() + pause);
+            if let Some(found) = self.uncompacted_history().await {
+                tracing::warn!(event = "history_uncompacted", "{found}");
+                return pending().await;
+            }
+        }
     }
 
     async fn try_perform(&self, request: &RecordRequest) -> Result<RecordEvent, EtcdError> {
@@ -93,15 +122,16 @@ impl EtcdStore {
     async fn get(&self) -> Result<Answer<Option<Rc<KnownRecord>>>, EtcdError> {
         let Answer { cluster_id, revision, content } =
             self.gateway.range(&self.record_key, None).await?;
-        let content = content.map(|found| self.known(found)).transpose()?;
+        let content = content.map(|found| self.known(found, cluster_id)).transpose()?;
         Ok(Answer { cluster_id, revision, content })
     }
 
     async fn read(&self) -> Result<Option<Snapshot>, EtcdError> {
+        let known = self.watch.position();
         let Answer { revision, content, .. } = self.get().await?;
         let snapshot = content.as_ref().map(|known| known.snapshot.clone());
-        self.watch
-            .note_read(revision, content.as_ref().map_or(0, |known| known.found.mod_revision));
+        let record_revision = content.as_ref().map_or(0, |known| known.found.mod_revision);
+        self.watch.note_read(revision, record_revision, known);
         self.latest.replace(content);
         Ok(snapshot)
     }
@@ -125,13 +155,13 @@ impl EtcdStore {
         };
         let expected = base.as_ref().map(|base| &base.found);
         let txn = Txn { key: &self.record_key, expected, puts };
-        let Answer { revision, content, .. } = self.gateway.txn(&txn).await?;
+        let Answer { cluster_id, revision, content } = self.gateway.txn(&txn).await?;
         match content {
             TxnOutcome::Conflict => Ok(RecordEvent::Conflict),
             TxnOutcome::Applied => {
                 let create_revision = expected.map_or(revision, |base| base.create_revision);
                 let found = KeyValue { value, create_revision, mod_revision: revision };
-                let known = self.known(found)?;
+                let known = self.known(found, cluster_id)?;
                 let applied = known.snapshot.clone();
                 self.latest.replace(Some(known));
                 self.watch.note_write(revision);
@@ -152,9 +182,14 @@ impl EtcdStore {
         }
     }
 
-    fn known(&self, found: KeyValue) -> Result<Rc<KnownRecord>, EtcdError> {
+    /// The record in this value. Its uid names the cluster too: after a move to another cluster, a
+    /// follower waits out the lease there from its first read.
+    fn known(&self, found: KeyValue, cluster_id: u64) -> Result<Rc<KnownRecord>, EtcdError> {
         match StoredRecord::parse(&found) {
-            Ok((stored, snapshot)) => Ok(Rc::new(KnownRecord { found, stored, snapshot })),
+            Ok((stored, mut snapshot)) => {
+                snapshot.version.uid = format!("{cluster_id:x}-{}", snapshot.version.uid).into();
+                Ok(Rc::new(KnownRecord { found, stored, snapshot }))
+            }
             Err(source) => Err(EtcdError::Foreign { key: self.record_key.clone(), source }),
         }
     }
@@ -166,8 +201,12 @@ impl Store<RecordElection> for EtcdStore {
     }
 
     async fn next_event(&self) -> RecordEvent {
-        match self.watch.next(&self.gateway).await {
-            WatchUpdate::Changed(found) => match self.known(found) {
+        let update = tokio::select! {
+            update = self.watch.next(&self.gateway) => update,
+            never = self.warn_uncompacted() => match never {},
+        };
+        match update {
+            WatchUpdate::Changed { found, cluster_id } => match self.known(found, cluster_id) {
                 Ok(known) => {
                     let snapshot = known.snapshot.clone();
                     self.latest.replace(Some(known));

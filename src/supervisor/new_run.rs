@@ -78,7 +78,7 @@ impl NewRun<'_> {
                 Box::pin(self.take_part(opening, queue_election)).await
             }
             StoreConfig::Etcd(etcd) => {
-                let opening = EtcdStore::open(etcd, &config.election, call, retry);
+                let opening = EtcdStore::open(etcd, &config.election, timing);
                 Box::pin(self.take_part(opening, record_election)).await
             }
             StoreConfig::Lease { cluster, namespace } => {

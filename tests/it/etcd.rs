@@ -4,12 +4,14 @@
 //! every history as it does there.
 
 mod access;
+mod calls;
 mod keys;
 mod members;
 mod outages;
 mod partitions;
 mod restores;
 mod tls;
+mod versions;
 
 use std::time::Duration;
 

@@ -41,6 +41,7 @@ mod zookeeper;
 
 use crate::noise::{Assumption, never_excuse};
 pub(crate) use apiserver::{Access, Account, ApiServer, Namespace};
+pub(crate) use assets::EtcdVersion;
 pub(crate) use candidate::Candidate;
 pub(crate) use contender::{
     Contender, Departure, Handoff, Side, first_to_lead, medians_of_releases, side_by_side,

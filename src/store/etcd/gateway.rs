@@ -3,9 +3,14 @@
 //! Touches sockets and files. Start with [`EtcdApi`], which hides the gateway from the store. A call
 //! sends its request once. If it has no answer, the next call asks the next member, over a new
 //! connection. A refused token is replaced, and the request sent once more: it was not applied.
+//!
+//! A write is sent only over a connection whose member has answered a read, so that none reaches
+//! another cluster.
 
 use crate::config::{Endpoint, EtcdConfig};
+use crate::process::clock::Clock;
 use crate::process::resolver::Resolver;
+use crate::store::etcd::cluster::{Membership, Moves, PinnedCluster};
 use crate::store::etcd::connection::{Connection, ConnectionError, HttpAnswer, LineStream};
 use crate::store::etcd::files::{EtcdFiles, EtcdFilesError};
 use crate::store::etcd::messages::{
@@ -13,6 +18,7 @@ use crate::store::etcd::messages::{
     txn_answer, watch_request,
 };
 use crate::store::etcd::refusal::{ConnectionErrors, EtcdError, Failure};
+use baton_election::timing::Timing;
 use hyper::body::Bytes;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -35,6 +41,9 @@ pub(super) trait EtcdApi {
     async fn watch(&self, key: &str, after: u64, attempt: usize) -> Result<LineStream, EtcdError>;
 }
 
+const RANGE: &str = "/v3/kv/range";
+const TXN: &str = "/v3/kv/txn";
+
 /// The members of one cluster.
 pub(super) struct Gateway {
     endpoints: Vec<Endpoint>,
@@ -45,8 +54,7 @@ pub(super) struct Gateway {
     /// The connection to that member, between two calls.
     idle: RefCell<Option<Connection>>,
     authentication: RefCell<Authentication>,
-    /// The cluster of the first answer.
-    cluster_id: Cell<Option<u64>>,
+    cluster: RefCell<PinnedCluster>,
     /// How long one member may take to accept a connection.
     connect_timeout: Duration,
 }
@@ -61,12 +69,24 @@ enum Authentication {
     Token(String),
 }
 
+/// A connection to the member `at`.
+struct OpenConnection {
+    at: usize,
+    connection: Connection,
+    /// Whether that member has answered over it, as one of the pinned cluster.
+    has_answered: bool,
+}
+
+/// A request with an answer.
+struct Request {
+    path: &'static str,
+    body: Vec<u8>,
+    moves: Moves,
+}
+
 impl Gateway {
-    /// Reads the files of `config`; one call may take `call_timeout`.
-    pub(super) async fn open(
-        config: &EtcdConfig,
-        call_timeout: Duration,
-    ) -> Result<Self, EtcdFilesError> {
+    /// Reads the files of `config`.
+    pub(super) async fn open(config: &EtcdConfig, timing: &Timing) -> Result<Self, EtcdFilesError> {
         let files = EtcdFiles::open(config.user_file.clone(), config.tls.clone()).await?;
         let needs_token = files.name_a_user();
         let authentication = if needs_token { Authentication::Needed } else { Authentication::Off };
@@ -77,14 +97,19 @@ impl Gateway {
             current: Cell::new(0),
             idle: RefCell::default(),
             authentication: RefCell::new(authentication),
-            cluster_id: Cell::new(None),
-            connect_timeout: call_timeout / 3,
+            cluster: PinnedCluster::new(config.endpoints.len(), timing.lease_duration()).into(),
+            connect_timeout: timing.call_timeout() / 3,
         })
     }
 
     /// The members, for logs and errors.
     pub(super) fn location(&self) -> String {
         self.endpoints.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
+    }
+
+    /// Whether messages of this cluster count.
+    pub(super) fn is_pinned(&self, cluster_id: u64) -> bool {
+        self.cluster.borrow().is(cluster_id)
     }
 
     /// Discards the token, because a watch was refused with it.
@@ -94,17 +119,18 @@ impl Gateway {
         }
     }
 
-    /// Sends one request to the current member, and parses its answer.
-    async fn call<T>(
+    /// Sends one request over `open`, and parses its answer. Returns the connection if the answer
+    /// is good.
+    async fn exchange<T>(
         &self,
-        path: &'static str,
-        body: Vec<u8>,
+        mut open: OpenConnection,
+        request: Request,
         parse: impl FnOnce(&[u8]) -> Result<Answer<T>, InvalidAnswer>,
-    ) -> Result<Answer<T>, EtcdError> {
-        let (at, mut connection) = self.connection().await?;
+    ) -> Result<(Answer<T>, OpenConnection), EtcdError> {
+        let at = open.at;
         // Stays unless the answer is good: the driver may drop this call at any await.
         self.current.set((at + 1) % self.endpoints.len());
-        let answer = self.post(&mut connection, path, body).await;
+        let answer = self.post(&mut open.connection, request.path, request.body).await;
         let endpoint = self.endpoints[at].to_string();
         let body = match answer {
             Ok(body) => body,
@@ -113,35 +139,49 @@ impl Gateway {
         let answer = parse(&body)
             .map_err(|source| EtcdError::NotEtcd { endpoint: endpoint.clone(), source })?;
         let found = answer.cluster_id;
-        match self.cluster_id.get() {
-            Some(pinned) if pinned != found => {
+        match self.cluster.borrow_mut().admit(at, found, Clock.now(), request.moves) {
+            Membership::Pinned => {}
+            Membership::Moved { from } => log_move(from, found),
+            Membership::Foreign { pinned } => {
                 return Err(EtcdError::OtherCluster { endpoint, pinned, found });
             }
-            Some(_) | None => self.cluster_id.set(Some(found)),
         }
         self.current.set(at);
-        self.idle.replace(Some(connection));
+        Ok((answer, OpenConnection { has_answered: true, ..open }))
+    }
+
+    /// Sends one request, and keeps the connection for the next one.
+    async fn call<T>(
+        &self,
+        open: OpenConnection,
+        request: Request,
+        parse: impl FnOnce(&[u8]) -> Result<Answer<T>, InvalidAnswer>,
+    ) -> Result<Answer<T>, EtcdError> {
+        let (answer, open) = self.exchange(open, request, parse).await?;
+        self.idle.replace(Some(open.connection));
         Ok(answer)
     }
 
     /// A connection to the current member, or to the next one that accepts a connection. Nothing
     /// has been sent then, so trying another is no second attempt.
-    async fn connection(&self) -> Result<(usize, Connection), EtcdError> {
+    async fn connection(&self) -> Result<OpenConnection, EtcdError> {
         let first = self.current.get();
         if let Some(mut connection) = self.idle.take()
             && connection.is_reusable()
         {
-            return Ok((first, connection));
+            return Ok(OpenConnection { at: first, connection, has_answered: true });
         }
         let mut failures = Vec::new();
         for at in (0..self.endpoints.len()).map(|step| (first + step) % self.endpoints.len()) {
             self.current.set((at + 1) % self.endpoints.len());
             match self.connect(at).await {
-                Ok(connection) => return Ok((at, connection)),
+                Ok(connection) => {
+                    return Ok(OpenConnection { at, connection, has_answered: false });
+                }
                 Err(error) => failures.push(error),
             }
         }
-        Err(EtcdError::Connection(ConnectionErrors(failures)))
+        Err(EtcdError::NoMember(ConnectionErrors(failures)))
     }
 
     async fn connect(&self, at: usize) -> Result<Connection, ConnectionError> {
@@ -205,11 +245,20 @@ impl EtcdApi for Gateway {
         key: &str,
         at: Option<u64>,
     ) -> Result<Answer<Option<KeyValue>>, EtcdError> {
-        self.call("/v3/kv/range", range_request(key, at), range_answer).await
+        // A read of the past does not show the machine the record of another cluster.
+        let moves = if at.is_some() { Moves::Forbidden } else { Moves::Allowed };
+        let request = Request { path: RANGE, body: range_request(key, at), moves };
+        self.call(self.connection().await?, request, range_answer).await
     }
 
     async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError> {
-        self.call("/v3/kv/txn", txn.request(), txn_answer).await
+        let moves = Moves::Forbidden;
+        let mut open = self.connection().await?;
+        if !open.has_answered {
+            let request = Request { path: RANGE, body: range_request(txn.key, None), moves };
+            (_, open) = self.exchange(open, request, range_answer).await?;
+        }
+        self.call(open, Request { path: TXN, body: txn.request(), moves }, txn_answer).await
     }
 
     async fn watch(&self, key: &str, after: u64, attempt: usize) -> Result<LineStream, EtcdError> {
@@ -242,7 +291,8 @@ enum CallError {
 impl CallError {
     fn into_error(self, endpoint: String) -> EtcdError {
         match self {
-            Self::Connection(error) => EtcdError::Connection(ConnectionErrors(vec![error])),
+            Self::Connection(source @ ConnectionError::TooLarge(_)) => EtcdError::TooLarge(source),
+            Self::Connection(source) => EtcdError::NoAnswer(source),
             Self::Failure(failure) => failure.into_error(endpoint),
             Self::Invalid(source) => EtcdError::NotEtcd { endpoint, source },
         }
@@ -253,6 +303,14 @@ impl From<ConnectionError> for CallError {
     fn from(error: ConnectionError) -> Self {
         Self::Connection(error)
     }
+}
+
+fn log_move(from: u64, to: u64) {
+    tracing::warn!(
+        event = "cluster_replaced",
+        "the endpoints lead to another cluster ({to:x}) than before ({from:x}), for example after a \
+         restore: fencing tokens may be smaller than used ones"
+    );
 }
 
 /// The body of an answer, if it is a good one.

@@ -1,7 +1,7 @@
 //! Requests and answers of etcd's JSON gateway, as protobuf's JSON mapping writes them.
 //!
-//! Pure. Start with [`range_answer`], [`txn_answer`], and [`WatchLine::parse`]. 64-bit integers are
-//! strings, and bytes are base64. Zeros, `false`, and empty lists are left out, so `{}` would read
+//! Pure. Start with [`range_answer`], [`txn_answer`], and [`WatchMessage::parse`]. 64-bit integers
+//! are strings, and bytes are base64. Zeros, `false`, and empty lists are left out, so `{}` would read
 //! as a conflict: only an answer with a header is etcd's.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
@@ -41,6 +41,15 @@ pub enum TxnOutcome {
 
 /// A message of a watch.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WatchMessage {
+    /// Which member's store sent it. An error of the gateway has none.
+    pub header: Option<Header>,
+    /// The content.
+    pub line: WatchLine,
+}
+
+/// The content of a message of a watch.
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WatchLine {
     /// Nothing changed.
     Idle,
@@ -60,8 +69,8 @@ pub enum InvalidAnswer {
     /// It is not the JSON of such an answer.
     #[error("it is not JSON of etcd's API")]
     Json(#[from] serde_json::Error),
-    /// It names no revision of the store.
-    #[error("it has no header with a revision")]
+    /// It names no cluster, or no revision of the store.
+    #[error("it has no header with a cluster and a revision")]
     NoHeader,
     /// A key without a revision.
     #[error("its key has no revision")]
@@ -192,13 +201,16 @@ fn base64(bytes: &[u8]) -> String {
     BASE64_STANDARD.encode(bytes)
 }
 
-#[derive(Deserialize, Default)]
+/// The state of the store that sent an answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
 #[serde(default)]
-struct Header {
+pub struct Header {
+    /// The cluster.
     #[serde(deserialize_with = "number")]
-    cluster_id: u64,
+    pub cluster_id: u64,
+    /// The revision of the whole store.
     #[serde(deserialize_with = "number")]
-    revision: u64,
+    pub revision: u64,
 }
 
 #[derive(Deserialize)]
@@ -227,7 +239,7 @@ struct WireKeyValue {
 }
 
 #[derive(Deserialize)]
-struct WatchMessage {
+struct WireWatchMessage {
     result: Option<WatchResponse>,
     error: Option<StreamError>,
 }
@@ -235,6 +247,7 @@ struct WatchMessage {
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WatchResponse {
+    header: Option<Header>,
     canceled: bool,
     #[serde(deserialize_with = "number")]
     compact_revision: u64,
@@ -288,17 +301,22 @@ pub fn txn_answer(body: &[u8]) -> Result<Answer<TxnOutcome>, InvalidAnswer> {
     answer(header, if succeeded { TxnOutcome::Applied } else { TxnOutcome::Conflict })
 }
 
-impl WatchLine {
+impl WatchMessage {
     /// Parses a message of a watch. Of several events, the last one counts.
     pub fn parse(line: &[u8]) -> Result<Self, InvalidAnswer> {
-        let WatchMessage { result, error } = serde_json::from_slice(line)?;
+        let WireWatchMessage { result, error } = serde_json::from_slice(line)?;
         if let Some(StreamError { message }) = error {
-            return Ok(Self::Ended(message));
+            return Ok(Self { header: None, line: WatchLine::Ended(message) });
         }
-        let Some(result) = result else {
-            return Err(InvalidAnswer::NoHeader);
-        };
-        let WatchResponse { canceled, compact_revision, cancel_reason, events } = result;
+        let result = result.ok_or(InvalidAnswer::NoHeader)?;
+        Ok(Self { header: result.header, line: WatchLine::of(result)? })
+    }
+}
+
+impl WatchLine {
+    fn of(response: WatchResponse) -> Result<Self, InvalidAnswer> {
+        let WatchResponse { header: _, canceled, compact_revision, cancel_reason, events } =
+            response;
         if canceled {
             let is_compacted = compact_revision > 0;
             return Ok(if is_compacted { Self::Compacted } else { Self::Ended(cancel_reason) });
@@ -316,7 +334,7 @@ impl WatchLine {
 
 fn answer<T>(header: Option<Header>, content: T) -> Result<Answer<T>, InvalidAnswer> {
     match header.map(|Header { cluster_id, revision }| (cluster_id, revision)) {
-        Some((cluster_id, revision)) if revision > 0 => {
+        Some((cluster_id, revision)) if cluster_id > 0 && revision > 0 => {
             Ok(Answer { cluster_id, revision, content })
         }
         Some(_) | None => Err(InvalidAnswer::NoHeader),
@@ -370,6 +388,7 @@ mod tests {
             r#"{"succeeded":true}"#,
             r#"{"header":{}}"#,
             r#"{"header":{"cluster_id":"7"}}"#,
+            r#"{"header":{"revision":"6"}}"#,
             r#"{"code":14,"message":"etcdserver: request timed out"}"#,
             "<html>",
             "",
@@ -396,7 +415,10 @@ mod tests {
     #[test]
     fn watch_tells_what_happened_to_the_key() {
         let line = |result: &str| {
-            WatchLine::parse(format!(r#"{{"result":{{{HEADER}{result}}}}}"#).as_bytes()).unwrap()
+            let message = format!(r#"{{"result":{{{HEADER}{result}}}}}"#);
+            let message = WatchMessage::parse(message.as_bytes()).unwrap();
+            assert_eq!(message.header, Some(Header { cluster_id: 7, revision: 6 }));
+            message.line
         };
         assert_eq!(line(r#","created":true"#), WatchLine::Idle);
         let put = r#"{"kv":{"create_revision":"2","mod_revision":"3","value":"eA=="}}"#;
@@ -411,8 +433,9 @@ mod tests {
         assert_eq!(line(reason), WatchLine::Ended("why".to_owned()));
         let error = br#"{"error":{"grpc_code":14,"message":"etcdserver: no leader"}}"#;
         let ended = WatchLine::Ended("etcdserver: no leader".to_owned());
-        assert_eq!(WatchLine::parse(error).unwrap(), ended);
-        assert!(WatchLine::parse(b"{}").is_err());
+        let message = WatchMessage { header: None, line: ended };
+        assert_eq!(WatchMessage::parse(error).unwrap(), message);
+        assert!(WatchMessage::parse(b"{}").is_err());
     }
 
     /// After a restore without `--bump-revision`, two records may have the same revisions.

@@ -38,6 +38,13 @@ pub enum Refusal {
          pass --etcd-user-file"
     )]
     CommonName,
+    /// The gateway, which is a client of its own member, is refused by it.
+    #[error(
+        "etcd's HTTP gateway cannot connect to its own member, which refuses the gateway's \
+         certificate: with --client-cert-auth, issue the members' certificates with the usage \
+         clientAuth besides serverAuth"
+    )]
+    GatewayCertificate,
     /// There is no gateway on this port.
     #[error(
         "404: the endpoint has no /v3/ gateway: start etcd 3.4 or later without \
@@ -91,8 +98,8 @@ pub(super) enum EtcdError {
     TokenRefused(String),
     #[error(
         "{endpoint} belongs to another cluster ({found:x}) than the first endpoint that answered \
-         ({pinned:x}): name the members of one cluster, or restart this candidate if the cluster \
-         was restored"
+         ({pinned:x}): name the members of one cluster; after a restore, candidates follow once \
+         most endpoints belong to the new cluster"
     )]
     OtherCluster { endpoint: String, pinned: u64, found: u64 },
     #[error("the answer of {endpoint} is not etcd's")]
@@ -107,8 +114,15 @@ pub(super) enum EtcdError {
         #[source]
         source: RecordValueError,
     },
-    #[error("no etcd member could be reached: {0}")]
-    Connection(ConnectionErrors),
+    #[error(
+        "no etcd member could be reached: {0}; check that etcd runs at each URL in \
+         --etcd-endpoints, and that no firewall or network policy is in between"
+    )]
+    NoMember(ConnectionErrors),
+    #[error("a member did not answer the request")]
+    NoAnswer(#[source] ConnectionError),
+    #[error("a member's answer is unusable")]
+    TooLarge(#[source] ConnectionError),
 }
 
 /// Why no endpoint answered; lists the reasons.
@@ -138,6 +152,7 @@ const INVALID_ARGUMENT: u8 = 3;
 const PERMISSION_DENIED: u8 = 7;
 const RESOURCE_EXHAUSTED: u8 = 8;
 const FAILED_PRECONDITION: u8 = 9;
+const UNAVAILABLE: u8 = 14;
 const UNAUTHENTICATED: u8 = 16;
 
 /// Texts of etcd's `api/v3rpc/rpctypes` that codes do not tell apart.
@@ -146,6 +161,8 @@ const OLD_AUTH: &str = "etcdserver: revision of auth store is old";
 const WRONG_PASSWORD: &str = "etcdserver: authentication failed";
 const AUTH_OFF: &str = "etcdserver: authentication is not enabled";
 const NO_SPACE: &str = "etcdserver: mvcc: database space exceeded";
+/// The alert of Go's TLS server, in an error of the gateway's connection.
+const BAD_CERTIFICATE: &str = "remote error: tls: bad certificate";
 
 impl Failure {
     /// Interprets an answer other than 200.
@@ -168,6 +185,9 @@ impl Failure {
             (PERMISSION_DENIED, _) => Self::Other(Refusal::Denied(excerpt)),
             (RESOURCE_EXHAUSTED, _) if text.starts_with(NO_SPACE) => {
                 Self::Other(Refusal::NoSpace(excerpt))
+            }
+            (UNAVAILABLE, _) if text.contains(BAD_CERTIFICATE) => {
+                Self::Other(Refusal::GatewayCertificate)
             }
             (0, 400) if text.starts_with("CommonName of client") => {
                 Self::Other(Refusal::CommonName)
@@ -217,6 +237,7 @@ impl Refusal {
     const fn is_permanent(&self) -> bool {
         match self {
             Self::CommonName
+            | Self::GatewayCertificate
             | Self::NoGateway
             | Self::HostRefused
             | Self::Denied(_)
@@ -233,11 +254,12 @@ impl From<EtcdError> for StoreError {
             EtcdError::Refused { refusal, .. } if refusal.is_permanent() => {
                 Self::Refused(Box::new(error))
             }
-            EtcdError::Foreign { .. } => Self::Unusable(Box::new(error)),
+            EtcdError::Foreign { .. } | EtcdError::TooLarge(_) => Self::Unusable(Box::new(error)),
             EtcdError::Refused { .. }
             | EtcdError::TokenRefused(_)
             | EtcdError::NotEtcd { .. }
-            | EtcdError::Connection(_) => Self::Unreachable(Box::new(error)),
+            | EtcdError::NoMember(_)
+            | EtcdError::NoAnswer(_) => Self::Unreachable(Box::new(error)),
         }
     }
 }
@@ -289,8 +311,10 @@ mod tests {
     #[test]
     fn each_trap_of_the_gateway_names_its_remedy() {
         let common_name = "CommonName of client sending a request against gateway will be ignored";
+        let bad_certificate = r#"{"code":14,"message":"connection error: desc = \"error reading server preface: remote error: tls: bad certificate\""}"#;
         for (failure, remedy) in [
             (of(400, common_name), "without a common name"),
+            (of(503, bad_certificate), "clientAuth"),
             (of(404, "404 page not found"), "--enable-grpc-gateway"),
             (of(404, r#"{"code":5,"message":"Not Found"}"#), "--enable-grpc-gateway"),
             (of(421, "host not allowed"), "--host-whitelist"),

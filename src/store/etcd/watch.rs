@@ -14,9 +14,10 @@ use crate::process::clock::Clock;
 use crate::store::StoreError;
 use crate::store::etcd::connection::LineStream;
 use crate::store::etcd::gateway::{EtcdApi as _, Gateway};
-use crate::store::etcd::messages::{KeyValue, WatchLine};
+use crate::store::etcd::messages::{Header, KeyValue, WatchLine, WatchMessage};
 use crate::store::etcd::refusal::{EtcdError, Failure};
 use baton_election::instant::Instant;
+use baton_election::timing::Timing;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -30,13 +31,13 @@ pub(super) struct EtcdWatch {
     stream: RefCell<Option<WatchStream>>,
     /// The revision up to which the record is known; absent until the first read.
     position: Cell<Option<u64>>,
-    /// The revision of the newest answer.
-    answered: Cell<u64>,
-    /// A read moved the position. Only current waiters wake: a watch opened later starts there.
+    /// A read or a write moved the position. Only current waiters wake: a watch opened later starts there.
     moved: Notify,
     /// How many watches in a row have failed.
     failures: Cell<usize>,
     has_logged_refusal: Cell<bool>,
+    /// Whether no event has arrived since a watch was compacted.
+    was_compacted: Cell<bool>,
 }
 
 /// An open watch.
@@ -47,8 +48,8 @@ struct WatchStream {
 
 /// A report of a watch.
 pub(super) enum WatchUpdate {
-    /// The record at some moment.
-    Changed(KeyValue),
+    /// The record at some moment, in this cluster.
+    Changed { found: KeyValue, cluster_id: u64 },
     /// The record may have been deleted or changed unseen, and must be read.
     ReadRequired,
 }
@@ -66,25 +67,30 @@ enum StreamEnd {
 }
 
 impl EtcdWatch {
-    pub(super) fn new(key: String, call_timeout: Duration, retry_period: Duration) -> Self {
+    pub(super) fn new(key: String, timing: &Timing) -> Self {
         Self {
             key,
-            call_timeout,
-            retry_period,
+            call_timeout: timing.call_timeout(),
+            retry_period: timing.retry_period(),
             stream: RefCell::default(),
             position: Cell::new(None),
-            answered: Cell::new(0),
             moved: Notify::new(),
             failures: Cell::new(0),
             has_logged_refusal: Cell::new(false),
+            was_compacted: Cell::new(false),
         }
     }
 
+    /// The revision up to which the record is known.
+    pub(super) fn position(&self) -> Option<u64> {
+        self.position.get()
+    }
+
     /// Notes that a read at `revision` returned the record as of `record_revision`, 0 if there is
-    /// none.
-    pub(super) fn note_read(&self, revision: u64, record_revision: u64) {
-        // Answers come one after another, so only a restored store has a lower revision.
-        let went_back = revision < self.answered.replace(revision);
+    /// none. The position was `known` when the read was sent.
+    pub(super) fn note_read(&self, revision: u64, record_revision: u64, known: Option<u64>) {
+        // A linearizable read returns what was known before it, except from a restored store.
+        let went_back = known.is_some_and(|known| revision < known);
         let position = self.position.get();
         self.position.set(Some(if went_back {
             revision
@@ -98,8 +104,11 @@ impl EtcdWatch {
 
     /// Notes that a write of ours was applied at `revision`.
     pub(super) fn note_write(&self, revision: u64) {
-        self.answered.set(revision);
-        self.position.set(self.position.get().max(Some(revision)));
+        let position = self.position.get();
+        self.position.set(position.max(Some(revision)));
+        if position.is_none() {
+            self.moved.notify_waiters();
+        }
     }
 
     /// The next update. Waits until the record has been read once.
@@ -108,7 +117,7 @@ impl EtcdWatch {
             // Take it out: a borrow must not be held across an await.
             let stream = self.stream.take();
             match (stream, self.position.get()) {
-                (Some(mut stream), _) => match self.next_line(&mut stream).await {
+                (Some(mut stream), _) => match self.next_line(&mut stream, gateway).await {
                     Ok(update) => {
                         self.stream.replace(Some(stream));
                         if let Some(update) = update {
@@ -118,6 +127,9 @@ impl EtcdWatch {
                     Err(StreamEnd::Overtaken) => {}
                     Err(StreamEnd::Compacted) => {
                         self.position.set(None);
+                        if self.was_compacted.replace(true) {
+                            self.pause(stream.opened_at).await;
+                        }
                         return WatchUpdate::ReadRequired;
                     }
                     Err(StreamEnd::Ended) => self.pause(stream.opened_at).await,
@@ -148,20 +160,34 @@ impl EtcdWatch {
     }
 
     /// The next line of a watch; `None` if it brings nothing new.
-    async fn next_line(&self, stream: &mut WatchStream) -> Result<Option<WatchUpdate>, StreamEnd> {
+    async fn next_line(
+        &self,
+        stream: &mut WatchStream,
+        gateway: &Gateway,
+    ) -> Result<Option<WatchUpdate>, StreamEnd> {
         let line = tokio::select! {
             // No report: without watch events, the machine sends a read, whose error is reported.
             line = stream.lines.next() => line.map_err(|_| StreamEnd::Ended)?,
             () = self.moved.notified() => return Err(StreamEnd::Overtaken),
         };
-        let line = WatchLine::parse(&line).map_err(|_| StreamEnd::Ended)?;
-        let (revision, update) = match line {
+        let message = WatchMessage::parse(&line).map_err(|_| StreamEnd::Ended)?;
+        // The watch may have reached an endpoint of another cluster than that of the reads.
+        if message.header.is_some_and(|header| !gateway.is_pinned(header.cluster_id)) {
+            return Err(StreamEnd::Ended);
+        }
+        let Header { cluster_id, revision } = message.header.unwrap_or_default();
+        let (revision, update) = match message.line {
             WatchLine::Idle => {
                 self.failures.set(0);
                 self.has_logged_refusal.set(false);
-                return Ok(None);
+                // This watch hears nothing before its start, which lies ahead of the store: the
+                // store was restored, or this member lags.
+                let is_ahead = self.position.get().is_some_and(|position| revision < position);
+                return Ok(is_ahead.then_some(WatchUpdate::ReadRequired));
             }
-            WatchLine::Put(found) => (found.mod_revision, WatchUpdate::Changed(found)),
+            WatchLine::Put(found) => {
+                (found.mod_revision, WatchUpdate::Changed { found, cluster_id })
+            }
             WatchLine::Deleted(revision) => (revision, WatchUpdate::ReadRequired),
             WatchLine::Compacted => return Err(StreamEnd::Compacted),
             WatchLine::Ended(reason) => return Err(StreamEnd::Refused(Failure::of_watch(&reason))),
@@ -170,6 +196,7 @@ impl EtcdWatch {
             return Ok(None);
         }
         self.position.set(Some(revision));
+        self.was_compacted.set(false);
         Ok(Some(update))
     }
 

@@ -53,7 +53,7 @@ impl Guarded {
         self.rig.candidate(name).flag("--etcd-user-file", file.to_str().unwrap()).start()
     }
 
-    /// Waits until etcd has renewed the leader's token often, and requires one term.
+    /// Waits, and requires one term.
     fn assert_one_term(&self, leader: &Candidate, follower: &Candidate, for_: Duration) {
         throughout(for_, "both are healthy", || leader.is_healthy() && follower.is_healthy());
         assert_eq!(self.rig.tokens(ELECTION).len(), 1);
@@ -61,7 +61,8 @@ impl Guarded {
     }
 }
 
-/// A simple token expires three seconds after its last use, and a watch uses none.
+/// A simple token expires three seconds after its last use. The leader uses its token at each
+/// renewal, but the follower only watches, so its token expires.
 #[test]
 fn expired_tokens_are_renewed() {
     let guarded = Guarded::start(&["--auth-token-ttl=3"]);
@@ -70,7 +71,7 @@ fn expired_tokens_are_renewed() {
     let follower = guarded.start_as("follower", "shop:s3:cret");
     eventually(PATIENCE, "it follows", || guarded.rig.has_standing(&follower, "following"));
     guarded.assert_one_term(&leader, &follower, Duration::from_secs(10));
-    // Its last token has expired.
+    // The follower's token has expired.
     leader.terminate();
     assert_eq!(leader.exit_code(), 0);
     let (new, _) = guarded.rig.successor(&leader, guarded.rig.now(), EtcdKeys::NOISE);
@@ -191,6 +192,21 @@ fn port_without_http_is_named() {
     rig.wait_for_answers();
 }
 
+/// Without TLS, etcd may serve some host names only.
+#[test]
+fn host_that_etcd_does_not_serve_is_named() {
+    let etcd = Etcd::start(EtcdSettings {
+        is_opaque: true,
+        ..EtcdSettings::with_flags(&["--host-whitelist=etcd.example"])
+    });
+    let rig = Rig::over(EtcdKeys::fresh(), EtcdKeys::FAST);
+    let candidate = rig.candidate("lost").flag("--etcd-endpoints", etcd.url(0)).start();
+    assert_eq!(candidate.exit_code(), 77, "{}", candidate.output());
+    assert!(candidate.output().contains("--host-whitelist"), "{}", candidate.output());
+    rig.start_leader("leader");
+    rig.wait_for_answers();
+}
+
 /// A name that leads to another cluster would hold a second election.
 #[test]
 fn endpoints_of_two_clusters_are_refused() {
@@ -207,4 +223,6 @@ fn endpoints_of_two_clusters_are_refused() {
     assert_eq!(leader.exit_code(), 75);
     assert!(leader.output().contains("another cluster"), "{}", leader.output());
     assert!(!rig.has_successor(&leader, since));
+    let key = rig.store.record_key(ELECTION);
+    assert_eq!(second.admin().read(&key), None, "nothing was written there");
 }

@@ -71,7 +71,10 @@ fn value_too_large_to_read_is_named() {
     let key = rig.store.record_key(ELECTION);
     rig.store.admin.put(&key, &"x".repeat(200_000));
     let candidate = rig.start("a");
-    eventually(PATIENCE, "it names the cause", || candidate.output().contains("delete the key"));
+    eventually(PATIENCE, "it names the cause", || {
+        let events = candidate.events("store_refuses");
+        events.iter().any(|event| event["message"].to_string().contains("delete the key"))
+    });
     rig.store.admin.delete(&key);
     assert_eq!(rig.leader().identity, candidate.identity);
     rig.wait_for_answers();
@@ -79,7 +82,7 @@ fn value_too_large_to_read_is_named() {
 
 /// The record was released hours ago, and etcd was not compacted since.
 #[test]
-fn doctor_warns_of_a_history_that_is_never_compacted() {
+fn history_that_is_never_compacted_is_named() {
     // Compaction would disturb no other test, but theirs would disturb this one.
     let etcd = Etcd::start(EtcdSettings::default());
     let rig = Rig::over(EtcdKeys::on(&etcd), EtcdKeys::FAST);
@@ -87,7 +90,10 @@ fn doctor_warns_of_a_history_that_is_never_compacted() {
         "acquireTime":"2026-01-01T00:00:00Z","renewTime":"2026-01-01T00:00:00Z",
         "leaseTransitions":1}"#;
     rig.store.admin.put(&rig.store.record_key(ELECTION), old);
-    rig.start_leader("a");
+    let leader = rig.start_leader("a");
+    eventually(PATIENCE, "the candidate warns too", || {
+        leader.events("history_uncompacted").len() == 1
+    });
     let warnings = || {
         let mut doctor = Command::new(env!("CARGO_BIN_EXE_baton"));
         doctor.env_clear().args(["doctor", "--election", ELECTION]);
@@ -98,6 +104,10 @@ fn doctor_warns_of_a_history_that_is_never_compacted() {
     assert_eq!(warnings(), 1);
     rig.store.admin.compact();
     assert_eq!(warnings(), 0);
+    let [follower] = rig.start_followers(["b"]);
+    throughout(2 * rig.timing.retry_period, "the history is compacted", || {
+        follower.events("history_uncompacted").is_empty()
+    });
     rig.wait_for_answers();
 }
 

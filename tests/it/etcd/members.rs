@@ -49,6 +49,48 @@ fn lost_member_costs_no_term() {
     rig.successor(&leader, rig.now(), EtcdKeys::NOISE);
 }
 
+/// The members' leader is stopped for eight seconds. The others elect another, within the slack.
+#[test]
+fn stopped_leader_of_the_members_costs_no_term() {
+    let mut etcd = Etcd::start(EtcdSettings::cluster());
+    let rig = Rig::over(EtcdKeys::on(&etcd), PATIENT);
+    let leader = rig.start_leader("leader");
+    let [follower] = rig.start_followers(["follower"]);
+    let stopped = etcd.leader();
+    etcd.member(stopped).server.pause();
+    throughout(Duration::from_secs(8), "both are healthy", || {
+        leader.is_healthy() && follower.is_healthy()
+    });
+    let others = (0..3).filter(|at| *at != stopped);
+    let elected = others.map(|at| etcd.admin_at(at)).any(|admin| admin.try_read("/").is_ok());
+    assert!(elected, "the others serve without it");
+    etcd.member(stopped).server.resume();
+    etcd.await_serving();
+    assert_ne!(etcd.leader(), stopped, "it was deposed");
+    await_renewal(&rig, "the member is back");
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+    assert_eq!(leader.events("lost").len(), 0);
+}
+
+/// Each member in turn, with its data.
+#[test]
+fn replaced_members_cost_no_term() {
+    let mut etcd = Etcd::start(EtcdSettings::cluster());
+    let rig = Rig::over(EtcdKeys::on(&etcd), PATIENT);
+    let leader = rig.start_leader("leader");
+    let [follower] = rig.start_followers(["follower"]);
+    for at in 0..3 {
+        etcd.replace(at);
+        await_renewal(&rig, "a member is replaced");
+        assert!(leader.is_healthy() && follower.is_healthy());
+    }
+    assert_eq!(rig.tokens(ELECTION).len(), 1);
+    leader.terminate();
+    assert_eq!(leader.exit_code(), 0);
+    let (new, _) = rig.successor(&leader, rig.now(), EtcdKeys::NOISE);
+    assert_eq!(new.identity, follower.identity);
+}
+
 #[test]
 fn moving_leader_costs_no_term() {
     let etcd = Etcd::start(EtcdSettings::cluster());

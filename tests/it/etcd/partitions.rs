@@ -66,16 +66,16 @@ fn leader_beside_the_isolated_leader_stops_in_time() {
     scene.assert_succession(cut, scene.rig.store.takeover(scene.rig.timing));
 }
 
-/// The members' leader is stopped, and is cut off before it resumes. An etcd lease would be renewed
-/// then: the member answers keepalives from memory (docs/guides/etcd.md).
+/// The members' leader is cut off and stopped. An etcd lease would be renewed when it resumes: it
+/// answers keepalives from memory (docs/guides/etcd.md).
 #[test]
 fn stopped_and_isolated_leader_renews_nothing() {
     let mut scene = Scene::start(LONG, Etcd::leader);
     let isolated = scene.isolated;
     let since = scene.rig.now();
-    scene.etcd.member(isolated).server.pause();
-    thread::sleep(Duration::from_secs(6));
     scene.etcd.cut_off(isolated);
+    scene.etcd.member(isolated).server.pause();
+    thread::sleep(Duration::from_secs(8));
     scene.etcd.member(isolated).server.resume();
     scene.assert_succession(since, scene.rig.store.takeover(scene.rig.timing));
 }
@@ -104,4 +104,32 @@ fn follower_beside_an_isolated_member_hears_of_the_release() {
     let (new, led) = rig.successor(&leader, released, 2 * rig.timing.lease_duration);
     assert_eq!(new.identity, follower.identity);
     assert!(led.since(released) <= EtcdKeys::NOISE, "it took {:?}", led.since(released));
+}
+
+/// The watch of a follower beside an isolated member is silent. etcd ends it for want of a leader
+/// (`hasleader`), long before the follower would read.
+#[test]
+fn silent_watch_beside_an_isolated_member_ends() {
+    let etcd = Etcd::start(EtcdSettings::cluster());
+    let isolated = etcd.followers()[0];
+    // It reads after 20 seconds without a watch event.
+    let patient = Timing::of_ms(60_000, 45_000, 10_000, 1000);
+    let rig = Rig::over(EtcdKeys::on(&etcd), patient);
+    let others = (0..3).filter(|at| *at != isolated).map(|at| etcd.url(at));
+    let others = others.collect::<Vec<_>>().join(",");
+    let leader = rig.candidate("leader").flag("--etcd-endpoints", &others).start();
+    assert_eq!(rig.leader().identity, leader.identity);
+    let first = [etcd.url(isolated), others].join(",");
+    let follower = rig.candidate("follower").flag("--etcd-endpoints", first).start();
+    eventually(PATIENCE, "it follows", || rig.has_standing(&follower, "following"));
+    let before = rig.store.written(ELECTION);
+    eventually(PATIENCE, "the leader has just renewed", || rig.store.written(ELECTION) > before);
+    etcd.cut_off(isolated);
+    // Longer than three election timeouts of a second, shorter than two retry periods.
+    thread::sleep(Duration::from_secs(6));
+    assert!(etcd.admin_at(isolated).try_read("/").is_err(), "the member is cut off");
+    leader.terminate();
+    assert_eq!(leader.exit_code(), 0);
+    let (new, _) = rig.successor(&leader, rig.now(), EtcdKeys::NOISE);
+    assert_eq!(new.identity, follower.identity);
 }

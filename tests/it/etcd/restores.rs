@@ -2,10 +2,9 @@
 
 use super::PATIENCE;
 use crate::rig::{
-    ELECTION, Etcd, EtcdKeys, EtcdSettings, Rig, Store as _, Timing, eventually, throughout,
+    Candidate, ELECTION, Etcd, EtcdKeys, EtcdSettings, Rig, Store as _, Timing, eventually,
+    throughout,
 };
-use std::fs;
-use std::path::Path;
 
 /// Durations with slack for a restart on a busy machine. A follower without a watch reads only every
 /// twenty seconds.
@@ -13,34 +12,6 @@ const PATIENT: Timing = Timing::of_ms(60_000, 45_000, 10_000, 1000);
 
 /// How many revisions the restore loses.
 const REVISIONS: u32 = 200;
-
-impl Etcd {
-    fn save(&mut self) {
-        self.member(0).server.kill();
-        copy(&self.folder().join("0"), &self.folder().join("kept"));
-        self.restart();
-    }
-
-    /// Sets the store back to what [`Self::save`] saved. Revisions go back too.
-    fn set_back(&mut self) {
-        self.member(0).server.kill();
-        fs::remove_dir_all(self.folder().join("0")).expect("the folder is ours");
-        copy(&self.folder().join("kept"), &self.folder().join("0"));
-        self.restart();
-    }
-}
-
-fn copy(from: &Path, to: &Path) {
-    fs::create_dir_all(to).expect("the folder is ours");
-    for entry in fs::read_dir(from).expect("it exists").flatten() {
-        let to = to.join(entry.file_name());
-        if entry.path().is_dir() {
-            copy(&entry.path(), &to);
-        } else {
-            fs::copy(entry.path(), to).expect("the folder is ours");
-        }
-    }
-}
 
 #[test]
 fn restored_store_ends_a_newer_term_with_an_error() {
@@ -50,13 +21,63 @@ fn restored_store_ends_a_newer_term_with_an_error() {
     rig.wait_for_answers();
     first.terminate();
     assert_eq!(first.exit_code(), 0);
-    etcd.save();
+    etcd.back_up();
     let second = rig.start_leader("second");
-    etcd.set_back();
+    etcd.restore(&[]);
     eventually(PATIENCE, "it loses its term", || !second.events("lost").is_empty());
     assert_eq!(second.exit_code(), 75);
     let events = second.events("store_went_back");
     assert_eq!(events.last().map(|event| event["level"] == "ERROR"), Some(true), "it logs why");
+}
+
+/// With a bump of the revision, tokens go on growing. The restored store knows nothing of the second
+/// term, so the third begins only after the last promise of the second.
+#[test]
+fn tokens_grow_over_a_restore_with_a_bump() {
+    let mut etcd = Etcd::start(EtcdSettings::default());
+    let rig = Rig::over(EtcdKeys::on(&etcd), PATIENT);
+    let first = rig.start_leader("first");
+    rig.wait_for_answers();
+    first.terminate();
+    assert_eq!(first.exit_code(), 0);
+    etcd.back_up();
+    let second = rig.start_leader("second");
+    let before = token(&second);
+    etcd.restore(&["--bump-revision=1000000", "--mark-compacted"]);
+    eventually(PATIENCE, "it loses its term", || !second.events("lost").is_empty());
+    assert_eq!(second.exit_code(), 75);
+    let end = rig.last_promise(&second);
+    eventually(PATIENCE, "the last promise expires", || rig.now() > end);
+    let third = rig.start_leader("third");
+    assert!(token(&third) > before, "{} after {before}", token(&third));
+}
+
+/// A restore with another token gives the cluster another id. The leader ends at its deadline, and
+/// the follower follows the endpoint to the restored cluster.
+#[test]
+fn restored_cluster_with_another_id_is_followed() {
+    let mut etcd = Etcd::start(EtcdSettings::default());
+    let rig = Rig::over(EtcdKeys::on(&etcd), EtcdKeys::CALM);
+    let leader = rig.start_leader("leader");
+    let [follower] = rig.start_followers(["follower"]);
+    etcd.back_up();
+    let before = etcd.cluster_id();
+    etcd.restore(&["--initial-cluster-token=restored"]);
+    assert_ne!(etcd.cluster_id(), before);
+    let restored = rig.now();
+    rig.must_not_lead(&leader, restored + rig.timing.renew_deadline, "nothing was renewed since");
+    leader.loses(rig.timing.renew_deadline + EtcdKeys::NOISE, "deadline");
+    assert_eq!(leader.exit_code(), 75);
+    assert!(leader.output().contains("belongs to another cluster"), "{}", leader.output());
+    // It waits out the lease in the restored cluster, from its first read there.
+    let within = rig.timing.lease_duration + rig.store.takeover(rig.timing);
+    let (new, _) = rig.successor(&leader, restored, within);
+    assert_eq!(new.identity, follower.identity);
+    assert_eq!(follower.events("cluster_replaced").len(), 1);
+}
+
+fn token(candidate: &Candidate) -> u64 {
+    candidate.ask().fencing_token.expect("it leads").parse().unwrap()
 }
 
 #[test]
@@ -66,7 +87,7 @@ fn followers_watch_again_after_the_store_was_set_back() {
     // Its term began before the copy, so it continues.
     let leader = rig.start_leader("leader");
     let [follower] = rig.start_followers(["follower"]);
-    etcd.save();
+    etcd.back_up();
     for edit in 0..REVISIONS {
         rig.store.admin.put("/other", &edit.to_string());
     }
@@ -75,7 +96,7 @@ fn followers_watch_again_after_the_store_was_set_back() {
         rig.store.written(ELECTION) > before
     });
     let lost = rig.store.admin.revision();
-    etcd.set_back();
+    etcd.restore(&[]);
     let back = rig.store.written(ELECTION);
     eventually(PATIENCE, "the leader renews", || rig.store.written(ELECTION) > back);
     throughout(rig.timing.retry_period / 2, "both are healthy", || {

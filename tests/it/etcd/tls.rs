@@ -21,6 +21,11 @@ struct Secured {
 
 impl Secured {
     fn start(timing: Timing) -> Self {
+        Self::with(timing, issue)
+    }
+
+    /// `issue` writes the certificates.
+    fn with(timing: Timing, issue: impl FnOnce(&Path)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         issue(folder.path());
         let at = |name: &str| folder.path().join(name).display().to_string();
@@ -121,6 +126,25 @@ fn untrusted_member_is_named() {
     let wary = secured.candidate("wary", "client").flag("--etcd-ca-file", other).start();
     eventually(PATIENCE, "it names the cause", || wary.output().contains("--etcd-ca-file"));
     let leader = secured.candidate("leader", "client").start();
+    assert_eq!(secured.rig.leader().identity, leader.identity);
+    secured.rig.wait_for_answers();
+}
+
+/// The gateway is a client of its own member, with the member's certificate. Some of its errors name
+/// only a broken connection.
+#[test]
+fn member_certificate_without_client_auth_is_named() {
+    let secured = Secured::with(PATIENT, |folder| {
+        issue(folder);
+        let (authority, addresses) = (Authority::begin(folder), own_addresses());
+        authority.server("member", &addresses.iter().map(String::as_str).collect::<Vec<_>>());
+        authority.member("client", &["client"]);
+    });
+    let candidate = secured.candidate("lost", "client").start();
+    eventually(PATIENCE, "it names the cause", || candidate.output().contains("clientAuth"));
+    // Enough answers for the check of the history.
+    let elsewhere = Etcd::shared().url(0);
+    let leader = secured.rig.candidate("leader").flag("--etcd-endpoints", elsewhere).start();
     assert_eq!(secured.rig.leader().identity, leader.identity);
     secured.rig.wait_for_answers();
 }

@@ -6,12 +6,47 @@ use std::path::{Path, PathBuf};
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 const KUBERNETES: &str = "tests/servers/kubernetes/build.sh";
 const PEERS: &str = "tests/servers/peers/build.sh";
+const ETCD: &str = "tests/servers/etcd/build.sh";
+
+/// A minor version of etcd.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum EtcdVersion {
+    V3_5,
+    V3_6,
+    V3_7,
+}
+
+impl EtcdVersion {
+    /// The version of tests that need no certain one: 3.6, or that of `BATON_ETCD`.
+    pub(crate) fn chosen() -> Self {
+        match env::var("BATON_ETCD").as_deref() {
+            Ok("3.5") => Self::V3_5,
+            Ok("3.6") | Err(_) => Self::V3_6,
+            Ok("3.7") => Self::V3_7,
+            Ok(other) => panic!("BATON_ETCD is {other:?}, not 3.5, 3.6, or 3.7"),
+        }
+    }
+}
 
 /// kube-apiserver or etcd: from `KUBEBUILDER_ASSETS` (the usual convention) or as built here.
 pub(crate) fn server(program: &str) -> PathBuf {
     let chosen = env::var_os("KUBEBUILDER_ASSETS").filter(|folder| !folder.is_empty());
     let folder = chosen.map_or_else(|| cache("kubernetes"), PathBuf::from);
     existing(folder.join(program), &format!("{KUBERNETES} once, or set KUBEBUILDER_ASSETS"))
+}
+
+/// etcd of this version.
+pub(crate) fn etcd(version: EtcdVersion) -> PathBuf {
+    match version {
+        EtcdVersion::V3_5 => existing(cache("etcd").join("etcd-3.5"), ETCD),
+        EtcdVersion::V3_6 => server("etcd"),
+        EtcdVersion::V3_7 => existing(cache("etcd").join("etcd-3.7"), ETCD),
+    }
+}
+
+/// etcdutl, which restores backups.
+pub(crate) fn etcdutl() -> PathBuf {
+    existing(cache("etcd").join("etcdutl"), ETCD)
 }
 
 /// etcdctl, which envtest does not have.

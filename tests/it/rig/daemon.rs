@@ -23,6 +23,12 @@ impl Daemon {
         Self { program, flags, log: log.to_owned(), child }
     }
 
+    /// Kills it if it is running, and starts this program in its place.
+    pub(crate) fn replace(&mut self, program: PathBuf) {
+        self.program = program;
+        self.restart();
+    }
+
     /// Kills it if it is running, and starts it again.
     pub(crate) fn restart(&mut self) {
         self.kill();

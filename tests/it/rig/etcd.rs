@@ -8,9 +8,9 @@ mod admin;
 mod links;
 mod settings;
 
-use super::assets;
+use super::assets::{self, EtcdVersion};
 use super::daemon::Daemon;
-use super::history::wait_for;
+use super::history::{succeeds, wait_for};
 use super::scratch::Scratch;
 use super::zookeeper::own_address;
 use crate::noise::{start_once, while_starting};
@@ -19,6 +19,7 @@ use links::{Links, PeerProxy};
 use serde_json::{Value, json};
 pub(crate) use settings::EtcdSettings;
 use std::collections::BTreeMap;
+use std::fs;
 use std::io::Write as _;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
@@ -36,6 +37,8 @@ const PEER_PORT: u16 = 21800;
 pub(crate) struct Etcd {
     settings: EtcdSettings,
     members: Vec<Member>,
+    /// Where the others reach each member.
+    peers: Vec<SocketAddr>,
     links: Arc<Links>,
     folder: Scratch, // the last field: dropped after the servers that write to it
 }
@@ -72,10 +75,10 @@ impl Etcd {
         let members = ips.iter().zip(proxies).enumerate().map(|(at, (ip, proxy))| {
             let flags = settings.flags(folder.path(), *ip, &peers, at);
             let log = folder.path().join(format!("{at}.log"));
-            let server = Daemon::start(assets::server("etcd"), flags, &log);
+            let server = Daemon::start(assets::etcd(settings.version), flags, &log);
             Member { server, ip: *ip, _proxy: proxy }
         });
-        let mut started = Self { members: members.collect(), settings, links, folder };
+        let mut started = Self { members: members.collect(), peers, settings, links, folder };
         started.await_serving();
         started.learn_ids();
         started
@@ -156,6 +159,70 @@ impl Etcd {
             member.server.restart();
         }
         self.await_serving();
+    }
+
+    /// Replaces a member and its data by a new one at the same address.
+    pub(crate) fn replace(&mut self, at: usize) {
+        let id = self.ids()[&at].to_string();
+        self.members[at].server.kill();
+        fs::remove_dir_all(self.folder().join(at.to_string())).expect("the folder is ours");
+        let admin = self.admin();
+        let peer = format!("http://{}", self.peers[at]);
+        for (path, order) in [
+            ("/v3/cluster/member/remove", json!({ "ID": id })),
+            ("/v3/cluster/member/add", json!({ "peerURLs": [peer] })),
+        ] {
+            // The members refuse while they elect a leader.
+            succeeds(STARTUP, path, || admin.try_call(path, &order));
+        }
+        let ip = self.members[at].ip;
+        let mut flags = self.settings.flags(self.folder.path(), ip, &self.peers, at);
+        flags.push("--initial-cluster-state=existing".to_owned());
+        let log = self.folder().join(format!("{at}.log"));
+        let program = assets::etcd(self.settings.version);
+        self.members[at].server = Daemon::start(program, flags, &log);
+        self.await_serving();
+        self.learn_ids();
+    }
+
+    /// Restarts a member as another version.
+    pub(crate) fn change_version(&mut self, at: usize, version: EtcdVersion) {
+        self.members[at].server.replace(assets::etcd(version));
+        self.await_serving();
+    }
+
+    /// The version that a member reports.
+    pub(crate) fn version(&self, at: usize) -> String {
+        let status = self.admin_at(at).call("/v3/maintenance/status", &json!({}));
+        status["version"].as_str().expect("it is text").to_owned()
+    }
+
+    /// Writes a backup of a single member.
+    pub(crate) fn back_up(&self) {
+        let backup = self.folder().join("backup.db").display().to_string();
+        self.etcdctl(&["snapshot", "save", &backup]);
+    }
+
+    /// Restores that backup, with these flags of `etcdutl snapshot restore`.
+    pub(crate) fn restore(&mut self, flags: &[&str]) {
+        self.members[0].server.kill();
+        let data = self.folder().join("0");
+        fs::remove_dir_all(&data).expect("the folder is ours");
+        let peer = format!("http://{}", self.peers[0]);
+        let mut etcdutl = Command::new(assets::etcdutl());
+        etcdutl.env_clear().args(["snapshot", "restore"]).arg(self.folder().join("backup.db"));
+        etcdutl.arg(format!("--data-dir={}", data.display())).arg("--name=0");
+        etcdutl.arg(format!("--initial-cluster=0={peer}"));
+        etcdutl.arg(format!("--initial-advertise-peer-urls={peer}")).args(flags);
+        let ran = etcdutl.output().expect("the program is built");
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        self.restart();
+    }
+
+    /// The id of the cluster.
+    pub(crate) fn cluster_id(&self) -> String {
+        let status = self.admin().call("/v3/maintenance/status", &json!({}));
+        status["header"]["cluster_id"].as_str().expect("it is text").to_owned()
     }
 
     /// The index of the leader, once there is one that a quorum follows.

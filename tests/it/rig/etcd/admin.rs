@@ -63,6 +63,12 @@ impl EtcdAdmin {
         Ok(Some(Found { value, revision: number(&found["mod_revision"]) }))
     }
 
+    /// Reads the key as it was at this revision. Fails if that was compacted.
+    pub(crate) fn read_at(&self, key: &str, revision: u64) -> Result<Value, String> {
+        let request = json!({ "key": encode(key), "revision": revision.to_string() });
+        self.try_call("/v3/kv/range", &request)
+    }
+
     #[track_caller]
     pub(crate) fn read(&self, key: &str) -> Option<Found> {
         self.try_read(key).expect(ANSWERS)

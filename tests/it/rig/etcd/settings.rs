@@ -1,11 +1,13 @@
 //! The settings of a cluster: the flags of its members.
 
 use super::{CLIENT_PORT, PEER_PORT};
+use crate::rig::assets::EtcdVersion;
 use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 
 #[derive(Clone)]
 pub(crate) struct EtcdSettings {
+    pub(crate) version: EtcdVersion,
     /// How many members.
     pub(crate) size: usize,
     /// Whether members can be cut off from the others.
@@ -25,6 +27,7 @@ pub(crate) struct EtcdSettings {
 impl Default for EtcdSettings {
     fn default() -> Self {
         Self {
+            version: EtcdVersion::chosen(),
             size: 1,
             can_be_cut: false,
             waits_for_disk: false,
