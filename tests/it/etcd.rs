@@ -5,6 +5,8 @@
 
 mod access;
 mod calls;
+mod contender;
+mod faults;
 mod keys;
 mod members;
 mod outages;

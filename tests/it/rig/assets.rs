@@ -49,6 +49,11 @@ pub(crate) fn etcdutl() -> PathBuf {
     existing(cache("etcd").join("etcdutl"), ETCD)
 }
 
+/// A candidate that uses etcd's Go client: see tests/servers/peers/etcd-election.
+pub(crate) fn etcd_election_candidate() -> PathBuf {
+    existing(cache("etcd").join("etcd-election-candidate"), ETCD)
+}
+
 /// etcdctl, which envtest does not have.
 pub(crate) fn etcdctl() -> PathBuf {
     existing(cache("kubernetes").join("etcdctl"), &format!("{KUBERNETES} once"))

@@ -74,6 +74,42 @@ impl Peer {
         Self::start(assets::etcdctl(), arguments, log)
     }
 
+    /// Starts `etcdctl elect` at the etcd at `address`. It prints its key once it leads, and logs no
+    /// events. Its session is always 60 s long.
+    pub(crate) fn etcdctl_elect(
+        address: SocketAddr,
+        prefix: &str,
+        identity: &str,
+        log: PathBuf,
+    ) -> Self {
+        let endpoints = format!("--endpoints=http://{address}");
+        let arguments = [&endpoints, "elect", prefix, identity].map(str::to_owned);
+        Self::start(assets::etcdctl(), arguments.to_vec(), log)
+    }
+
+    /// Starts a `concurrency.Election` of etcd's Go client, at these URLs of members. Returns once
+    /// it has a session.
+    pub(crate) fn etcd_election(
+        endpoints: &str,
+        prefix: &str,
+        identity: &str,
+        ttl: Duration,
+        log: PathBuf,
+    ) -> Self {
+        let arguments = [
+            format!("--endpoints={endpoints}"),
+            format!("--prefix={prefix}"),
+            format!("--identity={identity}"),
+            format!("--ttl={}", ttl.as_secs()),
+        ];
+        let mut started = Self::start(assets::etcd_election_candidate(), arguments.into(), log);
+        wait_for(STARTUP, "the candidate has a session", || {
+            started.process.assert_alive();
+            started.first_logged("campaigning")
+        });
+        started
+    }
+
     /// Starts a `LeaderLatch` of Curator.
     pub(crate) fn curator(election: &InZooKeeper<'_>, identity: &str) -> Self {
         let (java, mut arguments) = assets::curator_candidate();
@@ -102,7 +138,7 @@ impl Peer {
     }
 
     /// Its events so far, in order: `started_leading` and `work_cancelled`; for client-go also
-    /// `listening`, `stopped_leading`, and `new_leader`.
+    /// `listening`, `stopped_leading`, and `new_leader`, and for etcd's client `campaigning`.
     pub(crate) fn events(&self) -> Vec<Value> {
         // The library writes to the same log.
         self.log().lines().filter_map(|line| serde_json::from_str(line).ok()).collect()

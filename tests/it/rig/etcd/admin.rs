@@ -90,6 +90,23 @@ impl EtcdAdmin {
         self.call("/v3/kv/deleterange", &json!({ "key": encode(key) }));
     }
 
+    /// How many keys there are below `prefix`.
+    pub(crate) fn count(&self, prefix: &str) -> usize {
+        let answer = self.call("/v3/kv/range", &below(prefix));
+        answer["kvs"].as_array().map_or(0, Vec::len)
+    }
+
+    /// Deletes the oldest key below `prefix`.
+    #[track_caller]
+    pub(crate) fn delete_first(&self, prefix: &str) {
+        let mut request = below(prefix);
+        request["sort_target"] = "CREATE".into();
+        request["sort_order"] = "ASCEND".into();
+        let answer = self.call("/v3/kv/range", &request);
+        let key = &answer["kvs"][0]["key"];
+        self.call("/v3/kv/deleterange", &json!({ "key": key }));
+    }
+
     /// The revision of the whole store.
     #[track_caller]
     pub(crate) fn revision(&self) -> u64 {
@@ -105,6 +122,12 @@ impl EtcdAdmin {
         let order = json!({ "revision": revision, "physical": true });
         self.try_call("/v3/kv/compaction", &order).ok();
     }
+}
+
+/// A request for all keys that begin with `prefix` and a slash.
+fn below(prefix: &str) -> Value {
+    // '0' comes after '/'.
+    json!({ "key": encode(&format!("{prefix}/")), "range_end": encode(&format!("{prefix}0")) })
 }
 
 fn encode(text: &str) -> String {
