@@ -5,6 +5,7 @@
 //! read-only and shows no identity.
 
 mod events;
+mod host;
 pub mod leader;
 pub mod listen;
 mod orders;
@@ -28,6 +29,7 @@ use axum::routing::{MethodRouter, get};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
+use host::OwnHost;
 use humantime::format_rfc3339_seconds;
 use serde::Serialize;
 use server::Limits;
@@ -158,7 +160,7 @@ struct LegacyBody<'a> {
     last_update: String,
 }
 
-async fn legacy(State(state): State<Arc<AppState>>) -> Response {
+async fn legacy(_host: OwnHost, State(state): State<Arc<AppState>>) -> Response {
     // A client that sees its own name acts on it, so the answer is an ordinary promise.
     let now = Clock.now();
     state.note_poll(now);

@@ -157,7 +157,13 @@ fn check_response(sidecar: &Sidecar, is_application: bool, is_local: bool, reque
         .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
         .collect();
     let has_escapes = query.contains(['%', '+']);
+    let names_us = headers.get(HOST).is_none_or(|host| {
+        name_of(host)
+            .is_some_and(|name| name == "localhost" || name == "us" || address_of(&name).is_some())
+    });
     let expected = match (path, is_application) {
+        ("/leader", true) if !names_us && (is_get || method == "OPTIONS") => StatusCode::FORBIDDEN,
+        ("/" | "/events", true) if !names_us && is_get => StatusCode::FORBIDDEN,
         ("/leader", true) if is_get || method == "OPTIONS" => match leader_query(&parameters) {
             Some(_) => StatusCode::OK,
             None => StatusCode::BAD_REQUEST,
@@ -251,22 +257,27 @@ fn is_asker(text: &str) -> bool {
     !text.is_empty() && text.len() <= 64 && text.chars().all(is_plain)
 }
 
-/// Whether the Host header names a loopback address, by another parser than the server's.
+/// Whether the Host header names a loopback address.
 fn is_loopback(host: &HeaderValue) -> bool {
-    let Some(authority) =
-        host.to_str().ok().and_then(|host| host.parse::<hyper::http::uri::Authority>().ok())
-    else {
-        return false;
-    };
+    name_of(host).is_some_and(|name| {
+        name == "localhost" || address_of(&name).is_some_and(|address| address.is_loopback())
+    })
+}
+
+/// The name in a Host header, by another parser than the server's.
+fn name_of(host: &HeaderValue) -> Option<String> {
+    let authority = host.to_str().ok()?.parse::<hyper::http::uri::Authority>().ok()?;
     let name = authority.host();
     // Reject user information and ports that are not numbers.
     let is_number = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_host = authority
-        .as_str()
-        .strip_prefix(name)
-        .is_some_and(|rest| rest.is_empty() || rest.strip_prefix(':').is_some_and(is_number));
-    let address = name.strip_prefix('[').and_then(|name| name.strip_suffix(']')).unwrap_or(name);
-    is_host
-        && (name == "localhost"
-            || address.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
+    let rest = authority.as_str().strip_prefix(name)?;
+    let is_host = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_number);
+    is_host.then(|| name.to_owned())
+}
+
+/// The address that a host is. Only those of IPv6 have brackets.
+fn address_of(name: &str) -> Option<IpAddr> {
+    let bracketed = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let address: IpAddr = bracketed.unwrap_or(name).parse().ok()?;
+    (address.is_ipv6() == bracketed.is_some()).then_some(address)
 }

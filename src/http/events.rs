@@ -7,6 +7,7 @@
 //! that still matters, whatever its `Last-Event-ID` says. A stream holds one event at most. A slow
 //! client skips standings, and loses its connection when the kernel's buffers are full.
 
+use super::host::OwnHost;
 use super::leader::LeaderBody;
 use super::server::Activity;
 use super::{AppState, error};
@@ -25,6 +26,7 @@ use std::time::Duration;
 const HEARTBEAT: Duration = Duration::from_secs(15);
 
 pub(super) async fn events(
+    _host: OwnHost,
     State(state): State<Arc<AppState>>,
     Extension(activity): Extension<Activity>,
 ) -> Response {

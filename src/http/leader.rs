@@ -4,6 +4,7 @@
 //! waited is an ordinary promise, made when it is sent. It does not allow for the wait, because most
 //! clients' clocks stop in suspend.
 
+use super::host::OwnHost;
 use super::{AppState, error, json};
 use crate::driver::leadership::Reader;
 use crate::process::clock::Clock;
@@ -66,7 +67,11 @@ struct Wait {
     after: u64,
 }
 
-pub(super) async fn leader(State(state): State<Arc<AppState>>, uri: Uri) -> Response {
+pub(super) async fn leader(
+    _host: OwnHost,
+    State(state): State<Arc<AppState>>,
+    uri: Uri,
+) -> Response {
     // The clock is read first, so that every later delay shortens the promise.
     let asked_at = Clock.now();
     let request = match Request::parse(&uri) {

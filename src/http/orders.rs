@@ -5,6 +5,7 @@
 //!
 //! [`Control`]: crate::driver::Control
 
+use super::host::names_loopback;
 use super::{AppState, error, json};
 use crate::driver::leadership::Reader;
 use crate::driver::{DriverStopped, ResignRefusal, Resigning};
@@ -13,7 +14,7 @@ use crate::process::clock::Clock;
 use axum::extract::{ConnectInfo, FromRequestParts, Query, State};
 use axum::http::header::HOST;
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
 use axum::{Extension, Router};
@@ -23,7 +24,7 @@ use baton_election::leadership::{Asker, Status};
 use baton_election::withdrawals::{Order, OrderOutcome};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -253,7 +254,7 @@ impl<Q: DeserializeOwned> FromRequestParts<Arc<AppState>> for LocalRequest<Q> {
             ));
         }
         if parts.headers.get(BATON_REQUEST).is_none_or(|value| value != "1")
-            || !is_loopback(parts.headers.get(HOST))
+            || !names_loopback(parts.headers.get(HOST))
         {
             return Err(error(
                 StatusCode::FORBIDDEN,
@@ -270,49 +271,9 @@ impl<Q: DeserializeOwned> FromRequestParts<Arc<AppState>> for LocalRequest<Q> {
     }
 }
 
-/// Whether a request names a loopback address as its host, and not a domain that resolves to one.
-fn is_loopback(host: Option<&HeaderValue>) -> bool {
-    let Some(host) = host.and_then(|host| host.to_str().ok()) else {
-        return false;
-    };
-    let (name, rest) = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-        Some(bracketed) => bracketed,
-        None => host.split_at(host.find(':').unwrap_or(host.len())),
-    };
-    let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
-    let is_whole = rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port);
-    is_whole
-        && (name == "localhost" || name.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn loopback_hosts_are_recognized() {
-        let is = |host| is_loopback(Some(&HeaderValue::from_static(host)));
-        assert!(
-            is("localhost:4040")
-                && is("127.0.0.1")
-                && is("127.1.2.3:80")
-                && is("[::1]:4040")
-                && is("localhost")
-        );
-        assert!(
-            !is("evil.example")
-                && !is("localhost.evil.example")
-                && !is("10.0.0.1:4040")
-                && !is("[2001:db8::1]:4040")
-        );
-        assert!(
-            !is("[::1].evil.example:4040")
-                && !is("[::1]4040")
-                && !is("[::1]:4\"40")
-                && !is("localhost:evil.example")
-        );
-        assert!(!is_loopback(None));
-    }
 
     #[test]
     fn tokens_are_decimal_and_fit_128_bits() {

@@ -1,6 +1,7 @@
 //! The endpoints of a running sidecar on both listeners, tested with raw requests.
 
 mod impostors;
+mod pages;
 mod strangers;
 pub(crate) mod waiting;
 
@@ -205,23 +206,6 @@ fn probe_listener_is_read_only_and_hides_identities() {
         assert_eq!(answer.status, 404, "{request}");
     }
     assert!(!get(&leader.probe_listen, "/metrics").body.contains(&leader.identity));
-}
-
-#[test]
-fn orders_need_their_header_and_a_loopback_host() {
-    let rig = Rig::new(TIMING);
-    let [leader, _] = pair(&rig);
-    let order = |path: &str, headers: &str| {
-        send(&leader.listen, &format!("POST {path}"), &format!("Content-Length: 0\r\n{headers}"))
-    };
-    for path in ["/stopping", "/resign", "/done?token=1"] {
-        assert_eq!(order(path, "").status, 403);
-        assert_eq!(order(path, "Host: evil.example\r\nBaton-Request: 1\r\n").status, 403);
-    }
-    let stopping = |headers: &str| order("/stopping", headers);
-    assert_eq!(get(&leader.listen, "/leader").status, 200, "it still leads");
-    assert_eq!(stopping("Baton-Request: 1\r\n").status, 204);
-    assert_eq!(get(&leader.listen, "/leader").json()["standing"], "resigning");
 }
 
 /// A non-loopback address of this machine.
