@@ -64,5 +64,6 @@ LABEL org.opencontainers.image.title="baton" \
       org.opencontainers.image.version="${VERSION}" \
       org.opencontainers.image.revision="${REVISION}"
 COPY --from=build /sidecar /
-USER 65532:65532
+# No common user, such as 65532 of distroless images: processes of one user can signal each other.
+USER 40404:40404
 ENTRYPOINT ["/baton"]

@@ -8,10 +8,12 @@ use baton::doctor;
 use baton::exec::{guard, trampoline};
 use baton::observe;
 use baton::process::exit::Exit;
+use baton::process::memory;
 use baton::supervisor;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    memory::keep_private();
     let command = match Cli::read() {
         Ok(command) => command,
         Err(error) => return commands::print_usage(&error).into(),

@@ -1,4 +1,4 @@
-//! This process and its machine: clock, signals, children, exit codes, systemd, private
+//! This process and its machine: clock, signals, children, exit codes, memory, systemd, private
 //! folders, blocking work.
 //!
 //! Each module touches only what it is named after. Start with [`exit`].
@@ -9,6 +9,7 @@ pub mod clock;
 pub mod ended_run;
 pub mod exit;
 pub mod last_run;
+pub mod memory;
 pub mod notify;
 pub mod private_folder;
 pub mod resolver;

@@ -25,7 +25,7 @@ fn image_has_a_numeric_user_and_version_labels() {
     let config = &output[0]["Config"];
     assert_eq!(
         (&config["User"], &config["Entrypoint"]),
-        (&json!("65532:65532"), &json!(["/baton"]))
+        (&json!("40404:40404"), &json!(["/baton"]))
     );
     let label = |name: &str| {
         config["Labels"][format!("org.opencontainers.image.{name}")].as_str().unwrap_or_default()

@@ -23,4 +23,5 @@ mod resigning;
 mod status_file;
 mod stuck;
 mod surroundings;
+mod visibility;
 mod withdrawal;

@@ -74,7 +74,7 @@ use std::time::Duration;
 pub(crate) use store::{
     EtcdKeys, Files, Leases, Store, Znodes, over_every_record, over_every_store,
 };
-pub(crate) use strace::Delay;
+pub(crate) use strace::{Delay, may_trace_a_sidecar};
 pub(crate) use stranger::{Stranger, set_mode};
 use tempfile::TempDir;
 pub(crate) use zookeeper::{Ensemble, SECURE_PORT, Settings, connect_string, strip_sessions};

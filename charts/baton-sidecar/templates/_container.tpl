@@ -48,14 +48,18 @@ the application only sometimes. It has no readiness probe: a follower is as read
     {{- end }}
 {{- end }}
 
+{{/*
+The user is not a common one, such as 65532 of distroless images: where the containers of a Pod share
+their processes, those of one user can signal each other.
+*/}}
 {{- define "baton-sidecar.securityContext" -}}
 allowPrivilegeEscalation: false
 capabilities:
   drop: [ALL]
 readOnlyRootFilesystem: true
-runAsGroup: 65532
+runAsGroup: 40404
 runAsNonRoot: true
-runAsUser: 65532
+runAsUser: 40404
 seccompProfile:
   type: RuntimeDefault
 {{- end }}

@@ -93,7 +93,7 @@ fn stranger(election: &str) -> Value {
     });
     let spec = json!({
         "containers": [container],
-        "securityContext": { "fsGroup": 65532 },
+        "securityContext": { "fsGroup": 40404 },
         "volumes": [{ "name": "store", "emptyDir": {} }],
     });
     json!({ "apiVersion": "v1", "kind": "Pod", "metadata": { "name": "stranger" }, "spec": spec })

@@ -110,15 +110,28 @@ fn chart_has_the_programs_defaults() {
     );
 }
 
+/// Where containers share their processes, those of one user can signal each other.
+#[test]
+fn sidecar_has_a_user_of_its_own() {
+    let objects = rendered(&["--set=demo.enabled=true"]);
+    let workload = find(&objects, "Deployment", "test-baton-demo");
+    let user = &sidecar(workload)["securityContext"]["runAsUser"];
+    let application = &workload["spec"]["template"]["spec"]["containers"][0];
+    assert_ne!(user, &application["securityContext"]["runAsUser"]);
+    for common in [1000, 1001, 65532, 65534] {
+        assert_ne!(user, common);
+    }
+}
+
 #[test]
 fn sidecar_command_matches_the_image() {
     let objects = rendered(&["--set=demo.enabled=true"]);
     let sidecar = sidecar(find(&objects, "Deployment", "test-baton-demo"));
     let dockerfile = fs::read_to_string(chart("..").join("Dockerfile")).unwrap();
-    assert!(
-        dockerfile.contains("ENTRYPOINT [\"/baton\"]") && dockerfile.contains("USER 65532:65532"),
-        "{dockerfile}"
-    );
+    assert!(dockerfile.contains("ENTRYPOINT [\"/baton\"]"), "{dockerfile}");
+    let user = &sidecar["securityContext"]["runAsUser"];
+    assert!(dockerfile.contains(&format!("USER {user}:{user}\nENTRYPOINT [\"/baton\"]")), "{user}");
+    assert_eq!(&sidecar["securityContext"]["runAsGroup"], user);
     assert_eq!(sidecar["lifecycle"]["preStop"]["exec"]["command"], json!(["/baton", "stopping"]));
     assert!(baton(&["stopping", "--help"], &BTreeMap::new()).0);
     for unwanted in ["command", "args", "livenessProbe", "readinessProbe", "startupProbe"] {

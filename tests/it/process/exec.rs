@@ -337,9 +337,7 @@ fn followers_run_nothing_and_many_terms_leave_nothing() {
         children(follower.pid()).is_empty()
     });
     let open = |candidate: &Candidate| {
-        let list = |folder| fs::read_dir(format!("/proc/{}/{folder}", candidate.pid()));
-        let count = |folder| list(folder).expect("it lives").count();
-        (count("fd"), children(candidate.pid()).len())
+        (candidate.metric("process_open_fds"), children(candidate.pid()).len())
     };
     let mut tokens = vec![first];
     let before = open(&leader);

@@ -15,7 +15,7 @@ type Plant = fn(&Path);
 /// Plants a link at a path to a second path.
 type PlantLink = fn(&Path, &Path);
 
-/// Debian's user `nobody`, and the user of the sidecar's containers.
+/// Debian's user `nobody`, and the user of distroless images.
 const NOBODY: u32 = 65534;
 const NONROOT: u32 = 65532;
 

@@ -2,7 +2,9 @@
 //!
 //! Start with [`File::leads`], which reads the file by the rule of the documentation.
 
-use crate::rig::{Delay, Disk, ELECTION, Fuse, NOISE, Rig, Store as _, Timing};
+use crate::rig::{
+    Delay, Disk, ELECTION, Fuse, NOISE, Rig, Store as _, Timing, may_trace_a_sidecar,
+};
 use crate::rig::{eventually, set_mode, throughout, uptime, wait_for};
 use serde_json::{Value, json};
 use std::fs;
@@ -192,6 +194,9 @@ fn full_disk_and_removed_directory_end_no_term() {
 
 #[test]
 fn write_that_hangs_delays_neither_renewal_nor_stop() {
+    if !may_trace_a_sidecar() {
+        return;
+    }
     let rig = Rig::new(Timing::CALM);
     let file = File::at(rig.folder().join("status"));
     let leader = rig.candidate("a").flag("--status-file", file.path.to_string_lossy()).start();

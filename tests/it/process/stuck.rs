@@ -1,6 +1,6 @@
 //! A sidecar with a blocked thread: strace holds it in a system call, or its log is not read.
 
-use crate::rig::{Delay, Rig, Store, Timing, over_every_store, throughout};
+use crate::rig::{Delay, Rig, Store, Timing, may_trace_a_sidecar, over_every_store, throughout};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::process::Command;
 use std::thread;
@@ -20,6 +20,9 @@ over_every_store! {
 }
 
 fn leader_with_a_blocked_thread_is_ended_by_the_watchdog<S: Store>() {
+    if !may_trace_a_sidecar() {
+        return;
+    }
     let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     rig.start_followers(["b"]);
@@ -34,6 +37,9 @@ fn leader_with_a_blocked_thread_is_ended_by_the_watchdog<S: Store>() {
 }
 
 fn follower_with_a_blocked_thread_is_not_ended<S: Store>() {
+    if !may_trace_a_sidecar() {
+        return;
+    }
     let rig = Rig::over(S::fresh(), S::FAST);
     let leader = rig.start_leader("a");
     let [follower] = rig.start_followers(["b"]);

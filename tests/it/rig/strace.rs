@@ -3,11 +3,23 @@
 use super::eventually;
 use super::starter::{mortal, start};
 use std::fs;
+use std::os::unix::fs::MetadataExt as _;
 use std::process::Child;
 use std::time::Duration;
 
 /// How long strace may take to attach on a busy machine.
 const STARTUP: Duration = Duration::from_secs(10);
+
+/// Whether this test may trace a sidecar, which hides its memory from other processes of its user.
+/// Says so if it may not.
+#[expect(clippy::print_stderr, reason = "a skipped test must say that it was skipped")]
+pub(crate) fn may_trace_a_sidecar() -> bool {
+    let is_root = fs::metadata("/proc/self").expect("Linux has it").uid() == 0;
+    if !is_root {
+        eprintln!("skipped: only root can trace a sidecar");
+    }
+    is_root
+}
 
 /// Faults that are injected until this is dropped.
 pub(crate) struct Delay(Child);

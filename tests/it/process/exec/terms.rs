@@ -49,24 +49,23 @@ const SCRIPT: &str = "echo $BATON_TOKEN > REPORTS; read line < HOLD";
 /// The resources of an elector.
 #[derive(Clone, Copy, Debug)]
 struct Usage {
-    descriptors: usize,
+    descriptors: f64,
     children: usize,
     threads: usize,
     kilobytes: usize,
 }
 
 impl Usage {
-    fn of(pid: u32) -> Self {
-        let count = |folder: &str| {
-            fs::read_dir(format!("/proc/{pid}/{folder}")).expect("it is alive").count()
-        };
+    fn of(candidate: &Candidate) -> Self {
+        let pid = candidate.pid();
+        let threads = fs::read_dir(format!("/proc/{pid}/task")).expect("it is alive");
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it is alive");
         let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = resident.and_then(|size| size.trim().strip_suffix(" kB")?.parse().ok());
         Self {
-            descriptors: count("fd"),
+            descriptors: candidate.metric("process_open_fds").expect("it answers"),
             children: children(pid).len(),
-            threads: count("task"),
+            threads: threads.count(),
             kilobytes: kilobytes.expect("the format of proc(5)"),
         }
     }
@@ -139,7 +138,7 @@ impl Terms {
     }
 
     fn usage(&self) -> Usage {
-        Usage::of(self.candidate.pid())
+        Usage::of(&self.candidate)
     }
 }
 
