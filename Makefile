@@ -20,10 +20,12 @@ BACKEND ?= file
 ENGINE ?= docker
 REGISTRY ?= localhost
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+# The URL of the sources, for a label of the images.
+SOURCE ?= unknown
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs lab-table fuzz mutants bench image release twice e2e setup clean
+.PHONY: help run lab test quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -136,7 +138,9 @@ check: $(TOOLS)/bin/cargo-deny ## Check format, lints, docs, dependencies, and p
 	$(CARGO) fmt --check --manifest-path crates/baton-lab/wasm/Cargo.toml
 	$(CARGO) clippy --locked --workspace --features baton-sim/model --all-targets --test e2e -- --deny warnings
 	RUSTDOCFLAGS="--deny warnings" $(CARGO) doc --locked --no-deps --document-private-items --lib --workspace
-	$(TOOLS)/bin/cargo-deny --locked --log-level error check bans licenses sources
+	for manifest in Cargo.toml fuzz/Cargo.toml crates/baton-lab/wasm/Cargo.toml; do \
+	  $(TOOLS)/bin/cargo-deny --locked --log-level error --config deny.toml --manifest-path $$manifest check bans licenses sources || exit; \
+	done
 	tests/prose/check.sh
 	$(LAB_TABLE) --check docs/concepts/which-election.md
 
@@ -170,13 +174,17 @@ mutants: $(TOOLS)/bin/cargo-mutants ## Run cargo-mutants over baton-election; AR
 bench: ## Measure the figures of the comparison with peers
 	$(CARGO) bench --locked --bench figures
 
+advisories: $(TOOLS)/bin/cargo-deny ## Check dependencies for known vulnerabilities; DATABASE=a clone of RustSec's
+	CARGO_DENY=$(TOOLS)/bin/cargo-deny DATABASE='$(DATABASE)' release/advisories.sh
+
 image: ## Build the images baton and baton-demo; ENGINE=podman, PLATFORM=linux/arm64, BUILDER=
 	$(call build,baton,$(if $(FRESH),--no-cache))
 	$(call build,baton-demo,--target demo)
+	$(call build,baton-inventory,--target inventory)
 
 # $(1): the image's name; $(2): further options of the build.
 build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
-	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) \
+	  --build-arg VERSION=$(VERSION) --build-arg REVISION=$(REVISION) --build-arg SOURCE=$(SOURCE) \
 	  $(if $(BUILDER),--build-arg BUILDER=$(BUILDER)) \
 	  $(if $(PLATFORM),--platform $(PLATFORM) --build-arg BUILDPLATFORM=linux/$(HERE)) .
 
@@ -184,7 +192,8 @@ build = $(ENGINE) build $(2) --tag $(REGISTRY)/$(1):$(VERSION) \
 HERE = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
 
 # The environment of scripts that use these images.
-IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION)
+IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION) \
+	  INVENTORY_IMAGE=$(REGISTRY)/baton-inventory:$(VERSION)
 
 release: image ## Pack programs, images, charts, and checksums of this commit into target/release-files
 	$(IMAGES) release/make.sh target/release-files

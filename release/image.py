@@ -11,26 +11,14 @@ Dockerfile's user and labels, and drops the metadata that engines add.
 import hashlib
 import json
 import sys
-import tarfile
 import time
 from pathlib import Path
 
 import steady
 
 
-def read(archive, name):
-    return archive.extractfile(name).read()
-
-
 saved, folder = map(Path, sys.argv[1:])
-with tarfile.open(saved) as archive:
-    [manifest] = json.loads(read(archive, "manifest.json"))
-    saved_config = json.loads(read(archive, manifest["Config"]))
-    files = {}
-    for layer in manifest["Layers"]:
-        with tarfile.open(fileobj=archive.extractfile(layer)) as inner:
-            files |= steady.files(inner)
-
+manifest, saved_config, files = steady.saved_image(saved)
 layer = steady.tar(files)
 labels = saved_config["config"].get("Labels") or {}
 config = {

@@ -4,6 +4,7 @@
 #
 #   ENGINE=docker|podman      the container engine
 #   BATON_IMAGE, DEMO_IMAGE   the images
+#   INVENTORY_IMAGE           the image that lists what the first one contains
 #
 # The argument is the output folder, which is deleted first.
 set -euo pipefail
@@ -44,7 +45,9 @@ case $architecture in
   arm64) cpu=aarch64 ;;
   *) echo "make: no list of crates for the architecture '$architecture': set PLATFORM to linux/amd64 or linux/arm64" >&2; exit 1 ;;
 esac
-cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux-gnu" | release/sbom.py > "$scratch/sbom"
+"$ENGINE" save --output "$scratch/inventory.tar" "$INVENTORY_IMAGE"
+cargo metadata --locked --format-version 1 --filter-platform "$cpu-unknown-linux-gnu" \
+  | release/sbom.py "$scratch/inventory.tar" > "$scratch/sbom"
 mv "$scratch/sbom" "$out/baton-$version.cdx.json"
 (cd "$out" && sha256sum -- * > "$scratch/SHA256SUMS")
 mv "$scratch/SHA256SUMS" "$out"

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the software bill of materials in CycloneDX: every crate in the program or in its build.
+"""Writes the software bill of materials in CycloneDX: every crate in the program or in its build, and
+what else the image contains.
 
-    cargo metadata --locked --format-version 1 --filter-platform TARGET | release/sbom.py
+    cargo metadata --locked --format-version 1 --filter-platform TARGET | release/sbom.py INVENTORY.tar
 
-The checksums are those of Cargo.lock, which Cargo verifies.
+The checksums are those of Cargo.lock, which Cargo verifies. INVENTORY.tar is the saved image of the
+Dockerfile's stage `inventory`, which lists Rust's std, the packages of the libraries that are linked
+statically, and the certificate authorities.
 """
 
 import json
@@ -11,7 +14,10 @@ import os
 import time
 import tomllib
 import uuid
+from urllib.parse import quote
 import sys
+
+import steady
 
 metadata = json.load(sys.stdin)
 packages = {package["id"]: package for package in metadata["packages"]}
@@ -48,6 +54,25 @@ def component(package):
     return entry
 
 
+def inventory(text):
+    """The components of the inventory: Rust's std, Debian packages, and the file of the authorities."""
+    found = []
+    for line in text.splitlines():
+        match line.split():
+            case ["std", version]:
+                purl = f"pkg:generic/rust-std@{version}"
+                found.append({"type": "library", "name": "std", "version": version, "purl": purl})
+            case ["package", name, version]:
+                purl = f"pkg:deb/debian/{name}@{quote(version, safe='')}"
+                found.append({"type": "library", "name": name, "version": version, "purl": purl})
+            case ["file", digest, path]:
+                hashes = [{"alg": "SHA-256", "content": digest}]
+                found.append({"type": "file", "name": path, "hashes": hashes, "bom-ref": f"file:{path}"})
+            case _:
+                sys.exit(f"sbom.py: the inventory has the line {line!r}")
+    return [{"bom-ref": entry.get("purl")} | entry for entry in found]
+
+
 reached, waiting = set(), [root]
 while waiting:
     this = waiting.pop()
@@ -55,6 +80,8 @@ while waiting:
         reached.add(this)
         waiting.extend(needed(nodes[this]))
 
+_, _, files = steady.saved_image(sys.argv[1])
+others = inventory(files["inventory"][1].decode())
 by_name = sorted(reached, key=lambda this: reference(packages[this]))
 bom = {
     "bomFormat": "CycloneDX",
@@ -64,9 +91,13 @@ bom = {
         "timestamp": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(int(os.environ["SOURCE_DATE_EPOCH"]))),
         "component": component(packages[root]),
     },
-    "components": [component(packages[this]) for this in by_name if this != root],
+    "components": [component(packages[this]) for this in by_name if this != root] + others,
     "dependencies": [
-        {"ref": reference(packages[this]), "dependsOn": [reference(packages[that]) for that in needed(nodes[this])]}
+        {
+            "ref": reference(packages[this]),
+            "dependsOn": [reference(packages[that]) for that in needed(nodes[this])]
+            + [other["bom-ref"] for other in others if this == root],
+        }
         for this in by_name
     ],
 }

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import json
 import os
 import tarfile
 
@@ -27,6 +28,18 @@ def files(archive):
             assert entry.isfile(), f"{entry.name} is neither a file nor a folder"
             found[entry.name.removeprefix("./")] = (entry.mode & 0o777, archive.extractfile(entry).read())
     return found
+
+
+def saved_image(path):
+    """The manifest, config, and files of an image that a container engine has saved."""
+    with tarfile.open(path) as archive:
+        read = lambda name: archive.extractfile(name).read()
+        [manifest] = json.loads(read("manifest.json"))
+        content = {}
+        for layer in manifest["Layers"]:
+            with tarfile.open(fileobj=io.BytesIO(read(layer))) as inner:
+                content |= files(inner)
+        return manifest, json.loads(read(manifest["Config"])), content
 
 
 def zipped(content):

@@ -32,6 +32,7 @@ fn image_has_a_numeric_user_and_version_labels() {
     };
     assert_eq!([label("title"), label("version")], ["baton", env!("CARGO_PKG_VERSION")]);
     assert_eq!(label("licenses"), "Apache-2.0");
+    assert_ne!(label("source"), "");
     assert!(!["", "unknown"].contains(&label("revision")), "{config}");
 }
 
