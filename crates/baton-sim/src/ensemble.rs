@@ -359,10 +359,9 @@ impl Store for Ensemble {
         let leader_id = self.quorum_leader();
         let change = match action {
             ExternalAction::Delete => Change::DeleteFirst,
-            ExternalAction::CreateStrayNode { is_numbered: true } => {
-                Change::StrayNode("n_0000000000")
+            ExternalAction::CreateStrayNode { is_numbered } => {
+                Change::StrayNode(if is_numbered { "n_0000000000" } else { "notes" })
             }
-            ExternalAction::CreateStrayNode { is_numbered: false } => Change::StrayNode("notes"),
             ExternalAction::CloseSession(candidate) => match self.clients[candidate].session {
                 Some(session) => Change::Close(session),
                 None => return,
