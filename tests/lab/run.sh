@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds the lab and tests it in a real Chromium: `make test ONLY=lab`.
+# Builds the lab and tests it in a real Chromium, and in Firefox where it is installed:
+# `make test ONLY=lab`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 tools=$PWD/.cache/lab
@@ -22,7 +23,9 @@ crates/baton-lab/page.py target/lab/cargo/wasm32-unknown-unknown/release/baton_l
 rm -rf target/lab/tests
 cp -r tests/lab target/lab/tests
 ln -s "$tools/node_modules" target/lab/tests/node_modules
-CHROMIUM=${CHROMIUM:-$(command -v chromium)} LAB=$PWD/target/lab/lab.html \
-  TRACES=$PWD/target/lab/traces MUTANT_TRACES=$PWD/target/lab/mutants \
-  EXHIBITS=$PWD/target/lab/exhibits TRACED_LAB=$PWD/target/lab/traced.html \
-  node --test --test-concurrency=2 target/lab/tests/*.test.mjs
+export CHROMIUM=${CHROMIUM:-$(command -v chromium)} LAB=$PWD/target/lab/lab.html
+export TRACES=$PWD/target/lab/traces MUTANT_TRACES=$PWD/target/lab/mutants
+export EXHIBITS=$PWD/target/lab/exhibits TRACED_LAB=$PWD/target/lab/traced.html
+node --test --test-concurrency=2 target/lab/tests/*.test.mjs
+export FIREFOX=${FIREFOX:-$(command -v firefox-esr || command -v firefox || true)}
+[[ -z $FIREFOX ]] || node --experimental-websocket target/lab/tests/firefox.mjs
