@@ -117,8 +117,9 @@ pub enum Message {
     AckEpoch {
         /// The new epoch.
         epoch: u64,
-        /// The follower's `currentEpoch`.
-        current_epoch: u64,
+        /// The follower's `currentEpoch`; none if it had promised this epoch before, because it
+        /// must not count for two leaders.
+        current_epoch: Option<u64>,
         /// Its last zxid.
         zxid: u64,
     },
@@ -139,6 +140,8 @@ pub enum Message {
         /// The new epoch.
         epoch: u64,
     },
+    /// The leader closes the connection.
+    Closed,
     /// The leader is alive.
     Ping,
     /// The follower is alive.
@@ -226,7 +229,7 @@ impl Machine for FleNode {
                 self.accept_follower(from, accepted_epoch);
             }
             Message::AckEpoch { epoch, current_epoch, zxid } => {
-                self.count_epoch_ack(from, epoch, (current_epoch, zxid), now);
+                self.count_epoch_ack(from, epoch, current_epoch.map(|epoch| (epoch, zxid)));
             }
             Message::Ack { epoch } => self.count_ack(from, epoch, now),
             Message::Pong => {
@@ -237,6 +240,7 @@ impl Machine for FleNode {
             Message::LeaderInfo { .. }
             | Message::NewLeader { .. }
             | Message::UpToDate { .. }
+            | Message::Closed
             | Message::Ping => self.hear_leader(from, message, now),
         }
     }
@@ -327,18 +331,20 @@ impl FleNode {
                     return;
                 }
                 self.stored.accepted_epoch = epoch;
+                let current_epoch = (epoch > accepted_epoch).then_some(current_epoch);
                 self.outbox.send(from, Message::AckEpoch { epoch, current_epoch, zxid });
             }
             Message::NewLeader { epoch, zxid } if epoch == self.stored.accepted_epoch => {
                 self.stored.current_epoch = epoch;
                 self.stored.zxid = zxid;
-                self.vote.epoch = epoch;
                 self.outbox.send(from, Message::Ack { epoch });
             }
             Message::UpToDate { epoch } if epoch == self.stored.current_epoch => {
                 following.is_up_to_date = true;
                 following.due = now + silence;
+                self.vote.epoch = epoch;
             }
+            Message::Closed => self.look_for_leader(now),
             Message::Ping => self.outbox.push(from, Message::Pong, Purpose::Heartbeat),
             Message::NewLeader { .. }
             | Message::UpToDate { .. }
@@ -348,5 +354,71 @@ impl FleNode {
             | Message::Ack { .. }
             | Message::Pong => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::since_boot(Duration::ZERO);
+    const OTHER: NodeId = NodeId(1);
+
+    /// One of three servers.
+    fn server() -> FleNode {
+        let durable = Stored { accepted_epoch: 0, current_epoch: 0, zxid: 1 };
+        let boot = Boot { me: NodeId(0), candidates: 3, durable, seed: 1, now: START };
+        Fle::SAMPLE.boot(boot)
+    }
+
+    /// A leader that has proposed epoch 1 to the other server.
+    fn leader() -> FleNode {
+        let mut leader = server();
+        leader.lead(START);
+        leader.handle_message(OTHER, Message::FollowerInfo { accepted_epoch: 0 }, START);
+        leader
+    }
+
+    /// The last message to the other server.
+    fn last_message(node: &mut FleNode) -> Option<Message> {
+        let sent: Vec<_> = std::iter::from_fn(|| node.poll_message()).collect();
+        sent.iter().rfind(|sent| sent.to == OTHER).map(|sent| sent.message)
+    }
+
+    #[test]
+    fn second_promise_of_an_epoch_does_not_count() {
+        let mut leader = leader();
+        for (current_epoch, counts) in [(None, false), (Some(0), true)] {
+            last_message(&mut leader);
+            let promise = Message::AckEpoch { epoch: 1, current_epoch, zxid: 1 };
+            leader.handle_message(OTHER, promise, START);
+            let last = last_message(&mut leader);
+            assert_eq!(matches!(last, Some(Message::NewLeader { .. })), counts, "{last:?}");
+        }
+    }
+
+    #[test]
+    fn follower_says_that_it_promised_before() {
+        let mut follower = server();
+        follower.follow(Vote { epoch: 0, zxid: 1, leader: OTHER }, START);
+        for expected in [Some(0), None] {
+            follower.handle_message(OTHER, Message::LeaderInfo { epoch: 1 }, START);
+            let Some(Message::AckEpoch { current_epoch, .. }) = last_message(&mut follower) else {
+                panic!("it promises")
+            };
+            assert_eq!(current_epoch, expected);
+        }
+    }
+
+    #[test]
+    fn follower_that_is_ahead_is_refused() {
+        let mut leader = leader();
+        let ahead = Message::AckEpoch { epoch: 1, current_epoch: Some(0), zxid: 9 };
+        leader.handle_message(OTHER, ahead, START);
+        assert!(matches!(last_message(&mut leader), Some(Message::Closed)));
+        assert!(
+            matches!(leader.state, State::Leading(_)),
+            "another follower may complete a quorum"
+        );
     }
 }

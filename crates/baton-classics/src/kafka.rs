@@ -173,7 +173,17 @@ impl Machine for KafkaNode {
             (Self::Store(store), Message::Request { session, request }) => {
                 store.handle_request(from, session, request, now);
             }
-            (Self::Store(_), _) => {}
+            (
+                Self::Store(_),
+                Message::Connected { .. }
+                | Message::Expired { .. }
+                | Message::Pong { .. }
+                | Message::Controller { .. }
+                | Message::Epoch { .. }
+                | Message::Registered { .. }
+                | Message::Conflict
+                | Message::Changed,
+            ) => {}
             (Self::Broker(broker), message) => broker.handle_message(message),
         }
     }

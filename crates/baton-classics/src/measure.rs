@@ -30,8 +30,8 @@ pub struct Tally {
     pub start: Costs,
     /// The election after the leader's crash.
     pub crash: Costs,
-    /// Messages per second while a leader is alive.
-    pub rest: Spread,
+    /// The messages while a leader is alive.
+    pub rest: Rate,
     /// Runs with faults.
     pub outcomes: BTreeMap<Condition, Outcomes>,
 }
@@ -45,6 +45,25 @@ impl Tally {
         for (condition, outcomes) in other.outcomes {
             self.outcomes.entry(condition).or_default().add(&outcomes);
         }
+    }
+}
+
+/// How many messages were sent in how much time.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Rate {
+    messages: u64,
+    millis: u64,
+}
+
+impl Rate {
+    fn add(&mut self, other: &Self) {
+        self.messages += other.messages;
+        self.millis += other.millis;
+    }
+
+    /// The messages per second times `scale`, rounded; `None` if no time was counted.
+    pub const fn per_second(&self, scale: u64) -> Option<u64> {
+        (2_000 * self.messages * scale + self.millis).checked_div(2 * self.millis)
     }
 }
 
@@ -183,24 +202,28 @@ pub fn run_scenario<A: Algorithm>(algorithm: A, scenario: Scenario) -> Outcomes 
 fn measure_costs<A: Algorithm>(algorithm: A, candidates: usize, seed: u64, tally: &mut Tally) {
     let patience = algorithm.patience();
     let mut scenario = draw::calm(candidates, seed, patience);
-    // The moment of the crash must not depend on the leader's heartbeats.
-    let thousandths = u32::try_from(seed % 1_000 + 1).expect("the number is at most 1,000");
+    // Neither the moment of the crash nor the count before it may depend on the heartbeats. The
+    // factor spreads the phases of few seeds too.
+    let thousandths = seed.wrapping_mul(617) % 1_000 + 1;
+    let thousandths = u32::try_from(thousandths).expect("the number is at most 1,000");
     let phase = patience * thousandths / 1_000;
-    let crash_at = Moment::START + patience * 10 + phase;
+    let calm = patience * 10 + phase;
+    let crash_at = Moment::START + calm;
     scenario.faults.push((crash_at, Fault::Crash { target: Target::LeaderOr(0), lasts: None }));
     let mut world = World::new(algorithm, scenario, Counter::new(candidates));
     let has_leader = elect(&mut world, Moment::START, Moment::START + patience * 8, false);
     world.observer().record(has_leader, &mut tally.start);
-    world.run_until(Moment::START + patience * 9);
-    world.observer_mut().restart(Moment::START);
-    world.run_until(Moment::START + patience * 10);
-    let Counter { messages, heartbeats, .. } = *world.observer();
-    let per_patience = (messages + heartbeats) * 1_000;
-    tally.rest.push(per_patience / millis(patience).max(1));
+    let rest_from = Moment::START + patience * 8 + phase;
+    world.run_until(rest_from);
+    world.observer_mut().restart(rest_from);
+    world.run_until(Moment::START + calm.saturating_sub(Duration::from_nanos(1)));
     if !has_leader || world.agreed_leader().is_none() {
         tally.crash.unsettled += 1;
         return;
     }
+    let Counter { messages, heartbeats, .. } = *world.observer();
+    let rest = Rate { messages: messages + heartbeats, millis: millis(patience * 2) };
+    tally.rest.add(&rest);
     world.observer_mut().restart(crash_at);
     let has_leader = elect(&mut world, crash_at, crash_at + patience * 20, true);
     world.observer().record(has_leader, &mut tally.crash);
@@ -303,6 +326,34 @@ impl<M> Observer<M> for Counter {
             | Event::CutBegan(_)
             | Event::CutEnded
             | Event::WriteArrived(_) => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bully::Bully;
+    use crate::ring::Ring;
+
+    /// The messages of `algorithm` per second at rest, in tenths.
+    fn at_rest<A: Algorithm + Copy>(algorithm: A, candidates: usize) -> u64 {
+        let job = Job { candidates, condition: None, seeds: 0..200 };
+        count(algorithm, &job).rest.per_second(10).expect("there is a leader")
+    }
+
+    /// Bully's coordinator asks every other node once a second. A token passes every link of the
+    /// ring once a second. Each is answered.
+    #[test]
+    fn messages_at_rest_are_those_of_the_timers() {
+        for (counted, per_second) in [
+            (at_rest(Bully::PAPER, 3), 4),
+            (at_rest(Bully::PAPER, 9), 16),
+            (at_rest(Ring::PAPER, 3), 6),
+            (at_rest(Ring::PAPER, 9), 18),
+        ] {
+            let exact = per_second * 10;
+            assert!(counted.abs_diff(exact) <= exact / 50, "{counted} tenths, {exact} expected");
         }
     }
 }

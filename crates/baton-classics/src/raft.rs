@@ -177,7 +177,10 @@ impl Machine for RaftNode {
             Message::Append { term, log } => self.follow(from, term, log, now),
             Message::Appended { term } => {
                 self.observe_term(term, now);
-                if let State::Leader { heard, .. } = &mut self.state {
+                // A late answer may belong to an earlier term.
+                if let State::Leader { heard, .. } = &mut self.state
+                    && term == self.stored.term
+                {
                     heard.insert(from, now);
                 }
             }
@@ -333,5 +336,26 @@ impl RaftNode {
             self.wait(now);
         }
         self.outbox.push(from, Message::Appended { term: self.stored.term }, Purpose::Heartbeat);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn late_answer_to_an_earlier_term_shows_no_quorum() {
+        let now = Instant::since_boot(Duration::ZERO);
+        let durable = Stored { term: 5, voted_for: None, log: LogEnd { term: 5, index: 1 } };
+        let boot = Boot { me: NodeId(0), candidates: 3, durable, seed: 1, now };
+        for (term, leads) in [(4, false), (5, true)] {
+            let mut node = Raft::ETCD.boot(boot.clone());
+            node.state =
+                State::Leader { heard: BTreeMap::new(), beat_at: now, quorum_checked: now };
+            node.handle_message(NodeId(1), Message::Appended { term }, now);
+            let at = now + Raft::ETCD.election_timeout;
+            node.handle_timeout(at);
+            assert_eq!(node.role(at).is_leading(), leads, "an answer to term {term}");
+        }
     }
 }

@@ -1,9 +1,10 @@
 //! Redis Sentinel: sentinels vote for the one that promotes a replica.
 //!
 //! Pure. Start with [`Sentinel`]. Written from "High availability with Redis Sentinel" (the pages on
-//! configuration, SDOWN and ODOWN, leader election, and configuration epochs) and from `sentinel.c` of
-//! Redis 7. Each node is a sentinel and a Redis instance, as in the page's example of three boxes. The
-//! leader is the Redis master: the vote elects only the sentinel that carries out a failover.
+//! configuration, SDOWN and ODOWN, leader election, configuration epochs, and TILT mode) and from
+//! `sentinel.c` of Redis 7. Each node is a sentinel and a Redis instance, as in the page's example of
+//! three boxes. The leader is the Redis master: the vote elects only the sentinel that carries out a
+//! failover.
 //!
 //! A master obeys REPLICAOF from any sentinel and knows no epoch, so a resource has no token to
 //! compare. PING and INFO are one message here, sent every second. The failover is in
@@ -48,6 +49,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 /// How often a sentinel looks at a failover: `hz` is drawn between 10 and 20, so that the sentinels
 /// lose step.
 const TIMER: (Duration, Duration) = (Duration::from_millis(50), Duration::from_millis(100));
+/// A sentinel whose timer is this late does nothing but watch for a while: it may have stood still
+/// (TILT mode).
+const TILT_TRIGGER: Duration = Duration::from_secs(2);
+const TILT_PERIOD: Duration = Duration::from_secs(30);
 /// A wrong role must be reported for this long before a sentinel corrects it: four periods of 2 s.
 const SETTLE: Duration = Duration::from_secs(8);
 
@@ -100,7 +105,7 @@ pub enum Message {
     MasterDown {
         /// Whether the sentinel has not heard from the master either.
         is_down: bool,
-        /// Its last vote.
+        /// Its last vote, if it was asked for one.
         vote: Option<(u64, NodeId)>,
     },
     /// Makes a Redis instance a replica, or a master.
@@ -143,6 +148,9 @@ pub struct SentinelNode {
     adopted_at: Instant,
     /// No failover starts before.
     not_before: Instant,
+    /// When the sentinel last looked, and until when it only watches.
+    ticked_at: Instant,
+    tilts_until: Instant,
     /// When the sentinel next looks, pings, and asks.
     tick_at: Instant,
     ping_at: Instant,
@@ -191,6 +199,8 @@ impl Algorithm for Sentinel {
             answers: BTreeMap::new(),
             failover: None,
             not_before: now,
+            ticked_at: now,
+            tilts_until: now,
             tick_at: first,
             ping_at: first,
             ask_at: first,
@@ -224,13 +234,17 @@ impl Machine for SentinelNode {
                 }
             }
             Message::IsMasterDown { epoch, master, wants_vote } => {
-                if wants_vote {
+                let is_known = master == self.stored.master;
+                if wants_vote && is_known {
                     self.vote(from, epoch, now);
                 }
-                let is_down = master == self.stored.master && self.is_down(master, now);
-                self.outbox.send(from, Message::MasterDown { is_down, vote: self.stored.vote });
+                let is_down = is_known && now >= self.tilts_until && self.is_down(master, now);
+                let vote = self.stored.vote.filter(|_| wants_vote && is_known);
+                self.outbox.send(from, Message::MasterDown { is_down, vote });
             }
             Message::MasterDown { is_down, vote } => {
+                let before = self.answers.get(&from).and_then(|before| before.vote);
+                let vote = vote.or(before);
                 self.answers.insert(from, Answer { is_down, vote, at: now });
             }
             Message::ReplicaOf { master } => self.replicate(master),
@@ -241,12 +255,21 @@ impl Machine for SentinelNode {
         if now < self.tick_at {
             return;
         }
+        if now.since(self.ticked_at) > TILT_TRIGGER {
+            self.tilts_until = now + TILT_PERIOD;
+        }
+        self.ticked_at = now;
+        let acts = now >= self.tilts_until;
         if now >= self.ping_at {
             self.ping_at = now + PERIOD;
             self.ping();
-            self.correct_roles(now);
+            if acts {
+                self.correct_roles(now);
+            }
         }
-        self.fail_over(now);
+        if acts {
+            self.fail_over(now);
+        }
         let is_busy = self.failover.is_some() || self.is_down(self.stored.master, now);
         let timer = now + self.rng.duration_between(TIMER.0, TIMER.1);
         self.tick_at = if is_busy { timer.min(self.ping_at) } else { self.ping_at };
@@ -343,6 +366,56 @@ impl SentinelNode {
         }
         if me != master && self.stored.replica_of != Some(master) {
             self.replicate(Some(master));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: Instant = Instant::since_boot(Duration::ZERO);
+    const OTHER: NodeId = NodeId(2);
+
+    /// One of three sentinels, beside a replica of node 0.
+    fn sentinel() -> SentinelNode {
+        let me = NodeId(1);
+        let durable = Sentinel::TUTORIAL.first(me, 0);
+        Sentinel::TUTORIAL.boot(Boot { me, candidates: 3, durable, seed: 1, now: START })
+    }
+
+    /// Whether the sentinel has asked the others about its master.
+    fn asks(node: &mut SentinelNode) -> bool {
+        let mut sent = std::iter::from_fn(|| node.poll_message());
+        sent.any(|sent| matches!(sent.message, Message::IsMasterDown { .. }))
+    }
+
+    #[test]
+    fn sentinel_that_stood_still_only_watches_for_a_while() {
+        let mut node = sentinel();
+        // The master has been silent for longer than `down_after`.
+        let resumed = START + Duration::from_secs(10);
+        let mut now = resumed;
+        while now < resumed + TILT_PERIOD {
+            node.handle_timeout(now);
+            assert!(!asks(&mut node), "{now:?}");
+            now = now + PERIOD;
+        }
+        node.handle_timeout(now);
+        assert!(asks(&mut node));
+    }
+
+    #[test]
+    fn vote_is_given_only_about_the_known_master() {
+        let mut node = sentinel();
+        for (master, votes) in [(NodeId(1), false), (NodeId(0), true)] {
+            let question = Message::IsMasterDown { epoch: 7, master, wants_vote: true };
+            node.handle_message(OTHER, question, START);
+            let answer = std::iter::from_fn(|| node.poll_message()).last();
+            let Some(Message::MasterDown { vote, .. }) = answer.map(|sent| sent.message) else {
+                panic!("it answers")
+            };
+            assert_eq!(vote, votes.then_some((7, OTHER)));
         }
     }
 }

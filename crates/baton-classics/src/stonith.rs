@@ -163,7 +163,14 @@ impl Machine for StonithNode {
                 switch.victims.push(victim);
                 switch.outbox.send(from, Message::IsOff { victim, generation });
             }
-            (Self::Switch(_), _) => {}
+            (
+                Self::Switch(_),
+                Message::Alive { .. }
+                | Message::Seen
+                | Message::Claim { .. }
+                | Message::Grant { .. }
+                | Message::IsOff { .. },
+            ) => {}
             (Self::Member(member), message) => member.handle_message(from, message, now),
         }
     }

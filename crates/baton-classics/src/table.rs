@@ -147,7 +147,7 @@ impl Tables<'_> {
                 seconds(&tally.crash.millis)
             }),
             ("Messages per second at rest", |tally| {
-                tally.rest.mean(1).map_or_else(String::new, thousands)
+                tally.rest.per_second(10).map_or_else(String::new, tenths)
             }),
         ];
         for (title, cell) in others {
@@ -243,12 +243,17 @@ fn table(title: &str, columns: &[String], cells: impl Fn(usize) -> Vec<String>) 
     text + "\n"
 }
 
+/// A number of tenths, with one digit after the point.
+fn tenths(number: u64) -> String {
+    format!("{}.{}", thousands(number / 10), number % 10)
+}
+
 /// The mean with one digit after the point, and the worst.
 fn count(spread: &Spread) -> String {
     let (Some(mean), Some(worst)) = (spread.mean(10), spread.worst()) else {
         return "never".to_owned();
     };
-    format!("{}.{} / {}", thousands(mean / 10), mean % 10, thousands(worst))
+    format!("{} / {}", tenths(mean), thousands(worst))
 }
 
 /// The mean and the worst of milliseconds, in seconds with two digits after the point.

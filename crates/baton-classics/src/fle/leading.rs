@@ -14,8 +14,10 @@ pub(super) struct Leading {
     epoch: Option<u64>,
     /// The accepted epochs of the servers that are connected, and the leader's own.
     accepted: BTreeMap<NodeId, u64>,
-    /// The servers that have promised the new epoch, and those that have stored it.
+    /// The servers whose promise of the new epoch counts (`electingFollowers`), those whose
+    /// acknowledgment has arrived, and those that have stored the epoch.
     promised: BTreeSet<NodeId>,
+    acknowledged: BTreeSet<NodeId>,
     stored: BTreeSet<NodeId>,
     /// Whether a quorum has stored the epoch.
     pub(super) is_established: bool,
@@ -41,6 +43,7 @@ impl FleNode {
             epoch: None,
             accepted: BTreeMap::from([(me, self.stored.accepted_epoch)]),
             promised: BTreeSet::from([me]),
+            acknowledged: BTreeSet::new(),
             stored: BTreeSet::from([me]),
             is_established: false,
             heard: BTreeMap::new(),
@@ -55,7 +58,7 @@ impl FleNode {
         let quorum = majority(self.boot.candidates);
         let State::Leading(leading) = &mut self.state else { return };
         leading.accepted.insert(from, accepted_epoch);
-        leading.promised.remove(&from);
+        leading.acknowledged.remove(&from);
         leading.stored.remove(&from);
         if let Some(epoch) = leading.epoch {
             self.outbox.send(from, Message::LeaderInfo { epoch });
@@ -70,15 +73,9 @@ impl FleNode {
         }
     }
 
-    /// A follower promises the epoch. No follower may have seen more than the leader
-    /// (`waitForEpochAck`).
-    pub(super) fn count_epoch_ack(
-        &mut self,
-        from: NodeId,
-        epoch: u64,
-        state: (u64, u64),
-        now: Instant,
-    ) {
+    /// A follower promises the epoch. `state` is its current epoch and its last zxid, if the promise
+    /// counts. A follower that has seen more than the leader is refused (`waitForEpochAck`).
+    pub(super) fn count_epoch_ack(&mut self, from: NodeId, epoch: u64, state: Option<(u64, u64)>) {
         let quorum = majority(self.boot.candidates);
         let own = (self.stored.current_epoch, self.stored.zxid);
         let State::Leading(leading) = &mut self.state else { return };
@@ -86,18 +83,20 @@ impl FleNode {
             return;
         }
         let had_quorum = leading.promised.len() >= quorum;
-        if !had_quorum && state > own {
-            self.look_for_leader(now);
+        if !had_quorum && state > Some(own) {
+            self.outbox.send(from, Message::Closed);
             return;
         }
-        leading.promised.insert(from);
+        if state.is_some() {
+            leading.promised.insert(from);
+        }
+        leading.acknowledged.insert(from);
         let message = Message::NewLeader { epoch, zxid: self.stored.zxid };
         if had_quorum {
             self.outbox.send(from, message);
         } else if leading.promised.len() >= quorum {
             self.stored.current_epoch = epoch;
-            self.vote.epoch = epoch;
-            for follower in leading.promised.iter().filter(|node| **node != self.boot.me) {
+            for follower in &leading.acknowledged {
                 self.outbox.send(*follower, message);
             }
         }
@@ -116,6 +115,7 @@ impl FleNode {
             self.outbox.send(from, Message::UpToDate { epoch });
         } else if leading.stored.len() >= quorum {
             leading.is_established = true;
+            self.vote.epoch = epoch;
             leading.due = now + self.settings.tick / 2;
             for follower in leading.stored.iter().filter(|node| **node != self.boot.me) {
                 self.outbox.send(*follower, Message::UpToDate { epoch });
@@ -135,6 +135,9 @@ impl FleNode {
         let synced = leading.heard.values().filter(|at| now.since(**at) <= silence).count();
         let checks = leading.pings.is_multiple_of(2);
         if !leading.is_established || checks && synced + 1 < quorum {
+            for follower in leading.accepted.keys().filter(|node| **node != self.boot.me) {
+                self.outbox.send(*follower, Message::Closed);
+            }
             self.look_for_leader(now);
             return;
         }

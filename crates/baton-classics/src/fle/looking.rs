@@ -14,8 +14,8 @@ pub(super) struct Looking {
     proposal: Vote,
     /// The votes of this round.
     received: BTreeMap<NodeId, (Vote, Phase)>,
-    /// The votes of servers that have a leader, with their rounds (`outofelection`).
-    decided: BTreeMap<NodeId, (Vote, u64, Phase)>,
+    /// The votes of servers that have a leader (`outofelection`).
+    decided: BTreeMap<NodeId, (Vote, Phase)>,
     interval: Duration,
     /// When the vote is sent again.
     pub(super) resend_at: Instant,
@@ -165,25 +165,27 @@ impl FleNode {
     ) {
         let (me, quorum, own_round) = (self.boot.me, majority(self.boot.candidates), self.round);
         let State::Looking(looking) = &mut self.state else { return };
-        looking.decided.insert(from, (vote, round, phase));
-        let leads = if vote.leader == me {
-            round == own_round
-        } else {
-            looking.decided.get(&vote.leader).is_some_and(|(_, _, phase)| *phase == Phase::Leading)
+        let leads = |of_leader: Option<Phase>| match of_leader {
+            _ if vote.leader == me => round == own_round,
+            Some(phase) => phase == Phase::Leading,
+            None => false,
         };
-        let mut joined = None;
-        if round == own_round {
-            looking.received.insert(from, (vote, phase));
-            let supporters = looking.received.values().filter(|(other, _)| *other == vote).count();
-            joined = (supporters >= quorum && leads).then_some(round);
-        }
         // Decided votes are equal if leader and epoch are (`Vote.equals`).
         let same = |other: &Vote| (other.leader, other.epoch) == (vote.leader, vote.epoch);
-        let followers = looking.decided.values().filter(|(other, ..)| same(other)).count();
-        if followers >= quorum && leads {
-            joined = Some(round);
+        let mut is_joined = false;
+        if round == own_round {
+            looking.received.insert(from, (vote, phase));
+            let supports = |(other, phase): &&(Vote, Phase)| {
+                if *phase == Phase::Looking { *other == vote } else { same(other) }
+            };
+            let supporters = looking.received.values().filter(supports).count();
+            let of_leader = looking.received.get(&vote.leader).map(|(_, phase)| *phase);
+            is_joined = supporters >= quorum && leads(of_leader);
         }
-        if let Some(round) = joined {
+        looking.decided.insert(from, (vote, phase));
+        let followers = looking.decided.values().filter(|(other, _)| same(other)).count();
+        let of_leader = looking.decided.get(&vote.leader).map(|(_, phase)| *phase);
+        if is_joined || followers >= quorum && leads(of_leader) {
             self.round = round;
             self.follow(vote, now);
         }

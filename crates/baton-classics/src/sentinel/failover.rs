@@ -2,15 +2,15 @@
 //!
 //! Pure. Start with [`SentinelNode::fail_over`], which follows `sentinelFailoverStateMachine`.
 
-use super::{Message, PERIOD, SentinelNode};
+use super::{Answer, Message, PERIOD, SentinelNode};
 use crate::machine::{NodeId, Purpose, majority};
 use baton_election::instant::Instant;
 use std::time::Duration;
 
 /// A candidate gives up after this long without a majority (`SENTINEL_ELECTION_TIMEOUT`).
 const ELECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// The longest random wait before a failover, so that sentinels rarely try at once
-/// (`SENTINEL_MAX_DESYNC`).
+/// The longest random time by which a start is dated ahead, so that sentinels rarely try again at
+/// once (`SENTINEL_MAX_DESYNC`).
 const LONGEST_DESYNC: Duration = Duration::from_secs(1);
 /// A replica is promoted only if it has answered within this time.
 const FRESH: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl SentinelNode {
             Some(Failover { epoch, started, promoted: None }) => {
                 if now.since(started) > ELECTION_TIMEOUT {
                     self.failover = None;
-                } else if now >= started && self.has_majority(epoch) {
+                } else if self.has_majority(epoch, now) {
                     self.promote(epoch, started, now);
                 } else {
                     self.ask(true, now);
@@ -63,11 +63,14 @@ impl SentinelNode {
         }
     }
 
+    /// The answers that still count.
+    fn fresh_answers(&self, now: Instant) -> impl Iterator<Item = &Answer> {
+        self.answers.values().filter(move |answer| now.since(answer.at) <= PERIOD * 5)
+    }
+
     /// ODOWN: a quorum of sentinels has not heard from the master (here, a majority).
     fn agrees_on_death(&self, now: Instant) -> bool {
-        let fresh = |at: Instant| now.since(at) < PERIOD * 5;
-        let down =
-            self.answers.values().filter(|answer| answer.is_down && fresh(answer.at)).count();
+        let down = self.fresh_answers(now).filter(|answer| answer.is_down).count();
         down + 1 >= majority(self.boot.candidates)
     }
 
@@ -96,9 +99,9 @@ impl SentinelNode {
         }
     }
 
-    fn has_majority(&self, epoch: u64) -> bool {
+    fn has_majority(&self, epoch: u64, now: Instant) -> bool {
         let own = self.stored.vote;
-        let votes = self.answers.values().map(|answer| answer.vote).chain([own]);
+        let votes = self.fresh_answers(now).map(|answer| answer.vote).chain([own]);
         let votes = votes.filter(|vote| *vote == Some((epoch, self.boot.me))).count();
         votes >= majority(self.boot.candidates)
     }

@@ -62,19 +62,19 @@ impl Store {
         now: Instant,
     ) {
         self.expire_sessions(now);
-        let event = match (request, session) {
-            (QueueRequest::Begin { timeout }, _) => self.begin(from, number, *timeout, now),
-            (_, Some(id)) if self.sessions.contains_key(&id) => {
-                if let Some(session) = self.sessions.get_mut(&id) {
-                    session.expires_at = now + session.timeout;
-                    if matches!(request, QueueRequest::Resume { .. }) {
-                        session.connection = number;
-                        self.watches.retain(|(_, node, _)| *node != from);
-                    }
-                }
-                self.perform(id, request)
+        let event = if let QueueRequest::Begin { timeout } = request {
+            self.begin(from, number, *timeout, now)
+        } else if let Some(id) = session
+            && let Some(session) = self.sessions.get_mut(&id)
+        {
+            session.expires_at = now + session.timeout;
+            if matches!(request, QueueRequest::Resume { .. }) {
+                session.connection = number;
+                self.watches.retain(|(_, node, _)| *node != from);
             }
-            (_, _) => QueueEvent::Expired,
+            self.perform(id, request)
+        } else {
+            QueueEvent::Expired
         };
         self.outbox.push(from, Message::Reply { number, event }, purpose);
     }
