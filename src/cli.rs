@@ -16,6 +16,7 @@ pub mod preflight;
 pub mod query;
 mod rbac;
 pub mod reply;
+mod routing;
 mod spelling;
 mod standing;
 mod timeline;
@@ -27,6 +28,7 @@ pub use etcd::EtcdFlags;
 pub use exec::{Exec, Guard, Trampoline};
 pub use formats::{Observe, OutputFormat, Shell};
 pub use rbac::Rbac;
+pub use routing::RoutingFlags;
 
 use clap::error::{ContextKind, ContextValue};
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
@@ -353,6 +355,10 @@ pub struct Settings {
     /// The flags for etcd.
     #[command(flatten)]
     pub etcd: EtcdFlags,
+
+    /// The flags for routing.
+    #[command(flatten)]
+    pub routing: RoutingFlags,
 
     /// How long the record must stay unchanged before others acquire it; the session timeout in
     /// ZooKeeper [default: 15s]

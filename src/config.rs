@@ -11,6 +11,7 @@ mod last_run;
 mod listen;
 mod names;
 mod patience;
+mod routing;
 mod timing;
 mod unused_flags;
 mod zookeeper;
@@ -22,6 +23,7 @@ pub use fitness::{FitnessConfig, LoopbackUrl};
 pub use last_run::LastRunSettings;
 pub use listen::{ListenAddress, ParseListenError};
 pub use names::{ElectionName, check_namespace, check_service_account};
+pub use routing::{RoutingConfig, RoutingError, check_service};
 pub use unused_flags::{UnusedFlag, unused_flags};
 pub use zookeeper::ZooKeeperConfig;
 
@@ -52,6 +54,8 @@ pub struct Config {
     pub preference: Preference,
     /// How the application is asked whether it is fit; `None` if it always is.
     pub fitness: Option<FitnessConfig>,
+    /// How the leader's addresses are published; `None` if they are not.
+    pub routing: Option<RoutingConfig>,
     /// How long a withdrawal by `baton stopping` lasts if no SIGTERM follows.
     pub stopping_limit: Duration,
     /// The command, under `baton exec`.
@@ -205,6 +209,7 @@ impl Config {
         let listeners = listeners.map(|(flag, listen)| listen.map(|listen| (flag, listen)));
         let listeners: Vec<_> = listeners.into_iter().flatten().collect();
         let fitness = fitness::fitness(settings, &listeners, &mut errors);
+        let routing = routing::routing(settings, environment, store.as_ref(), &mut errors);
         let formats = [("text", LogFormat::Text), ("json", LogFormat::Json)];
         let log_format = non_empty(settings.log_format.as_ref());
         let log_format = log_format
@@ -228,6 +233,7 @@ impl Config {
                     require_polling,
                     preference,
                     fitness,
+                    routing,
                     stopping_limit,
                     exec: None,
                     status_file: path(settings.status_file.as_ref()),

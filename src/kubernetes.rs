@@ -3,11 +3,13 @@
 //! Each module says what it touches. Start with [`api_server`]; [`container`] and [`rbac`] build
 //! the sidecar's objects.
 
+pub(crate) mod answer;
 pub mod api_server;
 mod api_server_error;
 mod client;
 pub mod container;
 mod credentials;
+pub mod endpoint_slice;
 mod exec_plugin;
 pub mod rbac;
 mod tls;

@@ -30,6 +30,7 @@ pub mod kubernetes;
 pub mod observe;
 pub mod process;
 pub mod resignation;
+pub mod routing;
 pub mod status_file;
 pub mod store;
 pub mod supervisor;

@@ -30,6 +30,7 @@ use crate::process::notify::Notifier;
 use crate::process::signals::{Signals, StopOutcome};
 use crate::process::watchdog;
 use crate::resignation::require_polling;
+use crate::routing::{Cleared, Routing, RoutingTask};
 use crate::status_file;
 use crate::status_file::{StatusFile, StatusFileError};
 use crate::store::Store;
@@ -125,6 +126,8 @@ struct Candidate<'a, M> {
     health: Health,
     polled: Arc<Notify>,
     status_file: Option<StatusFile>,
+    routing: RoutingTask,
+    cleared: Cleared,
     command: CommandTask,
     metrics: Metrics,
 }
@@ -142,6 +145,7 @@ impl<'a, M: Election> Candidate<'a, M> {
     fn prepare(
         run: NewRun<'a>,
         location: &str,
+        routing: Option<Routing>,
         new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
     ) -> Result<Prepared<'a, M>, Box<dyn Error>> {
         let NewRun { config, identity, signals, opened, publisher, reader } = run;
@@ -174,6 +178,8 @@ impl<'a, M: Election> Candidate<'a, M> {
         });
         let status_file = create_status_file(config, &state)?;
         let lock = opened.history.share_lock()?;
+        let routing = routing.map(|routing| routing.task(&config.election, &reader, &metrics));
+        let (routing, cleared) = routing.unwrap_or_default();
         let command = CommandTask::start(config, &state, listeners.address, lock)?;
         // After all that may fail: a run that cannot start has not begun.
         let run = ReleasableRun::new(config, &identity);
@@ -205,6 +211,8 @@ impl<'a, M: Election> Candidate<'a, M> {
             health,
             polled,
             status_file,
+            routing,
+            cleared,
             command,
             metrics,
         };
@@ -236,10 +244,13 @@ impl<'a, M: Election> Candidate<'a, M> {
             health,
             polled,
             status_file,
+            routing,
+            mut cleared,
             mut command,
             metrics,
         } = self;
         let mut driving = pin!(drive(election, store, context));
+        let mut routing = pin!(routing.run());
         let polling = require_polling(config.require_polling, &reader, &control, &health, &polled);
         let release_timeout = config.timing.call_timeout() * 3;
         let stopping = Stopping { control: &control, reader: &reader, notifier, release_timeout };
@@ -266,8 +277,16 @@ impl<'a, M: Election> Candidate<'a, M> {
             tokio::select! {
                 outcome = deciding => outcome,
                 never = status_file::keep_current(status_file) => match never {},
+                never = &mut routing => match never {},
             }
         };
+        if outcome.stopped.is_some() {
+            tokio::select! {
+                never = routing => match never {},
+                () = cleared.wait() => {}
+                () = signals.next() => {}
+            }
+        }
         let outcome = outcome.with_command(command.finish().await);
         outcome.log();
         history::save(history, outcome).await;

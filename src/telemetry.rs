@@ -7,3 +7,4 @@ pub mod command_reporter;
 pub mod logging;
 pub mod metrics;
 pub mod reporter;
+pub(crate) mod routing_reporter;

@@ -50,6 +50,7 @@ fn check_settings(settings: &Settings, in_kubernetes: bool) {
         in_kubernetes,
         pod_name: in_kubernetes.then(|| "orders-0".to_owned()),
         pod_namespace: in_kubernetes.then(|| "shop".to_owned()),
+        pod_ips: in_kubernetes.then(|| "10.0.0.1,fd00::1".to_owned()),
         host_name: "host".to_owned(),
         wants_plain_text: false,
         notify: None,

@@ -17,7 +17,7 @@ use crate::config;
 use crate::config::{Config, ConfigError, ElectionName, ListenAddress, StoreKind};
 use crate::error_chain::ErrorChain;
 use crate::http::BuildInfo;
-use crate::kubernetes::rbac::{RbacManifest, Subject};
+use crate::kubernetes::rbac::{RbacManifest, Rights, Subject};
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
 use crate::store::etcd::role::EtcdRole;
@@ -150,6 +150,7 @@ pub fn rbac(rbac: &Rbac) -> Exit {
         account.map_or(Ok(()), config::check_service_account),
         namespace.as_deref().map_or(Ok(()), config::check_namespace),
         prefix.clone().map(drop),
+        rbac.endpoint_slice.as_deref().map_or(Ok(()), config::check_service),
     ];
     let errors: Vec<_> = checked.into_iter().filter_map(Result::err).collect();
     if !errors.is_empty() {
@@ -161,7 +162,9 @@ pub fn rbac(rbac: &Rbac) -> Exit {
     }
     let name = account.expect("clap requires it without a user of etcd").to_owned();
     let subject = Subject::ServiceAccount { name, namespace: namespace.clone() };
-    print_stdout(&RbacManifest { election, namespace, subject })
+    let service = non_empty(&rbac.endpoint_slice);
+    let rights = service.map_or(Rights::Lease, Rights::LeaseAndSlices);
+    print_stdout(&RbacManifest { election, namespace, subject, rights })
 }
 
 /// Prints the manifests from standard input with a sidecar in every labeled Pod template. Prints

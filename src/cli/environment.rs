@@ -16,6 +16,8 @@ pub struct Environment {
     pub pod_name: Option<String>,
     /// The Pod's namespace, from `POD_NAMESPACE`.
     pub pod_namespace: Option<String>,
+    /// The Pod's addresses with commas between them, from `POD_IPS`.
+    pub pod_ips: Option<String>,
     /// The host name.
     pub host_name: String,
     /// Whether the log has no colors: `NO_COLOR` is set (no-color.org), or `TERM` is `dumb`.
@@ -42,6 +44,7 @@ impl Environment {
             in_kubernetes: variable("KUBERNETES_SERVICE_HOST").is_some(),
             pod_name: variable("POD_NAME"),
             pod_namespace: variable("POD_NAMESPACE"),
+            pod_ips: variable("POD_IPS"),
             host_name: rustix::system::uname().nodename().to_string_lossy().into_owned(),
             wants_plain_text: variable("NO_COLOR").is_some()
                 || variable("TERM").as_deref() == Some("dumb"),

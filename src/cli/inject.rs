@@ -8,7 +8,7 @@ mod outcome;
 
 pub use outcome::{NearMiss, Summary};
 
-use crate::cli::{Environment, Inject, Settings};
+use crate::cli::{Environment, Inject, RoutingFlags, Settings};
 use crate::config::{Config, ConfigError};
 use crate::kubernetes::container;
 use crate::kubernetes::container::FLAGS;
@@ -275,11 +275,18 @@ fn check_config(election: &str, flags: &[(&str, &str)]) -> Result<(), Vec<Config
         retry_period: flag("retry-period"),
         stand_after: flag("stand-after"),
         stopping_limit: flag("stopping-limit"),
+        routing: RoutingFlags {
+            slice: flag("endpoint-slice"),
+            port: flag("endpoint-port"),
+            addresses: None,
+        },
         ..Settings::default()
     };
     let environment = Environment {
         in_kubernetes: true,
         host_name: election.to_owned(),
+        // Kubernetes sets the Pod's own.
+        pod_ips: Some("10.0.0.1".to_owned()),
         ..Environment::default()
     };
     Config::new(&settings, &environment).map(drop)

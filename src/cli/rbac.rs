@@ -19,6 +19,9 @@ pub struct Rbac {
     /// Prefix of the keys in etcd [default: /baton/NAMESPACE, without a namespace /baton]
     #[arg(long, env = "BATON_ETCD_PREFIX", value_name = "PREFIX")]
     pub etcd_prefix: Option<String>,
+    /// Service whose EndpointSlices the leader writes (--endpoint-slice of run) [default: none]
+    #[arg(long, value_name = "NAME", conflicts_with = "etcd_user")]
+    pub endpoint_slice: Option<String>,
     /// Namespace of the Lease, Role, and service account [default: left out]
     #[arg(long, env = "BATON_NAMESPACE", value_name = "NAME")]
     pub namespace: Option<String>,

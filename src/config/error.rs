@@ -2,7 +2,7 @@
 //!
 //! Pure. Start with [`ConfigError`]. Every message names the flag and ends with what to pass.
 
-use crate::config::{EndpointError, PrefixError, StoreKind};
+use crate::config::{EndpointError, PrefixError, RoutingError, StoreKind};
 use baton_election::duration::Rounded;
 use baton_election::identity::IdentityError;
 use baton_election::queue::timing::SessionTooShort;
@@ -307,6 +307,9 @@ pub enum ConfigError {
         "--fit-failures {0:?} is not a number from 1 to 1000: pass --fit-failures=3, for example"
     )]
     FitFailures(String),
+    /// The leader's addresses cannot be published.
+    #[error("{0}")]
+    Routing(RoutingError),
     /// The durations contradict each other.
     #[error("{0}; these would pass: {1}")]
     Timing(TimingError, TimingFlags),

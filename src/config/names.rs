@@ -53,7 +53,8 @@ fn is_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_label)
 }
 
-fn is_label(text: &str) -> bool {
+/// Whether `text` is a DNS-1123 label but for its length.
+pub(super) fn is_label(text: &str) -> bool {
     let letter = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
     text.chars().all(|c| letter(c) || c == '-')
         && text.starts_with(letter)

@@ -204,6 +204,11 @@ pub(crate) mod fixture {
 
     /// The standing of a leader whose write was sent at `sent`; its claim lasts ten seconds.
     pub(crate) fn leading_since(sent: Instant) -> Standing {
+        leading_in_term(1, sent)
+    }
+
+    /// The same, with this fencing token.
+    pub(crate) fn leading_in_term(number: u128, sent: Instant) -> Standing {
         let seconds = Duration::from_secs;
         let durations = Durations {
             lease_duration: seconds(15),
@@ -218,7 +223,7 @@ pub(crate) mod fixture {
             let event = match request {
                 RecordRequest::Read => RecordEvent::Read(None),
                 RecordRequest::Write(write) => RecordEvent::Applied(Snapshot {
-                    version: Version { uid: "u".into(), number: 1 },
+                    version: Version { uid: "u".into(), number },
                     record: Record {
                         holder: write.holder,
                         duration: Some(write.duration),

@@ -6,6 +6,7 @@
 //! [`ApiServer`]. Tokens and certificates may change at any time; the cluster may not, since
 //! another cluster holds another election.
 
+pub(crate) use super::api_server_error::CallError;
 use super::api_server_error::SERVICE_ACCOUNT;
 pub use super::api_server_error::{ApiServerError, ExecPluginError};
 use super::client::client;
@@ -15,7 +16,10 @@ use crate::config::Cluster;
 use crate::process::blocking::{Blocking, run_blocking};
 use crate::process::resolver::Resolver;
 use hyper::header::AUTHORIZATION;
+use hyper::{Request, Response};
+use kube::client::Body;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::core::request::Error as RequestError;
 use kube::{Client, Config};
 use std::cell::RefCell;
 use std::fs;
@@ -105,12 +109,36 @@ impl ApiServer {
         self.pinned.namespace.clone()
     }
 
+    /// Sends a request; after a 401 renews the credentials and sends it once more. Such a request was
+    /// not applied.
+    pub(crate) async fn call(
+        &self,
+        request: Result<Request<Vec<u8>>, RequestError>,
+    ) -> Result<kube::Result<Response<Body>>, CallError> {
+        let request = request.map_err(CallError::Request)?;
+        match self.send(request.clone()).await? {
+            Err(kube::Error::Api(status)) if status.code == 401 => {
+                self.renew_credentials().await.map_err(CallError::Rejected)?;
+                self.send(request).await
+            }
+            response => Ok(response),
+        }
+    }
+
+    async fn send(
+        &self,
+        request: Request<Vec<u8>>,
+    ) -> Result<kube::Result<Response<Body>>, CallError> {
+        let client = self.client().await.map_err(CallError::NoCredentials)?;
+        Ok(client.send(request.map(Body::from)).await)
+    }
+
     /// A client with the current credentials.
     ///
     /// Does not report a check of the files that hangs or fails: the current credentials may still
     /// be valid, and if not, [`Self::renew_credentials`] reports the cause.
     /// An error says why there are no credentials at all.
-    pub(crate) async fn client(&self) -> Result<Client, ApiServerError> {
+    async fn client(&self) -> Result<Client, ApiServerError> {
         if self.current_client().is_some() {
             timeout(FILE_CHECK_TIMEOUT, self.reload(Reload::IfChanged)).await.ok();
         }
@@ -127,7 +155,7 @@ impl ApiServer {
     }
 
     /// Loads the credentials again, because the current ones were refused or are missing.
-    pub(crate) async fn renew_credentials(&self) -> Result<(), ApiServerError> {
+    async fn renew_credentials(&self) -> Result<(), ApiServerError> {
         self.reload(Reload::Always).await
     }
 

@@ -5,6 +5,7 @@
 pub use super::exec_plugin::ExecPluginError;
 use super::tls::TlsError;
 use kube::config::{InClusterError, KubeconfigError};
+use kube::core::request::Error as RequestError;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -109,4 +110,18 @@ pub enum ApiServerError {
          {0:?}: check whether the disk responds"
     )]
     TimedOut(Duration),
+}
+
+/// Why a request was answered by nothing but a refusal of our credentials.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum CallError {
+    /// The request is malformed, by a bug of Baton.
+    #[error("the request cannot be built")]
+    Request(#[source] RequestError),
+    /// There are no credentials yet.
+    #[error("there are no credentials yet, so the API server was not called")]
+    NoCredentials(#[source] ApiServerError),
+    /// The credentials were refused, and could not be replaced.
+    #[error("the API server rejected our credentials (401), and there are no others")]
+    Rejected(#[source] ApiServerError),
 }

@@ -11,8 +11,10 @@ use serde_json::{Value, json};
 pub const NAME: &str = "baton";
 
 /// The flags that annotations of a Pod may set: those that depend on neither the store nor the Pod.
-pub const FLAGS: [&str; 14] = [
+pub const FLAGS: [&str; 16] = [
     "answer-validity",
+    "endpoint-port",
+    "endpoint-slice",
     "fit-failures",
     "fit-period",
     "fit-timeout",
@@ -114,5 +116,6 @@ fn environment(
     }
     environment.push(field("POD_NAME", "metadata.name"));
     environment.push(field("POD_NAMESPACE", "metadata.namespace"));
+    environment.push(field("POD_IPS", "status.podIPs"));
     environment
 }

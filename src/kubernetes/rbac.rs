@@ -3,6 +3,7 @@
 //! Pure. Start with [`RbacManifest`]. Its Role is limited to the Lease's name by `resourceNames`,
 //! even for creation: that is a PUT, which is authorized with the name. A POST is not.
 
+use crate::kubernetes::endpoint_slice::Family;
 use std::fmt;
 
 /// A Role and its binding; displays as YAML.
@@ -14,6 +15,32 @@ pub struct RbacManifest {
     pub namespace: Option<String>,
     /// The account that gets the rights.
     pub subject: Subject,
+    /// The objects that the rights are for.
+    pub rights: Rights,
+}
+
+/// The objects that a candidate needs rights to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rights {
+    /// The Lease.
+    Lease,
+    /// The EndpointSlices of this Service; the election is held elsewhere.
+    Slices(String),
+    /// Both.
+    LeaseAndSlices(String),
+}
+
+impl Rights {
+    const fn include_lease(&self) -> bool {
+        matches!(self, Self::Lease | Self::LeaseAndSlices(_))
+    }
+
+    fn service(&self) -> Option<&str> {
+        match self {
+            Self::Lease => None,
+            Self::Slices(service) | Self::LeaseAndSlices(service) => Some(service),
+        }
+    }
 }
 
 /// An account that gets rights.
@@ -31,10 +58,15 @@ pub enum Subject {
 }
 
 impl RbacManifest {
-    /// The manifest with the rights whose absence `message`, a refusal by the API server, reports.
+    /// The manifest with `rights`, for the account that `message`, a refusal by the API server, names.
     /// `None` if no Role would help: because of a quota, an admission plugin, or the deletion of
     /// the namespace.
-    pub fn for_refusal(election: &str, namespace: &str, message: &str) -> Option<Self> {
+    pub fn for_refusal(
+        election: &str,
+        namespace: &str,
+        rights: &Rights,
+        message: &str,
+    ) -> Option<Self> {
         // Missing rights: … is forbidden: User "jane" cannot get resource "leases" in API group …
         let (user, _) = message.split_once("User \"")?.1.split_once("\" cannot ")?;
         if user == "system:anonymous" {
@@ -51,13 +83,14 @@ impl RbacManifest {
             // The message quotes as Go does: CORP\\jane.
             None => Subject::User(user.replace(r"\\", r"\")),
         };
-        Some(Self { election: election.to_owned(), namespace: Some(namespace.to_owned()), subject })
+        let (election, namespace) = (election.to_owned(), Some(namespace.to_owned()));
+        Some(Self { election, namespace, subject, rights: rights.clone() })
     }
 }
 
 impl fmt::Display for RbacManifest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { election, namespace, subject } = self;
+        let Self { election, namespace, subject, rights } = self;
         let namespace_line = |indent: &str, namespace: Option<&String>| {
             namespace
                 .map_or_else(String::new, |namespace| format!("\n{indent}namespace: {namespace:?}"))
@@ -74,17 +107,28 @@ impl fmt::Display for RbacManifest {
                 format!("kind: User\n    apiGroup: rbac.authorization.k8s.io\n    name: {name:?}")
             }
         };
+        let mut rules = String::new();
+        if rights.include_lease() {
+            rules += &rule(
+                "coordination.k8s.io",
+                "leases",
+                &format!("{election:?}"),
+                r#""get", "watch", "create", "update""#,
+            );
+        }
+        if let Some(service) = rights.service() {
+            let names = Family::ALL.map(|family| format!("{:?}", family.slice_name(service)));
+            let group = "discovery.k8s.io";
+            rules += &rule(group, "endpointslices", &names.join(", "), r#""get", "update""#);
+            rules += CREATION;
+        }
         write!(
             f,
-            r#"apiVersion: rbac.authorization.k8s.io/v1
+            "apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata:
   name: {election:?}{object_namespace}
-rules:
-  - apiGroups: ["coordination.k8s.io"]
-    resources: ["leases"]
-    resourceNames: [{election:?}]
-    verbs: ["get", "watch", "create", "update"]
+rules:{rules}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
@@ -95,9 +139,25 @@ roleRef:
   kind: Role
   name: {election:?}
 subjects:
-  - {subject}"#
+  - {subject}"
         )
     }
+}
+
+/// Why the Role does not let the account create the slices.
+const CREATION: &str = "
+  # Create the slices with their Service. Kubernetes cannot limit the right to create endpointslices
+  # by name: whoever has it can add endpoints to any Service of the namespace.";
+
+/// A rule about objects with these names.
+fn rule(group: &str, resource: &str, names: &str, verbs: &str) -> String {
+    format!(
+        r#"
+  - apiGroups: ["{group}"]
+    resources: ["{resource}"]
+    resourceNames: [{names}]
+    verbs: [{verbs}]"#
+    )
 }
 
 #[cfg(test)]
@@ -113,8 +173,10 @@ mod tests {
 
     #[test]
     fn refusal_yields_manifest_for_the_refused_subject() {
-        let manifest =
-            |user| RbacManifest::for_refusal("orders", "infra", &forbidden(user)).unwrap();
+        let manifest = |user| {
+            let message = forbidden(user);
+            RbacManifest::for_refusal("orders", "infra", &Rights::Lease, &message).unwrap()
+        };
         let pod = manifest("system:serviceaccount:sales:shop");
         let account = Subject::ServiceAccount {
             name: "shop".to_owned(),
@@ -140,7 +202,8 @@ mod tests {
         let deleting = "leases \"orders\" is forbidden: unable to create new content in namespace \
                         sales because it is being terminated";
         for message in [quota, deleting, "Forbidden", &forbidden("system:anonymous")] {
-            assert_eq!(RbacManifest::for_refusal("orders", "sales", message), None, "{message}");
+            let manifest = RbacManifest::for_refusal("orders", "sales", &Rights::Lease, message);
+            assert_eq!(manifest, None, "{message}");
         }
     }
 }

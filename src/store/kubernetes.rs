@@ -6,8 +6,7 @@
 //! the API server authorizes with the name.
 //!
 //! The driver drops a call that takes too long, and with it the HTTP/1.1 connection, so that the
-//! next call does not wait behind it. A call answered 401 was not applied, so it is sent once more,
-//! with credentials read after the refusal.
+//! next call does not wait behind it.
 
 mod bodies;
 pub mod lease_object;
@@ -17,21 +16,21 @@ mod rights;
 mod watch;
 
 use crate::config::{Cluster, ElectionName};
+use crate::kubernetes::answer::read_body;
 use crate::kubernetes::api_server::ApiServer;
 pub use crate::kubernetes::api_server::{ApiServerError, ExecPluginError};
+use crate::kubernetes::rbac::Rights;
 use crate::process::clock::Clock;
-use crate::store::kubernetes::lease_object::{LeaseObject, to_json};
+use crate::store::kubernetes::lease_object::{LeaseObject, MAX_OBJECT_BYTES, to_json};
 use crate::store::{Store, StoreError};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest, Snapshot, Version, Write};
-use bodies::read_body;
-use hyper::{Request, Response};
+use hyper::Response;
 use k8s_openapi::api::coordination::v1;
 use kube::Resource as _;
 use kube::api::{GetParams, PostParams};
 use kube::client::Body;
 use kube::core::Request as Requests;
-use kube::core::request::Error as RequestError;
 pub use older_lock::{LockKind, OlderLock};
 use refusal::{Absent, LeaseError, LeaseRef, LostRace};
 pub use rights::AccessReport;
@@ -70,10 +69,18 @@ impl LeaseStore {
     ) -> Result<Self, ApiServerError> {
         let server = ApiServer::open(cluster).await?;
         let namespace = namespace.map_or_else(|| server.namespace(), str::to_owned);
-        let lease = LeaseRef { namespace, name: election.as_str().to_owned() };
+        let (name, rights) = (election.as_str().to_owned(), Rights::Lease);
+        let lease = LeaseRef { namespace, name, rights };
         let requests = Requests::new(v1::Lease::url_path(&(), Some(&lease.namespace)));
         let api = LeaseApi { server, requests, lease, retry_period, call_timeout };
         Ok(Self { api, latest: RefCell::new(None), watch: LeaseWatch::default() })
+    }
+
+    /// Names these rights in the remedy of a refusal, and not only those to the Lease.
+    #[must_use]
+    pub fn with_rights(mut self, rights: Rights) -> Self {
+        self.api.lease.rights = rights;
+        self
     }
 
     async fn try_perform(&self, request: &RecordRequest) -> Result<RecordEvent, LeaseError> {
@@ -86,7 +93,7 @@ impl LeaseStore {
     async fn get(&self) -> Result<Option<Rc<LeaseObject>>, LeaseError> {
         let lease = &self.api.lease;
         let get = self.api.requests.get(&lease.name, &GetParams::default());
-        match self.api.call(get).await? {
+        match self.api.server.call(get).await? {
             Ok(response) => Ok(Some(self.api.object(response).await?)),
             Err(error) => {
                 let Absent = lease.read_refused(error)?;
@@ -114,7 +121,7 @@ impl LeaseStore {
         let LeaseApi { lease, requests, .. } = &self.api;
         let object = to_json(base.as_deref(), &lease.name, write, Clock.wall());
         let put = requests.replace(&lease.name, &PostParams::default(), object);
-        match self.api.call(put).await? {
+        match self.api.server.call(put).await? {
             Ok(response) => {
                 let object = self.api.object(response).await?;
                 let applied = object.snapshot.clone();
@@ -150,33 +157,9 @@ impl LeaseStore {
 }
 
 impl LeaseApi {
-    /// Sends a request; after a 401 renews the credentials and sends it once more.
-    async fn call(
-        &self,
-        request: Result<Request<Vec<u8>>, RequestError>,
-    ) -> Result<kube::Result<Response<Body>>, LeaseError> {
-        let request =
-            request.map_err(|error| LeaseError::Transport(kube::Error::BuildRequest(error)))?;
-        match self.send(request.clone()).await? {
-            Err(kube::Error::Api(status)) if status.code == 401 => {
-                self.server.renew_credentials().await.map_err(LeaseError::Credentials)?;
-                self.send(request).await
-            }
-            response => Ok(response),
-        }
-    }
-
-    async fn send(
-        &self,
-        request: Request<Vec<u8>>,
-    ) -> Result<kube::Result<Response<Body>>, LeaseError> {
-        let client = self.server.client().await.map_err(LeaseError::NoCredentials)?;
-        Ok(client.send(request.map(Body::from)).await)
-    }
-
     /// Parses the Lease in a response.
     async fn object(&self, response: Response<Body>) -> Result<Rc<LeaseObject>, LeaseError> {
-        let body = read_body(response).await?;
+        let body = read_body(response, MAX_OBJECT_BYTES).await?;
         Ok(Rc::new(LeaseObject::parse(&body, &self.lease.name)?))
     }
 }

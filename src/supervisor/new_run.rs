@@ -6,13 +6,15 @@ use super::history::OpenHistory;
 use super::{Candidate, Prepared, refuse};
 use crate::config::{Config, StoreConfig};
 use crate::driver::leadership::{Publisher, Reader};
+use crate::kubernetes::rbac::Rights;
 use crate::process::ended_run::SavedSession;
 use crate::process::exit::Exit;
 use crate::process::signals::{Signals, StopOutcome};
+use crate::routing::Routing;
 use crate::store::Store;
 use crate::store::etcd::EtcdStore;
 use crate::store::file::FileStore;
-use crate::store::kubernetes::LeaseStore;
+use crate::store::kubernetes::{ApiServerError, LeaseStore};
 use crate::store::zookeeper::{CredentialFilesError, ZooKeeperStore};
 use baton_election::identity::Identity;
 use baton_election::instant::Instant;
@@ -83,7 +85,12 @@ impl NewRun<'_> {
             }
             StoreConfig::Lease { cluster, namespace } => {
                 let (namespace, election) = (namespace.as_deref(), &config.election);
-                let opening = LeaseStore::connect(cluster, namespace, election, call, retry);
+                let opening = async {
+                    let store =
+                        LeaseStore::connect(cluster, namespace, election, call, retry).await?;
+                    let rights = config.routing.as_ref().map(|routing| routing.rights.clone());
+                    Ok::<_, ApiServerError>(store.with_rights(rights.unwrap_or(Rights::Lease)))
+                };
                 Box::pin(self.take_part(opening, record_election)).await
             }
         }
@@ -92,28 +99,36 @@ impl NewRun<'_> {
     /// Opens the store with `opening`, and takes part with the state machine that `new_election`
     /// creates from an identity, a jitter, and the start of the campaign. A signal while the store
     /// opens ends the process at once.
-    async fn take_part<M: Election, S: Store<M>, E: Error>(
+    async fn take_part<M: Election, S: Store<M>, E: Error + 'static>(
         mut self,
         opening: impl Future<Output = Result<S, E>>,
         new_election: impl FnOnce(Identity, Jitter, Instant) -> M,
     ) -> Exit {
         let config = self.config;
-        let opened = tokio::select! {
+        let opening = async {
+            let store = opening.await?;
+            let routing = match &config.routing {
+                Some(routing) => Some(Routing::open(routing, &config.timing).await?),
+                None => None,
+            };
+            Ok((store, routing))
+        };
+        let opened: Result<_, Box<dyn Error>> = tokio::select! {
             opened = opening => opened,
             () = self.signals.next() => {
                 StopOutcome::NothingToRelease.log(Exit::Clean);
                 return Exit::Clean;
             }
         };
-        let store = match opened {
-            Ok(store) => store,
+        let (store, routing) = match opened {
+            Ok(opened) => opened,
             Err(error) => {
                 // `refuse` opens the history again, so the lock must be released first.
                 drop(self);
-                return refuse(config, &error);
+                return refuse(config, &*error);
             }
         };
-        match Candidate::prepare(self, &store.location(), new_election) {
+        match Candidate::prepare(self, &store.location(), routing, new_election) {
             Ok(Prepared::Candidate(candidate)) => candidate.take_part(&store).await,
             Ok(Prepared::Exit(exit)) => exit,
             Err(error) => {

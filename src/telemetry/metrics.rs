@@ -6,9 +6,11 @@
 use crate::config::ElectionName;
 use crate::driver::leadership::Reader;
 use crate::health::Health;
+use crate::kubernetes::endpoint_slice::Family;
 use crate::process::last_run::LastEnd;
 use crate::store::RequestSummary;
 use crate::telemetry::build;
+use baton_election::claim::FencingToken;
 use baton_election::instant::Instant;
 use baton_election::leadership::Status;
 use baton_election::machine::{Outcome, Reason, Transition, Verb};
@@ -17,7 +19,7 @@ use prometheus::{
     Encoder as _, Gauge, Histogram, HistogramOpts, IntCounter, IntCounterVec, IntGauge, IntGaugeVec,
 };
 use prometheus::{Opts, Registry, TextEncoder};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The content type of [`Metrics::scrape`].
@@ -59,6 +61,7 @@ struct Series {
     stopping_expired: IntCounter,
     renewals: IntCounterVec,
     requests: IntCounterVec,
+    routing: RoutingSeries,
     renew_duration: Histogram,
     guard_lateness: Histogram,
     last_end: IntGaugeVec,
@@ -76,6 +79,7 @@ impl Metrics {
         }
         for outcome in Outcome::ALL.map(Outcome::as_str) {
             series.renewals.with_label_values(&[outcome]);
+            series.routing.writes.with_label_values(&[outcome]);
             for verb in verbs {
                 series.requests.with_label_values(&[verb.as_str(), outcome]);
             }
@@ -106,6 +110,21 @@ impl Metrics {
     /// Exports whether the application is fit to lead.
     pub(crate) fn set_fit(&self, is_fit: bool) {
         self.0.fit.set(is_fit.into());
+    }
+
+    /// Notes the term in which the slice of this family holds our addresses.
+    pub(crate) fn set_published(&self, family: Family, token: Option<FencingToken>) {
+        let mut published = self.0.routing.lock();
+        let [v4, v6] = &mut *published;
+        match family {
+            Family::V4 => *v4 = token,
+            Family::V6 => *v6 = token,
+        }
+    }
+
+    /// Counts a write to an EndpointSlice.
+    pub(crate) fn count_slice_write(&self, outcome: Outcome) {
+        self.0.routing.writes.with_label_values(&[outcome.as_str()]).inc();
     }
 
     /// Counts a withdrawal that no SIGTERM followed in time.
@@ -162,8 +181,7 @@ impl Series {
             register(&registry, Histogram::with_opts(opts.buckets(buckets.to_vec())))
         };
         let standings = opts("baton_standing", "1 for the current standing of this process");
-        let ends =
-            opts("baton_last_end_info", "1 for the reason why the last run of this sidecar ended");
+        let ends = opts("baton_last_end_info", "1 for the reason why the last run ended");
         let info = opts("baton_build_info", "1, with the version and revision as labels");
         register_process(&registry, info);
         Self {
@@ -206,6 +224,7 @@ impl Series {
                 "Requests to the store by verb and outcome",
                 &["verb", "outcome"],
             ),
+            routing: RoutingSeries::new(&registry, opts),
             renew_duration: histogram(RENEW_DURATION, &RENEW_BUCKETS),
             guard_lateness: histogram(GUARD_LATENESS, &LATENESS_BUCKETS),
             last_end: register(&registry, IntGaugeVec::new(ends, &["reason"])),
@@ -221,6 +240,7 @@ impl Series {
         let remaining = reader.claim(now).map(|claim| claim.remaining(now));
         let status = reader.peek(now).status;
         let leads = matches!(status, Status::Leading(_));
+        self.routing.refresh(&status);
         let knows_another = matches!(status, Status::Following { leader: Some(_) });
         self.is_leader.set(leads.into());
         self.master_status.set(leads.into());
@@ -234,6 +254,43 @@ impl Series {
         self.claim_remaining.set(remaining.unwrap_or_default().as_secs_f64());
         self.standing_since.set(unix_seconds(health.standing_since()));
         self.last_contact.set(health.last_contact().map_or(0.0, unix_seconds));
+    }
+}
+
+/// The metrics of routing.
+#[derive(Debug)]
+struct RoutingSeries {
+    slices: IntGauge,
+    writes: IntCounterVec,
+    /// The terms in which our addresses were published: in the slice of IPv4, and in that of IPv6.
+    published: Mutex<[Option<FencingToken>; 2]>,
+}
+
+impl RoutingSeries {
+    fn new(registry: &Registry, opts: impl Fn(&str, &str) -> Opts) -> Self {
+        let slices = opts(
+            "baton_endpoint_slices",
+            "EndpointSlices with the addresses of this process, while it leads",
+        );
+        let writes = opts("baton_endpoint_writes_total", "Writes to EndpointSlices by outcome");
+        Self {
+            slices: register(registry, IntGauge::with_opts(slices)),
+            writes: register(registry, IntCounterVec::new(writes, &["outcome"])),
+            published: Mutex::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, [Option<FencingToken>; 2]> {
+        self.published.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn refresh(&self, status: &Status) {
+        let in_this_term = |token: &&Option<FencingToken>| match status {
+            Status::Leading(promise) => **token == Some(promise.token),
+            Status::Unknown | Status::Following { .. } | Status::Resigning => false,
+        };
+        let slices = self.lock().iter().filter(in_this_term).count();
+        self.slices.set(slices.try_into().unwrap_or_default());
     }
 }
 

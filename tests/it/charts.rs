@@ -31,6 +31,9 @@ mod monitoring;
 /// A real Prometheus that scrapes the targets that the chart selects.
 mod scraping;
 
+/// A Service that leads to the leader only.
+mod routing;
+
 /// A release on a real API server: install, upgrade, and uninstall.
 mod release;
 

@@ -23,6 +23,7 @@ mod poison;
 mod reconnects;
 mod requests;
 mod rights;
+mod routing;
 mod strangers;
 mod watches;
 mod wires;

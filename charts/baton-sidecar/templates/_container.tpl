@@ -102,6 +102,9 @@ The environment variables that a sidecar and `baton exec` have in common.
 - name: BATON_STOPPING_LIMIT
   value: {{ $stoppingLimit }}s
 {{- end }}
+{{- with include "baton-sidecar.routingEnvironment" $settings | trim }}
+{{ . }}
+{{- end }}
 {{- range $flag, $value := $settings.config }}
 - name: BATON_{{ snakecase $flag | upper }}
   value: {{ $value | quote }}
@@ -114,6 +117,10 @@ The environment variables that a sidecar and `baton exec` have in common.
   valueFrom:
     fieldRef:
       fieldPath: metadata.namespace
+- name: POD_IPS
+  valueFrom:
+    fieldRef:
+      fieldPath: status.podIPs
 {{- end }}
 
 {{/*

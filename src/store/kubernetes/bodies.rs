@@ -1,26 +1,15 @@
-//! Response bodies of the API server: read whole, or line by line, up to a limit.
+//! The body of a watch, line by line.
 //!
-//! Touches kube's client. Start with [`read_body`] and [`BodyLines`]. Anyone who may write a Lease
-//! decides how large it is, so an object is read only up to [`MAX_OBJECT_BYTES`], and a watch holds
-//! one line at a time.
+//! Touches kube's client. Start with [`BodyLines`]. Anyone who may write a Lease decides how large it
+//! is, so a watch holds one line of at most [`MAX_OBJECT_BYTES`].
 
 use crate::store::kubernetes::lease_object::MAX_OBJECT_BYTES;
 use crate::store::kubernetes::refusal::LeaseError;
 use crate::store::line_buffer::LineBuffer;
-use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use http_body_util::BodyExt as _;
 use hyper::Response;
-use hyper::body::Bytes;
 use kube::client::Body;
 use tokio::task::consume_budget;
-
-/// Reads the whole body of a response.
-pub(super) async fn read_body(response: Response<Body>) -> Result<Bytes, LeaseError> {
-    match Limited::new(response.into_body(), MAX_OBJECT_BYTES).collect().await {
-        Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(LeaseError::TooLarge),
-        Err(error) => Err(LeaseError::Transport(kube::Error::Service(error))),
-    }
-}
 
 /// The lines of a response, as they arrive.
 pub(super) struct BodyLines {
@@ -60,15 +49,6 @@ mod tests {
 
     fn response(body: &str) -> Response<Body> {
         Response::new(Body::from(body.as_bytes().to_vec()))
-    }
-
-    #[test]
-    fn body_is_read_up_to_the_limit() {
-        let read = |length| {
-            read_body(response(&"x".repeat(length))).now_or_never().expect("the body is complete")
-        };
-        assert_eq!(read(MAX_OBJECT_BYTES).unwrap().len(), MAX_OBJECT_BYTES);
-        assert!(matches!(read(MAX_OBJECT_BYTES + 1), Err(LeaseError::TooLarge)));
     }
 
     #[test]

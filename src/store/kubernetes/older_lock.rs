@@ -3,9 +3,10 @@
 //! Touches the API server, and only reads. Start with [`LeaseStore::older_lock`]. The annotation and
 //! its JSON are those of client-go's `resourcelock` before Leases.
 
+use crate::kubernetes::answer::read_body;
 use crate::store::StoreError;
 use crate::store::kubernetes::LeaseStore;
-use crate::store::kubernetes::bodies::read_body;
+use crate::store::kubernetes::lease_object::MAX_OBJECT_BYTES;
 use crate::store::kubernetes::refusal::{Absent, LeaseError, LeaseRef};
 use k8s_openapi::api::core::v1::{ConfigMap, Endpoints};
 use kube::Resource as _;
@@ -80,17 +81,17 @@ impl fmt::Display for OlderLock {
 impl LeaseStore {
     /// Reads the lock of this kind with the name and namespace of the election.
     pub async fn older_lock(&self, kind: LockKind) -> Result<Option<OlderLock>, StoreError> {
-        let LeaseRef { namespace, name } = &self.api.lease;
+        let LeaseRef { namespace, name, .. } = &self.api.lease;
         let get = Requests::new(kind.path(namespace)).get(name, &GetParams::default());
-        let response = match self.api.call(get).await? {
+        let response = match self.api.server.call(get).await.map_err(LeaseError::from)? {
             Ok(response) => response,
             Err(error) => {
                 let Absent = self.api.lease.older_lock_refused(kind.resource(), error)?;
                 return Ok(None);
             }
         };
-        let object: Value =
-            serde_json::from_slice(&read_body(response).await?).map_err(LeaseError::NotJson)?;
+        let body = read_body(response, MAX_OBJECT_BYTES).await.map_err(LeaseError::from)?;
+        let object: Value = serde_json::from_slice(&body).map_err(LeaseError::NotJson)?;
         let annotation = object["metadata"]["annotations"][ANNOTATION].as_str();
         let object = format!("{namespace}/{name}");
         Ok(annotation.map(|annotation| OlderLock::parse(kind, object, annotation)))

@@ -3,8 +3,9 @@
 //! Pure. Start with [`LeaseRef`]. A 404, 409, or 422 has a meaning only if its body is the API
 //! server's own. The error page of a proxy leaves the outcome unknown.
 
-use crate::kubernetes::api_server::ApiServerError;
-use crate::kubernetes::rbac::RbacManifest;
+use crate::kubernetes::answer::{BodyError, is_conflict, is_missing};
+use crate::kubernetes::api_server::CallError;
+use crate::kubernetes::rbac::{RbacManifest, Rights};
 use crate::store::StoreError;
 use crate::store::kubernetes::lease_object::{InvalidLease, MAX_OBJECT_BYTES};
 use kube::core::Status;
@@ -16,6 +17,8 @@ use std::fmt;
 pub(super) struct LeaseRef {
     pub(super) namespace: String,
     pub(super) name: String,
+    /// The rights that the account needs, for the remedy of a refusal.
+    pub(super) rights: Rights,
 }
 
 /// Why the Lease could not be read, written, or watched.
@@ -31,7 +34,7 @@ pub(super) enum LeaseError {
     #[error("the API server refused the request (403): {0}")]
     Forbidden(String),
     #[error("the API server refused the request (403): {message}; to allow it, apply:\n{manifest}")]
-    NoRights { message: String, manifest: RbacManifest },
+    NoRights { message: String, manifest: Box<RbacManifest> },
     #[error("namespace {0:?} does not exist: create it, or pass --namespace")]
     NoNamespace(String),
     #[error("the API server rejected our Lease as invalid: {0}")]
@@ -48,10 +51,8 @@ pub(super) enum LeaseError {
     TooLarge,
     #[error("cannot reach the API server")]
     Transport(#[source] kube::Error),
-    #[error("the API server rejected our credentials (401), and there are no others")]
-    Credentials(#[source] ApiServerError),
-    #[error("there are no credentials yet, so the API server was not called")]
-    NoCredentials(#[source] ApiServerError),
+    #[error(transparent)]
+    NotCalled(#[from] CallError),
 }
 
 /// The Lease does not exist.
@@ -109,10 +110,15 @@ impl LeaseRef {
         let Status { code, message, reason, .. } = status;
         match code {
             401 => LeaseError::Unauthorized(message),
-            403 => match RbacManifest::for_refusal(&self.name, &self.namespace, &message) {
-                Some(manifest) => LeaseError::NoRights { message, manifest },
-                None => LeaseError::Forbidden(message),
-            },
+            403 => {
+                let Self { namespace, name, rights } = self;
+                match RbacManifest::for_refusal(name, namespace, rights, &message) {
+                    Some(manifest) => {
+                        LeaseError::NoRights { message, manifest: Box::new(manifest) }
+                    }
+                    None => LeaseError::Forbidden(message),
+                }
+            }
             422 if reason == reason::INVALID => LeaseError::Invalid(message),
             _ => LeaseError::Status { code, message },
         }
@@ -127,16 +133,9 @@ fn status_of(error: kube::Error) -> Result<Status, LeaseError> {
     Err(LeaseError::Transport(error))
 }
 
-/// Whether the API server says that this object does not exist.
-fn is_missing(status: &Status, kind: &str, name: &str) -> bool {
-    let is_named =
-        status.details.as_ref().is_some_and(|details| details.kind == kind && details.name == name);
-    status.code == 404 && status.reason == reason::NOT_FOUND && is_named
-}
-
 fn is_lost_race(status: &Status, creates: bool) -> bool {
     match status.code {
-        409 => status.reason == reason::CONFLICT || status.reason == reason::ALREADY_EXISTS,
+        409 => is_conflict(status),
         // Of two creating PUTs, the server retries the second against the first one's object.
         422 => {
             creates
@@ -144,6 +143,15 @@ fn is_lost_race(status: &Status, creates: bool) -> bool {
                 && status.message.contains("metadata.resourceVersion")
         }
         _ => false,
+    }
+}
+
+impl From<BodyError> for LeaseError {
+    fn from(error: BodyError) -> Self {
+        match error {
+            BodyError::TooLarge => Self::TooLarge,
+            BodyError::Broken(error) => Self::Transport(error),
+        }
     }
 }
 
@@ -155,11 +163,13 @@ impl From<LeaseError> for StoreError {
             | LeaseError::NoRights { .. }
             | LeaseError::NoNamespace(_)
             | LeaseError::Invalid(_)
-            | LeaseError::Credentials(_) => Self::Refused(Box::new(error)),
+            | LeaseError::NotCalled(CallError::Rejected(_)) => Self::Refused(Box::new(error)),
             LeaseError::TooLarge | LeaseError::InvalidLease(_) | LeaseError::NotJson(_) => {
                 Self::Unusable(Box::new(error))
             }
-            LeaseError::Status { .. } | LeaseError::Transport(_) | LeaseError::NoCredentials(_) => {
+            LeaseError::Status { .. }
+            | LeaseError::Transport(_)
+            | LeaseError::NotCalled(CallError::Request(_) | CallError::NoCredentials(_)) => {
                 Self::Unreachable(Box::new(error))
             }
         }
@@ -178,7 +188,8 @@ mod tests {
     use serde_json::json;
 
     fn lease() -> LeaseRef {
-        LeaseRef { namespace: "sales".to_owned(), name: "orders".to_owned() }
+        let rights = Rights::Lease;
+        LeaseRef { namespace: "sales".to_owned(), name: "orders".to_owned(), rights }
     }
 
     /// An error of the API server about an object.

@@ -3,9 +3,10 @@
 //! Touches the API server. Start with [`LeaseStore::rights`]. It asks by
 //! `SelfSubjectAccessReview`, which any authenticated account may create and which is not stored.
 
+use crate::kubernetes::answer::read_body;
 use crate::store::StoreError;
 use crate::store::kubernetes::LeaseStore;
-use crate::store::kubernetes::bodies::read_body;
+use crate::store::kubernetes::lease_object::MAX_OBJECT_BYTES;
 use crate::store::kubernetes::refusal::LeaseError;
 use hyper::header::DATE;
 use k8s_openapi::Resource as _;
@@ -66,14 +67,15 @@ impl LeaseStore {
         let body = review.to_string().into_bytes();
         let reviews = Requests::new(SelfSubjectAccessReview::url_path(&(), None));
         let request = reviews.create(&PostParams::default(), body);
-        let response = match self.api.call(request).await? {
+        let response = match self.api.server.call(request).await? {
             Ok(response) => response,
             Err(kube::Error::Api(_)) => return Ok(None),
             Err(error) => return Err(LeaseError::Transport(error)),
         };
         let date = response.headers().get(DATE).and_then(|date| date.to_str().ok());
         *server_time = date.and_then(|date| httpdate::parse_http_date(date).ok()).or(*server_time);
-        let review: Value = serde_json::from_slice(&read_body(response).await?).unwrap_or_default();
+        let review: Value = serde_json::from_slice(&read_body(response, MAX_OBJECT_BYTES).await?)
+            .unwrap_or_default();
         Ok(review["status"]["allowed"].as_bool())
     }
 }

@@ -282,7 +282,7 @@ async fn open(api: &LeaseApi, start: WatchStart) -> Result<WatchStream, LeaseErr
         WatchStart::After(version) => version.to_string(),
         WatchStart::Now => String::new(),
     };
-    let opened = api.call(api.requests.watch(&parameters, &version));
+    let opened = api.server.call(api.requests.watch(&parameters, &version));
     match tokio::time::timeout(api.call_timeout, opened).await {
         Ok(opened) => {
             let response = opened?.map_err(|error| api.lease.watch_refused(error))?;

@@ -15,12 +15,13 @@ const HARDENED: &str = "--set=flowSchema.enabled=true,networkPolicy.enabled=true
                         elections.orders.serviceAccountName=shop";
 
 /// Values of `charts/baton`, one feature each.
-const FEATURES: [&[&str]; 8] = [
+const FEATURES: [&[&str]; 9] = [
     &["--set=dashboard.enabled=true,serviceAccount.create=true", HARDENED],
     &[
         "--set=elections.orders.namespace=sales,elections.orders.serviceAccountName=shop",
         "--set=elections.reports.serviceAccountName=auditor",
     ],
+    &["--set=elections.orders.serviceAccountName=shop,elections.orders.service.port=80"],
     &["--set=demo.enabled=true"],
     &["--set=demo.enabled=true", ENSEMBLE],
     &[

@@ -79,6 +79,10 @@ fn strict(definition: &Value) -> Value {
         return json!({"type": ["string", "number"]});
     }
     let mut definition = definition.clone();
+    if definition["properties"].get("addressType").is_some() {
+        // Until 1.35, the document called `endpoints` required, but no server does.
+        definition["required"] = json!(["addressType"]);
+    }
     if definition.get("properties").is_some() && definition.get("additionalProperties").is_none() {
         definition["additionalProperties"] = false.into();
     }

@@ -8,11 +8,12 @@ use std::process::Command;
 
 /// Flags without a setting in `config`: the chart sets them itself, a Pod does not need them, ports
 /// or volumes depend on them, or they are under `etcd` or `zookeeper`.
-const OTHER_FLAGS: [&str; 25] = [
+const OTHER_FLAGS: [&str; 26] = [
     "backend",
     "context",
     "directory",
     "election",
+    "endpoint-addresses",
     "identity-prefix",
     "kubeconfig",
     "listen",
@@ -99,6 +100,7 @@ fn chart_has_the_programs_defaults() {
             "BATON_ELECTION",
             "BATON_STATE_DIRECTORY",
             "KUBERNETES_SERVICE_HOST",
+            "POD_IPS",
             "POD_NAME",
             "POD_NAMESPACE"
         ]

@@ -71,6 +71,32 @@ fn preference_above_the_lease_or_in_a_queue_is_refused() {
 }
 
 #[test]
+fn every_invalid_setting_about_routing_is_named() {
+    let lease = ["check-config", "--election=orders", "--backend=lease"];
+    let routed =
+        ["--endpoint-slice=orders", "--endpoint-port=8080", "--endpoint-addresses=10.0.0.1"];
+    assert_eq!(run(baton(&lease).args(routed)).0, 0);
+    let pod = [("POD_IPS", "10.0.0.1,fd00::1"), ("KUBERNETES_SERVICE_HOST", "10.0.0.1")];
+    assert_eq!(run(baton(&FILE).args(&routed[..2]).envs(pod)).0, 0, "any store in a Pod");
+    for (flags, words) in [
+        (&["--endpoint-port=8080"][..], "do nothing without --endpoint-slice"),
+        (&["--endpoint-addresses=10.0.0.1"], "do nothing without --endpoint-slice"),
+        (&["--endpoint-slice=orders.v2", routed[1], routed[2]], "cannot name a Service"),
+        (&[routed[0], routed[2]], "needs the application's port"),
+        (&[routed[0], "--endpoint-port=http", routed[2]], "is not a list of ports"),
+        (&[routed[0], routed[1]], "set POD_IPS"),
+        (&[routed[0], routed[1], "--endpoint-addresses=127.0.0.1"], "that other Pods can reach"),
+    ] {
+        let (code, _, errors) = run(baton(&lease).args(flags));
+        assert_eq!((code, errors.lines().count()), (2, 1), "{flags:?}: {errors}");
+        assert!(errors.contains(words), "{flags:?}: {errors}");
+    }
+    let (code, _, errors) = run(baton(&FILE).args(routed));
+    assert_eq!((code, errors.lines().count()), (2, 1), "{errors}");
+    assert!(errors.contains("needs Kubernetes"), "{errors}");
+}
+
+#[test]
 fn every_invalid_setting_about_fitness_is_named() {
     for (flags, words) in [
         (&["--fit-url=http://10.0.0.1/"][..], "an http:// URL of this machine"),

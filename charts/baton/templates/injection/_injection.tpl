@@ -38,6 +38,8 @@ The flags that annotations can set: those of `config` in the schema, in kebab ca
 */}}
 {{- define "baton.injection.flags" -}}
 - answer-validity
+- endpoint-port
+- endpoint-slice
 - fit-failures
 - fit-period
 - fit-timeout

@@ -92,20 +92,7 @@ impl Namespace {
 impl Account {
     /// Binds its Role; returns once that is in force.
     pub(crate) fn grant(&self) {
-        let binding = RoleBinding {
-            metadata: named(&self.name),
-            role_ref: RoleRef {
-                api_group: "rbac.authorization.k8s.io".to_owned(),
-                kind: "Role".to_owned(),
-                name: self.name.clone(),
-            },
-            subjects: Some(vec![Subject {
-                kind: "ServiceAccount".to_owned(),
-                name: self.name.clone(),
-                namespace: Some(self.namespace.clone()),
-                ..Subject::default()
-            }]),
-        };
+        let binding = self.binding(&self.name);
         let created = self.admin.call(async |client| {
             Api::default_namespaced(client).create(&PostParams::default(), &binding).await
         });
@@ -155,13 +142,53 @@ impl Account {
         jwt::until(end, &self.token, &self.admin.signing_key())
     }
 
+    /// Lets it use EndpointSlices: those with these names, or all. Returns once that is in force.
+    pub(crate) fn grant_slices(&self, verbs: &[&str], names: &[&str]) {
+        let name = format!("{}-slices-{}", self.name, verbs.join("-"));
+        let rules = vec![rule("discovery.k8s.io", "endpointslices", names, verbs)];
+        let role = Role { metadata: named(&name), rules: Some(rules) };
+        let binding = self.binding(&name);
+        let created = self.admin.call(async |client| {
+            Api::default_namespaced(client.clone()).create(&PostParams::default(), &role).await?;
+            Api::default_namespaced(client).create(&PostParams::default(), &binding).await
+        });
+        created.expect(ADMITTED);
+        let (verb, slice) = (verbs.first().copied(), names.first().copied());
+        eventually(PATIENCE, "the Role is in force", || {
+            self.may("discovery.k8s.io", "endpointslices", verb, slice)
+        });
+    }
+
+    /// A binding of this Role to it, with the same name.
+    fn binding(&self, role: &str) -> RoleBinding {
+        RoleBinding {
+            metadata: named(role),
+            role_ref: RoleRef {
+                api_group: "rbac.authorization.k8s.io".to_owned(),
+                kind: "Role".to_owned(),
+                name: role.to_owned(),
+            },
+            subjects: Some(vec![Subject {
+                kind: "ServiceAccount".to_owned(),
+                name: self.name.clone(),
+                namespace: Some(self.namespace.clone()),
+                ..Subject::default()
+            }]),
+        }
+    }
+
     fn may_elect(&self) -> bool {
+        let lease = self.leases.first().map(String::as_str);
+        self.may("coordination.k8s.io", "leases", self.verb.as_deref(), lease)
+    }
+
+    fn may(&self, group: &str, resource: &str, verb: Option<&str>, name: Option<&str>) -> bool {
         let attributes = ResourceAttributes {
-            group: Some("coordination.k8s.io".to_owned()),
-            resource: Some("leases".to_owned()),
-            verb: self.verb.clone(),
+            group: Some(group.to_owned()),
+            resource: Some(resource.to_owned()),
+            verb: verb.map(str::to_owned),
             namespace: Some(self.namespace.clone()),
-            name: self.leases.first().cloned(),
+            name: name.map(str::to_owned),
             ..ResourceAttributes::default()
         };
         let review = SubjectAccessReview {
@@ -203,15 +230,19 @@ async fn token_of(
 }
 
 fn role(name: &str, leases: &[&str], verbs: &[&str]) -> Role {
+    let rule = rule("coordination.k8s.io", "leases", leases, verbs);
+    Role { metadata: named(name), rules: Some(vec![rule]) }
+}
+
+fn rule(group: &str, resource: &str, names: &[&str], verbs: &[&str]) -> PolicyRule {
     let owned = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
-    let rule = PolicyRule {
-        api_groups: Some(owned(&["coordination.k8s.io"])),
-        resources: Some(owned(&["leases"])),
-        resource_names: Some(owned(leases)),
+    PolicyRule {
+        api_groups: Some(owned(&[group])),
+        resources: Some(owned(&[resource])),
+        resource_names: Some(owned(names)).filter(|names: &Vec<_>| !names.is_empty()),
         verbs: owned(verbs),
         ..PolicyRule::default()
-    };
-    Role { metadata: named(name), rules: Some(vec![rule]) }
+    }
 }
 
 fn named(name: &str) -> ObjectMeta {

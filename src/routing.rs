@@ -1,0 +1,211 @@
+//! Publishes the leader's addresses in EndpointSlices, so that a Service leads to the leader only.
+//!
+//! Touches the API server, on connections of its own, and the election only through [`Reader`]. Start
+//! with [`Routing::run`]. [`plan`] decides each write, and is pure. Nothing here delays a
+//! renewal, a promise, or a release, and routing does not exclude anyone: a client may still have a
+//! connection to a former leader.
+
+mod plan;
+mod slice_api;
+
+use crate::config::{ElectionName, RoutingConfig};
+use crate::driver::leadership::Reader;
+use crate::kubernetes::api_server::{ApiServer, ApiServerError};
+use crate::kubernetes::endpoint_slice::{Family, SliceRef};
+use crate::process::clock::Clock;
+use crate::telemetry::metrics::Metrics;
+use crate::telemetry::routing_reporter::RoutingReporter;
+use baton_election::claim::Claim;
+use baton_election::instant::Instant;
+use baton_election::leadership::Status;
+use baton_election::machine::Outcome;
+use baton_election::timing::Timing;
+use plan::{Call, Finding, Pace, Reply, SlicePlan, Step};
+use slice_api::{SliceApi, SliceError};
+use std::convert::Infallible;
+use std::fmt;
+use std::pin::pin;
+use std::rc::Rc;
+use tokio::sync::watch;
+
+/// The slices of the leader, one for each family of addresses.
+pub struct Routing {
+    api_server: Rc<ApiServer>,
+    namespace: String,
+    config: RoutingConfig,
+    pace: Pace,
+}
+
+/// Tells when no slice has addresses of this process that are left to clear.
+#[derive(Debug, Clone, Default)]
+pub struct Cleared(Vec<watch::Receiver<bool>>);
+
+impl Cleared {
+    /// Waits until nothing is left to clear: at most one call's time after a withdrawal.
+    pub async fn wait(&mut self) {
+        for is_clear in &mut self.0 {
+            // Without its task, nothing will be cleared.
+            is_clear.wait_for(|is_clear| *is_clear).await.ok();
+        }
+    }
+}
+
+/// The tasks of the slices.
+#[derive(Debug, Default)]
+pub struct RoutingTask(Vec<SliceTask>);
+
+/// Keeps one slice up to date.
+struct SliceTask {
+    api: SliceApi,
+    plan: SlicePlan,
+    reader: Reader,
+    reporter: RoutingReporter,
+    is_clear: watch::Sender<bool>,
+}
+
+impl Routing {
+    /// Finds the API server. It is not called before this candidate leads.
+    pub async fn open(config: &RoutingConfig, timing: &Timing) -> Result<Self, ApiServerError> {
+        let api_server = Rc::new(ApiServer::open(&config.cluster).await?);
+        let namespace = config.namespace.clone().unwrap_or_else(|| api_server.namespace());
+        let pace = Pace {
+            call_timeout: timing.call_timeout(),
+            retry_period: timing.retry_period(),
+            check_period: timing.lease_duration(),
+        };
+        Ok(Self { api_server, namespace, config: config.clone(), pace })
+    }
+
+    /// The task that publishes the addresses while the candidate of `reader` leads.
+    pub fn task(
+        self,
+        election: &ElectionName,
+        reader: &Reader,
+        metrics: &Metrics,
+    ) -> (RoutingTask, Cleared) {
+        let mut cleared = Cleared::default();
+        let tasks = Family::ALL.map(|family| {
+            let RoutingConfig { service, addresses, ports, .. } = &self.config;
+            let slice = SliceRef { service: service.clone(), family };
+            let (is_clear, receiver) = watch::channel(true);
+            cleared.0.push(receiver);
+            SliceTask {
+                plan: SlicePlan::new(slice.clone(), addresses, ports, self.pace),
+                reader: reader.clone(),
+                reporter: RoutingReporter::new(election.clone(), slice.clone(), metrics.clone()),
+                api: SliceApi {
+                    server: Rc::clone(&self.api_server),
+                    namespace: self.namespace.clone(),
+                    slice,
+                    election: election.as_str().to_owned(),
+                    rights: self.config.rights.clone(),
+                },
+                is_clear,
+            }
+        });
+        (RoutingTask(tasks.into()), cleared)
+    }
+}
+
+impl RoutingTask {
+    /// Publishes, and clears after a withdrawal or a loss. Without slices, it only waits.
+    pub async fn run(self) -> Infallible {
+        match <[SliceTask; 2]>::try_from(self.0) {
+            Ok([one, other]) => tokio::select! {
+                never = one.run() => never,
+                never = other.run() => never,
+            },
+            Err(_none) => std::future::pending().await,
+        }
+    }
+}
+
+impl SliceTask {
+    async fn run(mut self) -> Infallible {
+        loop {
+            let reader = self.reader.clone();
+            let mut change = pin!(reader.next_claim_change());
+            // Listens before it looks, so that no change is missed.
+            change.as_mut().enable();
+            let now = Clock.now();
+            let step = self.plan.next(promising_claim(&reader, now), now);
+            self.reporter.published(self.plan.published());
+            self.is_clear.send_replace(self.plan.is_clear());
+            match step {
+                Step::Call(call, until) => self.perform(&call, until).await,
+                Step::Wait(Some(due)) => tokio::select! {
+                    () = change => {}
+                    () = Clock.sleep_until(due) => {}
+                },
+                Step::Wait(None) => change.await,
+            }
+        }
+    }
+
+    async fn perform(&mut self, call: &Call, until: Instant) {
+        let result = tokio::select! {
+            result = self.api.perform(call) => result,
+            () = Clock.sleep_until(until) => Err(SliceError::TimedOut),
+            // The clearing is next, and does not wait behind this call.
+            () = withdrawal(&self.reader), if !self.plan.is_clearing() => Ok(Reply::Unknown),
+        };
+        let reply = match result {
+            Ok(reply) => reply,
+            Err(error) => {
+                self.reporter.failed(&error);
+                Reply::Unknown
+            }
+        };
+        let outcome = match &reply {
+            Reply::Applied(_) => Some(Outcome::Applied),
+            Reply::Conflict => Some(Outcome::Conflict),
+            Reply::Unknown => Some(Outcome::Unknown),
+            Reply::Absent | Reply::Found(_) => None,
+        };
+        match (call, outcome) {
+            (Call::Create(_) | Call::Replace(..), Some(outcome)) => {
+                self.reporter.written(outcome);
+            }
+            (Call::Read | Call::Create(_) | Call::Replace(..), _) => {}
+        }
+        match self.plan.handle_reply(reply, Clock.now()) {
+            Some(Finding::Published(token)) => self.reporter.publishes(token),
+            Some(Finding::Cleared(token)) => self.reporter.cleared(token),
+            Some(Finding::LargerToken { found, ours }) => self.reporter.larger_token(found, ours),
+            Some(Finding::Foreign(foreign)) => self.reporter.foreign(&foreign),
+            None => {}
+        }
+    }
+}
+
+/// The claim of a leader that has not withdrawn.
+fn promising_claim(reader: &Reader, now: Instant) -> Option<Claim> {
+    match reader.peek(now).status {
+        Status::Leading(_) => reader.claim(now),
+        Status::Unknown | Status::Following { .. } | Status::Resigning => None,
+    }
+}
+
+/// Waits until the candidate no longer leads, or has withdrawn.
+async fn withdrawal(reader: &Reader) {
+    loop {
+        let mut change = pin!(reader.next_claim_change());
+        change.as_mut().enable();
+        if promising_claim(reader, Clock.now()).is_none() {
+            return;
+        }
+        change.await;
+    }
+}
+
+impl fmt::Debug for Routing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Routing").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for SliceTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SliceTask").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
