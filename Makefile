@@ -10,7 +10,7 @@ TOOLS := $(CURDIR)/.cache/tools
 TEST_THREADS ?= $$($(CARGO) run --locked --quiet --package room -- 3)
 # These tests fill the machine on purpose, with dozens of candidates, thousands of terms, or a load.
 # They would disturb all others, so each runs alone.
-CROWDS := process::crowd process::exec::terms lease::peers zookeeper::crowd zookeeper::peers
+CROWDS := process::crowd process::exec::terms lease::peers zookeeper::crowd zookeeper::peers torture::cases
 
 # The store of `make run`.
 BACKEND ?= file
@@ -25,7 +25,7 @@ SOURCE ?= unknown
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
+.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -59,6 +59,16 @@ else
 	@$(PART) test-etcd
 	@$(PART) test-charts
 endif
+
+torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=
+	$(if $(filter lease zookeeper etcd file,$(STORE)),,$(error STORE is lease, zookeeper, etcd, or file, and not '$(STORE)'))
+	$(call need,setpriv strace unshare)
+	$(if $(filter zookeeper,$(STORE)),$(call need,java mvn))
+	$(if $(filter zookeeper,$(STORE)),tests/servers/zookeeper/fetch.sh)
+	$(if $(filter lease etcd,$(STORE)),$(call need,go))
+	$(if $(filter lease etcd,$(STORE)),tests/servers/kubernetes/build.sh)
+	BATON_TORTURE_MINUTES='$(MINUTES)' BATON_TORTURE_SEED='$(SEED)' BATON_TORTURE_SCHEDULE='$(SCHEDULE)' \
+	  $(CARGO) test --locked --test it -- --exact torture::cases::$(STORE) --nocapture
 
 # Says what a part is, runs it, and says how long it took.
 PART = tests/part.sh '$(MAKE)'

@@ -31,6 +31,9 @@ mod zookeeper;
 /// The etcd store, against real members.
 mod etcd;
 
+/// Random faults against every store, for as long as you like.
+mod torture;
+
 /// The demonstration that `make run` starts.
 mod demo;
 

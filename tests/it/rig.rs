@@ -10,8 +10,10 @@ mod assets;
 mod candidate;
 mod contender;
 mod daemon;
+mod descriptors;
 mod disk;
 mod etcd;
+mod freezer;
 mod fuse;
 mod gateway;
 #[path = "../support/history/mod.rs"]
@@ -22,6 +24,7 @@ mod ledger;
 mod mortality;
 mod name_server;
 mod names;
+mod observations;
 mod peer;
 mod pod;
 mod prober;
@@ -47,12 +50,15 @@ pub(crate) use contender::{
     Contender, Departure, Handoff, Side, first_to_lead, medians_of_releases, side_by_side,
 };
 pub(crate) use daemon::Daemon;
+pub(crate) use descriptors::FewDescriptors;
 pub(crate) use disk::Disk;
 pub(crate) use etcd::{Etcd, EtcdSettings};
+pub(crate) use freezer::Freezer;
 pub(crate) use fuse::Fuse;
 pub(crate) use gateway::{Gateway, Page};
+pub(crate) use history::Answer;
 pub(crate) use history::lock;
-use history::{Answer, History, Journal, Property, Reply, Silence, check};
+use history::{History, Journal, Property, Reply, Silence, check};
 pub(crate) use history::{Moment, Timing, eventually, succeeds, throughout, wait_for};
 pub(crate) use keys::{Authority, pair};
 pub(crate) use ledger::{KILL_AFTER, Ledger, STUBBORN, uptime};

@@ -131,16 +131,20 @@ impl<'a, S: Store> Ledger<'a, S> {
 
     /// Fails if two commands ran at once, or if tokens went back.
     pub(crate) fn check(&self) {
+        let overlap = self.overlap();
+        assert!(overlap.is_none(), "{}", overlap.unwrap_or_default());
+    }
+
+    /// Whether two commands ran at once, or tokens went back.
+    pub(crate) fn overlap(&self) -> Option<String> {
         let mut terms: BTreeMap<u128, (Duration, Duration)> = BTreeMap::new();
         for (token, at) in self.lines() {
             let term = terms.entry(token).or_insert((at, at));
             *term = (term.0.min(at), term.1.max(at));
         }
         let terms: Vec<_> = terms.into_iter().collect();
-        for pair in terms.windows(2) {
-            let [(_, (_, ended)), (_, (began, _))] = pair else { unreachable!("two of them") };
-            assert!(ended <= began, "two commands ran at once: {terms:?}");
-        }
+        let found = terms.windows(2).find(|pair| pair[0].1.1 > pair[1].1.0)?;
+        Some(format!("two commands ran at once: {found:?}"))
     }
 }
 

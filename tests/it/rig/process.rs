@@ -136,6 +136,15 @@ impl Process {
         self.ended().is_none()
     }
 
+    /// Its exit code, if it has ended; an error if neither a delay nor a signal of the test explains
+    /// that code.
+    pub(crate) fn explained_end(&self) -> Option<Result<i32, String>> {
+        let code = self.ended()?.code;
+        self.end_expected.store(true, Ordering::Relaxed);
+        let is_explained = is_explained(code, &lock(&self.signals));
+        Some(if is_explained { Ok(code) } else { Err(format!("{} ended with {code}", self.label)) })
+    }
+
     /// Describes an end that no test expected. Unless a delay explains it, no noise excuses it.
     pub(crate) fn unexpected_end(&self) -> Option<String> {
         let end = self.ended().filter(|_| !self.end_expected.load(Ordering::Relaxed))?;
@@ -176,14 +185,22 @@ impl Process {
         self.pid.as_raw_nonzero().get().unsigned_abs()
     }
 
-    fn signal(&self, signal: Signal) -> Moment {
+    /// Sends a signal unless it has ended. Returns the moment before it.
+    pub(crate) fn try_signal(&self, signal: Signal) -> Option<Moment> {
         // Under this lock the process is not reaped, so its PID is not reused.
         let running = lock(&self.running);
-        assert!(running.end.is_none(), "{} ended before it received {signal:?}", self.label);
+        if running.end.is_some() {
+            return None;
+        }
         let before = self.journal.note(&self.label, format!("receives {signal:?}"));
         lock(&self.signals).push(signal);
         kill_process(self.pid, signal).expect("it is not reaped");
-        before
+        Some(before)
+    }
+
+    fn signal(&self, signal: Signal) -> Moment {
+        let sent = self.try_signal(signal);
+        sent.unwrap_or_else(|| panic!("{} ended before it received {signal:?}", self.label))
     }
 
     /// Whether every thread has stopped: SIGSTOP reaches them one by one.
@@ -202,7 +219,10 @@ fn is_explained(code: i32, sent: &[Signal]) -> bool {
     match code {
         // A claim expired, or refusals lasted a lease duration.
         75 | 77 => true,
-        0 => sent.iter().any(|signal| [Signal::TERM, Signal::INT, Signal::HUP].contains(signal)),
+        // A clean stop. A command of `baton exec` gets SIGTERM, whichever signal its elector got.
+        0 | 143 => {
+            sent.iter().any(|signal| [Signal::TERM, Signal::INT, Signal::HUP].contains(signal))
+        }
         code => sent.iter().any(|signal| code == 128 + signal.as_raw()),
     }
 }
@@ -235,13 +255,20 @@ mod tests {
     fn delays_and_signals_explain_exit_codes() {
         let stops = [Signal::STOP, Signal::TERM];
         for (code, sent) in
-            [(75, &[][..]), (77, &[]), (0, &stops), (143, &stops), (137, &[Signal::KILL])]
+            [(75, &[][..]), (77, &[]), (0, &stops), (143, &[Signal::INT]), (137, &[Signal::KILL])]
         {
             assert!(is_explained(code, sent), "{code} after {sent:?}");
         }
-        for (code, sent) in
-            [(70, &[][..]), (70, &stops), (2, &[]), (101, &[]), (0, &[]), (137, &stops), (139, &[])]
-        {
+        for (code, sent) in [
+            (70, &[][..]),
+            (70, &stops),
+            (2, &[]),
+            (101, &[]),
+            (0, &[]),
+            (143, &[]),
+            (137, &stops),
+            (139, &[]),
+        ] {
             assert!(!is_explained(code, sent), "{code} after {sent:?}");
         }
     }

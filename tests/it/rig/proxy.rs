@@ -3,9 +3,11 @@
 //! It interprets nothing, so TLS is end to end. A test can hold, drop, or close each direction
 //! while connections are open, or hold requests from the first one that contains certain bytes.
 
+mod flow;
 mod tests;
 
 use super::lock;
+pub(crate) use flow::{Direction, Flow};
 use socket2::SockRef;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read as _, Write as _};
@@ -19,31 +21,14 @@ use std::time::Duration;
 /// How long a pump waits for bytes before it checks its orders again. Bytes wake it at once.
 const POLL: Duration = Duration::from_millis(5);
 
+/// How late bytes are under [`Flow::Delay`], at least: less than a call may take.
+const DELAY: Duration = Duration::from_millis(150);
+
 /// How often a pump checks for the server's answer to a late request.
 const ANSWER_POLLS: u32 = 1_000;
 
 /// The record that announces the end of TLS 1.3: its first bytes, and its length.
 const CLOSE_NOTIFY: (&[u8], usize) = (&[0x17, 3, 3, 0, 19], 24);
-
-/// How the bytes of one direction are treated.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    Pass,
-    /// The bytes wait here, even if their sender has gone, and are delivered after `Pass`: a late
-    /// write.
-    Hold,
-    /// The bytes are dropped: replies to applied requests. After `Pass`, such a connection is
-    /// closed.
-    Lose,
-    /// Every connection, old or new, is closed, and its waiting bytes are dropped.
-    Close,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
-    Requests,
-    Replies,
-}
 
 pub(crate) struct Proxy {
     address: SocketAddr,
@@ -56,6 +41,7 @@ struct Shared {
     /// One lock for all: no bytes of a cut connection may pass because of a later order.
     orders: Mutex<Orders>,
     held: [AtomicUsize; 2],
+    affected: AtomicUsize,
 }
 
 struct Orders {
@@ -108,7 +94,8 @@ impl Proxy {
             hold_at: None,
             over: false,
         };
-        let shared = Arc::new(Shared { orders: Mutex::new(orders), held: Default::default() });
+        let orders = Mutex::new(orders);
+        let shared = Arc::new(Shared { orders, held: <_>::default(), affected: <_>::default() });
         let acceptor = thread::spawn({
             let shared = Arc::clone(&shared);
             move || accept(&listener, &shared)
@@ -133,6 +120,11 @@ impl Proxy {
     /// How many bytes are held in this direction. Bytes that only pass are never counted.
     pub(crate) fn held(&self, direction: Direction) -> usize {
         self.shared.held[direction as usize].load(Ordering::Relaxed)
+    }
+
+    /// How many bytes and connections were treated in any other way than [`Flow::Pass`].
+    pub(crate) fn affected(&self) -> usize {
+        self.shared.affected.load(Ordering::Relaxed)
     }
 
     /// Sends new connections to another server, such as one restarted on another port.
@@ -276,11 +268,26 @@ impl Pump {
                 Flow::Lose => {
                     while self.pop().is_some() {
                         lost = true;
+                        self.count_affected(1);
                     }
                 }
-                Flow::Close => return Ok(false),
-                Flow::Pass if lost => return Ok(false),
-                Flow::Pass => {
+                Flow::Close => {
+                    self.count_affected(1);
+                    return Ok(false);
+                }
+                Flow::Truncate => {
+                    if let Some(bytes) = self.pop() {
+                        self.count_affected(1);
+                        self.to.write_all(&bytes[..bytes.len() / 2])?;
+                        return Ok(false);
+                    }
+                }
+                Flow::Pass | Flow::Delay if lost => return Ok(false),
+                flow @ (Flow::Pass | Flow::Delay) => {
+                    if flow == Flow::Delay && !self.waiting.is_empty() {
+                        self.count_affected(1);
+                        thread::sleep(DELAY);
+                    }
                     self.deliver(late)?;
                     late = false;
                     if ended && self.waiting.is_empty() {
@@ -298,7 +305,7 @@ impl Pump {
     fn deliver(&mut self, late: bool) -> io::Result<()> {
         let answers = self.answers.load(Ordering::Relaxed);
         let mut has_request = false;
-        while self.order() == Flow::Pass
+        while matches!(self.order(), Flow::Pass | Flow::Delay)
             && let Some(bytes) = self.pop()
         {
             let (request, close_notify) = bytes.split_at(close_notify_in(&bytes));
@@ -355,7 +362,12 @@ impl Pump {
         let waiting = self.waiting.iter().map(Vec::len).sum::<usize>();
         self.shared.held[self.direction as usize]
             .fetch_add(waiting - self.counted, Ordering::Relaxed);
+        self.count_affected(waiting - self.counted);
         self.counted = waiting;
+    }
+
+    fn count_affected(&self, count: usize) {
+        self.shared.affected.fetch_add(count, Ordering::Relaxed);
     }
 
     fn pop(&mut self) -> Option<Vec<u8>> {

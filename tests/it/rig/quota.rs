@@ -13,9 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// The folders that may show the controller `cpu`.
 const ROOTS: [&str; 3] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct", "/sys/fs/cgroup"];
 
-/// The time per period, in microseconds: 100m in the words of Kubernetes.
-const ALLOWED: &str = "10000";
-const PERIOD: &str = "100000";
+/// The length of a period, in microseconds.
+const PERIOD: u32 = 100_000;
 
 /// Executes a program in the cgroup below the one with the quota, which is its `$0`.
 const ENTER: &str = r#"echo $$ > "$0/inner/cgroup.procs" && exec "$@""#;
@@ -37,14 +36,24 @@ pub(crate) struct CpuQuota {
 }
 
 impl CpuQuota {
-    /// A tenth of a processor for all processes together; `None`, with a message, if this test may
-    /// make no such cgroup.
-    #[expect(clippy::print_stderr, reason = "a skipped test must say that it was skipped")]
+    /// A tenth of a processor for all processes together, 100m in the words of Kubernetes; `None`,
+    /// with a message, if this test may make no such cgroup.
     pub(crate) fn tenth() -> Option<Self> {
+        Self::of(PERIOD / 10)
+    }
+
+    /// A hundredth.
+    pub(crate) fn hundredth() -> Option<Self> {
+        Self::of(PERIOD / 100)
+    }
+
+    /// This time per period, in microseconds.
+    #[expect(clippy::print_stderr, reason = "a skipped test must say that it was skipped")]
+    fn of(allowed: u32) -> Option<Self> {
         static COUNT: AtomicUsize = AtomicUsize::new(1);
         let name =
             format!("baton-test-{}-{}", process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
-        let made = ROOTS.iter().find_map(|root| limited(&Path::new(root).join(&name)));
+        let made = ROOTS.iter().find_map(|root| limited(&Path::new(root).join(&name), allowed));
         let Some(folder) = made else {
             eprintln!("skipped: only root can make a cgroup, and it needs the controller cpu");
             return None;
@@ -62,17 +71,37 @@ impl CpuQuota {
         command.env_clear().args(["-c", ENTER]).arg(&self.folder).arg(program);
         command
     }
+
+    /// Puts a running process under the quota. Returns whether it runs.
+    pub(crate) fn admit(&self, pid: u32) -> bool {
+        fs::write(self.folder.join("inner/cgroup.procs"), pid.to_string()).is_ok()
+    }
+
+    /// Puts a process that was admitted back where processes have no quota.
+    pub(crate) fn release(&self, pid: u32) {
+        let above = self.folder.parent().expect("it is below a root");
+        // The process may have ended.
+        fs::write(above.join("cgroup.procs"), pid.to_string()).ok();
+    }
+
+    /// In how many periods its processes had to wait.
+    pub(crate) fn throttled(&self) -> u64 {
+        let stat = fs::read_to_string(self.folder.join("cpu.stat")).unwrap_or_default();
+        let count = stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse().ok());
+        count.unwrap_or_default()
+    }
 }
 
 /// Makes a cgroup with the quota, and one without below it.
-fn limited(folder: &Path) -> Option<PathBuf> {
+fn limited(folder: &Path, allowed: u32) -> Option<PathBuf> {
     fs::create_dir(folder).ok()?;
     let write = |file: &str, text: &str| {
         let path = folder.join(file);
         path.exists() && fs::write(path, text).is_ok()
     };
-    let is_limited = write("cpu.max", &format!("{ALLOWED} {PERIOD}"))
-        || (write("cpu.cfs_period_us", PERIOD) && write("cpu.cfs_quota_us", ALLOWED));
+    let is_limited = write("cpu.max", &format!("{allowed} {PERIOD}"))
+        || (write("cpu.cfs_period_us", &PERIOD.to_string())
+            && write("cpu.cfs_quota_us", &allowed.to_string()));
     if is_limited && fs::create_dir(folder.join("inner")).is_ok() {
         return Some(folder.to_owned());
     }

@@ -73,6 +73,13 @@ pub(crate) fn never_excuse() {
     SUITE.is_unsafe.store(true, Ordering::Relaxed);
 }
 
+/// The assumptions that the machine broke since then, which excuse a failure; `None` if a failure
+/// counts. For a case that goes on after an excused failure.
+pub(crate) fn excuse(since: Instant) -> Option<String> {
+    let assumed = OWN_ASSUMPTIONS.get().unwrap_or(SUITE.assumed);
+    broken(assumed, &seen_since(since)).filter(|_| !SUITE.is_unsafe())
+}
+
 /// The cases of a test binary, and their assumptions.
 struct Suite {
     assumed: &'static [Assumption],

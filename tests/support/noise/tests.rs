@@ -3,7 +3,7 @@
 #![cfg(test)]
 
 use super::{
-    Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, seen_since, start_once,
+    Assumption, MOST_ATTEMPTS, Seen, Suite, assume, assume_within, excuse, seen_since, start_once,
     this_case, while_starting, work_for,
 };
 use crate::rig::eventually;
@@ -141,6 +141,15 @@ fn own_assumptions_of_a_case_replace_those_of_the_suite() {
     }
     assert_eq!(outcome(&suite(stalled, || 100), "busy", fails_on_a_busy_machine).0, 1);
     assert_eq!(outcome(&suite(quiet, || 100), "tight", fails_by_a_tight_bound), (2, None));
+}
+
+#[test]
+fn case_learns_what_excuses_a_failure_now() {
+    let begun = Instant::now();
+    assume(const { &[Assumption::TasksPerProcessor(-1.0)] });
+    assert!(excuse(begun).is_some_and(|why| why.contains("-1.0 is assumed")));
+    assume(const { &[Assumption::LosesAtMost(Duration::from_hours(1))] });
+    assert_eq!(excuse(begun), None);
 }
 
 #[test]

@@ -1,0 +1,139 @@
+//! The figures of a run: terms, faults by kind, and the longest time without a leader.
+//!
+//! Pure. Start with [`Figures`].
+
+use super::fault::Fault;
+use crate::rig::{Answer, Moment};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::time::Duration;
+
+/// Figures of one run or of several. Overlaps are missing: one ends the run.
+#[derive(Debug, Default)]
+pub(super) struct Figures {
+    runs: usize,
+    terms: usize,
+    longest_gap: Duration,
+    faults: BTreeMap<Fault, Count>,
+    /// Why faults were void, and how often.
+    void: BTreeMap<String, usize>,
+    /// How often a missing leader or a change of leader was excused by the machine.
+    excused: usize,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Count {
+    acted: usize,
+    void: usize,
+}
+
+impl Figures {
+    /// Adds a fault that has ended.
+    pub(super) fn add_fault(&mut self, fault: Fault, proof: Result<(), String>) {
+        let count = self.faults.entry(fault).or_default();
+        match proof {
+            Ok(()) => count.acted += 1,
+            Err(why) => {
+                count.void += 1;
+                *self.void.entry(format!("{fault}: {why}")).or_default() += 1;
+            }
+        }
+    }
+
+    pub(super) fn add_excused(&mut self) {
+        self.excused += 1;
+    }
+
+    /// Adds the terms of a run.
+    pub(super) fn add_run(&mut self, elections: &[&str], answers: &[Answer]) {
+        self.runs += 1;
+        for election in elections {
+            let leading = || answers.iter().filter(|answer| answer.leads_in(election));
+            let tokens: BTreeSet<_> = leading().filter_map(Answer::token).collect();
+            self.terms += tokens.len();
+            let promised =
+                leading().filter_map(|answer| Some((answer.answered, answer.promised_until()?)));
+            self.longest_gap = self.longest_gap.max(longest_gap(promised.collect()));
+        }
+    }
+
+    /// Adds the figures of other runs.
+    pub(super) fn add(&mut self, other: Self) {
+        self.runs += other.runs;
+        self.terms += other.terms;
+        self.excused += other.excused;
+        self.longest_gap = self.longest_gap.max(other.longest_gap);
+        for (fault, count) in other.faults {
+            let own = self.faults.entry(fault).or_default();
+            (own.acted, own.void) = (own.acted + count.acted, own.void + count.void);
+        }
+        for (why, count) in other.void {
+            *self.void.entry(why).or_default() += count;
+        }
+    }
+
+    /// Whether more faults acted than not: a run proves little otherwise.
+    pub(super) fn prove_anything(&self) -> bool {
+        let [acted, void] = [|count: &Count| count.acted, |count: &Count| count.void]
+            .map(|of| self.faults.values().map(of).sum::<usize>());
+        acted >= void
+    }
+}
+
+/// The longest time between the spans.
+fn longest_gap(mut spans: Vec<(Moment, Moment)>) -> Duration {
+    spans.sort();
+    let mut covered = spans.first().map_or(Moment::from_ms(0), |(_, until)| *until);
+    let mut longest = Duration::ZERO;
+    for (from, until) in spans {
+        longest = longest.max(from.since(covered));
+        covered = covered.max(until);
+    }
+    longest
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { runs, terms, longest_gap, faults, void, excused } = self;
+        let acted: usize = faults.values().map(|count| count.acted).sum();
+        writeln!(
+            f,
+            "{runs} runs, {terms} terms, no overlap, {acted} faults of {} kinds, longest time \
+             without a leader {longest_gap:.1?}, {excused} late leaders excused by the machine",
+            faults.values().filter(|count| count.acted > 0).count()
+        )?;
+        for (fault, Count { acted, void }) in faults {
+            writeln!(f, "  {fault:16} acted {acted:4}, void {void:4}")?;
+        }
+        for (why, count) in void {
+            writeln!(f, "  void {count:4} times: {why}")?;
+        }
+        Ok(())
+    }
+}
+
+mod tests {
+    use super::super::fault::Fault;
+    use super::{Figures, longest_gap};
+    use crate::rig::Moment;
+    use std::time::Duration;
+
+    #[test]
+    fn gap_is_the_longest_time_that_no_span_covers() {
+        let span = |from, until| (Moment::from_ms(from), Moment::from_ms(until));
+        let spans = vec![span(900, 1000), span(100, 500), span(200, 300), span(1300, 1400)];
+        assert_eq!(longest_gap(spans), Duration::from_millis(400));
+        assert_eq!(longest_gap(Vec::new()), Duration::ZERO);
+    }
+
+    #[test]
+    fn mostly_void_faults_prove_nothing() {
+        let mut figures = Figures::default();
+        figures.add_fault(Fault::Kill, Ok(()));
+        figures.add_fault(Fault::Kill, Err("it had ended".to_owned()));
+        assert!(figures.prove_anything());
+        figures.add_fault(Fault::Cut, Err("it had ended".to_owned()));
+        assert!(!figures.prove_anything());
+        assert!(figures.to_string().contains("void    1 times: cut: it had ended"), "{figures}");
+    }
+}

@@ -1,0 +1,113 @@
+//! One run of a schedule on fresh servers.
+//!
+//! Start with [`run`]. It panics on a violation; the rig checks exclusion, tokens, and silence when
+//! it is dropped.
+
+use super::arena::{Active, Arena, COUNT};
+use super::fault::Fault;
+use super::figures::Figures;
+use super::injection::{self, Undo};
+use super::schedule::{Schedule, Step};
+use super::stores::Tortured;
+use super::watch::{Observed, Watch};
+use crate::noise::{excuse, never_excuse};
+use crate::rig::{ELECTIONS, LOOK_BACK, Ledger, Moment, Rig, eventually};
+use std::thread;
+use std::time::{Duration, Instant};
+
+const POLL: Duration = Duration::from_millis(10);
+
+/// How long the first leaders may take.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A fault that acts, and what ends it.
+struct Running<'a, S: Tortured> {
+    fault: Fault,
+    ends: Moment,
+    undo: Undo<'a, S>,
+}
+
+/// How long an election may lack a leader after a fault. The end of a fault delivers what was held,
+/// and a restarted process may take a moment to be ready.
+fn bound<S: Tortured>(store: &S) -> Duration {
+    store.takeover(S::TIMING) + S::NOISE
+}
+
+pub(super) fn run<S: Tortured>(schedule: &Schedule) -> Figures {
+    let (mut server, store) = S::serve();
+    let bound = bound(&store);
+    let rig = Rig::over(store, S::TIMING);
+    let ledger = (S::address(&server).is_none()).then(|| Ledger::new(&rig));
+    let mut figures = Figures::default();
+    let mut arena = Arena::begin(&rig, &mut server, ledger.as_ref());
+    for election in &ELECTIONS[..COUNT] {
+        eventually(PATIENCE, "each election has a leader", || {
+            rig.latest_promise(election).is_some()
+        });
+    }
+
+    let begun = rig.now();
+    let mut watches = [(); COUNT].map(|()| Watch::new(bound));
+    let mut running: Vec<Running<'_, S>> = Vec::new();
+    let mut steps = schedule.0.iter().peekable();
+    // After the last fault, each election must come to rest once more.
+    let end = schedule.end() + bound + bound / 4;
+    while steps.peek().is_some() || !running.is_empty() || rig.now() < begun + end {
+        while let Some(step) = steps.next_if(|step| rig.now() >= begun + step.at) {
+            match start(&mut arena, step) {
+                Ok(started) => running.push(started),
+                Err(why) => figures.add_fault(step.fault, Err(why)),
+            }
+        }
+        while let Some(at) = running.iter().position(|running| running.ends <= rig.now()) {
+            let Running { fault, undo, .. } = running.swap_remove(at);
+            arena.active.swap_remove(at);
+            let proof = undo(&mut arena);
+            rig.note(format!("{fault} ends: {proof:?}"));
+            figures.add_fault(fault, proof);
+        }
+        judge(&mut arena, &mut watches, &mut figures);
+        thread::sleep(POLL);
+    }
+    arena.end();
+    if let Some(overlap) = ledger.as_ref().and_then(Ledger::overlap) {
+        never_excuse();
+        panic!("{overlap}");
+    }
+    figures.add_run(&ELECTIONS[..COUNT], &rig.answers());
+    figures
+}
+
+fn start<'a, S: Tortured>(arena: &mut Arena<'a, S>, step: &Step) -> Result<Running<'a, S>, String> {
+    let target = arena.target(step)?;
+    arena.rig.note(format!("{step} begins on {target:?}"));
+    let undo = injection::begin(arena, step.fault, target)?;
+    arena.active.push(Active { fault: step.fault, target });
+    let ends = arena.rig.now() + injection::length(step.fault, step.length);
+    Ok(Running { fault: step.fault, ends, undo })
+}
+
+/// Observes each election, and restarts what has ended.
+fn judge<S: Tortured>(arena: &mut Arena<'_, S>, watches: &mut [Watch], figures: &mut Figures) {
+    let rig = arena.rig;
+    let mut violations = Vec::new();
+    for (election, watch) in watches.iter_mut().enumerate() {
+        let is_disturbed = arena.is_disturbed(election);
+        let missing = arena.missing(election);
+        if let Some(candidate) = missing.filter(|_| watch.is_settled() && !is_disturbed) {
+            violations.push(format!("no calm: {candidate} ended without a fault"));
+        }
+        let promise = rig.latest_promise(ELECTIONS[election]);
+        let claim = promise.map(|promise| (promise.token, promise.until));
+        let is_disturbed = is_disturbed || missing.is_some();
+        let observed = Observed { now: rig.now(), is_disturbed, claim };
+        violations.extend(watch.observe(observed).err());
+    }
+    arena.tend();
+    for violation in violations {
+        let excuse = Instant::now().checked_sub(LOOK_BACK).and_then(excuse);
+        rig.note(format!("{violation}, excused by {excuse:?}"));
+        assert!(excuse.is_some(), "{violation}");
+        figures.add_excused();
+    }
+}
