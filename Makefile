@@ -25,7 +25,7 @@ SOURCE ?= unknown
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
+.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab test-release check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,9 @@ lab: ## Build the lab, a page that runs the elections, into target/lab/lab.html;
 	$(call need,python3)
 	TRACE='$(TRACE)' crates/baton-lab/build.sh
 
-test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|etcd|charts|clients|lab
+test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|etcd|charts|clients|lab|release
 ifdef ONLY
-	$(if $(filter file lease zookeeper etcd charts clients lab,$(ONLY)),,$(error ONLY is file, lease, zookeeper, etcd, charts, clients, or lab, and not '$(ONLY)'))
+	$(if $(filter file lease zookeeper etcd charts clients lab release,$(ONLY)),,$(error ONLY is file, lease, zookeeper, etcd, charts, clients, lab, or release, and not '$(ONLY)'))
 	@$(PART) test-$(ONLY)
 else
 	@$(PART) quick
@@ -53,6 +53,7 @@ else
 	@$(PART) check
 	@$(PART) prove
 	@$(PART) test-lab
+	@$(PART) test-release
 	@$(PART) test-clients
 	@$(PART) test-zookeeper
 	@$(PART) test-lease
@@ -86,12 +87,13 @@ ZOOKEEPER_CASES := zookeeper:: over_znodes:: over_a_zookeeper_server curator_suc
 ETCD_CASES := etcd:: over_etcd:: over_an_etcd_server
 LEASE_CASES := lease:: over_leases:: client_go_succeeds rig::apiserver:: rig::proxy::
 CHARTS_CASES := charts::
+RELEASE_CASES := artifacts::
 
 # Cases that need no server.
 test-file:
 	$(call need,curl ip python3 setpriv strace systemd-analyze unshare)
 	$(CARGO) build --locked --quiet --bin baton --example ledger --example demo # tests of the demo start these
-	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(ETCD_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(CROWDS))
+	$(CASES) $(addprefix --skip=,$(ZOOKEEPER_CASES) $(ETCD_CASES) $(LEASE_CASES) $(CHARTS_CASES) $(RELEASE_CASES) $(CROWDS))
 	$(CROWD_CASES) process::crowd::over_files process::exec::terms
 
 # Cases with real ZooKeeper servers, Curator, and kazoo.
@@ -138,6 +140,12 @@ test-clients:
 test-lab:
 	$(call need,chromium node npm python3)
 	tests/lab/run.sh
+
+# The files of a release: packages, installed without changing this machine.
+test-release:
+	$(call need,dpkg go python3 strip systemd-analyze unshare)
+	release/tools.sh nfpm > /dev/null
+	$(CASES) $(RELEASE_CASES)
 
 CASES = $(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
 CROWD_CASES = $(CARGO) test --locked --test it -- --test-threads=1
@@ -205,7 +213,7 @@ HERE = $(subst aarch64,arm64,$(subst x86_64,amd64,$(shell uname -m)))
 IMAGES = ENGINE=$(ENGINE) BATON_IMAGE=$(REGISTRY)/baton:$(VERSION) DEMO_IMAGE=$(REGISTRY)/baton-demo:$(VERSION) \
 	  INVENTORY_IMAGE=$(REGISTRY)/baton-inventory:$(VERSION)
 
-release: image ## Pack programs, images, charts, and checksums of this commit into target/release-files
+release: image ## Pack programs, packages, images, charts, and checksums of this commit into target/release-files
 	$(IMAGES) release/make.sh target/release-files
 
 twice: ## Build the release twice and compare the bytes

@@ -29,17 +29,29 @@ for image in "$BATON_IMAGE" "$DEMO_IMAGE"; do
   release/image.py "$scratch/image.tar" "$out"
   rm "$scratch/image.tar"
 done
+version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
+architecture=$("$ENGINE" image inspect --format '{{.Architecture}}' "$BATON_IMAGE")
+program=$out/baton-$version-linux-$architecture
+# The manual pages are the same for every processor.
+if ! "$program" --version > /dev/null 2>&1; then
+  cargo build --locked --quiet --bin baton
+  export BATON=target/debug/baton
+fi
+release/package.sh "$program" "$architecture" "$out"
+if command -v lintian > /dev/null; then
+  lintian --allow-root --fail-on error,warning "$out"/*.deb
+else
+  echo "make: lintian is missing, so Debian's rules for the package are not checked" >&2
+fi
 for chart in baton baton-sidecar; do
   "$helm" package --destination "$scratch" "charts/$chart" > "$scratch/helm.log" 2>&1 || { cat "$scratch/helm.log" >&2; exit 1; }
 done
 for package in "$scratch"/*.tgz; do
   release/chart.py "$package" "$out"
 done
-version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 crates/baton-lab/build.sh
 cp target/lab/lab.html "$out/baton-$version-lab.html"
 # The crates depend on the processor, so use that of the image.
-architecture=$("$ENGINE" image inspect --format '{{.Architecture}}' "$BATON_IMAGE")
 case $architecture in
   amd64) cpu=x86_64 ;;
   arm64) cpu=aarch64 ;;

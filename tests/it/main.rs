@@ -49,5 +49,8 @@ mod cli;
 /// Charts and manifests, rendered without a cluster.
 mod charts;
 
+/// The files of a release, installed and started.
+mod artifacts;
+
 /// The pages in `docs`.
 mod docs;

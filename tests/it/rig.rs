@@ -69,6 +69,7 @@ pub(crate) use pod::Pod;
 pub(crate) use process::processor_time;
 pub(crate) use proxy::{Direction, Flow, Proxy};
 pub(crate) use quota::CpuQuota;
+pub(crate) use scratch::Scratch;
 pub(crate) use start::Start;
 use std::collections::BTreeSet;
 use std::env;
