@@ -25,7 +25,7 @@ SOURCE ?= unknown
 REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude '*')
 
 .DEFAULT_GOAL := help
-.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab test-release check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
+.PHONY: help run lab test torture quick test-file test-zookeeper test-lease test-etcd test-charts test-clients test-lab test-release test-torture check prove docs lab-table fuzz mutants bench advisories image release twice e2e setup clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,9 +43,9 @@ lab: ## Build the lab, a page that runs the elections, into target/lab/lab.html;
 	$(call need,python3)
 	TRACE='$(TRACE)' crates/baton-lab/build.sh
 
-test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|etcd|charts|clients|lab|release
+test: ## Test everything, fastest parts first; ONLY=file|lease|zookeeper|etcd|charts|clients|lab|release|torture
 ifdef ONLY
-	$(if $(filter file lease zookeeper etcd charts clients lab release,$(ONLY)),,$(error ONLY is file, lease, zookeeper, etcd, charts, clients, lab, or release, and not '$(ONLY)'))
+	$(if $(filter file lease zookeeper etcd charts clients lab release torture,$(ONLY)),,$(error ONLY is file, lease, zookeeper, etcd, charts, clients, lab, release, or torture, and not '$(ONLY)'))
 	@$(PART) test-$(ONLY)
 else
 	@$(PART) quick
@@ -59,6 +59,7 @@ else
 	@$(PART) test-lease
 	@$(PART) test-etcd
 	@$(PART) test-charts
+	@$(PART) test-torture
 endif
 
 torture: ## Inject random faults; STORE=lease|zookeeper|etcd|file, MINUTES=3, SEED=, SCHEDULE=
@@ -135,6 +136,14 @@ test-clients:
 	clients/testing/fetch.sh
 	$(CARGO) build --locked --quiet --bin baton
 	clients/testing/run.py
+
+# Random faults for three minutes on each store, all beside each other: a part of its own, since they
+# load the machine.
+test-torture:
+	$(call need,go java mvn setpriv strace unshare)
+	tests/servers/kubernetes/build.sh
+	tests/servers/zookeeper/fetch.sh
+	$(CARGO) test --locked --test it -- torture::cases:: --test-threads=4 --show-output
 
 # The lab in a real Chromium.
 test-lab:
