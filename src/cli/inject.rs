@@ -5,8 +5,10 @@
 //! comments.
 
 mod outcome;
+mod unsuitable;
 
 pub use outcome::{NearMiss, Summary};
+pub use unsuitable::Unsuitable;
 
 use crate::cli::{Environment, Inject, RoutingFlags, Settings};
 use crate::config::{Config, ConfigError};
@@ -14,6 +16,7 @@ use crate::kubernetes::container;
 use crate::kubernetes::container::FLAGS;
 use outcome::{is_opt_out, near_miss};
 use serde_json::{Map, Value};
+use unsuitable::unsuitable;
 
 /// Why a Pod template cannot get a sidecar.
 #[derive(Debug, thiserror::Error)]
@@ -56,6 +59,14 @@ pub enum InjectError {
         owner: String,
         /// The sidecar's error.
         source: ConfigError,
+    },
+    /// A Pod in which a sidecar would be unsafe or could not run.
+    #[error("{owner} cannot have a sidecar")]
+    Unsuitable {
+        /// The object that the template is in.
+        owner: String,
+        /// Why.
+        source: Unsuitable,
     },
     /// A near miss, with `--strict`.
     #[error(transparent)]
@@ -206,6 +217,10 @@ impl Injector<'_> {
                 .map(|source| InjectError::Refused { owner: owner.to_owned(), source });
             self.errors.extend(refused);
         }
+        let reasons = pod.get("spec").map(unsuitable).unwrap_or_default().into_iter();
+        let owner = || owner.to_owned();
+        self.errors
+            .extend(reasons.map(|source| InjectError::Unsuitable { owner: owner(), source }));
         if self.errors.len() > before {
             return false;
         }

@@ -37,7 +37,8 @@ const STOPPING_MARGIN_SECONDS: u64 = 60;
 /// The program's default.
 const DEFAULT_STOPPING_SECONDS: u64 = 600;
 
-const STATE: &str = "baton-state";
+/// The volume's name.
+pub const STATE: &str = "baton-state";
 const STATE_DIRECTORY: &str = "/var/lib/baton";
 
 /// The volume that records how the last run ended. It outlives the container, but not the Pod.

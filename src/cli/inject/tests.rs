@@ -119,6 +119,33 @@ fn every_error_is_reported_at_once() {
 }
 
 #[test]
+fn unsuitable_pods_are_refused() {
+    let refusals = [
+        ("hostNetwork: true", "uses the host's network"),
+        ("automountServiceAccountToken: false", "gets no service account token"),
+        ("volumes: [{name: baton-state, hostPath: {path: /}}]", "is no emptyDir"),
+        ("os: {name: windows}", "is for Windows"),
+        ("nodeSelector: {kubernetes.io/os: windows}", "is for Windows"),
+    ];
+    for (spec, words) in refusals {
+        let error = injected(&pod("baton/election: orders", &format!("  {spec}\n"))).unwrap_err();
+        assert!(
+            error.starts_with("Pod shop cannot have a sidecar: it") && error.contains(words),
+            "{spec}: {error}"
+        );
+    }
+    for spec in [
+        "hostNetwork: false",
+        "automountServiceAccountToken: true",
+        "volumes: [{name: baton-state}]",
+        "volumes: [{name: baton-state, emptyDir: {}}, {name: data, hostPath: {path: /}}]",
+        "nodeSelector: {kubernetes.io/os: linux}",
+    ] {
+        assert!(injected(&pod("baton/election: orders", &format!("  {spec}\n"))).is_ok(), "{spec}");
+    }
+}
+
+#[test]
 fn values_keep_their_meaning_for_kubectl() {
     let text = pod(
         "baton/election: orders",

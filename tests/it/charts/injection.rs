@@ -7,6 +7,9 @@
 /// The cost of Pods with thousands of annotations.
 mod annotations;
 
+/// Pods in which a sidecar would be unsafe or could not run.
+mod unsuitable;
+
 use super::server::{CLUSTER_SCOPED, create, dry_run, pod, resource};
 use super::tools::{Helm, assert_refused, chart, find, inject, rendered};
 use crate::rig::{ApiServer, Namespace, eventually, succeeds};

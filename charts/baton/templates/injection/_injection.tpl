@@ -26,6 +26,22 @@ A CEL expression: whether the Pod has a sidecar.
 {{- end }}
 
 {{/*
+CEL expressions: whether the Pod suits a sidecar, for each reason that can prevent it.
+*/}}
+{{- define "baton.injection.hasPodNetwork" -}}
+!object.spec.?hostNetwork.orValue(false)
+{{- end }}
+
+{{- define "baton.injection.hasStateVolume" -}}
+object.spec.?volumes.orValue([]).all(volume, volume.name != "baton-state" || has(volume.emptyDir))
+{{- end }}
+
+{{- define "baton.injection.isForLinux" -}}
+object.spec.?os.?name.orValue("") != "windows"
+&& object.spec.?nodeSelector[?"kubernetes.io/os"].orValue("") != "windows"
+{{- end }}
+
+{{/*
 How many annotations a labeled Pod may have. CEL's loops over a map take time that grows with the
 square of its size, and 52,000 annotations fit into a Pod.
 */}}
