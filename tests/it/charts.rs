@@ -19,6 +19,9 @@ mod exec;
 /// Values that are refused before they reach a cluster.
 mod refusals;
 
+/// Renders without a cluster, as Argo CD and Flux make them.
+mod gitops;
+
 /// Optional objects around elections, such as network policies.
 mod hardening;
 
@@ -48,6 +51,9 @@ mod zookeeper;
 
 /// Elections over etcd instead of a Lease.
 mod etcd;
+
+/// A token that only the sidecar has.
+mod token;
 
 /// Schemas of Kubernetes objects for kubeconform.
 mod schemas;

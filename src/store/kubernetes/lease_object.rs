@@ -49,6 +49,13 @@ struct Metadata {
     resource_version: Option<String>,
 }
 
+/// The metadata of a Lease to create. An inventory finds Leases by the label.
+#[derive(Serialize)]
+struct NewMetadata<'a> {
+    name: &'a str,
+    labels: BTreeMap<&'a str, &'a str>,
+}
+
 impl LeaseObject {
     /// Parses the Lease `name`. A malformed field of the election counts as absent.
     pub(super) fn parse(bytes: &[u8], name: &str) -> Result<Self, InvalidLease> {
@@ -123,7 +130,8 @@ fn new_lease(name: &str) -> Fields {
     let mut fields = Fields::new();
     set(&mut fields, "apiVersion", &"coordination.k8s.io/v1");
     set(&mut fields, "kind", &"Lease");
-    set(&mut fields, "metadata", &BTreeMap::from([("name", name)]));
+    let labels = BTreeMap::from([("app.kubernetes.io/managed-by", "baton")]);
+    set(&mut fields, "metadata", &NewMetadata { name, labels });
     fields
 }
 
@@ -294,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn created_lease_has_name_and_no_version() {
+    fn created_lease_has_name_and_label_and_no_version() {
         let identity = Identity::parse("a").unwrap();
         let create = Write::over(None, Intent::Acquire, &identity, Duration::from_secs(15));
         let bytes = to_json(None, "orders", &create, SystemTime::UNIX_EPOCH);
@@ -303,6 +311,7 @@ mod tests {
             (&made["kind"], &made["apiVersion"]),
             (&json!("Lease"), &json!("coordination.k8s.io/v1"))
         );
-        assert_eq!(made["metadata"], json!({ "name": "orders" }));
+        let labels = json!({ "app.kubernetes.io/managed-by": "baton" });
+        assert_eq!(made["metadata"], json!({ "name": "orders", "labels": labels }));
     }
 }

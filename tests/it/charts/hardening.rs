@@ -2,7 +2,7 @@
 //! budgets, and service accounts. All are off by default.
 
 use super::server::{CLUSTER_SCOPED, create, dry_run};
-use super::tools::{assert_refused, chart, find, rendered};
+use super::tools::{Helm, assert_refused, chart, find, rendered};
 use crate::rig::{Access, ApiServer, eventually};
 use kube::client::Body;
 use serde_json::{Value, json};
@@ -48,9 +48,10 @@ fn api_server_accepts_all_optional_objects() {
                podDisruptionBudget.enabled=true,serviceAccount.create=true";
     let from = "--set-json=networkPolicy.metricsFrom=\
                 [{\"namespaceSelector\":{\"matchLabels\":{\"name\":\"monitoring\"}}}]";
+    let to = "--set-json=networkPolicy.apiServerTo=[{\"ipBlock\":{\"cidr\":\"10.96.0.1/32\"}}]";
     let others =
         "--set=serviceAccount.annotations.team=sales,networkPolicy.metricsPorts={4041,4051}";
-    let objects = rendered(&[ELECTION, all, from, others, &in_namespace]);
+    let objects = rendered(&[ELECTION, all, from, to, others, &in_namespace]);
     assert_eq!(objects.len(), 7);
     for object in &objects {
         let admitted = dry_run(&namespace.admin, &namespace.name, object);
@@ -67,6 +68,43 @@ fn api_server_accepts_all_optional_objects() {
         "monitoring"
     );
     assert_eq!(policy["ingress"][0]["ports"], json!([{"port": 4041}, {"port": 4051}]));
+    assert_eq!(policy["egress"][0]["to"], json!([{"ipBlock": {"cidr": "10.96.0.1/32"}}]));
+    assert_eq!(policy["egress"][0]["ports"], json!([{"port": 443}, {"port": 6443}]));
+}
+
+#[test]
+fn notes_warn_of_a_policy_that_allows_every_address() {
+    let chart = chart("baton");
+    let notes = |settings: &[&str]| {
+        let install = ["install", "test", chart.to_str().unwrap(), "--dry-run=client", ELECTION];
+        // Helm 3 needs a cluster even for this.
+        let output = Helm::Four.run(&[&install[..], settings].concat()).unwrap();
+        output.split_once("NOTES:\n").expect("it has notes").1.to_owned()
+    };
+    let enabled = "--set=networkPolicy.enabled=true";
+    let [to, from] = ["apiServerTo", "metricsFrom"].map(|key| format!("networkPolicy.{key}"));
+    let warned = notes(&[enabled]);
+    assert!(warned.contains(&format!("Warning: {to} is empty")), "{warned}");
+    assert!(warned.contains(&format!("Warning: {from} is empty")), "{warned}");
+    let set = |key| format!("--set-json={key}=[{{\"ipBlock\":{{\"cidr\":\"10.96.0.1/32\"}}}}]");
+    let silent = notes(&[enabled, &set(to), &set(from)]);
+    assert!(!silent.contains("Warning"), "{silent}");
+    assert!(!notes(&[]).contains("Warning"), "it is off");
+}
+
+#[test]
+fn budget_is_a_number_or_a_percentage() {
+    let most = |value: &str| {
+        let setting = format!("--set-json=podDisruptionBudget.maxUnavailable={value}");
+        let objects = rendered(&[ELECTION, "--set=podDisruptionBudget.enabled=true", &setting]);
+        find(&objects, "PodDisruptionBudget", "orders")["spec"]["maxUnavailable"].clone()
+    };
+    assert_eq!(most("2"), 2);
+    assert_eq!(most("\"25%\""), "25%");
+    for value in ["\"1\"", "\"101%\"", "-1", "\"1\\n  injected: true\""] {
+        let setting = format!("--set-json=podDisruptionBudget.maxUnavailable={value}");
+        assert_refused(&chart("baton"), &setting, &["/podDisruptionBudget/maxUnavailable"]);
+    }
 }
 
 /// Each answer of the server names the flow schema of its request.

@@ -17,7 +17,8 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-const ALERTS: [&str; 7] = [
+const ALERTS: [&str; 8] = [
+    "BatonElectionAbsent",
     "BatonFlapping",
     "BatonHandoverStuck",
     "BatonLeaseStale",
@@ -27,6 +28,12 @@ const ALERTS: [&str; 7] = [
     "BatonUnfit",
 ];
 
+/// Two elections that BatonElectionAbsent watches, and one that it does not.
+const WANTED: &str = "--set-json=elections={\
+    \"orders\":{\"namespace\":\"sales\",\"serviceAccountName\":\"shop\",\"alert\":true},\
+    \"bills\":{\"namespace\":\"sales\",\"serviceAccountName\":\"shop\",\"alert\":true},\
+    \"reports\":{\"namespace\":\"sales\",\"serviceAccountName\":\"shop\",\"alert\":false}}";
+
 /// The metrics of a Lease that kube-state-metrics exports.
 const LEASE_METRICS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
 
@@ -34,6 +41,7 @@ const LEASE_METRICS: [&str; 2] = ["kube_lease_owner", "kube_lease_renew_time"];
 fn every_alert_fires_and_clears() {
     let folder = TempDir::new().unwrap();
     let objects = rendered(&[
+        WANTED,
         "--set=prometheusRule.enabled=true,prometheusRule.runbookUrl=https://runbooks.test",
     ]);
     let rules = find(&objects, "PrometheusRule", "test-alerts")["spec"].to_string();
@@ -116,6 +124,16 @@ fn alerts_link_to_runbooks_at_any_url() {
         relative,
         &["/prometheusRule/runbookUrl", "docs/operating/runbooks"],
     );
+}
+
+#[test]
+fn wanted_election_without_rules_is_refused() {
+    let wanted = "--set=elections.orders.serviceAccountName=shop,elections.orders.alert=true";
+    let words = ["elections.orders.alert needs prometheusRule.enabled"];
+    assert_refused(&chart("baton"), wanted, &words);
+    let rules = rendered(&["--set=prometheusRule.enabled=true"]);
+    let rules = find(&rules, "PrometheusRule", "test-alerts").to_string();
+    assert!(!rules.contains("BatonElectionAbsent"), "no election is wanted");
 }
 
 /// The threshold is a duration in the values, and in the rule a number of seconds, which every
@@ -250,7 +268,9 @@ fn api_server_accepts_the_operators_objects() {
 }
 
 fn rule() -> Value {
-    find(&rendered(&["--set=prometheusRule.enabled=true"]), "PrometheusRule", "test-alerts").clone()
+    let one = "--set=prometheusRule.enabled=true,elections.orders.serviceAccountName=shop,\
+               elections.orders.alert=true";
+    find(&rendered(&[one]), "PrometheusRule", "test-alerts").clone()
 }
 
 fn dashboard() -> Value {
