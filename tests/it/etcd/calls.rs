@@ -53,6 +53,7 @@ fn idle_connections_are_probed() {
                 && timers.iter().all(|timer| timer.is_some_and(|hundredths| hundredths <= 1000))
         });
     }
+    rig.wait_for_answers();
 }
 
 /// For each connection of this process to `port`: in how many hundredths of a second the kernel
