@@ -1,16 +1,18 @@
 //! Measures the figures of docs/comparison.md and docs/concepts/scale.md on the built program: `make
 //! bench`, or one part with `cargo bench --bench figures -- PART`.
 //!
-//! It starts sidecars over temporary directories, a real API server, and real ZooKeeper servers.
-//! The baselines are a bare axum server (this program again), client-go's candidates, and
-//! Curator's. They run at the same time, because a ratio suffers less from a noisy machine than a
-//! figure. A failure ends the benchmark: nothing is retried.
+//! It starts sidecars over temporary directories, a real API server, real ZooKeeper servers, and
+//! real etcd members. The baselines are a bare axum server (this program again), client-go's
+//! candidates, Curator's, and those of etcd's Go client. They run at the same time, because a ratio
+//! suffers less from a noisy machine than a figure. A failure ends the benchmark: nothing is
+//! retried.
 #![expect(clippy::disallowed_methods, reason = "a benchmark measures the sidecar by its own clock")]
 
 mod baseline;
 mod checks;
 mod client;
 mod cost;
+mod etcd;
 mod files;
 mod handoff;
 mod lease;
@@ -53,6 +55,7 @@ mod rig {
     mod apiserver;
     mod assets;
     mod daemon;
+    mod etcd;
     #[path = "../../support/history/mod.rs"]
     mod history;
     mod keys;
@@ -62,7 +65,8 @@ mod rig {
     mod zookeeper;
 
     pub(crate) use apiserver::{Access, ApiServer};
-    pub(crate) use assets::{client_go_candidate, curator_candidate};
+    pub(crate) use assets::{client_go_candidate, curator_candidate, etcd_election_candidate};
+    pub(crate) use etcd::{Etcd, EtcdSettings};
     pub(crate) use history::{eventually, lock};
     pub(crate) use zookeeper::{Ensemble, Settings};
 }
@@ -76,7 +80,7 @@ type Result<T> = std::result::Result<T, Box<dyn Error + Send + Sync>>;
 
 type Part = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Part); 18] = [
+const PARTS: [(&str, Part); 23] = [
     ("machine", machine::measure),
     ("load", load::measure),
     ("push", push::measure),
@@ -94,6 +98,11 @@ const PARTS: [(&str, Part); 18] = [
     ("zookeeper-restarted", restarted::over_zookeeper),
     ("zookeeper-idle", zookeeper::idle),
     ("zookeeper-cost", cost::zookeeper),
+    ("etcd-clean", etcd::clean),
+    ("etcd-killed", etcd::killed),
+    ("etcd-idle", etcd::idle),
+    ("etcd-cost", etcd::cost),
+    ("etcd-crowd", etcd::crowd),
     ("size", size::measure),
 ];
 

@@ -3,7 +3,7 @@
 //! Dropping a [`Server`] kills the process and waits for it. `setpriv` of util-linux has the kernel
 //! kill it when the thread that started it ends, so it does not outlive a killed benchmark either.
 
-use crate::rig::{client_go_candidate, curator_candidate};
+use crate::rig::{client_go_candidate, curator_candidate, etcd_election_candidate};
 use crate::{Result, baseline};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
@@ -75,6 +75,33 @@ impl Server {
         let mut command = guarded(BATON);
         command.args(["run", "--backend", "zookeeper", "--zookeeper-servers", servers]);
         Self::baton(command.args(["--zookeeper-path", path]).args(flags))
+    }
+
+    /// A candidate over the keys below `prefix`, with additional flags.
+    pub(crate) fn over_etcd(endpoints: &str, prefix: &str, flags: &[&str]) -> Result<Self> {
+        let mut command = guarded(BATON);
+        command.args(["run", "--backend", "etcd", "--etcd-endpoints", endpoints]);
+        Self::baton(command.args(["--etcd-prefix", prefix]).args(flags))
+    }
+
+    /// A candidate of etcd's Go client below the same prefix.
+    pub(crate) fn etcd_election(
+        endpoints: &str,
+        prefix: &str,
+        identity: &str,
+        ttl: Duration,
+    ) -> Result<Self> {
+        let mut command = guarded(etcd_election_candidate());
+        command.args([
+            format!("--endpoints={endpoints}"),
+            format!("--prefix={prefix}"),
+            format!("--identity={identity}"),
+            format!("--ttl={}", ttl.as_secs()),
+            "--listen=127.0.0.1:0".to_owned(),
+        ]);
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let lines = child.stdout.take().expect("the stream is piped");
+        Self::started(child, lines)
     }
 
     /// Curator's candidate over the same znodes.

@@ -113,7 +113,11 @@ impl Unit {
 
 /// A ratio with two decimals, or as a fraction if it is small.
 fn ratio(ratio: f64) -> String {
-    if ratio < 0.1 { format!("1/{:.0}", ratio.recip()) } else { format!("{ratio:.2}") }
+    if ratio > 0.0 && ratio < 0.1 {
+        format!("1/{:.0}", ratio.recip())
+    } else {
+        format!("{ratio:.2}")
+    }
 }
 
 /// Durations of one kind, in milliseconds.

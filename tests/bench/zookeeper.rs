@@ -172,7 +172,7 @@ fn requests(ensemble: &Ensemble, contest: &impl Contest) -> Result<[f64; 2]> {
 }
 
 /// Waits until a candidate names this leader.
-fn wait_until_known(leader: &Server, candidate: &Server) -> Result<()> {
+pub(crate) fn wait_until_known(leader: &Server, candidate: &Server) -> Result<()> {
     let started = Instant::now();
     let mut connection = Connection::open(&candidate.address)?;
     while connection.leader()? != leader.identity {
@@ -198,7 +198,7 @@ pub(crate) fn servers(size: usize) -> Ensemble {
 }
 
 /// The instant this long ago.
-fn ago(elapsed: Duration) -> Result<Instant> {
+pub(crate) fn ago(elapsed: Duration) -> Result<Instant> {
     let instant = Instant::now().checked_sub(elapsed);
     instant.ok_or_else(|| "the time is before the start of the monotonic clock".into())
 }
