@@ -24,8 +24,8 @@ MOST_BYTES = 500_000
 
 
 def main(wasm, out, trace=None):
-    style = (PAGE / "style.css").read_text()
-    scripts = [(PAGE / f"{name}.js").read_text() for name in SCRIPTS]
+    style = stripped((PAGE / "style.css").read_text())
+    scripts = [stripped((PAGE / f"{name}.js").read_text()) for name in SCRIPTS]
     script = '"use strict";\n(() => {\n' + "\n".join(scripts) + "})();\n"
     loader = (PAGE / "loader.js").read_text()
     recorded = json.loads(Path(trace).read_text()) if trace else None
@@ -47,6 +47,12 @@ def main(wasm, out, trace=None):
         sys.exit(f"page.py: the page has {size} bytes, and {MOST_BYTES} are allowed")
     Path(out).write_text(html)
     print(f"{out}: {size // 1000} kB", file=sys.stderr)
+
+
+def stripped(text):
+    """The text without indentation, empty lines, and lines that are only a comment."""
+    lines = (line.strip() for line in text.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
 
 
 def packed(data):
