@@ -150,10 +150,11 @@ test-lab:
 	$(call need,chromium node npm python3)
 	tests/lab/run.sh
 
-# The files of a release: packages, installed without changing this machine.
+# The files of a release: packages, installed without changing this machine, and the program for arm64.
 test-release:
-	$(call need,dpkg go python3 strip systemd-analyze unshare)
+	$(call need,aarch64-linux-gnu-gcc dpkg go python3 qemu-aarch64 setpriv strip systemd-analyze unshare)
 	release/tools.sh nfpm > /dev/null
+	tests/arm64/smoke.py "$$(tests/arm64/build.sh)"
 	$(CASES) $(RELEASE_CASES)
 
 CASES = $(CARGO) test --locked --package baton --package room --lib --bins --examples --test it -- --test-threads=$(TEST_THREADS)
@@ -244,7 +245,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 
 # $(1): the programs that must be installed.
 need = @for tool in $(1); do \
-	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: chromium curl iproute2 python3-venv golang default-jdk-headless maven nodejs npm strace systemd util-linux)" >&2; exit 1; }; \
+	  command -v $$tool > /dev/null || { echo "make: $$tool is missing: install it (Debian: chromium curl iproute2 python3-venv golang default-jdk-headless maven nodejs npm strace systemd util-linux binutils dpkg qemu-user gcc-aarch64-linux-gnu libc6-dev-arm64-cross)" >&2; exit 1; }; \
 	done
 
 $(TOOLS)/bin/cargo-deny:
