@@ -242,6 +242,7 @@ setup: $(TOOLS)/bin/cargo-deny ## Build every server and tool that the tests nee
 	tests/servers/zookeeper/fetch.sh
 	tests/servers/peers/build.sh
 	tests/prose/build.sh
+	release/tools.sh nfpm > /dev/null
 
 # $(1): the programs that must be installed.
 need = @for tool in $(1); do \
