@@ -59,8 +59,6 @@ fn files(folder: &Path, found: &mut Vec<(String, String)>) {
 /// The template actions of a text, without comments.
 fn actions(text: &str) -> String {
     let actions = text.split("{{").skip(1).filter_map(|action| action.split("}}").next());
-    actions
-        .filter(|action| !action.trim_start_matches(['-', ' ']).starts_with("/*"))
-        .map(|action| format!("{action} "))
-        .collect()
+    let shown = actions.filter(|action| !action.trim_start_matches(['-', ' ']).starts_with("/*"));
+    shown.collect::<Vec<_>>().join(" ")
 }

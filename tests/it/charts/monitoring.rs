@@ -28,7 +28,7 @@ const ALERTS: [&str; 8] = [
     "BatonUnfit",
 ];
 
-/// Two elections that BatonElectionAbsent watches, and one that it does not.
+/// Two elections that `BatonElectionAbsent` watches, and one that it does not.
 const WANTED: &str = "--set-json=elections={\
     \"orders\":{\"namespace\":\"sales\",\"serviceAccountName\":\"shop\",\"alert\":true},\
     \"bills\":{\"namespace\":\"sales\",\"serviceAccountName\":\"shop\",\"alert\":true},\

@@ -41,6 +41,6 @@ fn limit_of(pid: u32) -> Option<Rlimit> {
 impl Drop for FewDescriptors {
     fn drop(&mut self) {
         // The process may have ended.
-        prlimit(Some(self.pid), Resource::Nofile, self.before.clone()).ok();
+        prlimit(Some(self.pid), Resource::Nofile, self.before).ok();
     }
 }

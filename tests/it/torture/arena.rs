@@ -112,10 +112,10 @@ impl<'a, S: Tortured> Arena<'a, S> {
             }
         };
         let is_taken = |active: &&Active| match (active.target, target) {
-            (Target::Slot(one), Target::Slot(other)) => one == other,
+            (Target::Slot(one), Target::Slot(other))
+            | (Target::Record(one), Target::Record(other)) => one == other,
             (Target::Store, Target::Store | Target::Record(_))
             | (Target::Record(_), Target::Store) => true,
-            (Target::Record(one), Target::Record(other)) => one == other,
             (Target::Slot(_), Target::Record(_) | Target::Store)
             | (Target::Record(_) | Target::Store, Target::Slot(_)) => false,
         };

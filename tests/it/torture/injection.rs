@@ -232,7 +232,9 @@ fn flow<'a, S: Tortured>(
     let before = proxy.affected();
     let set = move |arena: &Arena<'a, S>, flow| {
         let proxy = arena.slots[at].proxy.as_ref().expect("it had one");
-        directions.iter().for_each(|direction| proxy.set(*direction, flow));
+        for direction in directions {
+            proxy.set(*direction, flow);
+        }
         proxy.affected()
     };
     set(arena, flow);

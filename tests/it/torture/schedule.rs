@@ -95,7 +95,8 @@ impl Schedule {
             return None;
         }
         let earlier = second[0].at.saturating_sub(first[0].at);
-        let second = second.iter().map(|step| Step { at: step.at - earlier, ..*step });
+        let second =
+            second.iter().map(|step| Step { at: step.at.saturating_sub(earlier), ..*step });
         Some([Self(first.to_vec()), Self(second.collect())])
     }
 
@@ -274,11 +275,12 @@ mod tests {
         for step in drawn(5, Backend::Lease).0 {
             let fits = match (step.fault.scope(), step.victim) {
                 (Scope::Store, Victim::Store) => true,
-                (Scope::Record | Scope::Leader, Victim::Leader(election)) => election < 2,
+                (Scope::Record | Scope::Leader | Scope::Candidate, Victim::Leader(election)) => {
+                    election < 2
+                }
                 (Scope::Remembering, Victim::Candidate(election, slot)) => {
                     election < 2 && slot == 0
                 }
-                (Scope::Candidate, Victim::Leader(election)) => election < 2,
                 (Scope::Candidate, Victim::Candidate(election, slot)) => {
                     election < 2 && slot < CANDIDATES
                 }
