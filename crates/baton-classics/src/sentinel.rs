@@ -416,6 +416,7 @@ mod tests {
                 panic!("it answers")
             };
             assert_eq!(vote, votes.then_some((7, OTHER)));
+            assert_eq!(node.stored.vote, vote, "a vote that it keeps to itself is none");
         }
     }
 }

@@ -320,3 +320,52 @@ fn accept(answer: HttpAnswer) -> Result<Bytes, Failure> {
         status => Err(Failure::of(status, &answer.body)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_election::timing::Drift;
+    use std::convert::Infallible;
+    use tokio::io::AsyncReadExt as _;
+    use tokio::net::TcpListener;
+
+    /// Reads the start of each request, counts it, and closes the connection without an answer.
+    async fn drop_requests(member: &TcpListener, requests: &Cell<u32>) -> Infallible {
+        loop {
+            let (mut connection, _) = member.accept().await.unwrap();
+            if connection.read(&mut [0; 64]).await.is_ok_and(|length| length > 0) {
+                requests.set(requests.get() + 1);
+            }
+        }
+    }
+
+    /// The request may have been applied, so the machine decides what comes next.
+    #[tokio::test]
+    async fn request_without_an_answer_is_sent_once() {
+        let members = [
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+            TcpListener::bind("127.0.0.1:0").await.unwrap(),
+        ];
+        let url = |member: &TcpListener| format!("http://{}", member.local_addr().unwrap());
+        let config = EtcdConfig {
+            endpoints: members.iter().map(|member| url(member).parse().unwrap()).collect(),
+            prefix: "/baton".to_owned(),
+            user_file: None,
+            tls: None,
+        };
+        let durations = Timing::suggestion(Duration::from_mins(1), Drift::default());
+        let timing = Timing::new(durations, Drift::default()).unwrap();
+        let gateway = Gateway::open(&config, &timing).await.unwrap();
+        let requests = [Cell::new(0), Cell::new(0)];
+        for expected in [[1, 0], [1, 1], [2, 1]] {
+            let answer = tokio::select! {
+                answer = gateway.range("r", None) => answer,
+                never = drop_requests(&members[0], &requests[0]) => match never {},
+                never = drop_requests(&members[1], &requests[1]) => match never {},
+            };
+            assert!(answer.is_err());
+            let counted = [requests[0].get(), requests[1].get()];
+            assert_eq!(counted, expected, "the next call asks the next member");
+        }
+    }
+}

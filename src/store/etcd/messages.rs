@@ -5,7 +5,11 @@
 //! as a conflict: only an answer with a header is etcd's.
 
 use base64::prelude::{BASE64_STANDARD, Engine as _};
-use serde::{Deserialize, Serialize};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use std::fmt;
+use std::marker::PhantomData;
 use std::str::FromStr;
 
 /// An answer, and what its header says.
@@ -215,14 +219,14 @@ pub struct Header {
 
 #[derive(Deserialize)]
 struct RangeResponse {
-    header: Option<Header>,
+    header: Option<Object<Header>>,
     #[serde(default)]
-    kvs: Vec<WireKeyValue>,
+    kvs: Vec<Object<WireKeyValue>>,
 }
 
 #[derive(Deserialize)]
 struct TxnResponse {
-    header: Option<Header>,
+    header: Option<Object<Header>>,
     #[serde(default)]
     succeeded: bool,
 }
@@ -240,19 +244,19 @@ struct WireKeyValue {
 
 #[derive(Deserialize)]
 struct WireWatchMessage {
-    result: Option<WatchResponse>,
-    error: Option<StreamError>,
+    result: Option<Object<WatchResponse>>,
+    error: Option<Object<StreamError>>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct WatchResponse {
-    header: Option<Header>,
+    header: Option<Object<Header>>,
     canceled: bool,
     #[serde(deserialize_with = "number")]
     compact_revision: u64,
     cancel_reason: String,
-    events: Vec<WatchEvent>,
+    events: Vec<Object<WatchEvent>>,
 }
 
 /// The type of a put is the enum's zero, so it is left out.
@@ -260,7 +264,7 @@ struct WatchResponse {
 #[serde(default)]
 struct WatchEvent {
     r#type: EventType,
-    kv: WireKeyValue,
+    kv: Object<WireKeyValue>,
 }
 
 #[derive(Deserialize, Default, PartialEq)]
@@ -284,32 +288,33 @@ struct AuthenticateResponse {
 
 /// Parses the answer to a request for a token.
 pub fn authenticate_answer(body: &[u8]) -> Result<String, InvalidAnswer> {
-    let AuthenticateResponse { token } = serde_json::from_slice(body)?;
+    let Object(AuthenticateResponse { token }) = serde_json::from_slice(body)?;
     Ok(token)
 }
 
 /// Parses the answer to a read: the key, or `None` if it does not exist.
 pub fn range_answer(body: &[u8]) -> Result<Answer<Option<KeyValue>>, InvalidAnswer> {
-    let RangeResponse { header, kvs } = serde_json::from_slice(body)?;
-    let found = kvs.into_iter().next().map(KeyValue::try_from).transpose()?;
+    let Object(RangeResponse { header, kvs }) = serde_json::from_slice(body)?;
+    let found = kvs.into_iter().next().map(|Object(found)| found.try_into()).transpose()?;
     answer(header, found)
 }
 
 /// Parses the answer to a transaction.
 pub fn txn_answer(body: &[u8]) -> Result<Answer<TxnOutcome>, InvalidAnswer> {
-    let TxnResponse { header, succeeded } = serde_json::from_slice(body)?;
+    let Object(TxnResponse { header, succeeded }) = serde_json::from_slice(body)?;
     answer(header, if succeeded { TxnOutcome::Applied } else { TxnOutcome::Conflict })
 }
 
 impl WatchMessage {
     /// Parses a message of a watch. Of several events, the last one counts.
     pub fn parse(line: &[u8]) -> Result<Self, InvalidAnswer> {
-        let WireWatchMessage { result, error } = serde_json::from_slice(line)?;
-        if let Some(StreamError { message }) = error {
+        let Object(WireWatchMessage { result, error }) = serde_json::from_slice(line)?;
+        if let Some(Object(StreamError { message })) = error {
             return Ok(Self { header: None, line: WatchLine::Ended(message) });
         }
-        let result = result.ok_or(InvalidAnswer::NoHeader)?;
-        Ok(Self { header: result.header, line: WatchLine::of(result)? })
+        let Object(mut result) = result.ok_or(InvalidAnswer::NoHeader)?;
+        let header = result.header.take().map(|Object(header)| header);
+        Ok(Self { header, line: WatchLine::of(result)? })
     }
 }
 
@@ -323,17 +328,17 @@ impl WatchLine {
         }
         match events.into_iter().next_back() {
             None => Ok(Self::Idle),
-            Some(WatchEvent { r#type: EventType::Put, kv }) => Ok(Self::Put(kv.try_into()?)),
-            Some(WatchEvent { r#type: EventType::Delete, kv }) => match kv.mod_revision {
-                0 => Err(InvalidAnswer::NoRevision),
-                revision => Ok(Self::Deleted(revision)),
+            Some(Object(WatchEvent { r#type, kv: Object(kv) })) => match r#type {
+                EventType::Put => Ok(Self::Put(kv.try_into()?)),
+                EventType::Delete if kv.mod_revision == 0 => Err(InvalidAnswer::NoRevision),
+                EventType::Delete => Ok(Self::Deleted(kv.mod_revision)),
             },
         }
     }
 }
 
-fn answer<T>(header: Option<Header>, content: T) -> Result<Answer<T>, InvalidAnswer> {
-    match header.map(|Header { cluster_id, revision }| (cluster_id, revision)) {
+fn answer<T>(header: Option<Object<Header>>, content: T) -> Result<Answer<T>, InvalidAnswer> {
+    match header.map(|Object(Header { cluster_id, revision })| (cluster_id, revision)) {
         Some((cluster_id, revision)) if cluster_id > 0 && revision > 0 => {
             Ok(Answer { cluster_id, revision, content })
         }
@@ -353,16 +358,40 @@ impl TryFrom<WireKeyValue> for KeyValue {
     }
 }
 
+/// A JSON object. Derived code alone would also accept an array of its fields.
+#[derive(Default)]
+struct Object<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData)).map(Self)
+    }
+}
+
+struct ObjectVisitor<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for ObjectVisitor<T> {
+    type Value = T;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map))
+    }
+}
+
 /// A number in a string.
-fn number<'de, D: serde::Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
+fn number<'de, D: Deserializer<'de>, T>(deserializer: D) -> Result<T, D::Error>
 where
-    T: FromStr<Err: std::fmt::Display>,
+    T: FromStr<Err: fmt::Display>,
 {
     String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
 }
 
 /// Bytes in base64.
-fn bytes<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
+fn bytes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
     BASE64_STANDARD.decode(text).map_err(serde::de::Error::custom)
 }
@@ -390,6 +419,8 @@ mod tests {
             r#"{"header":{"cluster_id":"7"}}"#,
             r#"{"header":{"revision":"6"}}"#,
             r#"{"code":14,"message":"etcdserver: request timed out"}"#,
+            r#"[{"cluster_id":"7","revision":"6"},true]"#,
+            r#"{"header":["7","6"],"succeeded":true}"#,
             "<html>",
             "",
         ] {
@@ -410,6 +441,13 @@ mod tests {
         assert_eq!(found(&with_header(empty)).unwrap().unwrap().value, b"");
         let without_revision = r#","kvs":[{"value":"eA=="}]"#;
         assert!(found(&with_header(without_revision)).is_err());
+    }
+
+    #[test]
+    fn read_is_linearizable() {
+        let body = |at| String::from_utf8(range_request("r", at)).unwrap();
+        assert_eq!(body(None), r#"{"key":"cg=="}"#, "`serializable` is absent, so it is false");
+        assert_eq!(body(Some(3)), r#"{"key":"cg==","revision":"3"}"#);
     }
 
     #[test]

@@ -234,3 +234,24 @@ impl EtcdWatch {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_election::timing::Drift;
+
+    /// The record's own revision may be compacted, while that of the answer is not.
+    #[test]
+    fn watch_starts_after_the_newest_answer() {
+        let durations = Timing::suggestion(Duration::from_secs(15), Drift::default());
+        let timing = Timing::new(durations, Drift::default()).unwrap();
+        let watch = EtcdWatch::new("r".to_owned(), &timing);
+        watch.note_read(20, 5, None);
+        assert_eq!(watch.position.get(), Some(20));
+        watch.note_write(23);
+        watch.note_read(24, 23, Some(23));
+        assert_eq!(watch.position.get(), Some(24));
+        watch.note_read(18, 5, Some(24));
+        assert_eq!(watch.position.get(), Some(18), "the store was set back");
+    }
+}
