@@ -137,7 +137,7 @@ fn unfit_leader_releases_and_another_leads<S: Store>() {
     assert_eq!(successor.identity, new.identity);
     let resigned = old.events("resigned").pop().map(|event| event["reason"].clone());
     assert_eq!(resigned, Some("unfit".into()));
-    let unfit = old.events("unfit").pop().expect("it says so");
+    let unfit = wait_for(NOTICE, "it says so", || old.events("unfit").pop());
     assert!(unfit["reason"].as_str().unwrap_or_default().contains("503"), "{unfit}");
     assert!(!is_fit(&old) && old.is_healthy());
     first.becomes(Behavior::Fit);
@@ -200,7 +200,7 @@ fn answers_that_do_not_end_make_unfit() {
         rig.wait_for_answers();
         application.becomes(behavior);
         eventually(Duration::from_secs(4), "it is not fit", || !is_fit(&leader));
-        let unfit = leader.events("unfit").pop().expect("it says so");
+        let unfit = wait_for(NOTICE, "it says so", || leader.events("unfit").pop());
         let reason = unfit["reason"].as_str().unwrap_or_default();
         assert!(reason.contains("within 150ms"), "{behavior:?}: {reason}");
         application.becomes(Behavior::Fit);
