@@ -2,8 +2,8 @@
 //!
 //! Pure. Start with [`PinnedCluster::admit`]. The first answer pins a cluster, because the members
 //! of two clusters would hold two elections. A restore may give the members another id. So the pin
-//! moves once most endpoints belong to one other cluster. The pinned one must not have answered for a
-//! lease duration, so that no claim of this candidate is left.
+//! moves once most endpoints belong to one other cluster, and only foreign members have answered for
+//! a lease duration. In that time every endpoint is asked, and no claim of this candidate is left.
 
 use baton_election::instant::Instant;
 use std::time::Duration;
@@ -11,14 +11,11 @@ use std::time::Duration;
 /// The pinned cluster, and the endpoints that belong to others.
 pub(super) struct PinnedCluster {
     lease_duration: Duration,
-    pinned: Option<Pin>,
-    /// For each endpoint, the other cluster that it belonged to since the pinned one answered.
+    pinned: Option<u64>,
+    /// When a foreign member first answered since the pinned cluster did.
+    foreign_since: Option<Instant>,
+    /// For each endpoint, the other cluster that it belonged to in that time.
     others: Vec<Option<u64>>,
-}
-
-struct Pin {
-    id: u64,
-    answered_at: Instant,
 }
 
 /// The meaning of an answer.
@@ -43,12 +40,18 @@ pub(super) enum Moves {
 
 impl PinnedCluster {
     pub(super) fn new(endpoints: usize, lease_duration: Duration) -> Self {
-        Self { lease_duration, pinned: None, others: vec![None; endpoints] }
+        let others = vec![None; endpoints];
+        Self { lease_duration, pinned: None, foreign_since: None, others }
     }
 
-    /// Whether messages of this cluster count.
-    pub(super) fn is(&self, id: u64) -> bool {
-        self.pinned.as_ref().is_some_and(|pin| pin.id == id)
+    /// Notes a message of a watch from the cluster `id`. Returns whether it counts: only those of
+    /// the pinned one do.
+    pub(super) fn hears(&mut self, id: u64) -> bool {
+        let is_pinned = self.pinned == Some(id);
+        if is_pinned {
+            self.pin(id);
+        }
+        is_pinned
     }
 
     /// Notes that `endpoint` answered at `now` as a member of the cluster `id`.
@@ -59,28 +62,32 @@ impl PinnedCluster {
         now: Instant,
         moves: Moves,
     ) -> Membership {
-        let membership = match &self.pinned {
-            None => Membership::Pinned,
-            Some(pin) if pin.id == id => Membership::Pinned,
-            Some(pin) => {
-                self.others[endpoint] = Some(id);
-                let agreeing = self.others.iter().filter(|other| **other == Some(id)).count();
-                let is_gone = now.since(pin.answered_at) >= self.lease_duration
-                    && 2 * agreeing > self.others.len();
-                match moves {
-                    Moves::Allowed if is_gone => Membership::Moved { from: pin.id },
-                    Moves::Allowed | Moves::Forbidden => Membership::Foreign { pinned: pin.id },
-                }
-            }
+        let Some(pinned) = self.pinned.filter(|pinned| *pinned != id) else {
+            self.pin(id);
+            return Membership::Pinned;
         };
-        match membership {
-            Membership::Pinned | Membership::Moved { .. } => {
-                self.pinned = Some(Pin { id, answered_at: now });
-                self.others.fill(None);
+        match moves {
+            Moves::Allowed if self.is_replaced_by(id, endpoint, now) => {
+                self.pin(id);
+                Membership::Moved { from: pinned }
             }
-            Membership::Foreign { .. } => {}
+            Moves::Allowed | Moves::Forbidden => Membership::Foreign { pinned },
         }
-        membership
+    }
+
+    /// Notes a foreign answer. Returns whether the cluster `id` has taken the place of the pinned
+    /// one.
+    fn is_replaced_by(&mut self, id: u64, endpoint: usize, now: Instant) -> bool {
+        self.others[endpoint] = Some(id);
+        let agreeing = self.others.iter().filter(|other| **other == Some(id)).count();
+        let since = *self.foreign_since.get_or_insert(now);
+        now.since(since) >= self.lease_duration && 2 * agreeing > self.others.len()
+    }
+
+    fn pin(&mut self, id: u64) {
+        self.pinned = Some(id);
+        self.foreign_since = None;
+        self.others.fill(None);
     }
 }
 
@@ -102,44 +109,47 @@ mod tests {
         cluster
     }
 
+    const FOREIGN: Membership = Membership::Foreign { pinned: 1 };
+
     #[test]
     fn pin_moves_to_the_cluster_of_most_endpoints() {
         let mut cluster = pinned();
-        let foreign = Membership::Foreign { pinned: 1 };
-        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Allowed), foreign);
-        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Allowed), foreign, "one endpoint, twice");
-        assert_eq!(cluster.admit(1, 3, at(LATE), Moves::Allowed), foreign, "a third cluster");
+        assert_eq!(cluster.admit(0, 2, at(0), Moves::Allowed), FOREIGN);
+        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Allowed), FOREIGN, "one endpoint, twice");
+        assert_eq!(cluster.admit(1, 3, at(LATE), Moves::Allowed), FOREIGN, "a third cluster");
         let moved = Membership::Moved { from: 1 };
         assert_eq!(cluster.admit(1, 2, at(LATE), Moves::Allowed), moved);
-        assert!(cluster.is(2) && !cluster.is(1));
+        assert!(cluster.hears(2) && !cluster.hears(1));
     }
 
-    /// A claim may be left until a lease duration after the last answer.
+    /// A follower with a healthy watch asks nothing for hours. Its next answers may be foreign while
+    /// another endpoint still leads to the pinned cluster.
     #[test]
-    fn pin_stays_for_a_lease_duration() {
-        let mut cluster = PinnedCluster::new(1, LEASE);
-        cluster.admit(0, 1, at(0), Moves::Allowed);
-        let foreign = Membership::Foreign { pinned: 1 };
-        assert_eq!(cluster.admit(0, 2, at(LATE - 1), Moves::Allowed), foreign);
-        assert_eq!(cluster.admit(0, 1, at(LATE - 1), Moves::Allowed), Membership::Pinned);
-        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Allowed), foreign, "it answered since");
-    }
-
-    #[test]
-    fn answer_of_the_pinned_cluster_discards_what_others_said() {
+    fn pin_stays_for_a_lease_duration_of_foreign_answers() {
         let mut cluster = pinned();
-        cluster.admit(1, 2, at(1), Moves::Allowed);
-        cluster.admit(0, 1, at(2), Moves::Allowed);
-        let foreign = Membership::Foreign { pinned: 1 };
-        assert_eq!(cluster.admit(2, 2, at(2 + LATE), Moves::Allowed), foreign);
+        assert_eq!(cluster.admit(0, 2, at(3600), Moves::Allowed), FOREIGN);
+        assert_eq!(cluster.admit(1, 2, at(3600 + LATE - 1), Moves::Allowed), FOREIGN);
+        assert_eq!(cluster.admit(2, 1, at(3600 + LATE - 1), Moves::Allowed), Membership::Pinned);
+        assert_eq!(cluster.admit(0, 2, at(3600 + LATE), Moves::Allowed), FOREIGN);
+        assert_eq!(cluster.admit(1, 2, at(3600 + 2 * LATE - 1), Moves::Allowed), FOREIGN);
     }
 
     #[test]
-    fn write_moves_no_pin() {
+    fn message_of_a_watch_counts_as_an_answer() {
+        let mut cluster = pinned();
+        cluster.admit(0, 2, at(0), Moves::Allowed);
+        cluster.admit(1, 2, at(1), Moves::Allowed);
+        assert!(cluster.hears(1));
+        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Allowed), FOREIGN);
+    }
+
+    #[test]
+    fn write_and_read_of_the_past_move_no_pin() {
         let mut cluster = PinnedCluster::new(1, LEASE);
         cluster.admit(0, 1, at(0), Moves::Allowed);
-        let foreign = Membership::Foreign { pinned: 1 };
-        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Forbidden), foreign);
-        assert!(cluster.is(1));
+        assert_eq!(cluster.admit(0, 2, at(0), Moves::Forbidden), FOREIGN);
+        assert_eq!(cluster.admit(0, 2, at(LATE), Moves::Allowed), FOREIGN, "the first that counts");
+        assert_eq!(cluster.admit(0, 2, at(2 * LATE), Moves::Forbidden), FOREIGN);
+        assert!(cluster.hears(1));
     }
 }

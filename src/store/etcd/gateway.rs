@@ -107,9 +107,9 @@ impl Gateway {
         self.endpoints.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// Whether messages of this cluster count.
-    pub(super) fn is_pinned(&self, cluster_id: u64) -> bool {
-        self.cluster.borrow().is(cluster_id)
+    /// Whether a watch's message from this cluster counts.
+    pub(super) fn hears(&self, cluster_id: u64) -> bool {
+        self.cluster.borrow_mut().hears(cluster_id)
     }
 
     /// Discards the token, because a watch was refused with it.

@@ -172,7 +172,7 @@ impl EtcdWatch {
         };
         let message = WatchMessage::parse(&line).map_err(|_| StreamEnd::Ended)?;
         // The watch may have reached an endpoint of another cluster than that of the reads.
-        if message.header.is_some_and(|header| !gateway.is_pinned(header.cluster_id)) {
+        if message.header.is_some_and(|header| !gateway.hears(header.cluster_id)) {
             return Err(StreamEnd::Ended);
         }
         let Header { cluster_id, revision } = message.header.unwrap_or_default();
