@@ -1,7 +1,7 @@
 //! Publishes the leader's addresses in EndpointSlices, so that a Service leads to the leader only.
 //!
 //! Touches the API server, on connections of its own, and the election only through [`Reader`]. Start
-//! with [`Routing::run`]. [`plan`] decides each write, and is pure. Nothing here delays a
+//! with [`Routing::task`]. [`plan`] decides each write, and is pure. Nothing here delays a
 //! renewal, a promise, or a release, and routing does not exclude anyone: a client may still have a
 //! connection to a former leader.
 

@@ -192,10 +192,16 @@ impl SlicePlan {
     fn clear(&mut self, now: Instant) -> Step {
         (self.term, self.published) = (None, None);
         let Some(token) = self.written else { return Step::Wait(None) };
+        if self.clears_until.is_none() {
+            self.due = None;
+        }
         let until = *self.clears_until.get_or_insert(now + self.pace.call_timeout);
         if now >= until {
             self.forget();
             return Step::Wait(None);
+        }
+        if let Some(due) = self.due.filter(|due| now < *due) {
+            return Step::Wait(Some(due.min(until)));
         }
         match &self.known {
             None => Step::Call(Call::Read, until),
@@ -220,7 +226,9 @@ impl SlicePlan {
             }
             Reply::Unknown => {
                 self.known = None;
-                self.due = Some(now + self.pace.retry_period);
+                let pause =
+                    if is_clearing { self.pace.call_timeout / 8 } else { self.pace.retry_period };
+                self.due = Some(now + pause);
                 None
             }
             Reply::Absent => {
@@ -487,13 +495,14 @@ mod tests {
     }
 
     #[test]
-    fn clearing_gives_up_after_one_call() {
+    fn clearing_pauses_after_a_failure_and_gives_up_after_one_call() {
         let mut leader = plan(OLD);
         Server::prepared().settle(&mut leader, claim(5, 0), at(0));
-        for _ in 0..2 {
-            let Step::Call(_, until) = leader.next(None, at(3)) else { panic!("it clears") };
+        for failed_at in [at(3), at(4)] {
+            let Step::Call(_, until) = leader.next(None, failed_at) else { panic!("it clears") };
             assert_eq!(until, at(5));
-            leader.handle_reply(Reply::Unknown, at(4));
+            leader.handle_reply(Reply::Unknown, failed_at);
+            assert!(matches!(leader.next(None, failed_at), Step::Wait(Some(_))), "it pauses");
         }
         assert!(matches!(leader.next(None, at(5)), Step::Wait(None)));
         assert!(leader.is_clear());
