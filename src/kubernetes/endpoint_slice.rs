@@ -200,7 +200,7 @@ fn set_content(fields: &mut Map<String, Value>, content: &Content) {
     fields.insert("ports".to_owned(), ports.into());
     if let Some(token) = content.token {
         let metadata = fields.entry("metadata").or_insert_with(|| json!({}));
-        if metadata["annotations"].is_null() {
+        if !metadata["annotations"].is_object() {
             metadata["annotations"] = json!({});
         }
         metadata["annotations"][TOKEN] = token.to_string().into();
@@ -268,6 +268,15 @@ mod tests {
         assert_eq!(object["metadata"]["uid"], "u", "the write is conditional");
         assert_eq!(object["metadata"]["labels"]["team"], "sales", "other fields are kept");
         assert_eq!(object["endpoints"][0]["conditions"], json!({ "ready": true }));
+    }
+
+    #[test]
+    fn annotations_of_another_type_are_replaced() {
+        let mut object = empty();
+        object["metadata"]["annotations"] = json!(["a"]);
+        let bytes = parse(&object).unwrap().with(&content(9, &["10.0.0.1"]));
+        let written = SliceObject::parse(&bytes, "orders-ipv4").unwrap();
+        assert_eq!(written.content.token, Some(FencingToken::new(9)));
     }
 
     #[test]
