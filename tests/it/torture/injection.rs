@@ -357,7 +357,7 @@ fn proven(has_acted: bool, otherwise: &str) -> Proof {
     if has_acted { Ok(()) } else { Err(otherwise.to_owned()) }
 }
 
-/// Whether the process is stopped by a signal, be it under strace.
+/// Whether a signal has stopped the process, also one under strace.
 fn is_stopped(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, state)| state.starts_with(['T', 't']))
