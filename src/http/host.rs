@@ -27,7 +27,9 @@ impl FromRequestParts<Arc<AppState>> for OwnHost {
     ) -> Result<Self, Response> {
         let names_us = |host: &HeaderValue| {
             name(host).is_some_and(|name| {
-                name == "localhost" || address(name).is_some() || name == state.identity.name()
+                is_localhost(name)
+                    || address(name).is_some()
+                    || name.eq_ignore_ascii_case(state.identity.name())
             })
         };
         if parts.headers.get(HOST).is_none_or(names_us) {
@@ -45,7 +47,7 @@ impl FromRequestParts<Arc<AppState>> for OwnHost {
 /// Whether a request names a loopback address as its host, and not a domain that resolves to one.
 pub(super) fn names_loopback(host: Option<&HeaderValue>) -> bool {
     host.and_then(name).is_some_and(|name| {
-        name == "localhost" || address(name).is_some_and(|address| address.is_loopback())
+        is_localhost(name) || address(name).is_some_and(|address| address.is_loopback())
     })
 }
 
@@ -60,6 +62,11 @@ fn name(host: &HeaderValue) -> Option<&str> {
     let (name, rest) = host.split_at(end);
     let is_port = |port: &str| port.bytes().all(|byte| byte.is_ascii_digit());
     (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(name)
+}
+
+/// Names of hosts are case-insensitive: RFC 9110, 4.2.3.
+fn is_localhost(name: &str) -> bool {
+    name.eq_ignore_ascii_case("localhost")
 }
 
 /// The address that a host is, with brackets around those of IPv6.
@@ -80,7 +87,7 @@ mod tests {
 
     #[test]
     fn loopback_hosts_are_recognized() {
-        for host in ["localhost:4040", "127.0.0.1", "127.1.2.3:80", "[::1]:4040", "localhost"] {
+        for host in ["localhost:4040", "127.0.0.1", "127.1.2.3:80", "[::1]:4040", "LocalHost"] {
             assert!(is_loopback(host), "{host}");
         }
     }
