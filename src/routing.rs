@@ -5,6 +5,7 @@
 //! renewal, a promise, or a release, and routing does not exclude anyone: a client may still have a
 //! connection to a former leader.
 
+mod known;
 mod plan;
 mod slice_api;
 
@@ -41,7 +42,8 @@ pub struct Routing {
 pub struct Cleared(Vec<watch::Receiver<bool>>);
 
 impl Cleared {
-    /// Waits until nothing is left to clear: at most one call's time after a withdrawal.
+    /// Waits until nothing is left to clear, at most one call's time after a withdrawal. A process
+    /// that stays clears later what it could not clear by then.
     pub async fn wait(&mut self) {
         for is_clear in &mut self.0 {
             // Without its task, nothing will be cleared.
@@ -50,9 +52,9 @@ impl Cleared {
     }
 }
 
-/// The tasks of the slices.
+/// The tasks of the slices, if there are any.
 #[derive(Debug, Default)]
-pub struct RoutingTask(Vec<SliceTask>);
+pub struct RoutingTask(Option<[SliceTask; 2]>);
 
 /// Keeps one slice up to date.
 struct SliceTask {
@@ -103,19 +105,19 @@ impl Routing {
                 is_clear,
             }
         });
-        (RoutingTask(tasks.into()), cleared)
+        (RoutingTask(Some(tasks)), cleared)
     }
 }
 
 impl RoutingTask {
     /// Publishes, and clears after a withdrawal or a loss. Without slices, it only waits.
     pub async fn run(self) -> Infallible {
-        match <[SliceTask; 2]>::try_from(self.0) {
-            Ok([one, other]) => tokio::select! {
+        match self.0 {
+            Some([one, other]) => tokio::select! {
                 never = one.run() => never,
                 never = other.run() => never,
             },
-            Err(_none) => std::future::pending().await,
+            None => std::future::pending().await,
         }
     }
 }
@@ -152,14 +154,14 @@ impl SliceTask {
         let reply = match result {
             Ok(reply) => reply,
             Err(error) => {
-                self.reporter.failed(&error);
-                Reply::Unknown
+                self.reporter.failed(&error, self.plan.is_clearing());
+                if error.is_refusal() { Reply::Refused } else { Reply::Unknown }
             }
         };
         let outcome = match &reply {
             Reply::Applied(_) => Some(Outcome::Applied),
             Reply::Conflict => Some(Outcome::Conflict),
-            Reply::Unknown => Some(Outcome::Unknown),
+            Reply::Refused | Reply::Unknown => Some(Outcome::Unknown),
             Reply::Absent | Reply::Found(_) => None,
         };
         match (call, outcome) {
@@ -173,6 +175,7 @@ impl SliceTask {
             Some(Finding::Cleared(token)) => self.reporter.cleared(token),
             Some(Finding::LargerToken { found, ours }) => self.reporter.larger_token(found, ours),
             Some(Finding::Foreign(foreign)) => self.reporter.foreign(&foreign),
+            Some(Finding::Altered) => self.reporter.altered(),
             None => {}
         }
     }

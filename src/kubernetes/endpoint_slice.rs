@@ -95,6 +95,7 @@ pub(crate) struct Content {
 #[derive(Debug, Clone)]
 pub(crate) struct SliceObject {
     fields: Map<String, Value>,
+    version: String,
     pub(crate) content: Content,
 }
 
@@ -136,9 +137,7 @@ impl SliceObject {
             let named = metadata["name"].as_str().unwrap_or_default();
             return Err(InvalidSlice::WrongName(named.to_owned()));
         }
-        if !metadata["resourceVersion"].is_string() {
-            return Err(InvalidSlice::NoVersion);
-        }
+        let version = metadata["resourceVersion"].as_str().ok_or(InvalidSlice::NoVersion)?;
         let items = |field| fields.get(field).and_then(Value::as_array).into_iter().flatten();
         let token = metadata["annotations"][TOKEN].as_str().and_then(|text| text.parse().ok());
         let content = Content {
@@ -146,7 +145,12 @@ impl SliceObject {
             addresses: items("endpoints").map(ready_address).collect(),
             ports: items("ports").map(tcp_port).collect(),
         };
-        Ok(Self { fields, content })
+        Ok(Self { version: version.to_owned(), fields, content })
+    }
+
+    /// The version that a write must name to replace this one.
+    pub(crate) fn version(&self) -> &str {
+        &self.version
     }
 
     /// Why this slice is not one that Baton writes, if so.

@@ -6,15 +6,17 @@
 //!             ┌───── unknown, conflict ─────┐
 //!             ▼                             │
 //!  claim ─► read ─► check the claim ─► write over that version ─► written
-//!  no claim, and a write of ours may be there ─► clear over our version
+//!  no claim, and a write of ours is there, or may still arrive ─► write over that version
 //! ```
 //!
 //! A former leader never overwrites its successor. Each plan checks the claim after the read, so the
 //! version that it replaces is older than every write of a successor. The API server refuses the write
 //! once the successor has written. The successor always writes, because each term has another
-//! token. A clearing replaces only a version with our own token. Only a slice that a stranger deletes
-//! may be created again by a former leader, until its successor's next look at it.
+//! token. A clearing replaces only a version with our own addresses, or the version that an unanswered
+//! write of ours names, which then meets a conflict. Only a slice that a stranger deletes may be
+//! created again by a former leader, until its successor's next look at it.
 
+use super::known::{Known, Over};
 use crate::kubernetes::endpoint_slice::{Content, EndpointPort, Foreign, SliceObject, SliceRef};
 use baton_election::claim::{Claim, FencingToken};
 use baton_election::instant::Instant;
@@ -50,7 +52,9 @@ pub(super) enum Reply {
     Applied(Box<SliceObject>),
     /// The write was not applied, because the slice has changed.
     Conflict,
-    /// The outcome is unknown, or the call was refused.
+    /// The API server refused the call, so a write was not applied.
+    Refused,
+    /// The outcome is unknown: a write may still be applied.
     Unknown,
 }
 
@@ -65,6 +69,8 @@ pub(super) enum Finding {
     LargerToken { found: FencingToken, ours: FencingToken },
     /// The slice is not ours, so it is left alone.
     Foreign(Foreign),
+    /// The API server stored something else than what was written.
+    Altered,
 }
 
 /// The durations of a plan.
@@ -90,22 +96,29 @@ pub(super) struct SlicePlan {
     term: Option<FencingToken>,
     /// The term whose addresses a write of ours may have put into the slice.
     written: Option<FencingToken>,
+    /// The state that the last write replaces, until its outcome is known. The write can be applied
+    /// as long as the slice is in this state.
+    unanswered: Option<Over>,
     /// The term that was reported as published.
     published: Option<FencingToken>,
-    has_reported: bool,
+    /// The last finding of this term.
+    reported: Option<Finding>,
     /// When the next call of a leader is due.
     due: Option<Instant>,
     /// Whether nothing is left to write, so that the next call of a leader is a read.
     is_settled: bool,
-    /// When a clearing gives up.
-    clears_until: Option<Instant>,
+    /// Whether the last write met a conflict.
+    has_conflicted: bool,
+    clearing: Option<Clearing>,
 }
 
-/// The slice as of the last reply.
-#[derive(Debug, Clone)]
-enum Known {
-    Absent,
-    Slice(Box<SliceObject>),
+/// How far the clearing after a withdrawal is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Clearing {
+    /// A stop waits for it until this instant.
+    Awaited(Instant),
+    /// It goes on for as long as the process runs.
+    Late,
 }
 
 impl SlicePlan {
@@ -127,10 +140,12 @@ impl SlicePlan {
             term: None,
             written: None,
             published: None,
-            has_reported: false,
+            unanswered: None,
+            reported: None,
             due: None,
             is_settled: false,
-            clears_until: None,
+            has_conflicted: false,
+            clearing: None,
         }
     }
 
@@ -148,14 +163,14 @@ impl SlicePlan {
         self.published
     }
 
-    /// Whether none of our addresses is left to clear.
-    pub(super) const fn is_clear(&self) -> bool {
-        self.written.is_none()
+    /// Whether a stop has nothing left to wait for.
+    pub(super) fn is_clear(&self) -> bool {
+        self.written.is_none() || self.clearing == Some(Clearing::Late)
     }
 
     /// Whether the last step is part of a clearing.
     pub(super) const fn is_clearing(&self) -> bool {
-        self.clears_until.is_some()
+        self.clearing.is_some()
     }
 
     /// Writes the addresses of a leader, and looks at them from time to time.
@@ -163,9 +178,10 @@ impl SlicePlan {
         let token = claim.token();
         if self.term != Some(token) {
             (self.term, self.known, self.due) = (Some(token), None, None);
-            (self.published, self.has_reported, self.is_settled) = (None, false, false);
+            (self.published, self.reported, self.is_settled) = (None, None, false);
+            self.has_conflicted = false;
         }
-        self.clears_until = None;
+        self.clearing = None;
         if self.due.is_some_and(|due| now < due) {
             return Step::Wait(self.due);
         }
@@ -173,10 +189,9 @@ impl SlicePlan {
             self.known = None;
         }
         let content = self.content(token);
-        let call = match &self.known {
+        let (call, over) = match &self.known {
             None => return Step::Call(Call::Read, now + self.pace.call_timeout),
-            Some(Known::Absent) => Call::Create(content),
-            Some(Known::Slice(slice)) => Call::Replace(slice.clone(), content),
+            Some(known) => (known.replaced_by(content), known.state()),
         };
         // A later claim is published after the next renewal.
         if claim.remaining(now) < self.pace.call_timeout {
@@ -185,50 +200,81 @@ impl SlicePlan {
         if !self.addresses.is_empty() {
             self.written = Some(token);
         }
+        self.unanswered = Some(over);
         Step::Call(call, now + self.pace.call_timeout)
     }
 
-    /// Clears a slice that a write of ours may have changed, within one call's time.
+    /// Clears a slice that a write of ours has changed, or may still change.
     fn clear(&mut self, now: Instant) -> Step {
         (self.term, self.published) = (None, None);
         let Some(token) = self.written else { return Step::Wait(None) };
-        if self.clears_until.is_none() {
-            self.due = None;
-        }
-        let until = *self.clears_until.get_or_insert(now + self.pace.call_timeout);
-        if now >= until {
-            self.forget();
-            return Step::Wait(None);
-        }
+        let until = self.clear_until(now);
         if let Some(due) = self.due.filter(|due| now < *due) {
             return Step::Wait(Some(due.min(until)));
         }
-        match &self.known {
-            None => Step::Call(Call::Read, until),
-            Some(Known::Slice(slice)) if slice.content.token == Some(token) => {
-                let content = Content { addresses: Vec::new(), ..slice.content.clone() };
-                Step::Call(Call::Replace(slice.clone(), content), until)
+        let Some(known) = &self.known else { return Step::Call(Call::Read, until) };
+        if !self.must_replace(known, token) {
+            self.forget();
+            return Step::Wait(None);
+        }
+        let (over, call) = (known.state(), known.replaced_by(self.cleared(known, token)));
+        self.unanswered = Some(over);
+        Step::Call(call, until)
+    }
+
+    /// Whether the slice has our addresses, or an unanswered write may still put them there.
+    fn must_replace(&self, known: &Known, token: FencingToken) -> bool {
+        known.holds(token, &self.addresses) || self.unanswered == Some(known.state())
+    }
+
+    /// The content without endpoints that differs from `known`: the API server keeps the version of
+    /// a slice that does not change.
+    fn cleared(&self, known: &Known, token: FencingToken) -> Content {
+        let cleared = Content { token: Some(token), addresses: Vec::new(), ports: Vec::new() };
+        match known {
+            Known::Slice(slice) if slice.content == cleared => {
+                Content { ports: self.content(token).ports, ..cleared }
             }
-            Some(Known::Absent | Known::Slice(_)) => {
-                self.forget();
-                Step::Wait(None)
+            Known::Absent | Known::Slice(_) => cleared,
+        }
+    }
+
+    /// Until when the next call of a clearing may take.
+    fn clear_until(&mut self, now: Instant) -> Instant {
+        let until = now + self.pace.call_timeout;
+        match self.clearing {
+            None => {
+                (self.due, self.clearing) = (None, Some(Clearing::Awaited(until)));
+                until
             }
+            Some(Clearing::Awaited(until)) if now < until => until,
+            Some(Clearing::Awaited(_)) => {
+                (self.due, self.clearing) = (None, Some(Clearing::Late));
+                until
+            }
+            Some(Clearing::Late) => until,
         }
     }
 
     /// Handles the reply to the last call, at `now`.
     pub(super) fn handle_reply(&mut self, reply: Reply, now: Instant) -> Option<Finding> {
-        let is_clearing = self.is_clearing();
         match reply {
             Reply::Conflict => {
-                self.known = None;
+                (self.known, self.unanswered) = (None, None);
+                // Another program may write as fast as this one.
+                if std::mem::replace(&mut self.has_conflicted, true) {
+                    self.pause(now);
+                }
+                None
+            }
+            Reply::Refused => {
+                (self.known, self.unanswered) = (None, None);
+                self.pause(now);
                 None
             }
             Reply::Unknown => {
                 self.known = None;
-                let pause =
-                    if is_clearing { self.pace.call_timeout / 8 } else { self.pace.retry_period };
-                self.due = Some(now + pause);
+                self.pause(now);
                 None
             }
             Reply::Absent => {
@@ -236,24 +282,44 @@ impl SlicePlan {
                 self.settle_if(self.addresses.is_empty(), now);
                 None
             }
-            Reply::Applied(slice) if is_clearing => {
-                let cleared = slice.content.token;
-                self.known = Some(Known::Slice(slice));
-                self.forget();
-                cleared.map(Finding::Cleared)
+            Reply::Applied(slice) => {
+                (self.unanswered, self.has_conflicted) = (None, false);
+                self.applied(slice, now)
             }
-            Reply::Found(slice) if is_clearing => {
-                let is_clear = slice.content.addresses.is_empty();
-                let cleared = self.written.filter(|ours| slice.content.token == Some(*ours));
-                self.known = Some(Known::Slice(slice));
-                if !is_clear {
+            Reply::Found(slice) if self.is_clearing() => {
+                let (ours, found) = (self.written?, slice.content.token);
+                let known = Known::Slice(slice);
+                if self.must_replace(&known, ours) {
+                    self.known = Some(known);
                     return None;
                 }
                 self.forget();
-                cleared.map(Finding::Cleared)
+                (found == Some(ours)).then_some(Finding::Cleared(ours))
             }
-            Reply::Applied(slice) | Reply::Found(slice) => self.found(slice, now),
+            Reply::Found(slice) => self.found(slice, now),
         }
+    }
+
+    /// Handles the slice as the API server stored it.
+    fn applied(&mut self, slice: Box<SliceObject>, now: Instant) -> Option<Finding> {
+        if self.is_clearing() {
+            self.forget();
+            return slice.content.token.map(Finding::Cleared);
+        }
+        let ours = self.content(self.term?);
+        if slice.content == ours {
+            return self.found(slice, now);
+        }
+        self.known = None;
+        self.pause(now);
+        self.once(Finding::Altered)
+    }
+
+    /// Lets the next call wait.
+    fn pause(&mut self, now: Instant) {
+        let is_awaited = matches!(self.clearing, Some(Clearing::Awaited(_)));
+        let pause = if is_awaited { self.pace.call_timeout / 8 } else { self.pace.retry_period };
+        self.due = Some(now + pause);
     }
 
     /// Handles the slice that a leader has read or written.
@@ -283,14 +349,15 @@ impl SlicePlan {
         self.due = is_settled.then(|| now + self.pace.check_period);
     }
 
-    /// The finding, unless this term has had one.
+    /// The finding, unless it is the last one that this term has had.
     fn once(&mut self, finding: Finding) -> Option<Finding> {
-        let is_first = !std::mem::replace(&mut self.has_reported, true);
-        is_first.then_some(finding)
+        let last = self.reported.replace(finding.clone());
+        (last.as_ref() != Some(&finding)).then_some(finding)
     }
 
     fn forget(&mut self) {
-        (self.written, self.clears_until, self.known) = (None, None, None);
+        (self.written, self.unanswered) = (None, None);
+        (self.clearing, self.known) = (None, None);
     }
 
     fn content(&self, token: FencingToken) -> Content {
@@ -343,6 +410,7 @@ mod tests {
         slice: Option<Value>,
         version: u64,
         may_not_create: bool,
+        strips_endpoints: bool,
         calls: String,
     }
 
@@ -357,9 +425,15 @@ mod tests {
 
         fn store(&mut self, bytes: &[u8]) -> Reply {
             let mut object: Value = serde_json::from_slice(bytes).unwrap();
-            self.version += 1;
-            object["metadata"]["resourceVersion"] = self.version.to_string().into();
-            self.slice = Some(object);
+            if self.strips_endpoints {
+                object["endpoints"] = json!([]);
+            }
+            // The version of an object that does not change stays.
+            if self.slice.as_ref() != Some(&object) {
+                self.version += 1;
+                object["metadata"]["resourceVersion"] = self.version.to_string().into();
+                self.slice = Some(object);
+            }
             Reply::Applied(Box::new(self.read().unwrap()))
         }
 
@@ -377,7 +451,7 @@ mod tests {
             match (call, self.read()) {
                 (Call::Read, Some(found)) => Reply::Found(Box::new(found)),
                 (Call::Read, None) => Reply::Absent,
-                (Call::Create(_), None) if self.may_not_create => Reply::Unknown,
+                (Call::Create(_), None) if self.may_not_create => Reply::Refused,
                 (Call::Create(content), None) => {
                     self.store(&new_slice(&orders(Family::V4), content))
                 }
@@ -400,6 +474,13 @@ mod tests {
             let Some(found) = self.read() else { return (None, None) };
             let address = found.content.addresses.first().copied().flatten();
             (address.map(|address| address.to_string()), found.content.token)
+        }
+
+        /// Carries out the next call of the leader of term 5.
+        fn perform_next(&mut self, leader: &mut SlicePlan, now: Instant) {
+            let Step::Call(call, _) = leader.next(claim(5, 0), now) else { panic!("it calls") };
+            let reply = self.perform(&call);
+            leader.handle_reply(reply, now);
         }
 
         /// Carries out the plan until it waits, and returns the findings.
@@ -495,17 +576,103 @@ mod tests {
     }
 
     #[test]
-    fn clearing_pauses_after_a_failure_and_gives_up_after_one_call() {
-        let mut leader = plan(OLD);
-        Server::prepared().settle(&mut leader, claim(5, 0), at(0));
-        for failed_at in [at(3), at(4)] {
-            let Step::Call(_, until) = leader.next(None, failed_at) else { panic!("it clears") };
-            assert_eq!(until, at(5));
-            leader.handle_reply(Reply::Unknown, failed_at);
-            assert!(matches!(leader.next(None, failed_at), Step::Wait(Some(_))), "it pauses");
+    fn stop_waits_one_call_for_a_clearing_that_goes_on() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        for (failed_at, is_clear, due) in
+            [(3, false, 5), (4, false, 5), (5, true, 7), (9, true, 11)]
+        {
+            let Step::Call(_, until) = leader.next(None, at(failed_at)) else {
+                panic!("it clears")
+            };
+            assert_eq!((leader.is_clear(), until), (is_clear, at(due)));
+            leader.handle_reply(Reply::Unknown, at(failed_at));
+            let step = leader.next(None, at(failed_at));
+            assert!(matches!(step, Step::Wait(Some(_))), "it pauses");
         }
-        assert!(matches!(leader.next(None, at(5)), Step::Wait(None)));
+        assert_eq!(server.settle(&mut leader, None, at(10)), [Finding::Cleared(token(5))]);
+        assert_eq!(server.routed().0, None);
+    }
+
+    /// A write that a withdrawal drops may arrive at any later moment.
+    #[test]
+    fn dropped_write_never_arrives_after_the_clearing() {
+        let mut by_another = Server::prepared();
+        by_another.settle(&mut plan(NEW), claim(3, 0), at(0));
+        let mut again = Server::prepared();
+        let mut former = plan(OLD);
+        again.settle(&mut former, claim(5, 0), at(0));
+        again.settle(&mut former, None, at(1));
+        for start in [Server::default(), Server::prepared(), by_another, again] {
+            for between in 0..4 {
+                dropped(start.clone(), between);
+            }
+        }
+    }
+
+    /// The write arrives after `between` calls of the clearing.
+    fn dropped(mut server: Server, between: usize) {
+        let mut leader = plan(OLD);
+        let Step::Call(read, _) = leader.next(claim(5, 0), at(0)) else { panic!("it reads") };
+        let found = server.perform(&read);
+        leader.handle_reply(found, at(0));
+        let Step::Call(write, _) = leader.next(claim(5, 0), at(0)) else { panic!("it writes") };
+        leader.handle_reply(Reply::Unknown, at(0));
+        for _ in 0..between {
+            if let Step::Call(call, _) = leader.next(None, at(1)) {
+                let reply = server.perform(&call);
+                leader.handle_reply(reply, at(1));
+            }
+        }
+        server.perform(&write);
+        server.settle(&mut leader, None, at(1));
+        assert_eq!(server.routed().0, None, "after {between} calls: {}", server.calls);
         assert!(leader.is_clear());
+    }
+
+    #[test]
+    fn slice_of_another_leader_with_the_same_token_is_not_cleared() {
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        server.settle(&mut plan(NEW), claim(5, 20), at(20));
+        server.settle(&mut leader, None, at(20));
+        assert_eq!(server.routed().0.as_deref(), Some(NEW));
+        assert!(leader.is_clear());
+    }
+
+    /// Its creation would be refused again.
+    #[test]
+    fn refused_creation_leaves_nothing_to_clear() {
+        let (mut server, mut leader) =
+            (Server { may_not_create: true, ..Server::default() }, plan(OLD));
+        server.settle(&mut leader, claim(5, 0), at(0));
+        assert_eq!(server.settle(&mut leader, None, at(1)), []);
+        assert_eq!(server.calls, "GET POST GET ");
+        assert!(leader.is_clear());
+    }
+
+    #[test]
+    fn altered_write_and_repeated_conflicts_pause() {
+        let mut server = Server { strips_endpoints: true, ..Server::prepared() };
+        let mut leader = plan(OLD);
+        for (second, expected) in [(0, vec![Finding::Altered]), (1, Vec::new())] {
+            let found = server.settle(&mut leader, claim(5, 0), at(second));
+            assert_eq!(found, expected, "it is reported once");
+            let step = leader.next(claim(5, 0), at(second));
+            assert!(matches!(step, Step::Wait(Some(due)) if due == at(second + 1)));
+        }
+        assert_eq!(server.calls, "GET PUT GET PUT ");
+
+        let (mut server, mut leader) = (Server::prepared(), plan(OLD));
+        for pauses in [false, true] {
+            server.perform_next(&mut leader, at(0));
+            let Step::Call(Call::Replace(..), _) = leader.next(claim(5, 0), at(0)) else {
+                panic!()
+            };
+            leader.handle_reply(Reply::Conflict, at(0));
+            let step = leader.next(claim(5, 0), at(0));
+            assert_eq!(matches!(step, Step::Wait(Some(_))), pauses);
+        }
     }
 
     #[test]

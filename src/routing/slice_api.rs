@@ -55,6 +55,17 @@ pub(super) enum SliceError {
     TimedOut,
 }
 
+impl SliceError {
+    /// Whether the API server answered that it did not carry out the call.
+    pub(super) const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Status { code, .. } => matches!(*code, 400..500),
+            Self::NoRights { .. } | Self::MayNotCreate(_) | Self::NotCalled(_) => true,
+            Self::Invalid(_) | Self::TooLarge | Self::Transport(_) | Self::TimedOut => false,
+        }
+    }
+}
+
 impl SliceApi {
     /// Performs `call`. An error leaves its outcome unknown.
     pub(super) async fn perform(&self, call: &Call) -> Result<Reply, SliceError> {

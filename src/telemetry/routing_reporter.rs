@@ -85,19 +85,37 @@ impl RoutingReporter {
         );
     }
 
+    pub(crate) fn altered(&self) {
+        let (election, slice) = (self.election.as_str(), &self.slice);
+        let name = slice.name();
+        tracing::warn!(
+            event = "endpoint_altered",
+            election,
+            slice = name,
+            "the API server stored other endpoints in {slice} than were written, so clients may not \
+             be routed to this leader: check which admission policy or webhook changes \
+             EndpointSlices"
+        );
+    }
+
     /// Reports a failed call. Repetitions of the same failure are left out.
-    pub(crate) fn failed(&mut self, error: &dyn Error) {
+    pub(crate) fn failed(&mut self, error: &dyn Error, is_clearing: bool) {
         let message = ErrorChain(error).to_string();
         if self.failure.as_ref() == Some(&message) {
             return;
         }
         let (election, slice) = (self.election.as_str(), &self.slice);
         let name = slice.name();
+        let consequence = if is_clearing {
+            "may still be routed to this candidate, which does not lead"
+        } else {
+            "may not be routed to this leader"
+        };
         tracing::warn!(
             event = "endpoint_failed",
             election,
             slice = name,
-            "cannot update {slice}, so clients may not be routed to this leader: {message}"
+            "cannot update {slice}, so clients {consequence}: {message}"
         );
         self.failure = Some(message);
     }

@@ -253,6 +253,31 @@ fn late_write_of_a_former_leader_is_refused() {
     });
 }
 
+/// Without a successor, the slices lead to it until it clears them.
+#[test]
+fn candidate_that_stays_clears_after_an_outage() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let slices = Slices::prepared(&rig);
+    let gateway = Gateway::before(&rig.store.namespace.admin);
+    let proxy = Proxy::to(gateway.url().trim_start_matches("http://").parse().unwrap());
+    let through = rig.store.account.access.at("through", &format!("http://{}", proxy.address()));
+    let only = routed(&rig, "only", 1).by(&through).flag("--on-lost", "stay").start();
+    assert_eq!(rig.leader().identity, only.identity);
+    slices.must_lead_to(1);
+    proxy.set(Direction::Requests, Flow::Close);
+    only.baton("resign --hold-off 120s");
+    eventually(PATIENCE, "it follows", || rig.has_standing(&only, "following"));
+    eventually(PATIENCE, "it cannot clear", || {
+        let failures = only.events("endpoint_failed");
+        failures.iter().any(|event| event["message"].to_string().contains("still be routed"))
+    });
+    let one_call = rig.timing.call_timeout();
+    throughout(one_call * 2, "the slices lead to it", || slices.lead_to(1));
+    proxy.set(Direction::Requests, Flow::Pass);
+    eventually(PATIENCE, "it clears both", || slices.are_empty());
+    eventually(PATIENCE, "it logs both", || only.events("endpoint_cleared").len() == 2);
+}
+
 #[test]
 fn leader_without_rights_leads_and_names_the_role() {
     let rig = Rig::over(Leases::fresh(), Leases::CALM);
