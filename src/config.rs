@@ -331,8 +331,13 @@ fn store(
 ) -> Option<StoreConfig> {
     let store = match errors.check(StoreKind::chosen(settings, environment))? {
         StoreKind::File => {
-            let directory = non_empty(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory);
-            directory.map(|directory| StoreConfig::File { directory: PathBuf::from(directory) })
+            let directory = path(settings.directory.as_ref()).ok_or(ConfigError::NoDirectory);
+            directory.and_then(|directory| {
+                if path(settings.state_directory.as_ref()).as_ref() == Some(&directory) {
+                    return Err(ConfigError::SharedDirectory(directory));
+                }
+                Ok(StoreConfig::File { directory })
+            })
         }
         StoreKind::Lease => Ok(lease(settings, environment)),
         StoreKind::ZooKeeper => {

@@ -9,6 +9,7 @@ use baton_election::queue::timing::SessionTooShort;
 use baton_election::record::preference::PreferenceTooLong;
 use baton_election::timing::{Durations, TimingError};
 use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 use zookeeper_client::servers::{PathError, ServersError};
 
@@ -38,6 +39,12 @@ pub enum ConfigError {
     /// The file store has no directory.
     #[error("--backend file needs a directory: pass --directory DIR or set BATON_DIRECTORY=DIR")]
     NoDirectory,
+    /// The record and the state of this process would have one lock.
+    #[error(
+        "--directory and --state-directory are both {0:?}, so this process would wait for its own \
+         lock: choose another --state-directory"
+    )]
+    SharedDirectory(PathBuf),
     /// The ZooKeeper store has no servers.
     #[error(
         "--backend zookeeper needs servers: pass, for example, --zookeeper-servers \

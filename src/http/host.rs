@@ -64,15 +64,19 @@ fn name(host: &HeaderValue) -> Option<&str> {
     (rest.is_empty() || rest.strip_prefix(':').is_some_and(is_port)).then_some(name)
 }
 
-/// Names of hosts are case-insensitive: RFC 9110, 4.2.3.
+/// Names of hosts are case-insensitive: RFC 9110, 4.2.3. A final dot makes a name absolute.
 fn is_localhost(name: &str) -> bool {
-    name.eq_ignore_ascii_case("localhost")
+    name.strip_suffix('.').unwrap_or(name).eq_ignore_ascii_case("localhost")
 }
 
-/// The address that a host is, with brackets around those of IPv6.
+/// The address that a host is, with brackets around those of IPv6. Some clients keep the zone of a
+/// link-local address, after `%`.
 fn address(name: &str) -> Option<IpAddr> {
     match name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        Some(address) => address.parse().ok().map(IpAddr::V6),
+        Some(address) => {
+            let (address, _zone) = address.split_once('%').unwrap_or((address, ""));
+            address.parse().ok().map(IpAddr::V6)
+        }
         None => name.parse().ok().map(IpAddr::V4),
     }
 }
@@ -87,15 +91,32 @@ mod tests {
 
     #[test]
     fn loopback_hosts_are_recognized() {
-        for host in ["localhost:4040", "127.0.0.1", "127.1.2.3:80", "[::1]:4040", "LocalHost"] {
+        for host in [
+            "localhost:4040",
+            "127.0.0.1",
+            "127.1.2.3:80",
+            "[::1]:4040",
+            "LocalHost",
+            "localhost.:4040",
+        ] {
             assert!(is_loopback(host), "{host}");
         }
+    }
+
+    #[test]
+    fn address_may_have_a_zone() {
+        let link_local = "fe80::1".parse().ok();
+        for host in ["[fe80::1]", "[fe80::1%25eth0]", "[fe80::1%eth0]"] {
+            assert_eq!(address(host), link_local, "{host}");
+        }
+        assert_eq!(address("[%eth0]"), None);
     }
 
     #[test]
     fn other_and_malformed_hosts_are_not_loopback() {
         for host in [
             "evil.example",
+            "localhost..",
             "localhost.evil.example",
             "10.0.0.1:4040",
             "[2001:db8::1]:4040",

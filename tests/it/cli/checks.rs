@@ -58,6 +58,16 @@ fn check_config_refuses_flags_of_another_store() {
 }
 
 #[test]
+fn one_folder_for_record_and_state_is_refused() {
+    let (code, _, errors) = run(baton(&FILE).arg("--state-directory=/tmp/"));
+    assert_eq!((code, errors.lines().count()), (2, 1), "{errors}");
+    assert!(errors.contains("choose another --state-directory"), "{errors}");
+    assert_eq!(run(baton(&FILE).arg("--state-directory=/tmp/state")).0, 0);
+    let lease = ["check-config", "--election=orders", "--backend=lease"];
+    assert_eq!(run(baton(&lease).arg("--state-directory=/tmp")).0, 0);
+}
+
+#[test]
 fn preference_above_the_lease_or_in_a_queue_is_refused() {
     assert_eq!(run(baton(&FILE).arg("--stand-after=15s")).0, 0);
     let (code, _, errors) = run(baton(&FILE).arg("--stand-after=15.5s"));
