@@ -11,6 +11,7 @@ use crate::config::{Config, ElectionName, StoreConfig, StoreKind, ZooKeeperConfi
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
 use crate::process::exit::Exit;
+use crate::routing::Routing;
 use crate::store::etcd::EtcdStore;
 use crate::store::file::FileStore;
 use crate::store::kubernetes::{AccessReport, LeaseStore};
@@ -70,7 +71,11 @@ pub fn doctor(settings: &Settings, environment: &Environment, unknown: &[Unknown
         }
     };
     runtime.block_on(async {
-        let checked = timeout(STORE_TIMEOUT, report.store(&config)).await;
+        let checks = async {
+            report.store(&config).await;
+            report.routing(&config).await;
+        };
+        let checked = timeout(STORE_TIMEOUT, checks).await;
         if checked.is_err() {
             report.no_answer(STORE_TIMEOUT);
         }
@@ -98,11 +103,19 @@ impl Report {
         }
     }
 
-    /// Only the first line of the cause, which may end with a manifest.
     fn failure(&mut self, check: &str, exit: Exit, error: &dyn Error) {
+        self.error(Verdict::Failure(exit), check, error);
+    }
+
+    fn warning(&mut self, check: &str, error: &dyn Error) {
+        self.error(Verdict::Warning, check, error);
+    }
+
+    /// Only the first line of the cause, which may end with a manifest.
+    fn error(&mut self, verdict: Verdict, check: &str, error: &dyn Error) {
         let text = ErrorChain(error).to_string();
         let first = text.lines().next().unwrap_or_default();
-        self.line(Verdict::Failure(exit), check, &first);
+        self.line(verdict, check, &first);
     }
 
     fn no_answer(&mut self, within: Duration) {
@@ -188,6 +201,21 @@ impl Report {
                     Err(error) => self.failure("store", Exit::Usage, &error),
                 }
             }
+        }
+    }
+
+    /// Checks the EndpointSlices. A candidate leads without them, too.
+    async fn routing(&mut self, config: &Config) {
+        let Some(routing) = &config.routing else { return };
+        let problems = match Routing::open(routing, &config.timing).await {
+            Ok(routing) => routing.check(&config.election).await,
+            Err(error) => return self.failure("routing", Exit::Usage, &error),
+        };
+        if problems.is_empty() {
+            self.line(Verdict::Ok, "routing", &"a leader can write both EndpointSlices");
+        }
+        for problem in problems {
+            self.warning("routing", &problem);
         }
     }
 

@@ -12,7 +12,7 @@ mod slice_api;
 use crate::config::{ElectionName, RoutingConfig};
 use crate::driver::leadership::Reader;
 use crate::kubernetes::api_server::{ApiServer, ApiServerError};
-use crate::kubernetes::endpoint_slice::{Family, SliceRef};
+use crate::kubernetes::endpoint_slice::{Family, Foreign, SliceRef};
 use crate::process::clock::Clock;
 use crate::telemetry::metrics::Metrics;
 use crate::telemetry::routing_reporter::RoutingReporter;
@@ -56,6 +56,19 @@ impl Cleared {
 #[derive(Debug, Default)]
 pub struct RoutingTask(Option<[SliceTask; 2]>);
 
+/// Why a leader could not write a slice as it is.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum SliceProblem {
+    #[error("{0} is not this election's: {1}")]
+    Foreign(SliceRef, Foreign),
+    #[error("{0} does not exist: create it with the Service, or let the sidecars create it")]
+    Absent(SliceRef),
+    #[error("{0} has just changed: a leader writes it")]
+    Changed(SliceRef),
+    #[error("cannot write {0}")]
+    Failed(SliceRef, #[source] SliceError),
+}
+
 /// Keeps one slice up to date.
 struct SliceTask {
     api: SliceApi,
@@ -87,25 +100,63 @@ impl Routing {
     ) -> (RoutingTask, Cleared) {
         let mut cleared = Cleared::default();
         let tasks = Family::ALL.map(|family| {
-            let RoutingConfig { service, addresses, ports, .. } = &self.config;
-            let slice = SliceRef { service: service.clone(), family };
+            let RoutingConfig { addresses, ports, .. } = &self.config;
+            let api = self.slice_api(election, family, false);
+            let slice = api.slice.clone();
             let (is_clear, receiver) = watch::channel(true);
             cleared.0.push(receiver);
             SliceTask {
                 plan: SlicePlan::new(slice.clone(), addresses, ports, self.pace),
                 reader: reader.clone(),
-                reporter: RoutingReporter::new(election.clone(), slice.clone(), metrics.clone()),
-                api: SliceApi {
-                    server: Rc::clone(&self.api_server),
-                    namespace: self.namespace.clone(),
-                    slice,
-                    election: election.as_str().to_owned(),
-                    rights: self.config.rights.clone(),
-                },
+                reporter: RoutingReporter::new(election.clone(), slice, metrics.clone()),
+                api,
                 is_clear,
             }
         });
         (RoutingTask(Some(tasks)), cleared)
+    }
+
+    /// Checks whether a leader could write both slices, and changes neither.
+    pub(crate) async fn check(&self, election: &ElectionName) -> Vec<SliceProblem> {
+        let mut problems = Vec::new();
+        for family in Family::ALL {
+            let api = self.slice_api(election, family, true);
+            problems.extend(check_slice(&api).await.err());
+        }
+        problems
+    }
+
+    fn slice_api(&self, election: &ElectionName, family: Family, is_rehearsal: bool) -> SliceApi {
+        SliceApi {
+            server: Rc::clone(&self.api_server),
+            namespace: self.namespace.clone(),
+            slice: SliceRef { service: self.config.service.clone(), family },
+            election: election.as_str().to_owned(),
+            rights: self.config.rights.clone(),
+            is_rehearsal,
+        }
+    }
+}
+
+/// Reads a slice, and rehearses a write of what it already has.
+async fn check_slice(api: &SliceApi) -> Result<(), SliceProblem> {
+    let slice = || api.slice.clone();
+    let failed = |error| SliceProblem::Failed(slice(), error);
+    let found = match api.perform(&Call::Read).await.map_err(failed)? {
+        Reply::Found(found) | Reply::Applied(found) => found,
+        Reply::Absent | Reply::Conflict | Reply::Refused | Reply::Unknown => {
+            return Err(SliceProblem::Absent(slice()));
+        }
+    };
+    if let Some(foreign) = found.foreign(&api.slice) {
+        return Err(SliceProblem::Foreign(slice(), foreign));
+    }
+    let content = found.content.clone();
+    match api.perform(&Call::Replace(found, content)).await.map_err(failed)? {
+        Reply::Applied(_) | Reply::Found(_) => Ok(()),
+        Reply::Absent | Reply::Conflict | Reply::Refused | Reply::Unknown => {
+            Err(SliceProblem::Changed(slice()))
+        }
     }
 }
 

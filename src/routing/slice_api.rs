@@ -25,11 +25,13 @@ pub(super) struct SliceApi {
     /// The election and what it needs rights to, for the remedy of a refusal.
     pub(super) election: String,
     pub(super) rights: Rights,
+    /// Whether writes are only checked: `dryRun` of the Kubernetes API.
+    pub(super) is_rehearsal: bool,
 }
 
 /// Why the outcome of a call is unknown.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum SliceError {
+pub(crate) enum SliceError {
     #[error("the API server answered {code}: {message}")]
     Status { code: u16, message: String },
     #[error("the API server refused the request (403): {message}; to allow it, apply:\n{manifest}")]
@@ -72,7 +74,7 @@ impl SliceApi {
         let requests = Requests::new(EndpointSlice::url_path(&(), Some(&self.namespace)));
         let name = self.slice.name();
         let parameters =
-            PostParams { field_manager: Some("baton".to_owned()), ..PostParams::default() };
+            PostParams { dry_run: self.is_rehearsal, field_manager: Some("baton".to_owned()) };
         let request = match call {
             Call::Read => requests.get(&name, &GetParams::default()),
             Call::Create(content) => requests.create(&parameters, new_slice(&self.slice, content)),

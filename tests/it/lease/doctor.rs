@@ -12,8 +12,13 @@ use std::time::{Duration, Instant};
 const LONGEST: Duration = Duration::from_secs(10);
 
 /// The exit code and the lines of `baton doctor` with this kubeconfig.
-#[expect(clippy::disallowed_methods, reason = "no claim counts from this instant")]
 fn doctor(kubeconfig: &Path) -> (i32, String) {
+    doctor_with(kubeconfig, &[])
+}
+
+/// The same, with more flags.
+#[expect(clippy::disallowed_methods, reason = "no claim counts from this instant")]
+pub(super) fn doctor_with(kubeconfig: &Path, flags: &[&str]) -> (i32, String) {
     let began = Instant::now();
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_baton"));
     // This system trusts no authority.
@@ -24,7 +29,8 @@ fn doctor(kubeconfig: &Path) -> (i32, String) {
         "--backend",
         "lease",
     ]);
-    let output = doctor.arg("--kubeconfig").arg(kubeconfig).output().expect("it was built");
+    let output =
+        doctor.arg("--kubeconfig").arg(kubeconfig).args(flags).output().expect("it was built");
     let lines = String::from_utf8(output.stdout).expect("lines are text");
     let took = began.elapsed();
     assert!(took < LONGEST, "it took {took:?}: {lines}");

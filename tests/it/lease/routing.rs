@@ -1,6 +1,7 @@
 //! A leader's addresses in EndpointSlices: published, handed over, cleared, and never overwritten by
 //! a former leader.
 
+use super::doctor::doctor_with;
 use crate::rig::{
     Candidate, Direction, ELECTION, Flow, Gateway, Leases, Proxy, Rig, Start, Store as _,
     eventually, throughout,
@@ -305,6 +306,38 @@ fn leader_without_rights_leads_and_names_the_role() {
     assert_eq!(leader.events("endpoint_failed").len(), 2, "each failure is logged once");
     rig.store.account.grant_slices(&["get", "update"], &SLICES);
     slices.must_lead_to(1);
+}
+
+/// `baton doctor` says what a leader would meet, and writes nothing.
+#[test]
+fn doctor_checks_the_slices() {
+    let rig = Rig::over(Leases::fresh(), Leases::CALM);
+    let slices = Slices(&rig);
+    let doctor = || {
+        let flags =
+            ["--endpoint-slice=orders", "--endpoint-port=80", "--endpoint-addresses=10.0.0.1"];
+        let (code, lines) = doctor_with(rig.store.account.access.kubeconfig(), &flags);
+        assert_eq!(code, 0, "a candidate leads without the slices: {lines}");
+        lines
+    };
+    rig.store.account.grant_slices(&["get"], &SLICES);
+    assert!(doctor().contains("EndpointSlice orders-ipv4 does not exist: create it"));
+    for name in SLICES {
+        slices.create(&empty(name));
+    }
+    let versions = || SLICES.map(|name| slices.read(name).unwrap().metadata.resource_version);
+    let before = versions();
+    let lines = doctor();
+    assert!(lines.contains("warning  routing") && lines.contains("cannot update"), "{lines}");
+    rig.store.account.grant_slices(&["get", "update"], &SLICES);
+    let lines = doctor();
+    assert!(lines.contains("a leader can write both EndpointSlices"), "{lines}");
+    assert_eq!(versions(), before);
+    let mut foreign = slices.read(SLICES[1]).unwrap();
+    foreign.metadata.labels = None;
+    slices.replace(&foreign).unwrap();
+    let lines = doctor();
+    assert!(lines.contains("orders-ipv6 is not this election's"), "{lines}");
 }
 
 #[test]
