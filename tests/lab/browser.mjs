@@ -19,7 +19,10 @@ after(() => browser.close());
 // Runs `check` with a page that shows `hash`.
 export function lab(title, hash, check, options = {}) {
   test(title, { timeout: 120_000 }, async () => {
-    const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+    const context = await browser.newContext({
+      viewport: { width: 1280, height: 900 },
+      ...options,
+    });
     const page = await context.newPage();
     const said = [];
     page.on("console", (message) => said.push(message.text()));

@@ -15,59 +15,86 @@ import { pathToFileURL } from "node:url";
 
 const PATIENCE = 60_000;
 const profile = mkdtempSync(path.join(tmpdir(), "baton-lab-"));
-const firefox = spawn(process.env.FIREFOX, [
-  "--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0",
-], { env: { ...process.env, HOME: profile }, stdio: ["ignore", "ignore", "pipe"] });
-const timer = setTimeout(() => { firefox.kill(); assert.fail("Firefox did not answer in time"); }, 4 * PATIENCE);
+const firefox = spawn(
+  process.env.FIREFOX,
+  ["--headless", "--no-remote", "--profile", profile, "--remote-debugging-port", "0"],
+  { env: { ...process.env, HOME: profile }, stdio: ["ignore", "ignore", "pipe"] },
+);
+const timer = setTimeout(() => {
+  firefox.kill();
+  assert.fail("Firefox did not answer in time");
+}, 4 * PATIENCE);
 
 // Returns a function that sends a command and waits for its result.
 async function connect(said) {
   const address = await new Promise((resolve, reject) => {
-    firefox.stderr.on("data", (text) => { const found = /ws:\/\/\S+/.exec(text); if (found) resolve(found[0]); });
+    firefox.stderr.on("data", (text) => {
+      const found = /ws:\/\/\S+/.exec(text);
+      if (found) resolve(found[0]);
+    });
     firefox.on("exit", () => reject(new Error("Firefox ended")));
   });
-  const socket = new WebSocket(`${address}/session`), waiting = new Map();
-  await new Promise((resolve, reject) => Object.assign(socket, { onopen: resolve, onerror: reject }));
+  const socket = new WebSocket(`${address}/session`),
+    waiting = new Map();
+  await new Promise((resolve, reject) =>
+    Object.assign(socket, { onopen: resolve, onerror: reject }),
+  );
   socket.onmessage = ({ data }) => {
-    const message = JSON.parse(data), pending = waiting.get(message.id);
+    const message = JSON.parse(data),
+      pending = waiting.get(message.id);
     if (!pending) said.push(message.params.text);
     else if (message.type === "error") pending.reject(new Error(message.message));
     else pending.resolve(message.result);
   };
-  return (method, params = {}) => new Promise((resolve, reject) => {
-    const id = waiting.size + 1;
-    waiting.set(id, { resolve, reject });
-    socket.send(JSON.stringify({ id, method, params }));
-  });
+  return (method, params = {}) =>
+    new Promise((resolve, reject) => {
+      const id = waiting.size + 1;
+      waiting.set(id, { resolve, reject });
+      socket.send(JSON.stringify({ id, method, params }));
+    });
 }
 
-const said = [], send = await connect(said);
+const said = [],
+  send = await connect(said);
 await send("session.new", { capabilities: {} });
 await send("session.subscribe", { events: ["log.entryAdded"] });
-const { contexts: [{ context }] } = await send("browsingContext.getTree");
-await send("browsingContext.navigate", { context, url: `${pathToFileURL(process.env.LAB).href}#scenario=join`, wait: "complete" });
+const {
+  contexts: [{ context }],
+} = await send("browsingContext.getTree");
+await send("browsingContext.navigate", {
+  context,
+  url: `${pathToFileURL(process.env.LAB).href}#scenario=join`,
+  wait: "complete",
+});
 
 // The result of `body`, which is the text of a function, in the page.
 async function inside(body, ...values) {
   const ready = "while (!window.lab) await new Promise((resolve) => setTimeout(resolve, 20))";
   const expression = `(async () => { ${ready}; return JSON.stringify((${body})(...${JSON.stringify(values)})); })()`;
-  const answer = await send("script.evaluate", { expression, target: { context }, awaitPromise: true });
+  const answer = await send("script.evaluate", {
+    expression,
+    target: { context },
+    awaitPromise: true,
+  });
   assert.equal(answer.type, "success", answer.exceptionDetails?.text);
   return JSON.parse(answer.result.value);
 }
 
-const endOf = (name) => inside((name) => {
-  const { lab } = window;
-  lab.open(name, 1);
-  lab.seek(lab.experiment.end);
-  const { view, now, records } = lab.experiment;
-  return {
-    leaders: view.nodes.flatMap((node, who) => node.until > now ? [who] : []).join(", "),
-    messages: records.filter((record) => record[1] === "sent").length,
-    isRed: lab.timeline.cached.overlaps.length > 0,
-    verdict: document.querySelector("#verdict").textContent,
-  };
-}, name);
+const endOf = (name) =>
+  inside((name) => {
+    const { lab } = window;
+    lab.open(name, 1);
+    lab.seek(lab.experiment.end);
+    const { view, now, records } = lab.experiment;
+    return {
+      leaders: view.nodes
+        .flatMap((node, candidate) => (node.until > now ? [candidate] : []))
+        .join(", "),
+      messages: records.filter((record) => record[1] === "sent").length,
+      isRed: lab.timeline.cached.overlaps.length > 0,
+      verdict: document.querySelector("#verdict").textContent,
+    };
+  }, name);
 
 try {
   const lines = (file) => readFileSync(file, "utf8").trim().split("\n");
@@ -77,7 +104,21 @@ try {
     assert.deepEqual(shown, { leaders, messages: Number(messages), isRed: overlap !== "0" }, name);
     assert.match(verdict, /^It is: /, name);
   }
-  for (const name of ["join", "leader-dies", "mid-chain", "crash", "handoff", "short-partition", "long-partition", "paused-leader", "drift-within", "drift-beyond", "restored-store", "outage", "fencing"]) {
+  for (const name of [
+    "join",
+    "leader-dies",
+    "mid-chain",
+    "crash",
+    "handoff",
+    "short-partition",
+    "long-partition",
+    "paused-leader",
+    "drift-within",
+    "drift-beyond",
+    "restored-store",
+    "outage",
+    "fencing",
+  ]) {
     const { isRed, verdict } = await endOf(name);
     assert.equal(isRed, name === "drift-beyond", name);
     assert.match(verdict, /^It is: /, name);

@@ -38,33 +38,53 @@ async function frames(hash) {
     window.lab.play();
     const times = [];
     await new Promise((resolve) => {
-      const next = (time) => { times.push(time); if (time - times[0] < 4_000) requestAnimationFrame(next); else resolve(); };
+      const next = (time) => {
+        times.push(time);
+        if (time - times[0] < 4_000) requestAnimationFrame(next);
+        else resolve();
+      };
       requestAnimationFrame(next);
     });
     const gaps = times.slice(1).map((time, index) => time - times[index]);
-    return [gaps.length / (times.at(-1) - times[0]) * 1000, Math.max(...gaps)];
+    return [(gaps.length / (times.at(-1) - times[0])) * 1000, Math.max(...gaps)];
   });
-  console.log(`${hash}: ${rate.toFixed(1)} frames a second, the longest took ${longest.toFixed(0)} ms`);
+  console.log(
+    `${hash}: ${rate.toFixed(1)} frames a second, the longest took ${longest.toFixed(0)} ms`,
+  );
 }
 
-for (const hash of ["scenario=free-play-9&seed=1&t=20", "scenario=raft.partition.9&seed=1&t=6", "scenario=sentinel.partition.9&seed=1&t=12"]) await frames(hash);
+for (const hash of [
+  "scenario=free-play-9&seed=1&t=20",
+  "scenario=raft.partition.9&seed=1&t=6",
+  "scenario=sentinel.partition.9&seed=1&t=12",
+])
+  await frames(hash);
 
 await open("scenario=join");
 const [events, first, jumps] = await page.evaluate(() => {
-  const { lab } = window, time = (run) => { const start = performance.now(); run(); return performance.now() - start; };
+  const { lab } = window,
+    time = (run) => {
+      const start = performance.now();
+      run();
+      return performance.now() - start;
+    };
   lab.open("long-play", 1);
   const { end } = lab.experiment;
-  const first = time(() => { for (let part = 1; part <= 20; part++) lab.seek(end * part / 20); });
+  const first = time(() => {
+    for (let part = 1; part <= 20; part++) lab.seek((end * part) / 20);
+  });
   let state = 7;
   const jumps = Array.from({ length: 40 }, () => {
     state = (state * 1103515245 + 12345) % 2147483648;
-    const at = end * state / 2147483648;
+    const at = (end * state) / 2147483648;
     return time(() => lab.seek(at));
   });
   return [lab.experiment.records.length, first, jumps.sort((one, other) => one - other)];
 });
 console.log(`${events} events: simulated and drawn 20 times in ${(first / 1000).toFixed(1)} s`);
-console.log(`a jump of the scrub bar over them: median ${jumps[20].toFixed(0)} ms, the longest of 40 ${jumps.at(-1).toFixed(0)} ms`);
+console.log(
+  `a jump of the scrub bar over them: median ${jumps[20].toFixed(0)} ms, the longest of 40 ${jumps.at(-1).toFixed(0)} ms`,
+);
 
 const speeds = await page.evaluate(() => {
   const { machine } = window.lab;
@@ -73,8 +93,10 @@ const speeds = await page.evaluate(() => {
   return Array.from({ length: 5 }, () => {
     const start = performance.now();
     machine("hashes 0 300");
-    return simulated / (performance.now() - start) * 1000;
+    return (simulated / (performance.now() - start)) * 1000;
   });
 });
-console.log(`simulation: ${speeds.map((speed) => Math.round(speed / 1000)).join(", ")} thousand times real time`);
+console.log(
+  `simulation: ${speeds.map((speed) => Math.round(speed / 1000)).join(", ")} thousand times real time`,
+);
 await browser.close();

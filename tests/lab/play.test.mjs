@@ -6,28 +6,53 @@ import { inside, lab, press, seek, text } from "./browser.mjs";
 
 const VERBS = ["kill", "restart", "stop", "pause", "resume", "cut", "heal", "outage", "recover"];
 
-for (const [name, own] of [["free-play", "expire"], ["free-play-9", "expire"], ["free-play-record", "restore"]]) {
-  lab(`500 random actions in ${name} never give two leaders`, `scenario=${name}&seed=5`, async (page) => {
-    const refused = await inside(page, (verbs) => {
-      let state = 42, refused = 0;
-      const draw = (below) => { state = (state * 1103515245 + 12345) % 2147483648; return state % below; };
-      for (let done = 0; done < 500; done++) {
-        window.lab.seek(window.lab.experiment.now + draw(1200) * 1e6);
-        const who = draw(window.lab.experiment.size), verb = verbs[draw(verbs.length)];
-        const action = verb === "restore" ? "restore:8" : /out|rec/.test(verb) ? verb : `${verb}:${who}`;
-        if (window.lab.experiment.act(action)) refused++;
-        window.lab.refresh();
-      }
-      return refused;
-    }, [...VERBS, own]);
-    assert.ok(refused < 350, `${refused} of 500 actions made no sense`);
-    assert.equal(await page.locator("#violation").isVisible(), false);
-    assert.equal(await inside(page, () => window.lab.timeline.cached.overlaps.length), 0);
-  });
+for (const [name, own] of [
+  ["free-play", "expire"],
+  ["free-play-9", "expire"],
+  ["free-play-record", "restore"],
+]) {
+  lab(
+    `500 random actions in ${name} never give two leaders`,
+    `scenario=${name}&seed=5`,
+    async (page) => {
+      const refused = await inside(
+        page,
+        (verbs) => {
+          let state = 42,
+            refused = 0;
+          const draw = (below) => {
+            state = (state * 1103515245 + 12345) % 2147483648;
+            return state % below;
+          };
+          for (let done = 0; done < 500; done++) {
+            window.lab.seek(window.lab.experiment.now + draw(1200) * 1e6);
+            const candidate = draw(window.lab.experiment.size),
+              verb = verbs[draw(verbs.length)];
+            const action =
+              verb === "restore"
+                ? "restore:8"
+                : /out|rec/.test(verb)
+                  ? verb
+                  : `${verb}:${candidate}`;
+            if (window.lab.experiment.act(action)) refused++;
+            window.lab.refresh();
+          }
+          return refused;
+        },
+        [...VERBS, own],
+      );
+      assert.ok(refused < 350, `${refused} of 500 actions made no sense`);
+      assert.equal(await page.locator("#violation").isVisible(), false);
+      assert.equal(await inside(page, () => window.lab.timeline.cached.overlaps.length), 0);
+    },
+  );
 }
 
 lab("the traces of 1,000 seeds equal the native ones", "scenario=join", async (page) => {
-  const native = (await readFile(process.env.TRACES, "utf8")).trim().split("\n").map((line) => line.split(" ")[1]);
+  const native = (await readFile(process.env.TRACES, "utf8"))
+    .trim()
+    .split("\n")
+    .map((line) => line.split(" ")[1]);
   assert.equal(native.length, 1000);
   assert.deepEqual(await inside(page, () => window.lab.machine("hashes 0 1000")), native);
 });
@@ -57,24 +82,34 @@ lab("time runs, slows for messages, and stops at the end", "scenario=join&seed=1
   await page.locator("#speed").selectOption("16");
   await page.locator("#slow").uncheck();
   await press(page, "Play");
-  await page.waitForFunction(() => window.lab.experiment.now === window.lab.experiment.end, null, { timeout: 20_000 });
+  await page.waitForFunction(() => window.lab.experiment.now === window.lab.experiment.end, null, {
+    timeout: 20_000,
+  });
   assert.equal(await text(page, "#play"), "Play");
 });
 
-lab("steps skip heartbeats and go from message to message", "scenario=leader-dies&seed=1&t=12", async (page) => {
-  await press(page, "Step");
-  const passed = await inside(page, () => window.lab.experiment.position() - window.lab.experiment.position(12e9));
-  assert.ok(passed > 1, `${passed} records passed, and heartbeats are among them`);
-  await seek(page, 16.25);
-  await press(page, "Step");
-  await press(page, "Step");
-  assert.match(await text(page, "#messages"), /wakes b/);
-});
+lab(
+  "steps skip heartbeats and go from message to message",
+  "scenario=leader-dies&seed=1&t=12",
+  async (page) => {
+    await press(page, "Step");
+    const passed = await inside(
+      page,
+      () => window.lab.experiment.position() - window.lab.experiment.position(12e9),
+    );
+    assert.ok(passed > 1, `${passed} records passed, and heartbeats are among them`);
+    await seek(page, 16.25);
+    await press(page, "Step");
+    await press(page, "Step");
+    assert.match(await text(page, "#messages"), /wakes b/);
+  },
+);
 
 lab("the page keeps drawing while time runs", "scenario=free-play&seed=1&t=8", async (page) => {
   await press(page, "Play");
   const frames = await inside(page, async () => {
-    const before = window.lab.frames, start = performance.now();
+    const before = window.lab.frames,
+      start = performance.now();
     await new Promise((resolve) => setTimeout(resolve, 2_000));
     return (window.lab.frames - before) / ((performance.now() - start) / 1000);
   });

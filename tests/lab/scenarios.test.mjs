@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { lab, open, press, seek, text } from "./browser.mjs";
 
-// The scenario, its last second, who leads there, and a part of the verdict.
+// The scenario, its last second, candidate leads there, and a part of the verdict.
 const ENDS = [
   ["join", 12, "a leads; b, c, d, e follow a.", "the first to join"],
   ["leader-dies", 21, "a is down; b leads; c, d, e follow b.", "exactly one"],
@@ -34,16 +34,24 @@ for (const [name, end, summary, verdict] of ENDS) {
   });
 }
 
-lab("a restored store ends the term at once", "scenario=restored-store&seed=1&t=12", async (page) => {
-  assert.match(await text(page, "#summary"), /wait/);
-  assert.doesNotMatch(await text(page, "#summary"), /leads/);
-  await seek(page, 26);
-  const [first, second] = await page.evaluate(() => window.lab.experiment.records.filter((record) => record[1] === "role" && record[3] === "leads").map((record) => [record[0] / 1e9, record[2]]));
-  const verdict = await text(page, "#verdict");
-  assert.ok(second[0] > 15 && second[0] < 19, `a lease after the restore: ${second[0]}`);
-  assert.ok(verdict.includes(`${"abc"[second[1]]} led from ${second[0].toFixed(1)} s`), verdict);
-  assert.ok(first[0] < 2);
-});
+lab(
+  "a restored store ends the term at once",
+  "scenario=restored-store&seed=1&t=12",
+  async (page) => {
+    assert.match(await text(page, "#summary"), /wait/);
+    assert.doesNotMatch(await text(page, "#summary"), /leads/);
+    await seek(page, 26);
+    const [first, second] = await page.evaluate(() =>
+      window.lab.experiment.records
+        .filter((record) => record[1] === "role" && record[3] === "leads")
+        .map((record) => [record[0] / 1e9, record[2]]),
+    );
+    const verdict = await text(page, "#verdict");
+    assert.ok(second[0] > 15 && second[0] < 19, `a lease after the restore: ${second[0]}`);
+    assert.ok(verdict.includes(`${"abc"[second[1]]} led from ${second[0].toFixed(1)} s`), verdict);
+    assert.ok(first[0] < 2);
+  },
+);
 
 lab("a prediction is judged", "scenario=leader-dies&seed=2", async (page) => {
   await page.getByLabel("all four").check();
@@ -55,16 +63,22 @@ lab("a prediction is judged", "scenario=leader-dies&seed=2", async (page) => {
 
 lab("the red band is where the violation is", "scenario=drift-beyond&seed=1&t=28", async (page) => {
   const [violated, overlaps] = await page.evaluate(() => [
-    window.lab.experiment.view.violation.at, window.lab.timeline.cached.overlaps,
+    window.lab.experiment.view.violation.at,
+    window.lab.timeline.cached.overlaps,
   ]);
   assert.equal(overlaps.length, 1);
   assert.ok(Math.abs(overlaps[0][0] - violated) < 1e9, `${overlaps[0][0]} ${violated}`);
-  const red = await page.evaluate((at) => {
-    const { timeline, experiment } = window.lab, [from, until] = timeline.window(experiment);
-    const scale = devicePixelRatio, width = timeline.canvas.clientWidth;
-    const x = 44 + (width - 52) * (at - from) / (until - from);
-    return [...timeline.canvas.getContext("2d").getImageData(x * scale, 8 * scale, 1, 1).data];
-  }, (overlaps[0][0] + overlaps[0][1]) / 2);
+  const red = await page.evaluate(
+    (at) => {
+      const { timeline, experiment } = window.lab,
+        [from, until] = timeline.window(experiment);
+      const scale = devicePixelRatio,
+        width = timeline.canvas.clientWidth;
+      const x = 44 + ((width - 52) * (at - from)) / (until - from);
+      return [...timeline.canvas.getContext("2d").getImageData(x * scale, 8 * scale, 1, 1).data];
+    },
+    (overlaps[0][0] + overlaps[0][1]) / 2,
+  );
   assert.deepEqual(red, [179, 38, 30, 255]);
 });
 
@@ -75,11 +89,22 @@ lab("fencing shows a refusal and a loss", "scenario=fencing&seed=1&t=30", async 
 });
 
 // The rows of the table of costs: woken, reads, writes.
-const costs = async (page) => (await page.locator("#costs tbody tr").allInnerTexts()).map((row) => row.split("\t").slice(1).map(Number));
+const costs = async (page) =>
+  (await page.locator("#costs tbody tr").allInnerTexts()).map((row) =>
+    row.split("\t").slice(1).map(Number),
+  );
 
-lab("a dead leader wakes one, and a herd wakes all", "scenario=leader-dies&seed=1&t=21", async (page) => {
-  assert.deepEqual(await costs(page), [[1, 2, 1], [4, 7, 0], [4, 3, 4]]);
-});
+lab(
+  "a dead leader wakes one, and a herd wakes all",
+  "scenario=leader-dies&seed=1&t=21",
+  async (page) => {
+    assert.deepEqual(await costs(page), [
+      [1, 2, 1],
+      [4, 7, 0],
+      [4, 3, 4],
+    ]);
+  },
+);
 
 lab("exercise: crash the second smallest", "scenario=free-play&seed=1&t=10", async (page) => {
   await press(page, "the second smallest");
@@ -90,13 +115,17 @@ lab("exercise: crash the second smallest", "scenario=free-play&seed=1&t=10", asy
   assert.deepEqual((await costs(page))[1], [0, 0, 0], "the herd watches only the leader");
 });
 
-lab("exercise: two followers that are not neighbors", "scenario=free-play&seed=1&t=10", async (page) => {
-  await press(page, "two that are not neighbors");
-  await press(page, "Kill");
-  await seek(page, 20);
-  assert.equal(await text(page, "#summary"), "a leads; b, d are down; c, e follow a.");
-  assert.equal((await costs(page))[0][0], 2, "each successor is woken");
-});
+lab(
+  "exercise: two followers that are not neighbors",
+  "scenario=free-play&seed=1&t=10",
+  async (page) => {
+    await press(page, "two that are not neighbors");
+    await press(page, "Kill");
+    await seek(page, 20);
+    assert.equal(await text(page, "#summary"), "a leads; b, d are down; c, e follow a.");
+    assert.equal((await costs(page))[0][0], 2, "each successor is woken");
+  },
+);
 
 lab("exercise: no process watches the largest", "scenario=free-play&seed=1&t=10", async (page) => {
   await press(page, "the largest");
@@ -106,24 +135,36 @@ lab("exercise: no process watches the largest", "scenario=free-play&seed=1&t=10"
   assert.equal((await costs(page))[0][0], 0, "no process is woken");
 });
 
-lab("a killed process rejoins at the end of the queue", "scenario=free-play&seed=1&t=10", async (page) => {
-  await press(page, "the leader");
-  await press(page, "Kill");
-  await seek(page, 20);
-  await press(page, "Restart");
-  await seek(page, 25);
-  assert.equal(await text(page, "#summary"), "a, c, d, e follow b; b leads.");
-  const order = await page.evaluate(() => window.lab.experiment.view.store.znodes.map((it) => it.identity[0]).join(""));
-  assert.equal(order, "bcdea");
-});
+lab(
+  "a killed process rejoins at the end of the queue",
+  "scenario=free-play&seed=1&t=10",
+  async (page) => {
+    await press(page, "the leader");
+    await press(page, "Kill");
+    await seek(page, 20);
+    await press(page, "Restart");
+    await seek(page, 25);
+    assert.equal(await text(page, "#summary"), "a, c, d, e follow b; b leads.");
+    const order = await page.evaluate(() =>
+      window.lab.experiment.view.store.znodes.map((it) => it.identity[0]).join(""),
+    );
+    assert.equal(order, "bcdea");
+  },
+);
 
-lab("an expired session moves its process to the end", "scenario=free-play&seed=1&t=10", async (page) => {
-  await press(page, "the second smallest");
-  await press(page, "Expire the session");
-  await seek(page, 16);
-  const order = await page.evaluate(() => window.lab.experiment.view.store.znodes.map((it) => it.identity[0]).join(""));
-  assert.equal(order, "acdeb");
-});
+lab(
+  "an expired session moves its process to the end",
+  "scenario=free-play&seed=1&t=10",
+  async (page) => {
+    await press(page, "the second smallest");
+    await press(page, "Expire the session");
+    await seek(page, 16);
+    const order = await page.evaluate(() =>
+      window.lab.experiment.view.store.znodes.map((it) => it.identity[0]).join(""),
+    );
+    assert.equal(order, "acdeb");
+  },
+);
 
 lab("a link shows what one saw", "scenario=free-play&seed=3&t=10", async (page) => {
   await press(page, "the leader");

@@ -10,7 +10,8 @@ import { lab, open, text } from "./browser.mjs";
 const folder = process.env.MUTANT_TRACES;
 
 for (const file of readdirSync(folder)) {
-  const trace = path.join(folder, file), { violation } = JSON.parse(readFileSync(trace, "utf8"));
+  const trace = path.join(folder, file),
+    { violation } = JSON.parse(readFileSync(trace, "utf8"));
   lab(`${path.parse(file).name} is visible`, "scenario=join", async (page) => {
     await page.locator("#file").setInputFiles(trace);
     await page.waitForFunction(() => window.lab.experiment.name === "trace");
@@ -32,7 +33,9 @@ lab("a trace that is built in opens at once", "scenario=join", async (page) => {
 });
 
 lab("a file that is no trace is refused", "scenario=join", async (page) => {
-  await page.locator("#file").setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("{}") });
+  await page
+    .locator("#file")
+    .setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("{}") });
   await page.getByText("notes.json is not a trace of make prove.").waitFor();
   assert.equal(await text(page, "#title"), "Join and elect");
 });

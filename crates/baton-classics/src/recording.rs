@@ -28,9 +28,9 @@ pub enum Fact {
     Started(NodeId),
     /// A process ends.
     Ended(NodeId),
-    /// A process stands still.
+    /// A process is paused.
     Paused(NodeId),
-    /// A process runs on.
+    /// A process resumes.
     Resumed(NodeId),
     /// Messages from or to this node are lost from now on.
     CutBegan(NodeId),
@@ -156,7 +156,7 @@ impl<M: fmt::Debug> Observer<M> for Recorder {
                 self.push(now, Fact::Paused(*node), format_args!("{node} is paused"));
             }
             Event::Resumed(node) => {
-                self.push(now, Fact::Resumed(*node), format_args!("{node} runs on"));
+                self.push(now, Fact::Resumed(*node), format_args!("{node} resumes"));
             }
             Event::CutBegan(fault) => {
                 let (nodes, story) = affected(fault);

@@ -14,20 +14,37 @@ function drawMessages(list, experiment) {
     const record = experiment.records[index];
     if (!["sent", "watch", "performed"].includes(record[1]) || !record[5]) continue;
     const text = tidy(record[5]).replace(/^\d+\.\d+ s: /, "");
-    if (isHeartbeat(text.replace(/^the store performs for \w: ([^:]*):.*/, "$1").replace(/^\w (> )?/, ""))) continue;
-    shown.push(element("li", "", element("b", "", heading(record, experiment.info.store === "network" && experiment)), element("span", "", `${(record[0] / SECOND).toFixed(2)} s: ${text}`)));
+    if (
+      isHeartbeat(
+        text.replace(/^the store performs for \w: ([^:]*):.*/, "$1").replace(/^\w (> )?/, ""),
+      )
+    )
+      continue;
+    shown.push(
+      element(
+        "li",
+        "",
+        element("b", "", heading(record, experiment.info.store === "network" && experiment)),
+        element("span", "", `${(record[0] / SECOND).toFixed(2)} s: ${text}`),
+      ),
+    );
   }
-  list.replaceChildren(...(shown.length ? shown : [element("li", "", element("span", "", "None yet."))]));
+  list.replaceChildren(
+    ...(shown.length ? shown : [element("li", "", element("span", "", "None yet."))]),
+  );
 }
 
-function heading([, kind, who, to], network) {
-  if (network) return `${network.nameOf(who)} to ${network.nameOf(to)}`;
-  if (kind === "watch") return `The store wakes ${letter(who)}`;
-  return kind === "sent" ? `${letter(who)} asks the store` : `The store answers ${letter(who)}`;
+function heading([, kind, candidate, to], network) {
+  if (network) return `${network.nameOf(candidate)} to ${network.nameOf(to)}`;
+  if (kind === "watch") return `The store wakes ${letter(candidate)}`;
+  return kind === "sent"
+    ? `${letter(candidate)} asks the store`
+    : `The store answers ${letter(candidate)}`;
 }
 
 function drawCosts(card, experiment) {
-  const { store } = experiment.info, isQueue = store === "queue";
+  const { store } = experiment.info,
+    isQueue = store === "queue";
   card.parentElement.hidden = !(isQueue || store === "network") || !experiment.view;
   card.previousElementSibling.textContent = isQueue ? "What this death cost" : "Messages so far";
   if (card.parentElement.hidden) return;
@@ -39,17 +56,32 @@ function drawCosts(card, experiment) {
   table.append(element("thead", "", tableRow("th", "", "woken", "reads", "writes")));
   const body = element("tbody", "");
   for (const [label, costs] of [
-    ["This queue", baton], ["All watch the leader (the herd)", herdCosts(death.alive, death.leaderDied)],
+    ["This queue", baton],
+    ["All watch the leader (the herd)", herdCosts(death.alive, death.leaderDied)],
     ["All race for one znode", raceCosts(death.alive, death.leaderDied)],
-  ]) body.append(tableRow("td", label, costs.woken, costs.reads, costs.writes));
+  ])
+    body.append(tableRow("td", label, costs.woken, costs.reads, costs.writes));
   table.append(body);
-  const who = death.dying.map(letter).join(" and ");
-  card.replaceChildren(element("p", "note", `${who} at ${(death.at / SECOND).toFixed(1)} s, counted until now. The other two rows follow their recipes for the same death.`), table, element("p", "note", `Besides, the processes read ${others} times to learn the leader’s name and to check that their watches stand. No election needs these.`));
+  const candidate = death.dying.map(letter).join(" and ");
+  card.replaceChildren(
+    element(
+      "p",
+      "note",
+      `${candidate} at ${(death.at / SECOND).toFixed(1)} s, counted until now. The other two rows follow their recipes for the same death.`,
+    ),
+    table,
+    element(
+      "p",
+      "note",
+      `Besides, the processes read ${others} times to learn the leader’s name and to check that their watches stand. No election needs these.`,
+    ),
+  );
 }
 
 // The messages of a classical algorithm, before and after its fault.
 function drawCounts(card, experiment) {
-  const fault = experiment.info.faults[0] ?? Infinity, shown = experiment.position();
+  const fault = experiment.info.faults[0] ?? Infinity,
+    shown = experiment.position();
   const count = (kind, isLater) => {
     let sum = 0;
     for (let index = 0; index < shown; index++) {
@@ -58,7 +90,8 @@ function drawCounts(card, experiment) {
     }
     return sum;
   };
-  const table = element("table", ""), body = element("tbody", "");
+  const table = element("table", ""),
+    body = element("tbody", "");
   table.append(element("thead", "", tableRow("th", "", "before the fault", "since")), body);
   body.append(tableRow("td", "Of elections", count("sent", false), count("sent", true)));
   body.append(tableRow("td", "Signs of life", count("beat", false), count("beat", true)));
@@ -75,15 +108,42 @@ function drawResources(panel, experiment) {
   const writes = experiment.view?.writes;
   panel.hidden = !writes;
   if (!writes) return;
-  const cards = [["A resource that checks the token", true], ["A resource that does not", false]].map(([title, checks]) => {
+  const cards = [
+    ["A resource that checks the token", true],
+    ["A resource that does not", false],
+  ].map(([title, checks]) => {
     const list = element("ol", "writes");
     const late = writes.filter((write) => write.stale).slice(-4);
-    for (const write of writes.filter((write, index) => late.includes(write) || index > writes.length - 4)) {
-      const verdict = !write.stale ? "accepted" : checks ? "refused" : "accepted: the new leader’s data is lost";
-      list.append(element("li", "", `${(write.at / SECOND).toFixed(1)} s  ${experiment.nameOf(write.who)}${write.token === null ? "" : `, token ${write.token}`}: `, element("span", write.stale ? (checks ? "good" : "bad") : "", verdict)));
+    for (const write of writes.filter(
+      (write, index) => late.includes(write) || index > writes.length - 4,
+    )) {
+      const verdict = !write.stale
+        ? "accepted"
+        : checks
+          ? "refused"
+          : "accepted: the new leader’s data is lost";
+      list.append(
+        element(
+          "li",
+          "",
+          `${(write.at / SECOND).toFixed(1)} s  ${experiment.nameOf(write.candidate)}${write.token === null ? "" : `, token ${write.token}`}: `,
+          element("span", write.stale ? (checks ? "good" : "bad") : "", verdict),
+        ),
+      );
     }
-    if (checks && writes.some((write) => write.token === null)) return element("section", "card", element("h2", "", title), element("p", "note", "This algorithm has no token that a resource could check."));
-    return element("section", "card", element("h2", "", title), writes.length ? list : element("p", "note", "No write yet."));
+    if (checks && writes.some((write) => write.token === null))
+      return element(
+        "section",
+        "card",
+        element("h2", "", title),
+        element("p", "note", "This algorithm has no token that a resource could check."),
+      );
+    return element(
+      "section",
+      "card",
+      element("h2", "", title),
+      writes.length ? list : element("p", "note", "No write yet."),
+    );
   });
   panel.replaceChildren(...cards);
 }
@@ -97,16 +157,26 @@ function drawPrediction(form, experiment, scenario, chosen) {
     return;
   }
   const [right, text] = scenario.answer(experiment);
-  const judged = chosen === null ? `It is: ${scenario.choices[right]}. ` : chosen === right ? "You were right. " : `It is: ${scenario.choices[right]}. `;
-  if (verdict.textContent !== judged + text) verdict.replaceChildren(element("strong", "", judged), text);
+  const judged =
+    chosen === null
+      ? `It is: ${scenario.choices[right]}. `
+      : chosen === right
+        ? "You were right. "
+        : `It is: ${scenario.choices[right]}. `;
+  if (verdict.textContent !== judged + text)
+    verdict.replaceChildren(element("strong", "", judged), text);
 }
 
 function drawLog(log, experiment) {
   if (!log.parentElement.open) return;
-  const until = experiment.position(), lines = [];
+  const until = experiment.position(),
+    lines = [];
   for (let index = Math.max(0, until - 400); index < until; index++) {
     if (experiment.records[index][5]) lines.push(experiment.records[index][5]);
   }
   const text = lines.join("\n");
-  if (log.textContent !== text) { log.textContent = text; log.scrollTop = log.scrollHeight; }
+  if (log.textContent !== text) {
+    log.textContent = text;
+    log.scrollTop = log.scrollHeight;
+  }
 }

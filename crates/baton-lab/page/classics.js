@@ -2,8 +2,13 @@
 // named by its algorithm, fault, and number of processes, such as raft.crash.5.
 
 const FAULTS = [
-  ["calm", "none"], ["crash", "crash"], ["loss", "lost messages"], ["partition", "partition"],
-  ["asymmetric", "one-way partition"], ["pause", "pause"], ["drift", "drift and partition"],
+  ["calm", "none"],
+  ["crash", "crash"],
+  ["loss", "lost messages"],
+  ["partition", "partition"],
+  ["asymmetric", "one-way partition"],
+  ["pause", "pause"],
+  ["drift", "drift and partition"],
 ];
 const SIZES = [3, 5, 7, 9];
 
@@ -13,9 +18,12 @@ const EVENTS = {
   crash: (at, lasts) => `At ${at} the leader crashes, and it starts again ${lasts} later.`,
   loss: () => "One message in twenty is lost. Over TCP it is sent again and arrives late.",
   partition: (at, lasts) => `At ${at} the leader is partitioned from all others for ${lasts}.`,
-  asymmetric: (at, lasts) => `From ${at} on, for ${lasts}, all messages of the leader are lost. It still hears the others.`,
-  pause: (at, lasts) => `At ${at} the leader is paused for ${lasts}, as by a long garbage collection.`,
-  drift: (at, lasts) => `Clocks run a fifth too fast or too slow. At ${at} the leader is partitioned from all others for ${lasts}.`,
+  asymmetric: (at, lasts) =>
+    `From ${at} on, for ${lasts}, all messages of the leader are lost. It still hears the others.`,
+  pause: (at, lasts) =>
+    `At ${at} the leader is paused for ${lasts}, as by a long garbage collection.`,
+  drift: (at, lasts) =>
+    `Clocks run a fifth too fast or too slow. At ${at} the leader is partitioned from all others for ${lasts}.`,
 };
 
 // Why no second process led, where the algorithm does not matter.
@@ -28,73 +36,95 @@ const QUIET = {
 // `alone` says why a second leader was excluded, and `both` why there were two.
 const ALGORITHMS = [
   {
-    name: "raft", title: "Raft",
+    name: "raft",
+    title: "Raft",
     rule: "Each process waits for a random time to hear a leader. Then it raises its term and asks for votes, and a majority elects it.",
     alone: "The former leader heard of the larger term in time and stepped down.",
     both: "The former leader led on until it heard of the larger term. Raft promises one leader per term, so followers, logs, and resources must compare terms.",
   },
   {
-    name: "raft-etcd", title: "Raft with pre-vote",
+    name: "raft-etcd",
+    title: "Raft with pre-vote",
     rule: "Raft as etcd runs it: a process first asks whether it could win, and a leader that hears no majority steps down.",
     alone: "The former leader heard no majority and stepped down before the next one was elected.",
     both: "The former leader led on until it noticed that it heard no majority, or until it ran again. The term still tells the two leaders apart.",
   },
   {
-    name: "fle", title: "Fast Leader Election",
+    name: "fle",
+    title: "Fast Leader Election",
     rule: "ZooKeeper’s servers exchange votes until a majority agrees on the one with the newest log. A leader steps down when it hears no majority.",
     alone: "The former leader heard no majority and stepped down before the next one was elected.",
     both: "The former leader led on until it noticed that it heard no majority, or until it ran again. The epoch tells the two leaders apart.",
   },
   {
-    name: "bully", title: "Bully",
+    name: "bully",
+    title: "Bully",
     rule: "The process with the largest number that answers becomes the coordinator. The paper assumes that the network loses nothing and that no process pauses.",
     alone: "The coordinator answered in time, or it heard of its successor at once.",
     both: "The others took silence for death and elected a second coordinator. Neither needs a majority, and two coordinators never ask each other.",
   },
   {
-    name: "lease-equal", title: "Lease, equal clocks", server: "lock server",
+    name: "lease-equal",
+    title: "Lease, equal clocks",
+    server: "lock server",
     rule: "A server grants a lease of 15 s, and the holder leads for 15 s by its own clock. This assumes that all clocks run at one rate.",
-    alone: "The holder counts from before its request, so its lease ended by itself before the server granted the next one.",
+    alone:
+      "The holder counts from before its request, so its lease ended by itself before the server granted the next one.",
     both: "The holder’s slow clock counted fewer seconds than the server’s fast clock. So the server granted the lease again while its holder still led.",
   },
   {
-    name: "lease", title: "Lease, drifting clocks", server: "lock server",
+    name: "lease",
+    title: "Lease, drifting clocks",
+    server: "lock server",
     rule: "A server grants a lease of 15 s, and the holder leads for only 10 s by its own clock. This bears clocks that are off by a fifth.",
-    alone: "The lease ended by itself, by the holder’s own clock, before the server granted the next one.",
+    alone:
+      "The lease ended by itself, by the holder’s own clock, before the server granted the next one.",
     both: "The holder’s clock was off by more than the lease allows for.",
   },
   {
-    name: "kafka", title: "Lock race (Kafka)", server: "ZooKeeper",
+    name: "kafka",
+    title: "Lock race (Kafka)",
+    server: "ZooKeeper",
     rule: "Kafka’s brokers race to create one ephemeral znode. The winner leads until it hears that its session has expired.",
     alone: "The former controller heard of its expired session before it could act again.",
     both: "A controller does not count the time of its session, so it led on until it heard of its successor. Brokers compare the controller’s epoch instead.",
   },
   {
-    name: "ring", title: "Ring",
+    name: "ring",
+    title: "Ring",
     rule: "A number travels round the ring, and a larger one replaces it. The process whose own number comes back leads. The papers assume that the ring loses nothing.",
     alone: "The token of the leader kept traveling, so no other process began an election.",
     both: "The others closed the ring around the silent leader and elected a second one. Nothing on a ring counts a majority.",
   },
   {
-    name: "sentinel", title: "Redis Sentinel",
+    name: "sentinel",
+    title: "Redis Sentinel",
     rule: "Sentinels watch a Redis master. If enough of them find it down, a majority elects one of them, and it promotes a replica.",
     alone: "The former master learned of its demotion before the replica was promoted.",
     both: "A master does not ask whether it still is one. Both took writes until a sentinel reached the old master and demoted it.",
   },
   {
-    name: "stonith", title: "STONITH", server: "power switch",
+    name: "stonith",
+    title: "STONITH",
+    server: "power switch",
     rule: "A process that has lost its leader needs a majority. Then it has the power of every silent process cut, and waits until that is confirmed, before it leads.",
-    alone: "The power of the former leader was cut before the next one acted. A process without power cannot even finish a write.",
+    alone:
+      "The power of the former leader was cut before the next one acted. A process without power cannot even finish a write.",
     both: "The power switch reported a power-off that had not happened.",
   },
   {
-    name: "baton-record", title: "Baton over a record", server: "store",
+    name: "baton-record",
+    title: "Baton over a record",
+    server: "store",
     rule: "Baton’s machine over a Lease, a file, or etcd, with its default durations: a lease of 15 s and a deadline of 10 s.",
-    alone: "The claim ended by itself, by the leader’s own clock, before another process could acquire the record.",
+    alone:
+      "The claim ended by itself, by the leader’s own clock, before another process could acquire the record.",
     both: "The clocks were off by more than the configured bound.",
   },
   {
-    name: "baton-queue", title: "Baton over a queue", server: "ZooKeeper",
+    name: "baton-queue",
+    title: "Baton over a queue",
+    server: "ZooKeeper",
     rule: "Baton’s machine over ZooKeeper: a queue of ephemeral znodes, in which a leader counts the time of its session.",
     alone: "The leader stopped before its session could expire, so its successor was alone.",
     both: "The clocks were off by more than the configured bound.",
@@ -105,9 +135,12 @@ const ALGORITHMS = [
 function classicOf(name) {
   const [algorithm, fault, size] = name.split(".");
   const found = ALGORITHMS.find((it) => it.name === algorithm);
-  if (!found || !FAULTS.some(([name]) => name === fault) || !SIZES.includes(Number(size))) return undefined;
+  if (!found || !FAULTS.some(([name]) => name === fault) || !SIZES.includes(Number(size)))
+    return undefined;
   return {
-    name, tab: "classics", title: found.title,
+    name,
+    tab: "classics",
+    title: found.title,
     lead: (experiment) => `${found.rule} ${eventOf(experiment, fault)}`,
     question: "Will two processes lead at once?",
     choices: ["no", "for a while", "until the end of the run"],
@@ -115,7 +148,7 @@ function classicOf(name) {
     answer: (experiment) => {
       const { overlaps } = intervalsOf(experiment);
       const isEndless = overlaps.at(-1)?.[1] >= experiment.end;
-      const reason = overlaps.length > 0 ? found.both : QUIET[fault] ?? found.alone;
+      const reason = overlaps.length > 0 ? found.both : (QUIET[fault] ?? found.alone);
       return [overlaps.length === 0 ? 0 : isEndless ? 2 : 1, reason + late(experiment)];
     },
   };
@@ -125,15 +158,24 @@ function classicOf(name) {
 function late(experiment) {
   const write = experiment.view.writes.find((it) => it.stale);
   if (!write) return "";
-  const refused = write.token === null ? "there is no token by which a resource could refuse it" : "only the resource that checks tokens refused it";
-  return ` A late write of ${experiment.nameOf(write.who)} reached both resources, and ${refused}.`;
+  const refused =
+    write.token === null
+      ? "there is no token by which a resource could refuse it"
+      : "only the resource that checks tokens refused it";
+  return ` A late write of ${experiment.nameOf(write.candidate)} reached both resources, and ${refused}.`;
 }
 
 function eventOf(experiment, fault) {
-  const { faults: [at], end } = experiment.info;
-  return EVENTS[fault](seconds(at ?? 0), seconds(end * 3 / 8));
+  const {
+    faults: [at],
+    end,
+  } = experiment.info;
+  return EVENTS[fault](seconds(at ?? 0), seconds((end * 3) / 8));
 }
 
 const scenarioOf = (name) => SCENARIOS.find((it) => it.name === name) ?? classicOf(name);
-const scenariosIn = (tab) => tab === "classics" ? ALGORITHMS.map(({ name }) => classicOf(`${name}.calm.5`)) : SCENARIOS.filter((it) => it.tab === tab);
+const scenariosIn = (tab) =>
+  tab === "classics"
+    ? ALGORITHMS.map(({ name }) => classicOf(`${name}.calm.5`))
+    : SCENARIOS.filter((it) => it.tab === tab);
 const serverOf = (name) => ALGORITHMS.find((it) => it.name === name.split(".")[0]).server;

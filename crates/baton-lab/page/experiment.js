@@ -12,13 +12,17 @@ class Experiment {
     this.seek(0);
   }
 
-  get end() { return this.info.end; }
-  get size() { return this.info.candidates.length; }
+  get end() {
+    return this.info.end;
+  }
+  get size() {
+    return this.info.candidates.length;
+  }
 
   // Classical algorithms know their processes by number, and may have a server after them.
-  nameOf(who) {
-    if (this.info.store !== "network") return letter(who);
-    return who < this.size ? String(who) : serverOf(this.name);
+  nameOf(candidate) {
+    if (this.info.store !== "network") return letter(candidate);
+    return candidate < this.size ? String(candidate) : serverOf(this.name);
   }
 
   seek(now) {
@@ -31,7 +35,8 @@ class Experiment {
   fetch() {
     if (this.view.records > this.records.length) {
       // A million arguments would be too many for one push.
-      for (const record of this.machine(`records ${this.records.length}`)) this.records.push(record);
+      for (const record of this.machine(`records ${this.records.length}`))
+        this.records.push(record);
     }
   }
 
@@ -59,10 +64,12 @@ class Experiment {
 
   // The index of the first record after the present moment.
   position(now = this.now) {
-    let low = 0, high = this.records.length;
+    let low = 0,
+      high = this.records.length;
     while (low < high) {
       const middle = (low + high) >> 1;
-      if (this.records[middle][0] <= now) low = middle + 1; else high = middle;
+      if (this.records[middle][0] <= now) low = middle + 1;
+      else high = middle;
     }
     return low;
   }
@@ -87,16 +94,28 @@ class Trace {
     const last = file.records.at(-1)?.[0] ?? 0;
     const info = { end: last, store: file.store, candidates: file.candidates, faults: [] };
     Object.assign(this, {
-      name: "trace", seed: file.seed, actions: [], records: file.records, info,
-      end: last, horizon: last, now: 0, violation: file.violation, size: file.candidates.length,
+      name: "trace",
+      seed: file.seed,
+      actions: [],
+      records: file.records,
+      info,
+      end: last,
+      horizon: last,
+      now: 0,
+      violation: file.violation,
+      size: file.candidates.length,
     });
     this.position = Experiment.prototype.position;
     this.nameOf = letter;
     this.seek(this.violation?.at ?? 0);
   }
 
-  seek(now) { this.now = Math.round(Math.min(Math.max(now, 0), this.end)); }
-  act() { return "a recorded trace cannot be changed"; }
+  seek(now) {
+    this.now = Math.round(Math.min(Math.max(now, 0), this.end));
+  }
+  act() {
+    return "a recorded trace cannot be changed";
+  }
 
   next() {
     for (let index = this.position(); index < this.records.length; index++) {
@@ -110,10 +129,20 @@ class Trace {
 function matters(records, index) {
   const [, kind, , detail, , text] = records[index];
   switch (kind) {
-    case "fault": case "fault-end": case "start": case "exit": case "role": case "claim-end": return true;
-    case "watch": return !/ watch event: (?!none)/.test(text);
-    case "sent": return detail !== "check" && !/to renew|> read( the leader)?$/.test(text);
-    case "holder": return true;
-    default: return false;
+    case "fault":
+    case "fault-end":
+    case "start":
+    case "exit":
+    case "role":
+    case "claim-end":
+      return true;
+    case "watch":
+      return !/ watch event: (?!none)/.test(text);
+    case "sent":
+      return detail !== "check" && !/to renew|> read( the leader)?$/.test(text);
+    case "holder":
+      return true;
+    default:
+      return false;
   }
 }

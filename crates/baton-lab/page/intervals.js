@@ -2,24 +2,42 @@
 
 // Returns, for each candidate, its intervals by kind: `[from, until, detail, record]`.
 function intervalsOf(experiment) {
-  const lanes = Array.from({ length: experiment.size }, () => ({ up: [], claim: [], promise: [], pause: [], cut: [], clock: [] }));
+  const lanes = Array.from({ length: experiment.size }, () => ({
+    up: [],
+    claim: [],
+    promise: [],
+    pause: [],
+    cut: [],
+    clock: [],
+  }));
   const store = [];
-  const close = (list, at) => { const last = list.at(-1); if (last && last[1] > at) last[1] = at; };
+  const close = (list, at) => {
+    const last = list.at(-1);
+    if (last && last[1] > at) last[1] = at;
+  };
   const shown = experiment.position(experiment.horizon);
   for (let index = 0; index < shown; index++) {
-    const [at, kind, who, detail, until] = experiment.records[index];
-    if (who >= experiment.size) continue;
-    const lane = lanes[who];
+    const [at, kind, candidate, detail, until] = experiment.records[index];
+    if (candidate >= experiment.size) continue;
+    const lane = lanes[candidate];
     switch (kind) {
-      case "start": lane.up.push([at, Infinity, "runs", index]); break;
-      case "exit": close(lane.up, at); close(lane.claim, at); close(lane.promise, at); break;
+      case "start":
+        lane.up.push([at, Infinity, "runs", index]);
+        break;
+      case "exit":
+        close(lane.up, at);
+        close(lane.claim, at);
+        close(lane.promise, at);
+        break;
       case "claim": {
         const last = lane.claim.at(-1);
         if (last && last[1] >= at && last[2] === detail) last[1] = until;
         else lane.claim.push([at, until, detail, index]);
         break;
       }
-      case "claim-end": close(lane.claim, at); break;
+      case "claim-end":
+        close(lane.claim, at);
+        break;
       case "promise": {
         const last = lane.promise.at(-1);
         if (last && last[1] >= at) last[1] = Math.max(last[1], until);
@@ -31,18 +49,29 @@ function intervalsOf(experiment) {
         close(lane.claim, at);
         if (detail === "leads") lane.claim.push([at, experiment.end, detail, index]);
         break;
-      case "clock": close(lane.clock, at); if (detail) lane.clock.push([at, Infinity, detail, index]); break;
+      case "clock":
+        close(lane.clock, at);
+        if (detail) lane.clock.push([at, Infinity, detail, index]);
+        break;
       case "fault":
-        if (detail === "pause" || detail === "freeze" || detail === "stall") lane.pause.push([at, until, detail, index]);
+        if (detail === "pause" || detail === "freeze" || detail === "stall")
+          lane.pause.push([at, until, detail, index]);
         if (detail === "link" || detail === "watch") lane.cut.push([at, until, detail, index]);
         if (detail === "store" || detail === "server") store.push([at, until, "fault", index]);
         if (detail === "external") store.push([at, at, "external", index]);
         break;
       case "fault-end":
-        if (lane && detail !== "clock") { close(lane.pause, at); close(lane.cut, at); }
+        if (lane && detail !== "clock") {
+          close(lane.pause, at);
+          close(lane.cut, at);
+        }
         break;
-      case "holder": store.push([at, at, "holder", index]); break;
-      case "performed": if (until) store.push([at, at, "version", index]); break;
+      case "holder":
+        store.push([at, at, "holder", index]);
+        break;
+      case "performed":
+        if (until) store.push([at, at, "version", index]);
+        break;
     }
   }
   return { lanes, store, overlaps: overlapsOf(lanes) };
@@ -50,7 +79,9 @@ function intervalsOf(experiment) {
 
 // When two candidates claim or promise leadership at once.
 function overlapsOf(lanes) {
-  const held = lanes.flatMap((lane, who) => [...lane.claim, ...lane.promise].map(([from, until]) => [from, until, who]));
+  const held = lanes.flatMap((lane, candidate) =>
+    [...lane.claim, ...lane.promise].map(([from, until]) => [from, until, candidate]),
+  );
   held.sort((one, other) => one[0] - other[0]);
   const overlaps = [];
   for (let index = 0; index < held.length; index++) {

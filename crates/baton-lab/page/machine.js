@@ -3,7 +3,8 @@
 async function startMachine() {
   const { instance } = await WebAssembly.instantiate(await unpack("wasm").arrayBuffer(), {});
   const { memory, request, call, answer } = instance.exports;
-  const encoder = new TextEncoder(), decoder = new TextDecoder();
+  const encoder = new TextEncoder(),
+    decoder = new TextDecoder();
   return (line) => {
     const bytes = encoder.encode(line);
     const at = request(bytes.length);

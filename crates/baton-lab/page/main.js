@@ -8,7 +8,7 @@ const SLOW = 0.06;
 class Page {
   constructor(machine) {
     Object.assign(this, { machine, selected: new Set(), playing: false, chosen: null, frames: 0 });
-    this.stage = new Stage($("stage"), (who) => this.toggle(who));
+    this.stage = new Stage($("stage"), (candidate) => this.toggle(candidate));
     this.timeline = new TimeLine($("timeline"), $("cause"));
     this.listen();
     this.drawTabs();
@@ -42,21 +42,40 @@ class Page {
     this.selected.clear();
     const { scenario } = this;
     document.querySelector(".log").open = experiment.name === "trace";
-    $("title").textContent = scenario?.title ?? (experiment.name === "trace" ? "A counterexample" : `Seed ${experiment.seed} of make prove`);
+    $("title").textContent =
+      scenario?.title ??
+      (experiment.name === "trace" ? "A counterexample" : `Seed ${experiment.seed} of make prove`);
     const lead = typeof scenario?.lead === "function" ? scenario.lead(experiment) : scenario?.lead;
-    $("lead").textContent = lead ?? (experiment.name === "trace" ? `Seed ${experiment.seed}, as make prove recorded it.` : "A scenario of the simulator, with the machines that ship.");
+    $("lead").textContent =
+      lead ??
+      (experiment.name === "trace"
+        ? `Seed ${experiment.seed}, as make prove recorded it.`
+        : "A scenario of the simulator, with the machines that ship.");
     $("prediction").hidden = !scenario?.question && !scenario?.exercises;
     $("question").textContent = scenario?.question ?? "Exercises";
     const choices = scenario?.choices?.map((label, index) => {
-      const radio = Object.assign(document.createElement("input"), { type: "radio", name: "choice", value: index, onchange: () => { this.chosen = index; this.draw(); } });
+      const radio = Object.assign(document.createElement("input"), {
+        type: "radio",
+        name: "choice",
+        value: index,
+        onchange: () => {
+          this.chosen = index;
+          this.draw();
+        },
+      });
       return element("label", "", radio, label);
     });
-    $("choices").replaceChildren(...(choices ?? scenario?.exercises?.map((text) => element("span", "", text)) ?? []));
+    $("choices").replaceChildren(
+      ...(choices ?? scenario?.exercises?.map((text) => element("span", "", text)) ?? []),
+    );
     $("verdict").replaceChildren();
     $("seed").value = experiment.seed;
     $("resources").hidden = true;
     // The fault of a classical algorithm is chosen before the prediction.
-    (experiment.info.store === "network" ? $("prediction") : document.querySelector(".cards")).before($("actions"));
+    (experiment.info.store === "network"
+      ? $("prediction")
+      : document.querySelector(".cards")
+    ).before($("actions"));
     this.drawNavigation();
     this.drawLegend();
     this.refresh();
@@ -76,7 +95,7 @@ class Page {
     $("clock").textContent = `${(experiment.now / SECOND).toFixed(2)} s`;
     $("play").textContent = this.playing ? "Pause" : "Play";
     const scrub = $("scrub");
-    scrub.value = Math.round(1000 * experiment.now / experiment.end);
+    scrub.value = Math.round((1000 * experiment.now) / experiment.end);
     scrub.setAttribute("aria-valuetext", `${(experiment.now / SECOND).toFixed(1)} seconds`);
     this.stage.draw(experiment, this.selected);
     const summary = summarize(experiment);
@@ -96,25 +115,47 @@ class Page {
   }
 
   drawViolation() {
-    const violation = this.experiment.view ? this.experiment.view.violation : this.experiment.violation;
+    const violation = this.experiment.view
+      ? this.experiment.view.violation
+      : this.experiment.violation;
     const isSeen = violation && violation.at <= this.experiment.horizon;
     $("violation").hidden = !isSeen;
     const at = isSeen && `${(violation.at / SECOND).toFixed(2)} s`;
     const isClassic = this.experiment.info.store === "network";
-    const text = !isSeen ? "" : isClassic ? `Two processes lead at once from ${at} on: ${violation.detail}.` : `Violated at ${at}: ${violation.property}. Here, ${violation.detail}.`;
+    const text = !isSeen
+      ? ""
+      : isClassic
+        ? `Two processes lead at once from ${at} on: ${violation.detail}.`
+        : `Violated at ${at}: ${violation.property}. Here, ${violation.detail}.`;
     if ($("violation").textContent !== text) $("violation").textContent = text;
   }
 
   drawActions() {
-    const choose = (list) => { this.selected = new Set(list); this.refresh(); };
-    const focused = document.activeElement?.closest("#actions") && document.activeElement.textContent;
-    drawActions($("actions"), this.experiment, this.selected, { choose, toggle: (who) => this.toggle(who), act: (verb) => this.act(verb), open: (name) => this.open(name, this.experiment.seed) });
-    if (focused) [...$("actions").querySelectorAll("button")].find((it) => it.textContent === focused && !it.disabled)?.focus();
+    const choose = (list) => {
+      this.selected = new Set(list);
+      this.refresh();
+    };
+    const focused =
+      document.activeElement?.closest("#actions") && document.activeElement.textContent;
+    drawActions($("actions"), this.experiment, this.selected, {
+      choose,
+      toggle: (candidate) => this.toggle(candidate),
+      act: (verb) => this.act(verb),
+      open: (name) => this.open(name, this.experiment.seed),
+    });
+    if (focused)
+      [...$("actions").querySelectorAll("button")]
+        .find((it) => it.textContent === focused && !it.disabled)
+        ?.focus();
   }
 
   drawTabs() {
     const tabs = TABS.map(({ name, title }) => {
-      const tab = Object.assign(document.createElement("button"), { type: "button", textContent: title, onclick: () => this.open(scenariosIn(name)[0].name, 1) });
+      const tab = Object.assign(document.createElement("button"), {
+        type: "button",
+        textContent: title,
+        onclick: () => this.open(scenariosIn(name)[0].name, 1),
+      });
       tab.dataset.tab = name;
       return tab;
     });
@@ -124,31 +165,50 @@ class Page {
   drawNavigation() {
     const tab = this.scenario?.tab ?? this.experiment.info.store;
     for (const button of $("tabs").children) {
-      if (button.dataset.tab === tab) button.setAttribute("aria-current", "page"); else button.removeAttribute("aria-current");
+      if (button.dataset.tab === tab) button.setAttribute("aria-current", "page");
+      else button.removeAttribute("aria-current");
     }
-    const shown = scenariosIn(tab), isCurrent = (it) => it.title === this.scenario?.title;
-    $("scenarios").replaceChildren(...shown.map((it) => {
-      const link = Object.assign(document.createElement("a"), { href: `#scenario=${it.name}`, textContent: it.title });
-      if (isCurrent(it)) link.setAttribute("aria-current", "page");
-      return element("li", "", link);
-    }));
-    $("choose").replaceChildren(...shown.map((it) => new Option(it.title, it.name, false, isCurrent(it))));
+    const shown = scenariosIn(tab),
+      isCurrent = (it) => it.title === this.scenario?.title;
+    $("scenarios").replaceChildren(
+      ...shown.map((it) => {
+        const link = Object.assign(document.createElement("a"), {
+          href: `#scenario=${it.name}`,
+          textContent: it.title,
+        });
+        if (isCurrent(it)) link.setAttribute("aria-current", "page");
+        return element("li", "", link);
+      }),
+    );
+    $("choose").replaceChildren(
+      ...shown.map((it) => new Option(it.title, it.name, false, isCurrent(it))),
+    );
   }
 
   drawLegend() {
-    const roles = this.experiment.info.store === "network" ? [["promise", "leads"]] : [["claim", "holds a claim"], ["promise", "promises leadership"]];
+    const roles =
+      this.experiment.info.store === "network"
+        ? [["promise", "leads"]]
+        : [
+            ["claim", "holds a claim"],
+            ["promise", "promises leadership"],
+          ];
     const entries = [...roles, ["pause", "paused"], ["cut", "cut off"], ["overlap", "two leaders"]];
-    $("legend").replaceChildren(...entries.map(([name, text]) => element("li", "", element("i", name), text)));
+    $("legend").replaceChildren(
+      ...entries.map(([name, text]) => element("li", "", element("i", name), text)),
+    );
   }
 
-  toggle(who) {
-    if (!this.selected.delete(who)) this.selected.add(who);
+  toggle(candidate) {
+    if (!this.selected.delete(candidate)) this.selected.add(candidate);
     this.refresh();
   }
 
   // Acts on the store, or on each chosen process at this moment.
   act(verb) {
-    const actions = /^(outage|recover|restore)/.test(verb) ? [verb] : [...this.selected].sort().map((who) => `${verb}:${who}`);
+    const actions = /^(outage|recover|restore)/.test(verb)
+      ? [verb]
+      : [...this.selected].sort().map((candidate) => `${verb}:${candidate}`);
     const errors = actions.map((action) => this.experiment.act(action)).filter(Boolean);
     if (errors.length > 0) $("cause").textContent = `${errors.join("; ")}.`;
     this.refresh();
@@ -182,14 +242,18 @@ class Page {
     if (this.experiment.now >= this.experiment.end) this.playing = false;
     const isDue = !(time - this.lastCards < 120);
     if (isDue) this.lastCards = time;
-    if (this.playing) this.draw(isDue); else this.refresh();
+    if (this.playing) this.draw(isDue);
+    else this.refresh();
     requestAnimationFrame((next) => this.frame(next));
   }
 
   // Simulated seconds per second.
   pace() {
-    const speed = Number($("speed").value), { view, now } = this.experiment;
-    const matters = view?.messages.some((it) => it.sent <= now && it.arrives - it.sent < SECOND && !it.beat && !isHeartbeat(it.text));
+    const speed = Number($("speed").value),
+      { view, now } = this.experiment;
+    const matters = view?.messages.some(
+      (it) => it.sent <= now && it.arrives - it.sent < SECOND && !it.beat && !isHeartbeat(it.text),
+    );
     const slow = view.store.kind === "network" ? SLOW / 5 : SLOW;
     return $("slow").checked && !calm.matches && matters ? speed * slow : speed;
   }
@@ -197,22 +261,46 @@ class Page {
   listen() {
     $("play").onclick = () => this.play();
     $("step").onclick = () => this.step();
-    $("restart").onclick = () => { this.playing = false; this.seek(0); this.refresh(); };
-    $("scrub").oninput = (event) => { this.playing = false; this.seek(this.experiment.end * event.target.value / 1000); };
+    $("restart").onclick = () => {
+      this.playing = false;
+      this.seek(0);
+      this.refresh();
+    };
+    $("scrub").oninput = (event) => {
+      this.playing = false;
+      this.seek((this.experiment.end * event.target.value) / 1000);
+    };
     $("scrub").onchange = () => this.refresh();
-    $("timeline").onclick = (event) => { this.playing = false; this.seek(this.timeline.time(this.experiment, event.offsetX)); this.refresh(); };
+    $("timeline").onclick = (event) => {
+      this.playing = false;
+      this.seek(this.timeline.time(this.experiment, event.offsetX));
+      this.refresh();
+    };
     $("choose").onchange = (event) => this.open(event.target.value, 1);
-    $("seed").onchange = (event) => { if (this.experiment.view) this.open(this.experiment.name, Math.abs(parseInt(event.target.value, 10)) || 1); };
+    $("seed").onchange = (event) => {
+      if (this.experiment.view)
+        this.open(this.experiment.name, Math.abs(parseInt(event.target.value, 10)) || 1);
+    };
     $("copy").onclick = () => this.copy();
     $("file").onchange = (event) => this.read(event.target.files[0]);
     document.querySelector(".log").ontoggle = () => drawLog($("log"), this.experiment);
     $("prediction").onsubmit = (event) => event.preventDefault();
     addEventListener("hashchange", () => this.follow());
     addEventListener("resize", () => this.draw());
-    matchMedia("(prefers-color-scheme: dark)").onchange = () => { this.timeline.colors = null; this.draw(); };
-    addEventListener("dragover", (event) => { event.preventDefault(); document.body.classList.add("drop"); });
+    matchMedia("(prefers-color-scheme: dark)").onchange = () => {
+      this.timeline.colors = null;
+      this.draw();
+    };
+    addEventListener("dragover", (event) => {
+      event.preventDefault();
+      document.body.classList.add("drop");
+    });
     addEventListener("dragleave", () => document.body.classList.remove("drop"));
-    addEventListener("drop", (event) => { event.preventDefault(); document.body.classList.remove("drop"); this.read(event.dataTransfer.files[0]); });
+    addEventListener("drop", (event) => {
+      event.preventDefault();
+      document.body.classList.remove("drop");
+      this.read(event.dataTransfer.files[0]);
+    });
   }
 
   async copy() {
@@ -235,6 +323,12 @@ class Page {
   }
 }
 
-const TABS = [{ name: "queue", title: "Queue: ZooKeeper" }, { name: "record", title: "Record: Lease, file, etcd" }, { name: "classics", title: "Classics" }];
+const TABS = [
+  { name: "queue", title: "Queue: ZooKeeper" },
+  { name: "record", title: "Record: Lease, file, etcd" },
+  { name: "classics", title: "Classics" },
+];
 
-startMachine().then((machine) => { window.lab = new Page(machine); });
+startMachine().then((machine) => {
+  window.lab = new Page(machine);
+});

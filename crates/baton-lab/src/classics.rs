@@ -160,7 +160,7 @@ fn write_writes(json: &mut Json, past: &[Record]) {
     for record in past {
         let Fact::Written { write, is_late, is_refused } = record.fact else { continue };
         json.object(|json| {
-            json.key("at").moment(record.at).key("who").value(write.node);
+            json.key("at").moment(record.at).key("candidate").value(write.node);
             json.key("token").option(write.token).key("stale").value(is_late);
             json.key("refused").value(is_refused);
         });
@@ -192,19 +192,19 @@ fn write_overlap(json: &mut Json, records: &[Record]) {
 fn write_fact(json: &mut Json, fact: &Fact, end: Moment) {
     let none = None::<u8>;
     match *fact {
-        Fact::Started(who) => json.string("start").value(who).option(none).option(none),
-        Fact::Ended(who) => json.string("exit").value(who).option(none).option(none),
-        Fact::Paused(who) => json.string("fault").value(who).string("pause").moment(end),
-        Fact::Resumed(who) => json.string("fault-end").value(who).string("pause").option(none),
-        Fact::CutBegan(who) => json.string("fault").value(who).string("link").moment(end),
-        Fact::CutEnded(who) => json.string("fault-end").value(who).string("link").option(none),
-        Fact::RoleChanged(who, role) => {
+        Fact::Started(id) => json.string("start").value(id).option(none).option(none),
+        Fact::Ended(id) => json.string("exit").value(id).option(none).option(none),
+        Fact::Paused(id) => json.string("fault").value(id).string("pause").moment(end),
+        Fact::Resumed(id) => json.string("fault-end").value(id).string("pause").option(none),
+        Fact::CutBegan(id) => json.string("fault").value(id).string("link").moment(end),
+        Fact::CutEnded(id) => json.string("fault-end").value(id).string("link").option(none),
+        Fact::RoleChanged(id, role) => {
             let (role, leader) = match role {
                 Role::Looking => ("lost", None),
                 Role::Following(leader) => ("follows", Some(leader)),
-                Role::Leading { .. } => ("leads", Some(who)),
+                Role::Leading { .. } => ("leads", Some(id)),
             };
-            json.string("role").value(who).string(role).option(leader)
+            json.string("role").value(id).string(role).option(leader)
         }
         Fact::Sent { from, to, purpose, arrives } => {
             let kind = match purpose {

@@ -27,7 +27,7 @@ pub(crate) fn write_resource(json: &mut Json, writes: &[ResourceWrite]) {
     json.key("writes").array(|json| {
         for write in writes {
             json.object(|json| {
-                json.key("at").moment(write.at).key("who").value(write.candidate);
+                json.key("at").moment(write.at).key("candidate").value(write.candidate);
                 json.key("token").string(&write.token.to_string());
                 json.key("stale").value(write.is_stale);
             });
@@ -54,7 +54,7 @@ fn write_message(json: &mut Json, message: &MessageView) {
         MessageKind::Reply => "reply",
         MessageKind::WatchEvent => "watch",
     };
-    json.key("kind").string(kind).key("who").value(message.candidate);
+    json.key("kind").string(kind).key("candidate").value(message.candidate);
     json.key("sent").moment(message.sent).key("arrives").moment(message.arrives);
     json.key("text").string(&message.text);
 }
@@ -83,9 +83,9 @@ fn write_store(json: &mut Json, store: &StoreView) {
                 }
             });
             json.key("watches").array(|json| {
-                for (who, name) in watches {
+                for (candidate, name) in watches {
                     json.array(|json| {
-                        json.value(who).string(name);
+                        json.value(candidate).string(name);
                     });
                 }
             });

@@ -258,37 +258,49 @@ pub fn write_records(json: &mut Json, records: &[Record]) {
 fn write_fact(json: &mut Json, fact: &Fact) {
     let none = None::<u8>;
     match fact {
-        Fact::FaultBegan(name, who, until) => {
-            json.string("fault").option(*who).string(name).moment(*until)
+        Fact::FaultBegan(name, candidate, until) => {
+            json.string("fault").option(*candidate).string(name).moment(*until)
         }
-        Fact::FaultEnded(name, who) => {
-            json.string("fault-end").option(*who).string(name).option(none)
+        Fact::FaultEnded(name, candidate) => {
+            json.string("fault-end").option(*candidate).string(name).option(none)
         }
-        Fact::ClockRate(who, off) => json.string("clock").value(who).value(off).option(none),
-        Fact::Started(who) => json.string("start").value(who).option(none).option(none),
-        Fact::Exited(who) => json.string("exit").value(who).option(none).option(none),
-        Fact::Claimed(who, token, until) => {
-            json.string("claim").value(who).string(&token.to_string()).moment(*until)
+        Fact::ClockRate(candidate, off) => {
+            json.string("clock").value(candidate).value(off).option(none)
         }
-        Fact::ClaimEnded(who) => json.string("claim-end").value(who).option(none).option(none),
-        Fact::Promised(who, token, until) => {
-            json.string("promise").value(who).string(&token.to_string()).moment(*until)
+        Fact::Started(candidate) => json.string("start").value(candidate).option(none).option(none),
+        Fact::Exited(candidate) => json.string("exit").value(candidate).option(none).option(none),
+        Fact::Claimed(candidate, token, until) => {
+            json.string("claim").value(candidate).string(&token.to_string()).moment(*until)
         }
-        Fact::Sent(who, verb) => json.string("sent").value(who).string(verb).option(none),
-        Fact::Performed(who, verb, version) => {
-            json.string("performed").value(who).string(verb);
+        Fact::ClaimEnded(candidate) => {
+            json.string("claim-end").value(candidate).option(none).option(none)
+        }
+        Fact::Promised(candidate, token, until) => {
+            json.string("promise").value(candidate).string(&token.to_string()).moment(*until)
+        }
+        Fact::Sent(candidate, verb) => {
+            json.string("sent").value(candidate).string(verb).option(none)
+        }
+        Fact::Performed(candidate, verb, version) => {
+            json.string("performed").value(candidate).string(verb);
             match version {
                 Some(version) => json.string(&version.to_string()),
                 None => json.option(none),
             }
         }
-        Fact::Replied(who, outcome) => json.string("reply").value(who).string(outcome).option(none),
-        Fact::Notified(who) => json.string("watch").value(who).option(none).option(none),
-        Fact::Holder(who) => json.string("holder").option(*who).option(none).option(none),
-        Fact::Role(who, role, leader) => {
-            json.string("role").value(who).string(role).option(*leader)
+        Fact::Replied(candidate, outcome) => {
+            json.string("reply").value(candidate).string(outcome).option(none)
         }
-        Fact::Noted(who) => json.string("note").option(*who).option(none).option(none),
+        Fact::Notified(candidate) => {
+            json.string("watch").value(candidate).option(none).option(none)
+        }
+        Fact::Holder(candidate) => {
+            json.string("holder").option(*candidate).option(none).option(none)
+        }
+        Fact::Role(candidate, role, leader) => {
+            json.string("role").value(candidate).string(role).option(*leader)
+        }
+        Fact::Noted(candidate) => json.string("note").option(*candidate).option(none).option(none),
     };
 }
 
