@@ -28,6 +28,8 @@ function intervalsOf(experiment) {
         close(lane.up, at);
         close(lane.claim, at);
         close(lane.promise, at);
+        // A process that starts again is not paused any more.
+        for (const pause of lane.pause) close([pause], at);
         break;
       case "claim": {
         const last = lane.claim.at(-1);
@@ -60,11 +62,10 @@ function intervalsOf(experiment) {
         if (detail === "store" || detail === "server") store.push([at, until, "fault", index]);
         if (detail === "external") store.push([at, at, "external", index]);
         break;
+      // Only a classical algorithm does not tell at the start of a fault when it ends.
       case "fault-end":
-        if (lane && detail !== "clock") {
-          close(lane.pause, at);
-          close(lane.cut, at);
-        }
+        if (experiment.info.store === "network" && lane)
+          close(detail === "pause" ? lane.pause : lane.cut, at);
         break;
       case "holder":
         store.push([at, at, "holder", index]);

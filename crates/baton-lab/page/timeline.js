@@ -257,7 +257,7 @@ function explains([, kind, of, , , text], candidate, experiment) {
   return (
     text &&
     (isStore
-      ? kind === "performed" || (kind === "fault" && of === null)
+      ? kind === "performed" || (/^fault/.test(kind) && of === null)
       : of === candidate &&
         ["claim", "claim-end", "role", "fault", "fault-end", "exit", "start", "watch"].includes(
           kind,

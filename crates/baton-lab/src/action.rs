@@ -1,12 +1,15 @@
 //! An action of a person on a run, and the faults that it amounts to.
 //!
-//! Pure. Start with [`Action`]. An action is written as `kill:2@12500000`: a verb, the candidate if
-//! it concerns one, and the true time in microseconds. Links to the lab contain the same text.
+//! Pure. Start with [`Action::apply`]. An action is written as `kill:2@12500000`: a verb, the
+//! candidate if it concerns one, and the true time in microseconds. Links to the lab contain the
+//! same text.
 
+use crate::faults::FaultList;
 use baton_sim::clock::{Moment, Rate};
+use baton_sim::live::LiveRun;
 use baton_sim::scenario::{
-    CandidateFault, CandidateTarget, ExternalAction, Fault, FaultKind, LinkFault, Scenario,
-    ServerFault, ServerTarget, StoreConfig, StoreFault,
+    CandidateFault, CandidateTarget, ExternalAction, Fault, FaultKind, LinkFault, ServerFault,
+    ServerTarget, StoreConfig, StoreFault,
 };
 use std::fmt;
 use std::time::Duration;
@@ -16,13 +19,13 @@ use std::time::Duration;
 pub struct Action {
     /// When it happens.
     pub at: Moment,
-    /// The deed.
-    pub deed: Deed,
+    /// Its effect.
+    pub kind: ActionKind,
 }
 
 /// The kinds of actions. A `usize` is a candidate's index.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Deed {
+pub enum ActionKind {
     /// SIGKILL.
     Kill(usize),
     /// SIGTERM: a clean stop.
@@ -56,8 +59,12 @@ pub enum Rejection {
     Malformed,
     /// There is no such candidate.
     NoCandidate,
-    /// Nothing can be undone: the process runs, or the link is whole.
+    /// No such fault is active.
     NothingToUndo,
+    /// The process runs.
+    Running,
+    /// The process does not run.
+    Down,
     /// The fault is active already.
     AlreadyActive,
     /// Only ZooKeeper has sessions.
@@ -70,6 +77,8 @@ impl fmt::Display for Rejection {
             Self::Malformed => "not an action: expected a text such as kill:2@12500000",
             Self::NoCandidate => "there is no such process",
             Self::NothingToUndo => "there is no such fault to end",
+            Self::Running => "the process runs",
+            Self::Down => "the process is down",
             Self::AlreadyActive => "that fault is active already",
             Self::NoSession => "this store has no sessions",
         })
@@ -79,81 +88,146 @@ impl fmt::Display for Rejection {
 impl Action {
     /// Parses the notation of links.
     pub fn parse(text: &str) -> Result<Self, Rejection> {
-        let (deed, at) = text.split_once('@').ok_or(Rejection::Malformed)?;
+        let (words, at) = text.split_once('@').ok_or(Rejection::Malformed)?;
         let micros = at.parse().map_err(|_| Rejection::Malformed)?;
-        let mut words = deed.split(':');
+        let mut words = words.split(':');
         let verb = words.next().ok_or(Rejection::Malformed)?;
         let mut number = || words.next().and_then(|word| word.parse::<i32>().ok());
         let mut index = || number().and_then(|number| usize::try_from(number).ok());
-        let deed = match verb {
-            "kill" => index().map(Deed::Kill),
-            "stop" => index().map(Deed::Stop),
-            "restart" => index().map(Deed::Restart),
-            "pause" => index().map(Deed::Pause),
-            "resume" => index().map(Deed::Resume),
-            "cut" => index().map(Deed::Cut),
-            "heal" => index().map(Deed::Heal),
-            "expire" => index().map(Deed::Expire),
-            "restore" => index().map(Deed::Restore),
+        let kind = match verb {
+            "kill" => index().map(ActionKind::Kill),
+            "stop" => index().map(ActionKind::Stop),
+            "restart" => index().map(ActionKind::Restart),
+            "pause" => index().map(ActionKind::Pause),
+            "resume" => index().map(ActionKind::Resume),
+            "cut" => index().map(ActionKind::Cut),
+            "heal" => index().map(ActionKind::Heal),
+            "expire" => index().map(ActionKind::Expire),
+            "restore" => index().map(ActionKind::Restore),
             "clock" => {
-                let who = index();
+                let candidate = index();
                 let off = number().filter(|off| off.unsigned_abs() < 900_000);
-                who.zip(off).map(|(who, off)| Deed::Clock(who, off))
+                candidate.zip(off).map(|(candidate, off)| ActionKind::Clock(candidate, off))
             }
-            "outage" => Some(Deed::Outage),
-            "recover" => Some(Deed::Recover),
+            "outage" => Some(ActionKind::Outage),
+            "recover" => Some(ActionKind::Recover),
             _ => None,
         };
-        let deed = deed.filter(|_| words.next().is_none()).ok_or(Rejection::Malformed)?;
-        Ok(Self { at: Moment::START + Duration::from_micros(micros), deed })
+        let kind = kind.filter(|_| words.next().is_none()).ok_or(Rejection::Malformed)?;
+        Ok(Self { at: Moment::START + Duration::from_micros(micros), kind })
+    }
+    /// Acts on `run`, which goes to the moment of the action. Returns how many of its records are as
+    /// they were.
+    pub fn apply(self, run: &mut LiveRun) -> Result<usize, Rejection> {
+        run.seek(self.at);
+        let faults = faults_after(run, self)?;
+        Ok(run.set_faults(faults))
     }
 }
 
-/// The faults of `scenario` after `action`, ordered by their start.
-pub fn faults_after(scenario: &Scenario, action: Action) -> Result<Vec<Fault>, Rejection> {
-    let Action { at, deed } = action;
-    let mut faults = scenario.faults.clone();
-    let has_sessions = matches!(scenario.store, StoreConfig::Ensemble(_));
-    let forever = scenario.end.since(at);
-    match deed {
-        Deed::Kill(who) => start(&mut faults, at, Duration::ZERO, on(who, CandidateFault::Crash)),
-        Deed::Stop(who) => start(&mut faults, at, Duration::ZERO, on(who, CandidateFault::Stop)),
-        Deed::Pause(who) => begin(&mut faults, at, forever, on(who, CandidateFault::Pause))?,
-        Deed::Cut(who) => begin(&mut faults, at, forever, on(who, CUT))?,
-        Deed::Clock(who, off) => {
-            let fault = CandidateFault::ClockRate(Rate::off_by(off));
-            start(&mut faults, at, Duration::ZERO, on(who, fault));
+impl ActionKind {
+    const fn candidate(self) -> Option<usize> {
+        match self {
+            Self::Kill(candidate)
+            | Self::Stop(candidate)
+            | Self::Restart(candidate)
+            | Self::Pause(candidate)
+            | Self::Resume(candidate)
+            | Self::Cut(candidate)
+            | Self::Heal(candidate)
+            | Self::Expire(candidate)
+            | Self::Clock(candidate, _) => Some(candidate),
+            Self::Outage | Self::Recover | Self::Restore(_) => None,
         }
-        Deed::Expire(_) if !has_sessions => return Err(Rejection::NoSession),
-        Deed::Expire(who) => {
-            let kind = FaultKind::External(ExternalAction::CloseSession(who));
-            start(&mut faults, at, Duration::ZERO, kind);
-        }
-        Deed::Outage => begin(&mut faults, at, forever, outage(has_sessions))?,
-        Deed::Restore(ago) => {
-            let kind = FaultKind::Store(StoreFault::Restore(ago));
-            start(&mut faults, at, Duration::ZERO, kind);
-        }
-        Deed::Restart(who) => {
-            let is_end = |kind| {
-                kind == on(who, CandidateFault::Crash) || kind == on(who, CandidateFault::Stop)
-            };
-            end(&mut faults, at, |fault| fault.duration.is_zero() && is_end(fault.kind))?;
-        }
-        Deed::Resume(who) => end_active(&mut faults, at, on(who, CandidateFault::Pause))?,
-        Deed::Heal(who) => end_active(&mut faults, at, on(who, CUT))?,
-        Deed::Recover => end_active(&mut faults, at, outage(has_sessions))?,
     }
-    let candidates = scenario.candidates.len();
-    let is_known = |fault: &Fault| match fault.kind {
-        FaultKind::Candidate(CandidateTarget::Candidate(who), _)
-        | FaultKind::External(ExternalAction::CloseSession(who)) => who < candidates,
-        FaultKind::Candidate(CandidateTarget::Leader, _)
-        | FaultKind::Store(_)
-        | FaultKind::Server(..)
-        | FaultKind::External(_) => true,
+}
+
+/// The faults of `run`, which is at the moment of `action`, after that action.
+fn faults_after(run: &LiveRun, action: Action) -> Result<Vec<Fault>, Rejection> {
+    let Action { at, kind } = action;
+    let faults = FaultList::of(run);
+    check(run, &faults, kind)?;
+    let forever = run.scenario().end.since(at);
+    let for_good = Duration::ZERO;
+    let edited = match kind {
+        ActionKind::Kill(candidate) => {
+            Some(faults.with(for_good, on(candidate, CandidateFault::Crash)))
+        }
+        ActionKind::Stop(candidate) => {
+            Some(faults.with(for_good, on(candidate, CandidateFault::Stop)))
+        }
+        ActionKind::Pause(candidate) => {
+            Some(faults.with(forever, on(candidate, CandidateFault::Pause)))
+        }
+        ActionKind::Cut(candidate) => Some(faults.with(forever, on(candidate, CUT))),
+        ActionKind::Clock(candidate, off) => {
+            let fault = CandidateFault::ClockRate(Rate::off_by(off));
+            Some(faults.with(for_good, on(candidate, fault)))
+        }
+        ActionKind::Expire(candidate) => {
+            let kind = FaultKind::External(ExternalAction::CloseSession(candidate));
+            Some(faults.with(for_good, kind))
+        }
+        ActionKind::Outage => Some(faults.with(forever, outage(run))),
+        ActionKind::Restore(ago) => {
+            Some(faults.with(for_good, FaultKind::Store(StoreFault::Restore(ago))))
+        }
+        ActionKind::Restart(candidate) => {
+            faults.ending_last(|kind, affected| affected == Some(candidate) && is_stop(kind))
+        }
+        ActionKind::Resume(candidate) => {
+            faults.ending_all(|kind, affected| affected == Some(candidate) && is_pause(kind))
+        }
+        ActionKind::Heal(candidate) => {
+            faults.ending_all(|kind, affected| affected == Some(candidate) && is_link(kind))
+        }
+        ActionKind::Recover => faults.ending_all(|kind, _| is_outage(kind)),
     };
-    faults.iter().all(is_known).then_some(faults).ok_or(Rejection::NoCandidate)
+    edited.ok_or(Rejection::NothingToUndo)
+}
+
+/// Rejects an action that makes no sense in the present state of `run`.
+fn check(run: &LiveRun, faults: &FaultList, kind: ActionKind) -> Result<(), Rejection> {
+    let nodes = run.view().nodes;
+    if kind.candidate().is_some_and(|candidate| candidate >= nodes.len()) {
+        return Err(Rejection::NoCandidate);
+    }
+    let is_up = |candidate: usize| nodes[candidate].identity.is_some();
+    let is_cut = |candidate| {
+        let cuts = |kind| matches!(kind, FaultKind::Candidate(_, fault) if fault == CUT);
+        faults.has_active(|kind, affected| affected == Some(candidate) && cuts(kind))
+    };
+    match kind {
+        ActionKind::Kill(candidate)
+        | ActionKind::Stop(candidate)
+        | ActionKind::Pause(candidate)
+            if !is_up(candidate) =>
+        {
+            Err(Rejection::Down)
+        }
+        ActionKind::Restart(candidate) if is_up(candidate) => Err(Rejection::Running),
+        ActionKind::Pause(candidate) if nodes[candidate].is_paused => Err(Rejection::AlreadyActive),
+        ActionKind::Resume(candidate) if !nodes[candidate].is_paused => {
+            Err(Rejection::NothingToUndo)
+        }
+        ActionKind::Cut(candidate) if is_cut(candidate) => Err(Rejection::AlreadyActive),
+        ActionKind::Outage if faults.has_active(|kind, _| kind == outage(run)) => {
+            Err(Rejection::AlreadyActive)
+        }
+        ActionKind::Expire(_) if !has_sessions(run) => Err(Rejection::NoSession),
+        ActionKind::Kill(_)
+        | ActionKind::Stop(_)
+        | ActionKind::Pause(_)
+        | ActionKind::Restart(_)
+        | ActionKind::Resume(_)
+        | ActionKind::Cut(_)
+        | ActionKind::Outage
+        | ActionKind::Expire(_)
+        | ActionKind::Heal(_)
+        | ActionKind::Clock(..)
+        | ActionKind::Recover
+        | ActionKind::Restore(_) => Ok(()),
+    }
 }
 
 const CUT: CandidateFault = CandidateFault::Link(LinkFault::PARTITION);
@@ -162,73 +236,57 @@ const fn on(candidate: usize, fault: CandidateFault) -> FaultKind {
     FaultKind::Candidate(CandidateTarget::Candidate(candidate), fault)
 }
 
-const fn outage(has_servers: bool) -> FaultKind {
-    if has_servers {
+const fn has_sessions(run: &LiveRun) -> bool {
+    matches!(run.scenario().store, StoreConfig::Ensemble(_))
+}
+
+const fn outage(run: &LiveRun) -> FaultKind {
+    if has_sessions(run) {
         FaultKind::Server(ServerTarget::From(0), ServerFault::Crash)
     } else {
         FaultKind::Store(StoreFault::Refuse)
     }
 }
 
-/// Adds a fault after those that start at the same moment.
-fn start(faults: &mut Vec<Fault>, at: Moment, duration: Duration, kind: FaultKind) {
-    let later = faults.partition_point(|fault| fault.at <= at);
-    faults.insert(later, Fault { at, duration, kind });
+const fn is_stop(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Candidate(_, CandidateFault::Crash | CandidateFault::Stop))
 }
 
-/// Starts a fault that lasts, unless it is active.
-fn begin(
-    faults: &mut Vec<Fault>,
-    at: Moment,
-    duration: Duration,
-    kind: FaultKind,
-) -> Result<(), Rejection> {
-    if faults.iter().any(|fault| fault.kind == kind && fault.at <= at && at < fault.end()) {
-        return Err(Rejection::AlreadyActive);
-    }
-    start(faults, at, duration, kind);
-    Ok(())
+const fn is_pause(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Candidate(_, CandidateFault::Pause | CandidateFault::Freeze))
 }
 
-fn end_active(faults: &mut [Fault], at: Moment, kind: FaultKind) -> Result<(), Rejection> {
-    end(faults, at, |fault| fault.kind == kind && at < fault.end())
+const fn is_link(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Candidate(_, CandidateFault::Link(_)))
 }
 
-/// Ends the latest fault that started before `at` and that `is_meant`.
-fn end(
-    faults: &mut [Fault],
-    at: Moment,
-    is_meant: impl Fn(&Fault) -> bool,
-) -> Result<(), Rejection> {
-    let fault = faults
-        .iter_mut()
-        .rfind(|fault| fault.at < at && is_meant(fault))
-        .ok_or(Rejection::NothingToUndo)?;
-    fault.duration = at.since(fault.at);
-    Ok(())
+const fn is_outage(kind: FaultKind) -> bool {
+    matches!(kind, FaultKind::Store(_) | FaultKind::Server(..))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::scenarios::scenario;
+    use baton_sim::world::NodeView;
 
     fn moment(seconds: u64) -> Moment {
         Moment::START + Duration::from_secs(seconds)
     }
 
-    fn after(actions: &[&str]) -> Result<Vec<Fault>, Rejection> {
-        let mut scenario = scenario("free-play", 1).unwrap();
+    /// The run of the scenario `name` after these actions.
+    fn after(name: &str, actions: &[&str]) -> Result<LiveRun, Rejection> {
+        let mut run = LiveRun::new(scenario(name, 1).unwrap());
         for action in actions {
-            scenario.faults = faults_after(&scenario, Action::parse(action)?)?;
+            Action::parse(action)?.apply(&mut run)?;
         }
-        Ok(scenario.faults)
+        Ok(run)
     }
 
     #[test]
     fn actions_parse_or_are_rejected() {
         let action = Action::parse("clock:3:-50000@7000000").unwrap();
-        assert_eq!(action, Action { at: moment(7), deed: Deed::Clock(3, -50_000) });
+        assert_eq!(action, Action { at: moment(7), kind: ActionKind::Clock(3, -50_000) });
         for text in
             ["", "kill", "kill:1", "kill@1", "kill:-1@1", "kill:1:2@1", "fly:1@1", "kill:1@x"]
         {
@@ -238,7 +296,9 @@ mod tests {
 
     #[test]
     fn resume_ends_the_pause_at_its_own_time() {
-        let faults = after(&["pause:1@3000000", "kill:0@4000000", "resume:1@5000000"]).unwrap();
+        let actions = ["pause:1@3000000", "kill:0@4000000", "resume:1@5000000"];
+        let run = after("free-play", &actions).unwrap();
+        let faults = &run.scenario().faults;
         let pause = Fault {
             at: moment(3),
             duration: Duration::from_secs(2),
@@ -251,12 +311,60 @@ mod tests {
     #[test]
     fn senseless_actions_are_rejected() {
         for (actions, rejection) in [
-            (&["resume:1@1000000"][..], Rejection::NothingToUndo),
-            (&["restart:1@1000000"], Rejection::NothingToUndo),
-            (&["cut:1@1000000", "cut:1@2000000"], Rejection::AlreadyActive),
-            (&["kill:5@1000000"], Rejection::NoCandidate),
+            (&["resume:1@3000000"][..], Rejection::NothingToUndo),
+            (&["heal:1@3000000"], Rejection::NothingToUndo),
+            (&["recover@3000000"], Rejection::NothingToUndo),
+            (&["cut:1@3000000", "cut:1@4000000"], Rejection::AlreadyActive),
+            (&["pause:1@3000000", "pause:1@4000000"], Rejection::AlreadyActive),
+            (&["outage@3000000", "outage@4000000"], Rejection::AlreadyActive),
+            (&["kill:5@3000000"], Rejection::NoCandidate),
+            (&["restart:1@3000000"], Rejection::Running),
+            (&["kill:1@3000000", "kill:1@4000000"], Rejection::Down),
+            (&["kill:1@3000000", "stop:1@4000000"], Rejection::Down),
+            (&["kill:1@3000000", "pause:1@4000000"], Rejection::Down),
+            (&["kill:1@3000000", "restart:1@4000000", "restart:1@5000000"], Rejection::Running),
         ] {
-            assert_eq!(after(actions), Err(rejection), "{actions:?}");
+            assert_eq!(after("free-play", actions).err(), Some(rejection), "{actions:?}");
+        }
+    }
+
+    /// The script targets the leader, which is the first candidate to start.
+    #[test]
+    fn faults_of_a_script_can_be_ended() {
+        for (name, at, action) in [
+            ("leader-dies", 12, "restart:0@12000000"),
+            ("mid-chain", 12, "restart:2@12000000"),
+            ("crash", 12, "restart:0@12000000"),
+            ("handoff", 14, "restart:0@14000000"),
+            ("long-partition", 12, "heal:0@12000000"),
+            ("paused-leader", 12, "resume:0@12000000"),
+            ("outage", 12, "recover@12000000"),
+        ] {
+            let run = after(name, &[action]).unwrap_or_else(|it| panic!("{name}: {it}"));
+            let [fault] = run.scenario().faults[..] else { panic!("{name}") };
+            assert_eq!(fault.end(), moment(at), "{name}");
+            let mut run = run;
+            run.seek(moment(at + 1));
+            let nodes = run.view().nodes;
+            let is_whole = |it: &NodeView| it.identity.is_some() && !it.is_paused;
+            assert!(nodes.iter().all(is_whole), "{name}: {nodes:?}");
+            assert!(nodes.iter().all(|it| !it.is_link_impaired), "{name}: {nodes:?}");
+        }
+    }
+
+    #[test]
+    fn paused_process_of_a_script_is_not_paused_twice() {
+        let twice = after("fencing", &["pause:0@12000000"]).err();
+        assert_eq!(twice, Some(Rejection::AlreadyActive));
+    }
+
+    #[test]
+    fn fault_is_undone_at_its_own_moment() {
+        for (begin, end) in [("kill:1", "restart:1"), ("cut:1", "heal:1"), ("pause:1", "resume:1")]
+        {
+            let actions = [format!("{begin}@3000000"), format!("{end}@3000000")];
+            let run = after("free-play", &[&actions[0], &actions[1]]).unwrap();
+            assert_eq!(run.scenario().faults, [], "{begin}");
         }
     }
 }

@@ -11,7 +11,7 @@
 //! | `records FROM` | the records from that index on |
 //! | `hashes FROM COUNT` | the hash of each of these seeds' traces, as `prove --traces` prints them |
 
-use crate::action::{Action, faults_after};
+use crate::action::Action;
 use crate::classics::ClassicRun;
 use crate::resource::writes;
 use crate::scenarios::{has_resource, scenario};
@@ -106,8 +106,7 @@ impl Lab {
             return Err("a classical algorithm has only the faults of its list".to_owned());
         };
         let action = Action::parse(action).map_err(|rejection| rejection.to_string())?;
-        let faults = faults_after(run.scenario(), action).map_err(|it| it.to_string())?;
-        let kept = run.set_faults(faults);
+        let kept = action.apply(run).map_err(|rejection| rejection.to_string())?;
         json.object(|json| {
             json.key("kept").value(kept);
         });

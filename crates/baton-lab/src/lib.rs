@@ -12,6 +12,7 @@
 
 pub mod action;
 mod classics;
+mod faults;
 pub mod lab;
 pub mod resource;
 pub mod scenarios;

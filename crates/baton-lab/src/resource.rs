@@ -40,29 +40,36 @@ enum Work {
 
 /// The writes up to `until` in a run of so many `candidates` that has these `records`.
 pub fn writes(records: &[Record], candidates: usize, until: Moment) -> Vec<ResourceWrite> {
-    let (mut works, mut paused) = (vec![Work::Idle; candidates], vec![false; candidates]);
+    let mut works = vec![Work::Idle; candidates];
+    // When each candidate that is paused resumes. One pause may begin within another.
+    let mut resumes_at = vec![None; candidates];
     let mut writes = Vec::new();
     for record in records.iter().take_while(|record| record.at <= until) {
         finish(&mut works, record.at, &mut writes);
         match &record.fact {
-            Fact::Promised(number, token, _) if !paused[*number] => {
+            Fact::Promised(number, token, _) if resumes_at[*number].is_none() => {
                 if let Work::Idle = works[*number] {
                     works[*number] = Work::Running(*token, record.at + WORK);
                 }
             }
-            Fact::FaultBegan("pause" | "freeze", Some(number), _) => {
-                paused[*number] = true;
+            Fact::FaultBegan("pause" | "freeze", Some(number), until) => {
+                resumes_at[*number] = resumes_at[*number].max(Some(*until));
                 if let Work::Running(token, due) = works[*number] {
                     works[*number] = Work::Paused(token, due.since(record.at));
                 }
             }
-            Fact::FaultEnded("pause" | "freeze", Some(number)) => {
-                paused[*number] = false;
+            Fact::FaultEnded("pause" | "freeze", Some(number))
+                if resumes_at[*number].is_some_and(|at| at <= record.at) =>
+            {
+                resumes_at[*number] = None;
                 if let Work::Paused(token, left) = works[*number] {
                     works[*number] = Work::Running(token, record.at + left);
                 }
             }
-            Fact::Exited(number) => works[*number] = Work::Idle,
+            Fact::Exited(number) => {
+                works[*number] = Work::Idle;
+                resumes_at[*number] = None;
+            }
             Fact::Promised(..)
             | Fact::FaultBegan(..)
             | Fact::FaultEnded(..)
@@ -102,5 +109,32 @@ fn finish(works: &mut [Work], now: Moment, writes: &mut Vec<ResourceWrite>) {
     for (at, candidate, token) in arrived {
         let newest = writes.iter().map(|write| write.token).max();
         writes.push(ResourceWrite { at, candidate, token, is_stale: newest > Some(token) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn moment(millis: u64) -> Moment {
+        Moment::START + Duration::from_millis(millis)
+    }
+
+    fn record(millis: u64, fact: Fact) -> Record {
+        Record { at: moment(millis), fact, text: String::new() }
+    }
+
+    #[test]
+    fn work_waits_for_the_end_of_the_longest_pause() {
+        let token = FencingToken::new(7);
+        let records = [
+            record(100, Fact::Promised(0, token, moment(5_000))),
+            record(200, Fact::FaultBegan("pause", Some(0), moment(4_000))),
+            record(1_000, Fact::FaultBegan("freeze", Some(0), moment(2_000))),
+            record(2_000, Fact::FaultEnded("freeze", Some(0))),
+            record(4_000, Fact::FaultEnded("pause", Some(0))),
+        ];
+        let written: Vec<_> = writes(&records, 1, moment(9_000)).iter().map(|it| it.at).collect();
+        assert_eq!(written, [moment(5_100)]);
     }
 }

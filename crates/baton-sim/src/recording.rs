@@ -115,10 +115,10 @@ impl Recorder {
     ) -> Option<Fact> {
         Some(match event {
             TraceEvent::FaultBegan(fault, affected) => {
-                Fact::FaultBegan(fault_name(fault), *affected, fault.end())
+                Fact::FaultBegan(fault_name(fault), candidate_of(fault, *affected), fault.end())
             }
             TraceEvent::FaultEnded(fault, affected) => {
-                Fact::FaultEnded(fault_name(fault), *affected)
+                Fact::FaultEnded(fault_name(fault), candidate_of(fault, *affected))
             }
             TraceEvent::ProcessStarted(number, identity, _) => {
                 self.identities[*number] = Some((*identity).clone());
@@ -211,6 +211,14 @@ impl<E: Printable + Inspect> Observer<E> for Recorder {
 /// Whether only its text makes the record worth keeping.
 const fn fact_is_silent(fact: &Fact) -> bool {
     matches!(fact, Fact::Noted(_))
+}
+
+/// The candidate that a fault affects. Other faults may affect a server.
+const fn candidate_of(fault: &Fault, affected: Option<usize>) -> Option<usize> {
+    match fault.kind {
+        FaultKind::Candidate(..) => affected,
+        FaultKind::Store(_) | FaultKind::Server(..) | FaultKind::External(_) => None,
+    }
 }
 
 /// A word for the kind of a fault, by which a page chooses how to draw it.
