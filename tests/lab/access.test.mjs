@@ -45,6 +45,14 @@ lab("the keyboard alone kills the leader", "scenario=free-play&seed=1&t=10", asy
   assert.equal(await text(page, "#clock"), "0.00 s");
 });
 
+lab("the skip link keeps the experiment", "scenario=fencing&seed=3&t=25", async (page) => {
+  await page.keyboard.press("Tab");
+  await page.keyboard.press("Enter");
+  assert.equal(await page.evaluate(() => document.activeElement.id), "experiment");
+  assert.match(page.url(), /#scenario=fencing&seed=3&t=25$/);
+  assert.equal(await text(page, "#clock"), "25.00 s");
+});
+
 lab("the keyboard alone shows a cause", "scenario=leader-dies&seed=1&t=20", async (page) => {
   const cause = page.locator("#cause");
   await page.locator("#timeline").focus();

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import path from "node:path";
 import { pathToFileURL } from "node:url";
-import { lab, open, text } from "./browser.mjs";
+import { lab, open, seek, text } from "./browser.mjs";
 
 const folder = process.env.MUTANT_TRACES;
 
@@ -38,4 +38,37 @@ lab("a file that is no trace is refused", "scenario=join", async (page) => {
     .setInputFiles({ name: "notes.json", mimeType: "application/json", buffer: Buffer.from("{}") });
   await page.getByText("notes.json is not a trace of make prove.").waitFor();
   assert.equal(await text(page, "#title"), "Join and elect");
+});
+
+for (const [fault, change] of [
+  ["an unknown process", (file) => file.records.push([9e9, "start", 5, null, null, ""])],
+  ["no process", (file) => file.records.push([9e9, "start", null, null, null, ""])],
+  ["a record without text", (file) => file.records.push([9e9, "start", 0, null, null])],
+  ["no records", (file) => (file.records = [])],
+]) {
+  lab(`a trace with ${fault} leaves the page as it was`, "scenario=join&t=12", async (page) => {
+    const file = {
+      ...{ seed: 1, store: "record", candidates: [{}], faults: [], violation: null },
+      records: [[0, "note", null, null, null, "text"]],
+    };
+    change(file);
+    const buffer = Buffer.from(JSON.stringify(file));
+    await page
+      .locator("#file")
+      .setInputFiles({ name: "t.json", mimeType: "application/json", buffer });
+    await page.getByText("t.json is not a trace of make prove.").waitFor();
+    await seek(page, 13);
+    assert.equal(await text(page, "#title"), "Join and elect");
+    assert.match(await text(page, "#summary"), /^a leads/);
+  });
+}
+
+lab("a trace has no link and no other seed", "scenario=join", async (page) => {
+  assert.ok(await page.locator("#copy").isVisible());
+  const before = page.url();
+  await page.locator("#file").setInputFiles(path.join(folder, "own-lease.json"));
+  await page.waitForFunction(() => window.lab.experiment.name === "trace");
+  assert.equal(await page.locator("#copy").isVisible(), false);
+  assert.equal(await page.locator("#seed").isEditable(), false);
+  assert.equal(page.url(), before);
 });

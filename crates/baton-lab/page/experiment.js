@@ -47,7 +47,7 @@ class Experiment {
     if (this.actions.some(later)) this.reopen(this.actions.filter((text) => !later(text)));
     const answer = this.machine(`act ${action}`);
     if (answer.error) return answer.error;
-    this.records.length = answer.kept;
+    this.records.length = Math.min(this.records.length, answer.kept);
     this.actions.push(action);
     this.horizon = this.now;
     this.seek(this.now);
@@ -91,6 +91,7 @@ class Experiment {
 // A trace file of `make prove`.
 class Trace {
   constructor(file) {
+    if (!isTrace(file)) throw new Error("not a trace");
     const last = file.records.at(-1)?.[0] ?? 0;
     const info = { end: last, store: file.store, candidates: file.candidates, faults: [] };
     Object.assign(this, {
@@ -123,6 +124,28 @@ class Trace {
     }
     return this.end;
   }
+}
+
+// Whether a file has the form of a trace.
+function isTrace(file) {
+  const isTime = (value) => Number.isFinite(value) && value >= 0;
+  const isRecord = (record) =>
+    Array.isArray(record) &&
+    isTime(record[0]) &&
+    typeof record[1] === "string" &&
+    (record[2] === null || file.candidates[record[2]] !== undefined) &&
+    typeof record[5] === "string";
+  const isViolation = (value) =>
+    value === null || (isTime(value?.at) && typeof value.property === "string");
+  return (
+    Array.isArray(file?.candidates) &&
+    file.candidates.length > 0 &&
+    ["queue", "record"].includes(file.store) &&
+    Array.isArray(file.records) &&
+    file.records.length > 0 &&
+    file.records.every(isRecord) &&
+    isViolation(file.violation)
+  );
 }
 
 // Whether a record is more than a heartbeat or a repetition.

@@ -1,11 +1,16 @@
 // The address: scenario, seed, actions, and moment, so that a link shows what you saw.
 
+// The number of a seed, or undefined if `text` is none.
+function seedIn(text) {
+  const seed = Number(text);
+  return Number.isSafeInteger(seed) && seed > 0 ? seed : undefined;
+}
+
 function readLink() {
   const fields = new URLSearchParams(location.hash.slice(1));
-  const seed = Number(fields.get("seed"));
   return {
     name: fields.get("scenario") ?? "join",
-    seed: Number.isSafeInteger(seed) && seed > 0 ? seed : 1,
+    seed: seedIn(fields.get("seed")) ?? 1,
     actions: (fields.get("do") ?? "").split(",").filter(Boolean),
     now: Number(fields.get("t")) * SECOND || 0,
   };

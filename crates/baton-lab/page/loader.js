@@ -7,9 +7,25 @@ const unpack = (id) => {
   return new Response(new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip")));
 };
 
-unpack("code")
-  .json()
-  .then(({ style, script }) => {
-    document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
-    document.body.append(Object.assign(document.createElement("script"), { textContent: script }));
-  });
+// Says why the page cannot go on.
+const fail = (why) =>
+  Object.assign(document.getElementById("failure"), { hidden: false, textContent: why });
+
+addEventListener("error", ({ message }) =>
+  fail(`The lab has stopped: ${message}. Reload the page.`),
+);
+addEventListener("unhandledrejection", ({ reason }) =>
+  fail(`The lab cannot start: ${reason}. Use another browser.`),
+);
+
+const missing = ["WebAssembly", "DecompressionStream"].find((name) => !(name in window));
+if (missing) fail(`The lab cannot start: this browser has no ${missing}. Use a newer one.`);
+else
+  unpack("code")
+    .json()
+    .then(({ style, script }) => {
+      document.head.append(Object.assign(document.createElement("style"), { textContent: style }));
+      document.body.append(
+        Object.assign(document.createElement("script"), { textContent: script }),
+      );
+    });

@@ -30,8 +30,11 @@ class Page {
     this.show();
   }
 
+  // A file of another form throws before the page has changed.
   openTrace(file) {
-    this.experiment = new Trace(file);
+    const trace = new Trace(file);
+    intervalsOf(trace);
+    this.experiment = trace;
     this.show();
   }
 
@@ -70,6 +73,9 @@ class Page {
     );
     $("verdict").replaceChildren();
     $("seed").value = experiment.seed;
+    $("copied").textContent = "";
+    // A recorded trace has no other seeds, and a link does not hold it.
+    $("seed").readOnly = $("copy").hidden = !experiment.view;
     $("resources").hidden = true;
     // The fault of a classical algorithm is chosen before the prediction.
     (experiment.info.store === "network"
@@ -206,12 +212,17 @@ class Page {
 
   // Acts on the store, or on each chosen process at this moment.
   act(verb) {
-    const actions = /^(outage|recover|restore)/.test(verb)
+    const isOfStore = /^(outage|recover|restore)/.test(verb);
+    const actions = isOfStore
       ? [verb]
       : [...this.selected].sort().map((candidate) => `${verb}:${candidate}`);
-    const errors = actions.map((action) => this.experiment.act(action)).filter(Boolean);
-    if (errors.length > 0) $("cause").textContent = `${errors.join("; ")}.`;
+    const refusals = actions.flatMap((action) => {
+      const error = this.experiment.act(action);
+      if (!error) return [];
+      return isOfStore ? [error] : [`${letter(Number(action.split(":")[1]))}: ${error}`];
+    });
     this.refresh();
+    if (refusals.length > 0) this.timeline.say(`${refusals.join("; ")}.`);
   }
 
   seek(now) {
@@ -259,6 +270,10 @@ class Page {
   }
 
   listen() {
+    document.querySelector(".skip").onclick = (event) => {
+      event.preventDefault();
+      $("experiment").focus();
+    };
     $("play").onclick = () => this.play();
     $("step").onclick = () => this.step();
     $("restart").onclick = () => {
@@ -278,8 +293,12 @@ class Page {
     };
     $("choose").onchange = (event) => this.open(event.target.value, 1);
     $("seed").onchange = (event) => {
-      if (this.experiment.view)
-        this.open(this.experiment.name, Math.abs(parseInt(event.target.value, 10)) || 1);
+      const seed = seedIn(event.target.value);
+      if (seed) this.open(this.experiment.name, seed);
+      else {
+        event.target.value = this.experiment.seed;
+        $("copied").textContent = `A seed is a whole number from 1 to ${Number.MAX_SAFE_INTEGER}.`;
+      }
     };
     $("copy").onclick = () => this.copy();
     $("file").onchange = (event) => this.read(event.target.files[0]);
