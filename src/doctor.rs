@@ -190,7 +190,7 @@ impl Report {
                 match EtcdStore::open(etcd, &config.election, timing).await {
                     Ok(store) => {
                         self.record(&store, call).await;
-                        self.history(&store, call).await;
+                        self.history(&store).await;
                     }
                     Err(error) => self.failure("store", Exit::Usage, &error),
                 }
@@ -266,8 +266,8 @@ impl Report {
     }
 
     /// Warns if etcd keeps a long history of the record.
-    async fn history(&mut self, store: &EtcdStore, call: Duration) {
-        if let Ok(Some(found)) = timeout(call, store.uncompacted_history()).await {
+    async fn history(&mut self, store: &EtcdStore) {
+        if let Some(found) = store.uncompacted_history().await {
             self.line(Verdict::Warning, "history", &found);
         }
     }

@@ -44,6 +44,14 @@ pub enum StoreError {
     Unusable(#[source] Box<dyn Error + Send + Sync>),
 }
 
+/// A report of a watch of a record.
+pub(crate) enum WatchUpdate<R> {
+    /// The record at some moment.
+    Changed(R),
+    /// The record may have been deleted or changed unseen, and must be read.
+    ReadRequired,
+}
+
 /// A request, as logs and metrics describe it.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestSummary {

@@ -11,6 +11,7 @@
 //! so its `mod_revision` is the token while that term lasts. An application fences writes to the same
 //! etcd by comparing it.
 
+mod api;
 mod cluster;
 mod connection;
 mod files;
@@ -20,19 +21,22 @@ pub mod messages;
 pub mod record_value;
 pub mod refusal;
 pub mod role;
+#[cfg(test)]
+mod script;
 mod watch;
 
 use crate::config::{ElectionName, EtcdConfig};
 use crate::process::clock::Clock;
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, WatchUpdate};
+use api::{EtcdApi, Purpose};
 use baton_election::instant::Instant;
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{
     Intent, RecordEvent, RecordRequest, Snapshot, Version, Write,
 };
 use baton_election::timing::Timing;
-pub use files::EtcdFilesError;
-use gateway::{EtcdApi as _, Gateway};
+use files::EtcdFilesError;
+use gateway::Gateway;
 use history::Uncompacted;
 use messages::{Answer, KeyValue, Txn, TxnOutcome};
 use record_value::StoredRecord;
@@ -43,21 +47,22 @@ use std::fmt;
 use std::future::pending;
 use std::rc::Rc;
 use std::time::Duration;
-use watch::{EtcdWatch, WatchUpdate};
+use tokio::time::timeout;
+use watch::EtcdWatch;
 
 /// The pause between two checks whether etcd is compacted.
 const HISTORY_CHECK_INTERVAL: Duration = Duration::from_hours(1);
 
 /// An election held in etcd.
-pub struct EtcdStore {
-    gateway: Gateway,
+pub(crate) struct EtcdStore<A: EtcdApi = Gateway> {
+    api: A,
     record_key: String,
     term_key: String,
     /// The newest record that was read, written, or watched.
     latest: RefCell<Option<Rc<KnownRecord>>>,
-    watch: EtcdWatch,
+    watch: EtcdWatch<A>,
     next_history_check: Cell<Instant>,
-    retry_period: Duration,
+    timing: Timing,
 }
 
 /// A record with the value that holds it.
@@ -67,31 +72,60 @@ struct KnownRecord {
     snapshot: Snapshot,
 }
 
+/// Why an election in etcd cannot be opened.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum EtcdOpenError {
+    /// The user or a certificate cannot be read.
+    #[error(transparent)]
+    Files(#[from] EtcdFilesError),
+    /// The endpoints lead to two clusters, which would hold two elections.
+    #[error("cannot use --etcd-endpoints")]
+    Clusters(#[source] EtcdError),
+}
+
 impl EtcdStore {
-    /// Opens the `election` of `config`, without a request.
-    pub async fn open(
+    /// Opens the `election` of `config`. Endpoints that answer within the time limit of a call must
+    /// belong to one cluster.
+    pub(crate) async fn open(
         config: &EtcdConfig,
         election: &ElectionName,
         timing: &Timing,
-    ) -> Result<Self, EtcdFilesError> {
-        let key = |name| format!("{}/{election}/{name}", config.prefix);
-        let record_key = key("record");
-        Ok(Self {
-            gateway: Gateway::open(config, timing).await?,
+    ) -> Result<Self, EtcdOpenError> {
+        let gateway = Gateway::open(config, timing).await?;
+        let store = Self::over(gateway, &format!("{}/{election}", config.prefix), timing);
+        let comparing = store.api.compare_clusters(&store.record_key);
+        match timeout(timing.call_timeout(), comparing).await {
+            Ok(compared) => compared.map_err(EtcdOpenError::Clusters)?,
+            // Not all were compared: candidates start although members are down.
+            Err(_elapsed) => {}
+        }
+        Ok(store)
+    }
+}
+
+impl<A: EtcdApi> EtcdStore<A> {
+    /// The election whose keys are below `prefix`.
+    fn over(api: A, prefix: &str, timing: &Timing) -> Self {
+        let record_key = format!("{prefix}/record");
+        Self {
+            api,
             watch: EtcdWatch::new(record_key.clone(), timing),
             record_key,
-            term_key: key("term"),
+            term_key: format!("{prefix}/term"),
             latest: RefCell::default(),
             next_history_check: Cell::new(Clock.now()),
-            retry_period: timing.retry_period(),
-        })
+            timing: *timing,
+        }
     }
 
     /// Compares the known record with its first version, by the clocks of those who wrote them.
-    /// `None` if etcd has compacted that version, or if the history is short.
-    pub async fn uncompacted_history(&self) -> Option<Uncompacted> {
+    /// `None` if etcd has compacted that version, if the history is short, or if etcd does not
+    /// answer within the time limit of a call.
+    pub(crate) async fn uncompacted_history(&self) -> Option<Uncompacted> {
         let latest = self.latest.borrow().clone()?;
-        let first = self.gateway.range(&self.record_key, Some(latest.found.create_revision)).await;
+        let purpose = Purpose::History(latest.found.create_revision);
+        let reading = self.api.range(&self.record_key, purpose);
+        let first = timeout(self.timing.call_timeout(), reading).await.ok()?;
         let Answer { cluster_id, content, .. } = first.ok()?;
         let first = self.known(content?, cluster_id).ok()?;
         let kept = latest.stored.renewed_at()?.duration_since(first.stored.renewed_at()?);
@@ -103,7 +137,7 @@ impl EtcdStore {
         loop {
             Clock.sleep_until(self.next_history_check.get()).await;
             let is_known = self.latest.borrow().is_some();
-            let pause = if is_known { HISTORY_CHECK_INTERVAL } else { self.retry_period };
+            let pause = if is_known { HISTORY_CHECK_INTERVAL } else { self.timing.retry_period() };
             self.next_history_check.set(Clock.now() + pause);
             if let Some(found) = self.uncompacted_history().await {
                 tracing::warn!(event = "history_uncompacted", "{found}");
@@ -119,16 +153,16 @@ impl EtcdStore {
         }
     }
 
-    async fn get(&self) -> Result<Answer<Option<Rc<KnownRecord>>>, EtcdError> {
+    async fn get(&self, purpose: Purpose) -> Result<Answer<Option<Rc<KnownRecord>>>, EtcdError> {
         let Answer { cluster_id, revision, content } =
-            self.gateway.range(&self.record_key, None).await?;
+            self.api.range(&self.record_key, purpose).await?;
         let content = content.map(|found| self.known(found, cluster_id)).transpose()?;
         Ok(Answer { cluster_id, revision, content })
     }
 
     async fn read(&self) -> Result<Option<Snapshot>, EtcdError> {
         let known = self.watch.position();
-        let Answer { revision, content, .. } = self.get().await?;
+        let Answer { revision, content, .. } = self.get(Purpose::Machine).await?;
         let snapshot = content.as_ref().map(|known| known.snapshot.clone());
         let record_revision = content.as_ref().map_or(0, |known| known.found.mod_revision);
         self.watch.note_read(revision, record_revision, known);
@@ -155,7 +189,7 @@ impl EtcdStore {
         };
         let expected = base.as_ref().map(|base| &base.found);
         let txn = Txn { key: &self.record_key, expected, puts };
-        let Answer { cluster_id, revision, content } = self.gateway.txn(&txn).await?;
+        let Answer { cluster_id, revision, content } = self.api.txn(&txn).await?;
         match content {
             TxnOutcome::Conflict => Ok(RecordEvent::Conflict),
             TxnOutcome::Applied => {
@@ -178,7 +212,7 @@ impl EtcdStore {
         let latest = self.latest.borrow().clone().filter(is_at);
         match latest {
             Some(known) => Ok(Some(known)),
-            None => Ok(self.get().await?.content.filter(is_at)),
+            None => Ok(self.get(Purpose::Write).await?.content.filter(is_at)),
         }
     }
 
@@ -195,37 +229,78 @@ impl EtcdStore {
     }
 }
 
-impl Store<RecordElection> for EtcdStore {
+impl<A: EtcdApi> Store<RecordElection> for EtcdStore<A> {
     async fn perform(&self, request: RecordRequest) -> Result<RecordEvent, StoreError> {
         Ok(self.try_perform(&request).await?)
     }
 
     async fn next_event(&self) -> RecordEvent {
         let update = tokio::select! {
-            update = self.watch.next(&self.gateway) => update,
+            update = self.watch.next(&self.api) => update,
             never = self.warn_uncompacted() => match never {},
         };
         match update {
-            WatchUpdate::Changed { found, cluster_id } => match self.known(found, cluster_id) {
-                Ok(known) => {
-                    let snapshot = known.snapshot.clone();
-                    self.latest.replace(Some(known));
-                    RecordEvent::WatchEvent(Some(snapshot))
+            WatchUpdate::Changed(Answer { cluster_id, content, .. }) => {
+                match self.known(content, cluster_id) {
+                    Ok(known) => {
+                        let snapshot = known.snapshot.clone();
+                        self.latest.replace(Some(known));
+                        RecordEvent::WatchEvent(Some(snapshot))
+                    }
+                    // The read reports the error.
+                    Err(_foreign) => RecordEvent::WatchEvent(None),
                 }
-                // The read reports the error.
-                Err(_foreign) => RecordEvent::WatchEvent(None),
-            },
+            }
             WatchUpdate::ReadRequired => RecordEvent::WatchEvent(None),
         }
     }
 
     fn location(&self) -> String {
-        format!("{} of {}", self.record_key, self.gateway.location())
+        format!("{} of {}", self.record_key, self.api.location())
     }
 }
 
-impl fmt::Debug for EtcdStore {
+impl<A: EtcdApi> fmt::Debug for EtcdStore<A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EtcdStore").field("key", &self.record_key).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use baton_election::identity::Identity;
+    use script::{CLUSTER, Script, timing};
+    use std::time::UNIX_EPOCH;
+
+    /// A write of `us_1` over this version.
+    fn write(over: Option<Version>) -> Write {
+        let us = Identity::parse("us_1").unwrap();
+        Write { over, ..Write::over(None, Intent::Renew, &us, Duration::from_secs(15)) }
+    }
+
+    fn store(found: Option<KeyValue>) -> EtcdStore<Script> {
+        EtcdStore::over(Script::with_read(found), "/baton/orders", &timing())
+    }
+
+    /// The machine does not see the record that this read returns.
+    #[tokio::test]
+    async fn read_for_a_write_follows_to_no_other_cluster() {
+        let store = store(None);
+        let version = Version { uid: format!("{CLUSTER}-2").into(), number: 3 };
+        let request = RecordRequest::Write(write(Some(version)));
+        let event = store.try_perform(&request).await.unwrap();
+        assert!(matches!(event, RecordEvent::Conflict), "{event:?}");
+        assert_eq!(*store.api.purposes.borrow(), [Purpose::Write]);
+    }
+
+    #[tokio::test]
+    async fn silent_member_ends_the_check_of_the_history() {
+        let value = StoredRecord::after(None, &write(None), UNIX_EPOCH).to_text();
+        let store = store(Some(KeyValue { value, create_revision: 2, mod_revision: 3 }));
+        store.try_perform(&RecordRequest::Read).await.unwrap();
+        let checking = timeout(Duration::from_secs(10), store.uncompacted_history());
+        assert_eq!(checking.await, Ok(None));
+        assert_eq!(*store.api.purposes.borrow(), [Purpose::Machine, Purpose::History(2)]);
     }
 }

@@ -22,7 +22,7 @@ pub use crate::kubernetes::api_server::{ApiServerError, ExecPluginError};
 use crate::kubernetes::rbac::Rights;
 use crate::process::clock::Clock;
 use crate::store::kubernetes::lease_object::{LeaseObject, MAX_OBJECT_BYTES, to_json};
-use crate::store::{Store, StoreError};
+use crate::store::{Store, StoreError, WatchUpdate};
 use baton_election::record::RecordElection;
 use baton_election::record::messages::{RecordEvent, RecordRequest, Snapshot, Version, Write};
 use hyper::Response;
@@ -38,7 +38,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 use std::time::Duration;
-use watch::{LeaseWatch, WatchUpdate};
+use watch::LeaseWatch;
 
 /// An election held in a Lease.
 pub struct LeaseStore {

@@ -55,7 +55,7 @@ pub(super) struct HttpAnswer {
 }
 
 /// An answer whose lines arrive over time.
-pub(super) struct LineStream {
+pub(crate) struct LineStream {
     connection: Connection,
     body: Incoming,
     buffer: LineBuffer,
@@ -63,7 +63,7 @@ pub(super) struct LineStream {
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum ConnectionError {
+pub(crate) enum ConnectionError {
     #[error("{0} has no address: check the name and the resolver")]
     Resolve(Endpoint, #[source] LookupError),
     #[error("cannot connect to {0}")]

@@ -6,7 +6,7 @@
 use crate::error_chain::ErrorChain;
 use crate::process::blocking::{Blocking, run_blocking};
 use rustls::ClientConfig;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ const FIRST_READ_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Why the files cannot be used.
 #[derive(Debug, thiserror::Error)]
-pub enum EtcdFilesError {
+pub(crate) enum EtcdFilesError {
     /// The user file is unreadable.
     #[error("cannot read the user in {0:?}: --etcd-user-file must name a readable text file")]
     Unreadable(PathBuf, #[source] io::Error),
@@ -60,8 +60,6 @@ pub(super) struct EtcdFiles {
     in_progress: Mutex<Option<Blocking<Result<Secrets, EtcdFilesError>>>>,
     /// The last logged error; empty after a successful read.
     last_warning: RefCell<String>,
-    /// Whether the warning about an unencrypted password was logged.
-    has_warned_clear_text: Cell<bool>,
 }
 
 #[derive(Clone)]
@@ -80,19 +78,17 @@ impl EtcdFiles {
         let secrets = timeout(FIRST_READ_TIMEOUT, paths.start())
             .await
             .map_err(|_elapsed| EtcdFilesError::TimedOut(FIRST_READ_TIMEOUT))??;
-        let files = Self {
+        paths.warn_clear_text();
+        Ok(Self {
             paths,
             current: RefCell::new(Rc::new(secrets)),
             in_progress: Mutex::default(),
             last_warning: RefCell::default(),
-            has_warned_clear_text: Cell::default(),
-        };
-        files.warn_clear_text();
-        Ok(files)
+        })
     }
 
     /// Whether a user is configured.
-    pub(super) fn name_a_user(&self) -> bool {
+    pub(super) fn has_user_file(&self) -> bool {
         self.paths.user.is_some()
     }
 
@@ -129,13 +125,12 @@ impl EtcdFiles {
             self.last_warning.replace(reason);
         }
     }
+}
 
-    /// Warns once that a password crosses the network unencrypted.
+impl FilePaths {
+    /// Warns if a password crosses the network unencrypted.
     fn warn_clear_text(&self) {
-        if self.paths.user.is_some()
-            && self.paths.tls.is_none()
-            && !self.has_warned_clear_text.replace(true)
-        {
+        if self.user.is_some() && self.tls.is_none() {
             tracing::warn!(
                 event = "password_in_clear",
                 "the password in --etcd-user-file crosses the network unencrypted: use https:// in \
@@ -143,9 +138,7 @@ impl EtcdFiles {
             );
         }
     }
-}
 
-impl FilePaths {
     fn start(&self) -> Blocking<Result<Secrets, EtcdFilesError>> {
         let paths = self.clone();
         run_blocking("reading the user and certificates", move || paths.read())

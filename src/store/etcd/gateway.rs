@@ -1,8 +1,8 @@
 //! etcd's API through the JSON gateway of its members, over HTTP/1.1.
 //!
-//! Touches sockets and files. Start with [`EtcdApi`], which hides the gateway from the store. A call
-//! sends its request once. If it has no answer, the next call asks the next member, over a new
-//! connection. A refused token is replaced, and the request sent once more: it was not applied.
+//! Touches sockets and files. Start with [`Gateway`]. A call sends its request once. If it has no
+//! answer, the next call asks the next member, over a new connection. A refused token is replaced,
+//! and the request sent once more: it was not applied.
 //!
 //! A write is sent only over a connection whose member has answered a read, so that none reaches
 //! another cluster.
@@ -10,6 +10,7 @@
 use crate::config::{Endpoint, EtcdConfig};
 use crate::process::clock::Clock;
 use crate::process::resolver::Resolver;
+use crate::store::etcd::api::{EtcdApi, Purpose, WatchLines};
 use crate::store::etcd::cluster::{Membership, Moves, PinnedCluster};
 use crate::store::etcd::connection::{Connection, ConnectionError, HttpAnswer, LineStream};
 use crate::store::etcd::files::{EtcdFiles, EtcdFilesError};
@@ -23,36 +24,18 @@ use hyper::body::Bytes;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
-/// The operations that the store needs of etcd. Each is one request.
-pub(super) trait EtcdApi {
-    /// Reads `key`, linearizably: a serializable read may be older than a read before it. Returns
-    /// what it holds now, or held `at` a revision, which only the check of the history asks for.
-    async fn range(
-        &self,
-        key: &str,
-        at: Option<u64>,
-    ) -> Result<Answer<Option<KeyValue>>, EtcdError>;
-
-    /// Puts keys if another is as compared.
-    async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError>;
-
-    /// Watches `key` from the first revision after `after`, over a connection of its own.
-    /// `attempt` chooses the member: one more after each failure.
-    async fn watch(&self, key: &str, after: u64, attempt: usize) -> Result<LineStream, EtcdError>;
-}
-
 const RANGE: &str = "/v3/kv/range";
 const TXN: &str = "/v3/kv/txn";
 
 /// The members of one cluster.
-pub(super) struct Gateway {
+pub(crate) struct Gateway {
     endpoints: Vec<Endpoint>,
     files: EtcdFiles,
     resolver: Resolver,
     /// The member to ask next.
     current: Cell<usize>,
-    /// The connection to that member, between two calls.
-    idle: RefCell<Option<Connection>>,
+    /// A connection, between two calls.
+    idle: RefCell<Option<OpenConnection>>,
     authentication: RefCell<Authentication>,
     cluster: RefCell<PinnedCluster>,
     /// How long one member may take to accept a connection.
@@ -88,7 +71,7 @@ impl Gateway {
     /// Reads the files of `config`.
     pub(super) async fn open(config: &EtcdConfig, timing: &Timing) -> Result<Self, EtcdFilesError> {
         let files = EtcdFiles::open(config.user_file.clone(), config.tls.clone()).await?;
-        let needs_token = files.name_a_user();
+        let needs_token = files.has_user_file();
         let authentication = if needs_token { Authentication::Needed } else { Authentication::Off };
         Ok(Self {
             endpoints: config.endpoints.clone(),
@@ -102,21 +85,19 @@ impl Gateway {
         })
     }
 
-    /// The members, for logs and errors.
-    pub(super) fn location(&self) -> String {
-        self.endpoints.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
-    }
-
-    /// Whether a watch's message from this cluster counts.
-    pub(super) fn hears(&self, cluster_id: u64) -> bool {
-        self.cluster.borrow_mut().hears(cluster_id)
-    }
-
-    /// Discards the token, because a watch was refused with it.
-    pub(super) fn forget_token(&self) {
-        if self.files.name_a_user() {
-            self.authentication.replace(Authentication::Needed);
+    /// Asks each endpoint for its cluster by a read of `key`. An error if two answers differ.
+    /// The machine's first read reports endpoints that do not answer.
+    pub(super) async fn compare_clusters(&self, key: &str) -> Result<(), EtcdError> {
+        for at in 0..self.endpoints.len() {
+            let Ok(connection) = self.connect(at).await else { continue };
+            let open = OpenConnection { at, connection, has_answered: false };
+            match self.exchange(open, Request::read_for_write(key), range_answer).await {
+                Ok((_, open)) => drop(self.idle.borrow_mut().get_or_insert(open)),
+                Err(error) if matches!(error, EtcdError::OtherCluster { .. }) => return Err(error),
+                Err(_unanswered) => {}
+            }
         }
+        Ok(())
     }
 
     /// Sends one request over `open`, and parses its answer. Returns the connection if the answer
@@ -158,19 +139,19 @@ impl Gateway {
         parse: impl FnOnce(&[u8]) -> Result<Answer<T>, InvalidAnswer>,
     ) -> Result<Answer<T>, EtcdError> {
         let (answer, open) = self.exchange(open, request, parse).await?;
-        self.idle.replace(Some(open.connection));
+        self.idle.replace(Some(open));
         Ok(answer)
     }
 
     /// A connection to the current member, or to the next one that accepts a connection. Nothing
     /// has been sent then, so trying another is no second attempt.
     async fn connection(&self) -> Result<OpenConnection, EtcdError> {
-        let first = self.current.get();
-        if let Some(mut connection) = self.idle.take()
-            && connection.is_reusable()
+        if let Some(mut open) = self.idle.take()
+            && open.connection.is_reusable()
         {
-            return Ok(OpenConnection { at: first, connection, has_answered: true });
+            return Ok(open);
         }
+        let first = self.current.get();
         let mut failures = Vec::new();
         for at in (0..self.endpoints.len()).map(|step| (first + step) % self.endpoints.len()) {
             self.current.set((at + 1) % self.endpoints.len());
@@ -200,7 +181,7 @@ impl Gateway {
         let is_new = matches!(*self.authentication.borrow(), Authentication::Needed);
         let token = self.token(connection).await?;
         match accept(connection.post(path, token.as_deref(), body.clone()).await?) {
-            Err(Failure::TokenRefused(_)) if self.files.name_a_user() && !is_new => {
+            Err(Failure::TokenRefused(_)) if self.files.has_user_file() && !is_new => {
                 self.forget_token();
                 let token = self.token(connection).await?;
                 let answer = connection.post(path, token.as_deref(), body).await?;
@@ -239,26 +220,37 @@ impl Gateway {
     }
 }
 
+impl Request {
+    fn read_for_write(key: &str) -> Self {
+        Self { path: RANGE, body: range_request(key, None), moves: Moves::Forbidden }
+    }
+}
+
 impl EtcdApi for Gateway {
+    type Lines = LineStream;
+
     async fn range(
         &self,
         key: &str,
-        at: Option<u64>,
+        purpose: Purpose,
     ) -> Result<Answer<Option<KeyValue>>, EtcdError> {
-        // A read of the past does not show the machine the record of another cluster.
-        let moves = if at.is_some() { Moves::Forbidden } else { Moves::Allowed };
+        let (at, moves) = match purpose {
+            Purpose::Machine => (None, Moves::Allowed),
+            Purpose::Write => (None, Moves::Forbidden),
+            Purpose::History(revision) => (Some(revision), Moves::Forbidden),
+        };
         let request = Request { path: RANGE, body: range_request(key, at), moves };
         self.call(self.connection().await?, request, range_answer).await
     }
 
     async fn txn(&self, txn: &Txn<'_>) -> Result<Answer<TxnOutcome>, EtcdError> {
-        let moves = Moves::Forbidden;
         let mut open = self.connection().await?;
         if !open.has_answered {
-            let request = Request { path: RANGE, body: range_request(txn.key, None), moves };
+            let request = Request::read_for_write(txn.key);
             (_, open) = self.exchange(open, request, range_answer).await?;
         }
-        self.call(open, Request { path: TXN, body: txn.request(), moves }, txn_answer).await
+        let request = Request { path: TXN, body: txn.request(), moves: Moves::Forbidden };
+        self.call(open, request, txn_answer).await
     }
 
     async fn watch(&self, key: &str, after: u64, attempt: usize) -> Result<LineStream, EtcdError> {
@@ -278,6 +270,26 @@ impl EtcdApi for Gateway {
             self.forget_token();
         }
         Err(error.into_error(self.endpoints[at].to_string()))
+    }
+
+    fn hears(&self, cluster_id: u64) -> bool {
+        self.cluster.borrow_mut().hears(cluster_id)
+    }
+
+    fn forget_token(&self) {
+        if self.files.has_user_file() {
+            self.authentication.replace(Authentication::Needed);
+        }
+    }
+
+    fn location(&self) -> String {
+        self.endpoints.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(",")
+    }
+}
+
+impl WatchLines for LineStream {
+    async fn next_line(&mut self) -> Option<Vec<u8>> {
+        self.next().await.ok()
     }
 }
 
@@ -325,9 +337,10 @@ fn accept(answer: HttpAnswer) -> Result<Bytes, Failure> {
 mod tests {
     use super::*;
     use baton_election::timing::Drift;
+    use futures_util::FutureExt as _;
     use std::convert::Infallible;
-    use tokio::io::AsyncReadExt as _;
-    use tokio::net::TcpListener;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::{TcpListener, TcpStream};
 
     /// Reads the start of each request, counts it, and closes the connection without an answer.
     async fn drop_requests(member: &TcpListener, requests: &Cell<u32>) -> Infallible {
@@ -339,13 +352,13 @@ mod tests {
         }
     }
 
-    /// The request may have been applied, so the machine decides what comes next.
-    #[tokio::test]
-    async fn request_without_an_answer_is_sent_once() {
-        let members = [
-            TcpListener::bind("127.0.0.1:0").await.unwrap(),
-            TcpListener::bind("127.0.0.1:0").await.unwrap(),
-        ];
+    /// Listeners in place of this many members, and a gateway to them.
+    async fn gateway<const N: usize>() -> ([TcpListener; N], Gateway) {
+        let members = std::array::from_fn(|_| {
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            TcpListener::from_std(listener).unwrap()
+        });
         let url = |member: &TcpListener| format!("http://{}", member.local_addr().unwrap());
         let config = EtcdConfig {
             endpoints: members.iter().map(|member| url(member).parse().unwrap()).collect(),
@@ -356,10 +369,57 @@ mod tests {
         let durations = Timing::suggestion(Duration::from_mins(1), Drift::default());
         let timing = Timing::new(durations, Drift::default()).unwrap();
         let gateway = Gateway::open(&config, &timing).await.unwrap();
+        (members, gateway)
+    }
+
+    /// Answers a read over `connection`, once it has arrived.
+    async fn answer(connection: &mut TcpStream) {
+        assert_ne!(connection.read(&mut [0; 4096]).await.unwrap(), 0);
+        let body = r#"{"header":{"cluster_id":"7","revision":"6"}}"#;
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", body.len());
+        connection.write_all((head + body).as_bytes()).await.unwrap();
+    }
+
+    /// While a renewal uses the connection, the check of the history connects to the next member.
+    #[tokio::test]
+    async fn connection_between_two_calls_keeps_its_member() {
+        let (members, gateway) = gateway::<3>().await;
+        let read = || Box::pin(gateway.range("r", Purpose::Machine));
+        let (mut connection, _) = {
+            let accepted = async {
+                let mut accepted = members[0].accept().await.unwrap();
+                answer(&mut accepted.0).await;
+                accepted
+            };
+            tokio::join!(accepted, async { read().await.unwrap() }).0
+        };
+        let (mut renewal, mut check) = (read(), read());
+        assert!(renewal.as_mut().now_or_never().is_none(), "it waits for its answer");
+        assert!(check.as_mut().now_or_never().is_none(), "it connects");
+        tokio::join!(answer(&mut connection), async { renewal.await.unwrap() });
+        tokio::select! {
+            _ = check => panic!("the member is silent"),
+            accepted = async { members[1].accept().await?.0.read(&mut [0; 64]).await } => {
+                assert_ne!(accepted.unwrap(), 0, "its request has arrived");
+            }
+        }
+        let silence = async {
+            assert_ne!(connection.read(&mut [0; 64]).await.unwrap(), 0, "it is used again");
+            drop(connection);
+        };
+        let ((), unanswered) = tokio::join!(silence, read());
+        assert!(unanswered.is_err());
+        assert_eq!(gateway.current.get(), 1, "the member after that one is next");
+    }
+
+    /// The request may have been applied, so the machine decides what comes next.
+    #[tokio::test]
+    async fn request_without_an_answer_is_sent_once() {
+        let (members, gateway) = gateway::<2>().await;
         let requests = [Cell::new(0), Cell::new(0)];
         for expected in [[1, 0], [1, 1], [2, 1]] {
             let answer = tokio::select! {
-                answer = gateway.range("r", None) => answer,
+                answer = gateway.range("r", Purpose::Machine) => answer,
                 never = drop_requests(&members[0], &requests[0]) => match never {},
                 never = drop_requests(&members[1], &requests[1]) => match never {},
             };

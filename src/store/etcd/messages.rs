@@ -83,7 +83,7 @@ pub enum InvalidAnswer {
 
 /// A transaction: it compares one key, and puts keys if that comparison holds.
 #[derive(Debug)]
-pub(super) struct Txn<'a> {
+pub(crate) struct Txn<'a> {
     /// The key that is compared.
     pub(super) key: &'a str,
     /// The expected value and revisions; `None` if the key must not exist.

@@ -83,7 +83,7 @@ pub enum Refusal {
 
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum EtcdError {
+pub(crate) enum EtcdError {
     #[error("{endpoint} did not do what was asked")]
     Refused {
         endpoint: String,
@@ -98,8 +98,9 @@ pub(super) enum EtcdError {
     TokenRefused(String),
     #[error(
         "{endpoint} belongs to another cluster ({found:x}) than the first endpoint that answered \
-         ({pinned:x}): name the members of one cluster; after a restore, candidates follow once \
-         most endpoints belong to the new cluster"
+         ({pinned:x}): name the members of one cluster; after a restore, stop every old member: this \
+         candidate follows once most endpoints belong to the new cluster, or at once if it is \
+         restarted"
     )]
     OtherCluster { endpoint: String, pinned: u64, found: u64 },
     #[error("the answer of {endpoint} is not etcd's")]
@@ -127,7 +128,7 @@ pub(super) enum EtcdError {
 
 /// Why no endpoint answered; lists the reasons.
 #[derive(Debug)]
-pub(super) struct ConnectionErrors(pub(super) Vec<ConnectionError>);
+pub(crate) struct ConnectionErrors(pub(super) Vec<ConnectionError>);
 
 impl std::fmt::Display for ConnectionErrors {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

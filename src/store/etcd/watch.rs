@@ -1,6 +1,6 @@
 //! A watch of the record's key, reopened whenever it ends.
 //!
-//! Touches the gateway and the clock. Start with [`EtcdWatch::next`]. A watch may stay open and
+//! Touches etcd and the clock. Start with [`EtcdWatch::next`]. A watch may stay open and
 //! deliver nothing: its start was compacted, or lies ahead of a restored store, or its member is
 //! stopped. So every answer reports its revision ([`EtcdWatch::note_read`]), and a watch behind or
 //! ahead of it is reopened.
@@ -11,11 +11,10 @@
 
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
-use crate::store::StoreError;
-use crate::store::etcd::connection::LineStream;
-use crate::store::etcd::gateway::{EtcdApi as _, Gateway};
-use crate::store::etcd::messages::{Header, KeyValue, WatchLine, WatchMessage};
+use crate::store::etcd::api::{EtcdApi, WatchLines as _};
+use crate::store::etcd::messages::{Answer, Header, KeyValue, WatchLine, WatchMessage};
 use crate::store::etcd::refusal::{EtcdError, Failure};
+use crate::store::{StoreError, WatchUpdate};
 use baton_election::instant::Instant;
 use baton_election::timing::Timing;
 use std::cell::{Cell, RefCell};
@@ -24,11 +23,11 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 /// The watch and its position.
-pub(super) struct EtcdWatch {
+pub(super) struct EtcdWatch<A: EtcdApi> {
     key: String,
     call_timeout: Duration,
     retry_period: Duration,
-    stream: RefCell<Option<WatchStream>>,
+    stream: RefCell<Option<EtcdStream<A::Lines>>>,
     /// The revision up to which the record is known; absent until the first read.
     position: Cell<Option<u64>>,
     /// A read or a write moved the position. Only current waiters wake: a watch opened later starts there.
@@ -41,21 +40,16 @@ pub(super) struct EtcdWatch {
 }
 
 /// An open watch.
-struct WatchStream {
-    lines: LineStream,
+struct EtcdStream<L> {
+    lines: L,
     opened_at: Instant,
 }
 
-/// A report of a watch.
-pub(super) enum WatchUpdate {
-    /// The record at some moment, in this cluster.
-    Changed { found: KeyValue, cluster_id: u64 },
-    /// The record may have been deleted or changed unseen, and must be read.
-    ReadRequired,
-}
+/// A report of the watch: the record's key at some moment.
+pub(super) type EtcdUpdate = WatchUpdate<Answer<KeyValue>>;
 
 /// Why an open watch ended.
-enum StreamEnd {
+enum EtcdStreamEnd {
     /// A read returned a newer record, or the store went back.
     Overtaken,
     /// The position is compacted.
@@ -66,7 +60,7 @@ enum StreamEnd {
     Refused(Failure),
 }
 
-impl EtcdWatch {
+impl<A: EtcdApi> EtcdWatch<A> {
     pub(super) fn new(key: String, timing: &Timing) -> Self {
         Self {
             key,
@@ -112,44 +106,44 @@ impl EtcdWatch {
     }
 
     /// The next update. Waits until the record has been read once.
-    pub(super) async fn next(&self, gateway: &Gateway) -> WatchUpdate {
+    pub(super) async fn next(&self, api: &A) -> EtcdUpdate {
         loop {
             // Take it out: a borrow must not be held across an await.
             let stream = self.stream.take();
             match (stream, self.position.get()) {
-                (Some(mut stream), _) => match self.next_line(&mut stream, gateway).await {
+                (Some(mut stream), _) => match self.next_line(&mut stream, api).await {
                     Ok(update) => {
                         self.stream.replace(Some(stream));
                         if let Some(update) = update {
                             return update;
                         }
                     }
-                    Err(StreamEnd::Overtaken) => {}
-                    Err(StreamEnd::Compacted) => {
+                    Err(EtcdStreamEnd::Overtaken) => {}
+                    Err(EtcdStreamEnd::Compacted) => {
                         self.position.set(None);
                         if self.was_compacted.replace(true) {
                             self.pause(stream.opened_at).await;
                         }
                         return WatchUpdate::ReadRequired;
                     }
-                    Err(StreamEnd::Ended) => self.pause(stream.opened_at).await,
-                    Err(StreamEnd::Refused(failure)) => {
-                        self.refused(gateway, failure);
+                    Err(EtcdStreamEnd::Ended) => self.pause(stream.opened_at).await,
+                    Err(EtcdStreamEnd::Refused(failure)) => {
+                        self.refused(api, failure);
                         self.pause(stream.opened_at).await;
                     }
                 },
-                (None, Some(position)) => self.open(gateway, position).await,
+                (None, Some(position)) => self.open(api, position).await,
                 (None, None) => self.moved.notified().await,
             }
         }
     }
 
-    async fn open(&self, gateway: &Gateway, position: u64) {
+    async fn open(&self, api: &A, position: u64) {
         let opening_at = Clock.now();
-        let opening = gateway.watch(&self.key, position, self.failures.get());
+        let opening = api.watch(&self.key, position, self.failures.get());
         match timeout(self.call_timeout, opening).await {
             Ok(Ok(lines)) => {
-                self.stream.replace(Some(WatchStream { lines, opened_at: Clock.now() }));
+                self.stream.replace(Some(EtcdStream { lines, opened_at: Clock.now() }));
             }
             Ok(Err(error)) => {
                 self.log_refusal(error);
@@ -162,18 +156,18 @@ impl EtcdWatch {
     /// The next line of a watch; `None` if it brings nothing new.
     async fn next_line(
         &self,
-        stream: &mut WatchStream,
-        gateway: &Gateway,
-    ) -> Result<Option<WatchUpdate>, StreamEnd> {
+        stream: &mut EtcdStream<A::Lines>,
+        api: &A,
+    ) -> Result<Option<EtcdUpdate>, EtcdStreamEnd> {
         let line = tokio::select! {
             // No report: without watch events, the machine sends a read, whose error is reported.
-            line = stream.lines.next() => line.map_err(|_| StreamEnd::Ended)?,
-            () = self.moved.notified() => return Err(StreamEnd::Overtaken),
+            line = stream.lines.next_line() => line.ok_or(EtcdStreamEnd::Ended)?,
+            () = self.moved.notified() => return Err(EtcdStreamEnd::Overtaken),
         };
-        let message = WatchMessage::parse(&line).map_err(|_| StreamEnd::Ended)?;
+        let message = WatchMessage::parse(&line).map_err(|_| EtcdStreamEnd::Ended)?;
         // The watch may have reached an endpoint of another cluster than that of the reads.
-        if message.header.is_some_and(|header| !gateway.hears(header.cluster_id)) {
-            return Err(StreamEnd::Ended);
+        if message.header.is_some_and(|header| !api.hears(header.cluster_id)) {
+            return Err(EtcdStreamEnd::Ended);
         }
         let Header { cluster_id, revision } = message.header.unwrap_or_default();
         let (revision, update) = match message.line {
@@ -185,12 +179,15 @@ impl EtcdWatch {
                 let is_ahead = self.position.get().is_some_and(|position| revision < position);
                 return Ok(is_ahead.then_some(WatchUpdate::ReadRequired));
             }
-            WatchLine::Put(found) => {
-                (found.mod_revision, WatchUpdate::Changed { found, cluster_id })
+            WatchLine::Put(content) => {
+                let found = Answer { cluster_id, revision, content };
+                (found.content.mod_revision, WatchUpdate::Changed(found))
             }
             WatchLine::Deleted(revision) => (revision, WatchUpdate::ReadRequired),
-            WatchLine::Compacted => return Err(StreamEnd::Compacted),
-            WatchLine::Ended(reason) => return Err(StreamEnd::Refused(Failure::of_watch(&reason))),
+            WatchLine::Compacted => return Err(EtcdStreamEnd::Compacted),
+            WatchLine::Ended(reason) => {
+                return Err(EtcdStreamEnd::Refused(Failure::of_watch(&reason)));
+            }
         };
         if self.position.get().is_some_and(|position| revision <= position) {
             return Ok(None);
@@ -211,9 +208,9 @@ impl EtcdWatch {
     }
 
     /// Notes that etcd ended the watch with an error.
-    fn refused(&self, gateway: &Gateway, failure: Failure) {
+    fn refused(&self, api: &A, failure: Failure) {
         if matches!(failure, Failure::TokenRefused(_)) {
-            return gateway.forget_token();
+            return api.forget_token();
         }
         self.log_refusal(failure.into_error("the watch".to_owned()));
     }
@@ -238,14 +235,82 @@ impl EtcdWatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use baton_election::timing::Drift;
+    use crate::store::etcd::script::{CLUSTER, Script, compacted, idle, put, timing};
+    use std::pin::pin;
+
+    fn watch() -> EtcdWatch<Script> {
+        EtcdWatch::new("r".to_owned(), &timing())
+    }
+
+    async fn report(watch: &EtcdWatch<Script>, script: &Script) -> EtcdUpdate {
+        timeout(Duration::from_secs(10), watch.next(script)).await.expect("it reports an update")
+    }
+
+    /// Runs the watch until it waits, and requires that it reports nothing.
+    async fn run_in_silence(watch: &EtcdWatch<Script>, script: &Script, opened: &[(u64, usize)]) {
+        let mut next = pin!(watch.next(script));
+        let deadline = Clock.now() + Duration::from_secs(10);
+        while script.opened() != opened {
+            assert!(Clock.now() < deadline, "opened {:?}", script.opened());
+            let waited = timeout(Duration::from_millis(1), next.as_mut()).await;
+            assert!(waited.is_err(), "it reports an update");
+        }
+    }
+
+    /// A member or proxy may cancel each watch at once.
+    #[tokio::test]
+    async fn second_compacted_watch_is_followed_by_a_pause() {
+        let script = Script::with_watches([vec![compacted(9)], vec![compacted(9)]]);
+        let watch = watch();
+        for waits in [false, true] {
+            watch.note_read(5, 3, watch.position());
+            let began = Clock.now();
+            assert!(matches!(report(&watch, &script).await, WatchUpdate::ReadRequired));
+            assert_eq!(Clock.now().since(began) >= watch.retry_period, waits, "it has paused");
+        }
+        assert_eq!(script.opened(), [(5, 0), (5, 0)]);
+    }
+
+    /// The watch of a leader is compacted, and no read follows, because a renewal is applied.
+    #[tokio::test]
+    async fn applied_write_opens_a_watch_after_a_compaction() {
+        let script = Script::with_watches([vec![compacted(9)], vec![]]);
+        let watch = watch();
+        watch.note_read(5, 3, None);
+        assert!(matches!(report(&watch, &script).await, WatchUpdate::ReadRequired));
+        let mut next = pin!(watch.next(&script));
+        assert!(timeout(Duration::from_millis(1), next.as_mut()).await.is_err());
+        assert_eq!(script.opened(), [(5, 0)], "no position is known");
+        watch.note_write(9);
+        assert!(timeout(Duration::from_millis(1), next.as_mut()).await.is_err());
+        assert_eq!(script.opened(), [(5, 0), (9, 0)]);
+    }
+
+    /// The next endpoint may lead to another cluster, whose record is not this one.
+    #[tokio::test]
+    async fn watch_of_another_cluster_ends() {
+        let script = Script::with_watches([vec![put(CLUSTER + 1, 40)], vec![]]);
+        let watch = watch();
+        watch.note_read(5, 3, None);
+        run_in_silence(&watch, &script, &[(5, 0), (5, 1)]).await;
+        assert_eq!(watch.position(), Some(5), "a revision of the other cluster is none of this");
+    }
+
+    /// A restored store has not reached the watch's start yet, so the watch would hear nothing.
+    #[tokio::test]
+    async fn watch_that_starts_in_the_future_requires_a_read() {
+        let script = Script::with_watches([vec![idle(7)]]);
+        let watch = watch();
+        watch.note_read(20, 5, None);
+        assert!(matches!(report(&watch, &script).await, WatchUpdate::ReadRequired));
+        watch.note_read(7, 5, watch.position());
+        assert_eq!(watch.position(), Some(7));
+    }
 
     /// The record's own revision may be compacted, while that of the answer is not.
     #[test]
     fn watch_starts_after_the_newest_answer() {
-        let durations = Timing::suggestion(Duration::from_secs(15), Drift::default());
-        let timing = Timing::new(durations, Drift::default()).unwrap();
-        let watch = EtcdWatch::new("r".to_owned(), &timing);
+        let watch = watch();
         watch.note_read(20, 5, None);
         assert_eq!(watch.position.get(), Some(20));
         watch.note_write(23);

@@ -11,11 +11,11 @@
 
 use crate::error_chain::ErrorChain;
 use crate::process::clock::Clock;
-use crate::store::StoreError;
 use crate::store::kubernetes::LeaseApi;
 use crate::store::kubernetes::bodies::BodyLines;
 use crate::store::kubernetes::lease_object::{LeaseObject, version_number};
 use crate::store::kubernetes::refusal::LeaseError;
+use crate::store::{StoreError, WatchUpdate};
 use baton_election::instant::Instant;
 use baton_election::text::one_line;
 use kube::api::WatchParams;
@@ -34,7 +34,7 @@ const WATCH_SECONDS: u32 = 60;
 /// The watch and its position.
 #[derive(Default)]
 pub(super) struct LeaseWatch {
-    stream: RefCell<Option<WatchStream>>,
+    stream: RefCell<Option<LeaseStream>>,
     /// The version up to which the Lease is known; absent until the first read.
     position: Cell<Option<u128>>,
     /// The newest position from which the server refused to watch.
@@ -46,18 +46,13 @@ pub(super) struct LeaseWatch {
 }
 
 /// An open watch.
-struct WatchStream {
+struct LeaseStream {
     lines: BodyLines,
     opened_at: Instant,
 }
 
-/// A report of a watch.
-pub(super) enum WatchUpdate {
-    /// The Lease at some moment.
-    Changed(Rc<LeaseObject>),
-    /// The Lease may have been deleted or changed unseen, and must be read.
-    ReadRequired,
-}
+/// A report of the watch: the Lease at some moment.
+type LeaseUpdate = WatchUpdate<Rc<LeaseObject>>;
 
 /// Where a watch starts.
 #[derive(Clone, Copy)]
@@ -69,7 +64,7 @@ enum WatchStart {
 }
 
 /// Why an open watch ended.
-enum StreamEnd {
+enum LeaseStreamEnd {
     /// A read returned a newer version, or the store went back.
     Overtaken,
     /// The server or the network ended it, or it has lasted too long.
@@ -80,7 +75,7 @@ enum StreamEnd {
 
 /// A line of a watch.
 #[derive(Deserialize)]
-struct WatchLine<'a> {
+struct LeaseLine<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
     #[serde(borrow)]
@@ -125,7 +120,7 @@ impl LeaseWatch {
     }
 
     /// The next update. Waits until the Lease has been read once.
-    pub(super) async fn next(&self, api: &LeaseApi) -> WatchUpdate {
+    pub(super) async fn next(&self, api: &LeaseApi) -> LeaseUpdate {
         loop {
             // Take it out: a borrow must not be held across an await.
             let stream = self.stream.take();
@@ -137,12 +132,12 @@ impl LeaseWatch {
                             return update;
                         }
                     }
-                    Err(StreamEnd::Overtaken) => {}
+                    Err(LeaseStreamEnd::Overtaken) => {}
                     // Do not flood a server that closes every watch at once.
-                    Err(StreamEnd::Ended) => {
+                    Err(LeaseStreamEnd::Ended) => {
                         self.pause_until(stream.opened_at + api.retry_period).await;
                     }
-                    Err(StreamEnd::Failed(reason)) => {
+                    Err(LeaseStreamEnd::Failed(reason)) => {
                         self.fail(api, &reason, stream.opened_at).await;
                     }
                 },
@@ -158,7 +153,7 @@ impl LeaseWatch {
 
     /// Opens a watch after `position`, or at the current state if the server has refused
     /// `position`.
-    async fn open(&self, api: &LeaseApi, position: u128) -> Option<WatchUpdate> {
+    async fn open(&self, api: &LeaseApi, position: u128) -> Option<LeaseUpdate> {
         let is_refused = self.refused_position.get().is_some_and(|refused| position <= refused);
         // Without a Lease there is no version to start after.
         let start =
@@ -184,19 +179,19 @@ impl LeaseWatch {
     /// The next line of a watch; `None` if it brings nothing new.
     async fn next_line(
         &self,
-        stream: &mut WatchStream,
+        stream: &mut LeaseStream,
         api: &LeaseApi,
-    ) -> Result<Option<WatchUpdate>, StreamEnd> {
+    ) -> Result<Option<LeaseUpdate>, LeaseStreamEnd> {
         let ends_at =
             stream.opened_at + Duration::from_secs(WATCH_SECONDS.into()) + api.call_timeout;
         let line = tokio::select! {
             // No report: without watch events, the machine sends a read, whose error is reported.
-            line = stream.lines.next() => line.ok().flatten().ok_or(StreamEnd::Ended)?,
-            () = self.moved.notified() => return Err(StreamEnd::Overtaken),
-            () = Clock.sleep_until(ends_at) => return Err(StreamEnd::Ended),
+            line = stream.lines.next() => line.ok().flatten().ok_or(LeaseStreamEnd::Ended)?,
+            () = self.moved.notified() => return Err(LeaseStreamEnd::Overtaken),
+            () = Clock.sleep_until(ends_at) => return Err(LeaseStreamEnd::Ended),
         };
-        let WatchLine { r#type, object } =
-            serde_json::from_slice(&line).map_err(|_| StreamEnd::Ended)?;
+        let LeaseLine { r#type, object } =
+            serde_json::from_slice(&line).map_err(|_| LeaseStreamEnd::Ended)?;
         match &*r#type {
             "ADDED" | "MODIFIED" => Ok(self.changed(object, &api.lease.name)),
             "DELETED" => Ok(Some(WatchUpdate::ReadRequired)),
@@ -207,13 +202,13 @@ impl LeaseWatch {
             "ERROR" => {
                 let WatchFailure { code, message } =
                     serde_json::from_str(object.get()).unwrap_or_default();
-                Err(StreamEnd::Failed(format!("{code}: {message}")))
+                Err(LeaseStreamEnd::Failed(format!("{code}: {message}")))
             }
             _ => Ok(None),
         }
     }
 
-    fn changed(&self, object: &RawValue, name: &str) -> Option<WatchUpdate> {
+    fn changed(&self, object: &RawValue, name: &str) -> Option<LeaseUpdate> {
         let object = LeaseObject::parse(object.get().as_bytes(), name).ok()?;
         self.has_logged_failure.set(false);
         let number = object.snapshot.version.number;
@@ -271,7 +266,7 @@ impl LeaseWatch {
     }
 }
 
-async fn open(api: &LeaseApi, start: WatchStart) -> Result<WatchStream, LeaseError> {
+async fn open(api: &LeaseApi, start: WatchStart) -> Result<LeaseStream, LeaseError> {
     let parameters = WatchParams {
         field_selector: Some(format!("metadata.name={}", api.lease.name)),
         timeout: Some(WATCH_SECONDS),
@@ -286,7 +281,7 @@ async fn open(api: &LeaseApi, start: WatchStart) -> Result<WatchStream, LeaseErr
     match tokio::time::timeout(api.call_timeout, opened).await {
         Ok(opened) => {
             let response = opened?.map_err(|error| api.lease.watch_refused(error))?;
-            Ok(WatchStream { lines: BodyLines::new(response), opened_at: Clock.now() })
+            Ok(LeaseStream { lines: BodyLines::new(response), opened_at: Clock.now() })
         }
         Err(elapsed) => Err(LeaseError::Transport(kube::Error::Service(Box::new(elapsed)))),
     }

@@ -207,22 +207,50 @@ fn host_that_etcd_does_not_serve_is_named() {
     rig.wait_for_answers();
 }
 
-/// A name that leads to another cluster would hold a second election.
-#[test]
-fn endpoints_of_two_clusters_are_refused() {
-    let [mut first, second] = ["one", "two"].map(|token| {
+/// Two clusters, and their URLs in one list.
+fn two_clusters() -> ([Etcd; 2], String) {
+    let clusters = ["one", "two"].map(|token| {
         let flag = format!("--initial-cluster-token={token}");
         Etcd::start(EtcdSettings::with_flags(&[&flag]))
     });
-    let both = [first.url(0), second.url(0)].join(",");
+    let both = clusters.each_ref().map(|cluster| cluster.url(0)).join(",");
+    (clusters, both)
+}
+
+/// A name that leads to another cluster would hold a second election.
+#[test]
+fn endpoints_of_two_clusters_are_refused_at_the_start() {
+    let ([first, second], both) = two_clusters();
+    let rig = Rig::over(EtcdKeys::on(&first), EtcdKeys::FAST);
+    let turned = [second.url(0), first.url(0)].join(",");
+    for (name, endpoints, other) in [("one", both, &second), ("two", turned, &first)] {
+        let lost = rig.candidate(name).flag("--etcd-endpoints", &endpoints);
+        let (code, output) = lost.ends();
+        assert_eq!(code, 2, "{output}");
+        let named = format!("{} belongs to another cluster", other.url(0));
+        assert!(output.contains(&named), "{output}");
+    }
+    let key = rig.store.record_key(ELECTION);
+    for cluster in [&first, &second] {
+        assert_eq!(cluster.admin().read(&key), None, "nothing was written");
+    }
+    rig.start_leader("leader");
+    rig.wait_for_answers();
+}
+
+/// A cluster that is down when a candidate starts is compared when it answers.
+#[test]
+fn cluster_that_answers_later_is_refused() {
+    let ([mut first, mut second], both) = two_clusters();
     let rig = Rig::over(EtcdKeys::at(&first, &both), EtcdKeys::FAST);
+    second.member(0).server.kill();
     let leader = rig.start_leader("leader");
-    let since = rig.now();
+    second.member(0).server.restart();
+    second.await_serving();
     first.member(0).server.kill();
     leader.loses(rig.timing.renew_deadline + EtcdKeys::NOISE, "deadline");
     assert_eq!(leader.exit_code(), 75);
     assert!(leader.output().contains("another cluster"), "{}", leader.output());
-    assert!(!rig.has_successor(&leader, since));
     let key = rig.store.record_key(ELECTION);
     assert_eq!(second.admin().read(&key), None, "nothing was written there");
 }
